@@ -1,0 +1,249 @@
+//! A registered agent: one row of the registry.
+
+use std::{fmt, sync::Arc};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    card::{Card, Dialect},
+    ids::{AgentId, Scope},
+    json::Json,
+};
+
+/// How far an agent is trusted. Policies read it on every call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trust {
+    /// A stranger: each skill needs a permit.
+    #[default]
+    External,
+    /// One of ours.
+    Trusted,
+    /// The platform's own; nobody can hand this out.
+    System,
+}
+
+/// How an agent is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Health {
+    /// Never asked.
+    #[default]
+    Unknown,
+    /// A valid card in under two seconds.
+    Healthy,
+    /// A valid card, but slowly; or an invalid one.
+    Degraded,
+    /// No answer, or not a good one.
+    Unreachable,
+}
+
+/// What became of the card's signature.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Signature {
+    /// There is none.
+    #[default]
+    None,
+    /// There is one, but no key to check it with.
+    Unchecked,
+    /// It was checked and holds.
+    Valid,
+}
+
+/// Where an agent's row is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keep {
+    /// In the store.
+    #[default]
+    Stored,
+    /// In this process only: it was named by the person at the client.
+    Session,
+}
+
+/// A text that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+/// Where an agent's bearer token comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Credential {
+    /// An environment variable of the process that calls.
+    Env(String),
+    /// A file, read at each use.
+    File(String),
+    /// Given for this process only; never written down.
+    #[serde(skip)]
+    Held(Secret),
+}
+
+/// A card that waits for approval because cards are pinned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingCard {
+    /// The card.
+    pub card: Arc<Card>,
+    /// When it was first seen.
+    pub seen_at: Timestamp,
+}
+
+/// One registered agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// Our name for it.
+    pub id: AgentId,
+    /// Where it belongs.
+    pub scope: Scope,
+    /// Its canonical base URL; unique in its project.
+    pub url: String,
+    /// Its name's slug, unique in its project.
+    pub slug: String,
+    /// Its card.
+    pub card: Arc<Card>,
+    /// A newer card that waits for approval.
+    pub pending: Option<PendingCard>,
+    /// How far it is trusted.
+    pub trust: Trust,
+    /// How it is doing.
+    pub health: Health,
+    /// What became of its card's signature.
+    pub signature: Signature,
+    /// Where this row is kept.
+    pub keep: Keep,
+    /// Where its token comes from.
+    pub credential: Option<Credential>,
+    /// Whether private and loopback addresses may be used to reach it.
+    pub allow_private: bool,
+    /// The path its card was found at, relative to the base URL.
+    pub card_path: Option<String>,
+    /// The validator of the stored card.
+    pub etag: Option<String>,
+    /// The dialect it turned out to speak, when that is not what its card says.
+    pub speaks: Option<Dialect>,
+    /// Its own wall clock, in place of the org's.
+    pub timeout_ms: Option<u64>,
+    /// When it was registered.
+    pub registered_at: Timestamp,
+    /// When its card was last fetched.
+    pub last_fetched_at: Timestamp,
+    /// When it last answered.
+    pub last_seen_at: Option<Timestamp>,
+    /// Why the last refresh or probe failed.
+    pub last_error: Option<String>,
+    /// Moves with every change of the row.
+    pub version: u64,
+}
+
+/// One health probe.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probe {
+    /// Which agent.
+    pub agent: AgentId,
+    /// When.
+    pub at: Timestamp,
+    /// What was found.
+    pub health: Health,
+    /// How long it took.
+    pub elapsed_ms: u64,
+    /// Why it was not good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A card that was replaced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OldCard {
+    /// When it was replaced.
+    pub replaced_at: Timestamp,
+    /// The card.
+    pub card: Json,
+}
+
+// === impl Trust ===
+
+impl Trust {
+    /// Its name, as policies spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::External => "external",
+            Self::Trusted => "trusted",
+            Self::System => "system",
+        }
+    }
+
+    /// What a person may ask for. `system` is not among it, and `internal` is an old word for `trusted`.
+    pub fn parse_assignable(name: &str) -> Option<Self> {
+        match name {
+            "external" => Some(Self::External),
+            "trusted" | "internal" => Some(Self::Trusted),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+// === impl Health ===
+
+impl Health {
+    /// Its name, as policies and listings spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Healthy => "healthy",
+            Self::Degraded => "degraded",
+            Self::Unreachable => "unreachable",
+        }
+    }
+}
+
+impl fmt::Display for Health {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+// === impl Secret ===
+
+impl Secret {
+    /// The text, for the one place that sends it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<T: Into<String>> From<T> for Secret {
+    fn from(text: T) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_can_hand_out_system_trust() {
+        assert_eq!(Trust::parse_assignable("system"), None);
+        assert_eq!(Trust::parse_assignable("internal"), Some(Trust::Trusted));
+    }
+
+    #[test]
+    fn a_secret_is_never_shown() {
+        let held = Credential::Held(Secret::from("hunter2"));
+        assert!(!format!("{held:?}").contains("hunter2"));
+        assert!(serde_json::to_string(&held).is_err());
+    }
+}

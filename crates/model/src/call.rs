@@ -1,0 +1,174 @@
+//! A call: who wants what from whom.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    agent::Agent,
+    card::Skill,
+    event::Remote,
+    ids::{Scope, TaskId},
+    json::Json,
+    message::{Content, Part},
+    name,
+};
+
+/// Which door a call came in by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Door {
+    /// MCP on stdin and stdout.
+    McpStdio,
+    /// MCP over HTTP.
+    McpHttp,
+    /// The command line.
+    Cli,
+    /// A program that uses Rialto as a library.
+    Library,
+}
+
+/// What kind of principal a caller is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CallerKind {
+    /// A person, or a program with a person's token.
+    User,
+    /// One client's session.
+    Session,
+    /// A registered agent that calls in.
+    Agent,
+}
+
+/// A caller's name within its org.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallerId(String);
+
+/// Who calls. Only authentication makes one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Caller {
+    /// Where it may look.
+    pub scope: Scope,
+    /// What it is.
+    pub kind: CallerKind,
+    /// Its name.
+    pub id: CallerId,
+}
+
+/// Who shall do the work.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The agent, as it was registered when the call was resolved.
+    pub agent: Arc<Agent>,
+    /// The skill; none for a plain message to the agent.
+    pub skill: Option<Arc<Skill>>,
+}
+
+/// One call, resolved and ready to be authorized.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Our name for the task it becomes.
+    pub task: TaskId,
+    /// Who calls.
+    pub caller: Caller,
+    /// The door it came in by.
+    pub door: Door,
+    /// Who shall do the work.
+    pub target: Target,
+    /// What is said.
+    pub parts: Vec<Part>,
+    /// The remote task or conversation this goes on with.
+    pub continues: Remote,
+    /// The id under which both sides can find this call in their logs: `a2a-<agent>-<skill>-<unique>`.
+    pub session: String,
+}
+
+/// Wants a remote task called off.
+#[derive(Clone, Debug)]
+pub struct Cancel {
+    /// Who wants it.
+    pub caller: Caller,
+    /// Who does the work.
+    pub target: Target,
+    /// What the far side calls the task.
+    pub remote: Remote,
+}
+
+/// Wants to know how a remote task goes on.
+#[derive(Clone, Debug)]
+pub struct Follow {
+    /// Who wants it.
+    pub caller: Caller,
+    /// Who does the work.
+    pub target: Target,
+    /// What the far side calls the task.
+    pub remote: Remote,
+    /// Whether to stay until the task ends or waits, or only to ask once.
+    pub to_the_end: bool,
+}
+
+// === impl CallerId ===
+
+impl CallerId {
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<T: Into<String>> From<T> for CallerId {
+    fn from(text: T) -> Self {
+        Self(text.into())
+    }
+}
+
+impl std::fmt::Display for CallerId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+// === impl Caller ===
+
+impl Caller {
+    /// A person in the default scope.
+    pub fn user(id: impl Into<CallerId>) -> Self {
+        Self { scope: Scope::default(), kind: CallerKind::User, id: id.into() }
+    }
+}
+
+// === impl Target ===
+
+impl Target {
+    /// The canonical name of what is called: `<agentSlug>.<skillId>`, or the slug alone for a plain message.
+    pub fn verb(&self) -> String {
+        match &self.skill {
+            Some(skill) => name::canonical(&self.agent.slug, skill.id.as_str()),
+            None => self.agent.slug.clone(),
+        }
+    }
+
+    /// The name older clients know it by.
+    pub fn legacy_alias(&self) -> String {
+        name::legacy(&self.agent.slug, self.skill.as_ref().map_or("", |skill| skill.id.as_str()))
+    }
+
+    /// The skill's id, or the empty text.
+    pub fn skill_id(&self) -> &str {
+        self.skill.as_ref().map_or("", |skill| skill.id.as_str())
+    }
+}
+
+// === impl Call ===
+
+impl Call {
+    /// The arguments as one JSON value: a single data part is itself, anything else is an object that names it.
+    pub fn args(&self) -> Json {
+        match self.parts.as_slice() {
+            [Part { content: Content::Data(data), .. }] => data.clone(),
+            [Part { content: Content::Text(text), .. }] => Json::of(&serde_json::json!({ "text": text })),
+            parts => Json::of(&serde_json::json!({ "parts": parts })),
+        }
+    }
+}

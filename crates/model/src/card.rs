@@ -1,0 +1,141 @@
+//! An agent's card, as far as the bridge reads it. The card itself is kept raw beside what was read from it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ids::SkillId,
+    json::{Extra, Json},
+};
+
+/// The generations of A2A on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Dialect {
+    /// `tasks/send`, the task's id made by the client.
+    #[serde(rename = "0.1")]
+    V01,
+    /// `message/send`, cards at `agent.json`.
+    #[serde(rename = "0.2")]
+    V02,
+    /// `message/send`, cards at `agent-card.json`.
+    #[serde(rename = "0.3")]
+    V03,
+    /// `SendMessage`.
+    #[serde(rename = "1.0")]
+    V10,
+}
+
+/// How a dialect is carried.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Binding {
+    /// JSON-RPC 2.0 over HTTP POST.
+    #[serde(rename = "JSONRPC")]
+    JsonRpc,
+    /// Resources and verbs over HTTP.
+    #[serde(rename = "HTTP+JSON")]
+    HttpJson,
+    /// gRPC.
+    #[serde(rename = "GRPC")]
+    Grpc,
+    /// Something a card names that we do not know.
+    #[serde(untagged)]
+    Other(String),
+}
+
+/// One address an agent answers at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    /// Where.
+    pub url: String,
+    /// How.
+    pub binding: Binding,
+    /// In which dialect.
+    pub dialect: Dialect,
+    /// To be echoed in every request to this address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+}
+
+/// One thing an agent can do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skill {
+    /// Its id, verbatim.
+    pub id: SkillId,
+    /// Its name for people.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// Words to find it by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Requests it is good at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<String>,
+    /// Media types it takes, when they differ from the card's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub input_modes: Vec<String>,
+    /// Media types it gives, when they differ from the card's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub output_modes: Vec<String>,
+    /// JSON Schema of its arguments, verbatim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Json>,
+    /// Members we do not know, cost per task among them.
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
+    pub extra: Extra,
+}
+
+/// What the bridge knows of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Card {
+    /// The agent's name.
+    pub name: String,
+    /// What it is.
+    pub description: String,
+    /// The agent's own version.
+    pub version: Option<String>,
+    /// Its addresses, in the card's order of preference. Empty for a minimal card: then the base URL is the address.
+    pub interfaces: Vec<Interface>,
+    /// What it can do.
+    pub skills: Vec<Arc<Skill>>,
+    /// Whether it can stream.
+    pub streaming: bool,
+    /// Whether it can push.
+    pub push_notifications: bool,
+    /// Whether there is more to read for those who log in.
+    pub extended: bool,
+    /// Whether the card carries signatures.
+    pub signed: bool,
+    /// The whole card, as it came.
+    pub raw: Json,
+}
+
+// === impl Dialect ===
+
+impl Dialect {
+    /// The version as cards and headers spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V01 => "0.1",
+            Self::V02 => "0.2",
+            Self::V03 => "0.3",
+            Self::V10 => "1.0",
+        }
+    }
+}
+
+impl std::fmt::Display for Dialect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+// === impl Card ===
+
+impl Card {
+    /// The skill with that id.
+    pub fn skill(&self, id: &str) -> Option<&Arc<Skill>> {
+        self.skills.iter().find(|skill| skill.id.as_str() == id)
+    }
+}

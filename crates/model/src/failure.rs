@@ -1,0 +1,113 @@
+//! What went wrong, and whose fault it is.
+//!
+//! Each wire has one exhaustive match over [`Kind`]; a new kind breaks the build at every door until that door has
+//! decided how to say it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::json::Json;
+
+/// The kinds of trouble a caller can be told about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// The caller's request does not make sense.
+    Invalid,
+    /// The caller did not say who it is, or could not prove it.
+    Unauthenticated,
+    /// Policy says no.
+    Denied,
+    /// What was named is not there, or not visible to this caller.
+    NotFound,
+    /// It is there, but in a state that does not allow this.
+    Conflict,
+    /// A limit is reached; later may work.
+    Busy,
+    /// The peer took longer than the wall clock allows.
+    PeerTimeout,
+    /// The peer could not be reached, or answered with an HTTP error.
+    PeerUnreachable,
+    /// The peer answered with something that is not its protocol.
+    PeerGarbled,
+    /// The peer did its work and says that it failed.
+    PeerFailed,
+    /// The peer cannot do what was asked.
+    Unsupported,
+    /// Our own fault.
+    Internal,
+}
+
+/// One failure, ready to be told to a caller.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Whose fault it is.
+    pub kind: Kind,
+    /// What happened and how to fix it, for the caller to read.
+    pub message: String,
+    /// Facts for programs: the remote's own code, message, HTTP status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Json>,
+}
+
+// === impl Kind ===
+
+impl Kind {
+    /// The JSON-RPC code that stands for this kind wherever a wire has no code of its own for it.
+    pub const fn rpc_code(self) -> i64 {
+        match self {
+            Self::Invalid | Self::NotFound => -32602,
+            Self::Unauthenticated => -32001,
+            Self::Denied => -32003,
+            Self::PeerTimeout => -32201,
+            Self::PeerUnreachable => -32202,
+            Self::PeerGarbled => -32203,
+            Self::PeerFailed => -32204,
+            Self::Busy => -32205,
+            Self::Conflict => -32206,
+            Self::Unsupported => -32207,
+            Self::Internal => -32603,
+        }
+    }
+
+    /// The class that `data.class` of such an error names.
+    pub const fn class(self) -> &'static str {
+        match self {
+            Self::Invalid => "InvalidArgumentsError",
+            Self::NotFound => "NotFoundError",
+            Self::Unauthenticated => "AuthenticationError",
+            Self::Denied => "AuthorizationError",
+            Self::PeerTimeout => "RemoteA2ATimeoutError",
+            Self::PeerUnreachable => "RemoteA2ATransportError",
+            Self::PeerGarbled => "RemoteA2AInvalidResponseError",
+            Self::PeerFailed => "RemoteA2ATaskFailedError",
+            Self::Busy => "OverloadedError",
+            Self::Conflict => "ConflictError",
+            Self::Unsupported => "UnsupportedOperationError",
+            Self::Internal => "InternalError",
+        }
+    }
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// A failure without further facts.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), data: None }
+    }
+
+    /// The same failure with facts for programs.
+    #[must_use]
+    pub fn with_data(mut self, data: Json) -> Self {
+        self.data = Some(data);
+        self
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}

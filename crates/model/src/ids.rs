@@ -1,0 +1,110 @@
+//! Names of things. Each is its own type, so that an agent's id is never passed where a task's is meant.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl<T: Into<String>> From<T> for $name {
+            fn from(text: T) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+text_id!(
+    /// Who owns everything below it.
+    OrgId
+);
+text_id!(
+    /// A part of an org; `main` when none is named.
+    ProjectId
+);
+text_id!(
+    /// One registered agent (`agt_…`).
+    AgentId
+);
+text_id!(
+    /// One skill of an agent, spelt exactly as its card spells it.
+    SkillId
+);
+text_id!(
+    /// One task in our journal (`task_…`). The remote side has its own name for it.
+    TaskId
+);
+text_id!(
+    /// A conversation: tasks that belong together.
+    ContextId
+);
+
+/// The org and project something belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Scope {
+    /// The org.
+    pub org: OrgId,
+    /// The project inside the org.
+    pub project: ProjectId,
+}
+
+// === impl Scope ===
+
+impl Default for Scope {
+    fn default() -> Self {
+        Self { org: OrgId::from("default"), project: ProjectId::from("main") }
+    }
+}
+
+// === impl AgentId ===
+
+impl AgentId {
+    /// A new id, later than every one before it.
+    pub fn fresh() -> Self {
+        Self(format!("agt_{}", fresh()))
+    }
+}
+
+// === impl TaskId ===
+
+impl TaskId {
+    /// A new id, later than every one before it.
+    pub fn fresh() -> Self {
+        Self(format!("task_{}", fresh()))
+    }
+}
+
+// === impl ContextId ===
+
+impl ContextId {
+    /// A new id, later than every one before it.
+    pub fn fresh() -> Self {
+        Self(format!("ctx_{}", fresh()))
+    }
+}
+
+/// An id that sorts by the time it was made, for whatever needs one that has no type of its own.
+pub fn fresh() -> String {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place ids are made")]
+    let id = Uuid::now_v7();
+    id.simple().to_string()
+}

@@ -1,0 +1,143 @@
+//! The port to whatever keeps things: one suite of promises, every backend keeps them.
+//!
+//! Verbs are atomic: no transaction crosses this port, and where two writers could meet, the expected version is an
+//! argument.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use crate::{
+    agent::{Agent, OldCard, Probe},
+    call::CallerId,
+    event::{Event, Recorded},
+    ids::{AgentId, Scope, TaskId},
+    task::{TaskHead, TaskState},
+    verb::VerbEvent,
+};
+
+/// Why the store did not do as it was told.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Somebody else changed the row first; read it again.
+    #[error("the row was changed by somebody else")]
+    Conflict,
+    /// Another row already has that name or address.
+    #[error("{0} is already taken")]
+    Taken(String),
+    /// What is stored cannot be read back.
+    #[error("the store holds something that cannot be read: {0}")]
+    Corrupt(String),
+    /// The database did not do its work.
+    #[error("the store is not available")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// What is added to a task in one go.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The head as it is after the events.
+    pub head: TaskHead,
+    /// How many events the task had before.
+    pub expected: u64,
+    /// The events, in order.
+    pub events: Vec<Event>,
+    /// When they happened.
+    pub at: Timestamp,
+    /// What the bus announces with them.
+    pub audit: Vec<VerbEvent>,
+}
+
+/// Which tasks to list, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct TaskFilter {
+    /// Only this caller's.
+    pub caller: Option<CallerId>,
+    /// Only this agent's.
+    pub agent: Option<AgentId>,
+    /// Only in this state.
+    pub state: Option<TaskState>,
+    /// Only those not in a terminal state.
+    pub open: bool,
+    /// Only those older than this one: the last id of the page before.
+    pub before: Option<TaskId>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// A bearer token that may come in. The token itself is nowhere: only its hash is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Its name for people.
+    pub id: String,
+    /// SHA-256 of the token, in hex.
+    pub hash: String,
+    /// Where it may look.
+    pub scope: Scope,
+    /// Who comes with it.
+    pub caller: CallerId,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// Keeps the registry, the journal and the audit trail.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// A number that is another one after any process has changed the registry, the tokens or called
+    /// [`Store::touch`]. Cheap enough to ask on every call.
+    ///
+    /// It counts the changes, inside the same transaction that makes each: a writer that gets back exactly one more
+    /// than it knew has missed nothing and need not read everything again.
+    fn generation(&self) -> u64;
+
+    /// Moves the generation, for changes that are kept outside the store (policy files).
+    async fn touch(&self) -> Result<u64, StoreError>;
+
+    /// All agents of all orgs.
+    async fn agents(&self) -> Result<Vec<Agent>, StoreError>;
+
+    /// Adds an agent (`expected` none) or replaces its row if it still has the `expected` version. The row's own
+    /// `version` is what it has afterwards. When the card differs from the stored one, the old one goes to history.
+    /// Answers the generation that this change made.
+    async fn put_agent(&self, agent: &Agent, expected: Option<u64>) -> Result<u64, StoreError>;
+
+    /// Removes an agent and what belongs to it (history, probes). Answers the generation that this made, or none
+    /// when it was not there.
+    async fn remove_agent(&self, id: &AgentId) -> Result<Option<u64>, StoreError>;
+
+    /// The cards that were replaced, newest first.
+    async fn card_history(&self, id: &AgentId) -> Result<Vec<OldCard>, StoreError>;
+
+    /// Appends one probe; old ones are dropped once an agent has many. A probe that was answered moves the row's
+    /// `last_seen_at`, but neither its version nor the generation: nobody has to read the registry again for that.
+    async fn record_probe(&self, probe: &Probe) -> Result<(), StoreError>;
+
+    /// An agent's probes, newest first.
+    async fn probes(&self, id: &AgentId, limit: usize) -> Result<Vec<Probe>, StoreError>;
+
+    /// Writes a new task down, with what the bus announces. It is durable when this returns.
+    async fn open_task(&self, head: &TaskHead, audit: Vec<VerbEvent>) -> Result<(), StoreError>;
+
+    /// Adds events to a task; refused when it does not have exactly the expected number of events.
+    async fn append(&self, entry: Entry) -> Result<(), StoreError>;
+
+    /// The task with that id: ours, or else the newest with that remote id.
+    async fn task(&self, scope: &Scope, id: &str) -> Result<Option<TaskHead>, StoreError>;
+
+    /// A task's events, from the one after `after`.
+    async fn events(&self, task: &TaskId, after: u64) -> Result<Vec<Recorded>, StoreError>;
+
+    /// Tasks of a scope, newest first.
+    async fn tasks(&self, scope: &Scope, filter: &TaskFilter) -> Result<Vec<TaskHead>, StoreError>;
+
+    /// Appends to the audit trail what belongs to no task.
+    async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError>;
+
+    /// The newest audit records of a scope's org, newest first.
+    async fn audit_trail(&self, scope: &Scope, limit: usize) -> Result<Vec<VerbEvent>, StoreError>;
+
+    /// All tokens.
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError>;
+
+    /// Adds a token.
+    async fn put_token(&self, token: &Token) -> Result<(), StoreError>;
+}

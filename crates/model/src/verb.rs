@@ -1,0 +1,213 @@
+//! The verb bus: what is announced before and after every invocation.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::json::Json;
+
+/// When in the life of an invocation an event is emitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Before anything leaves; a subscriber may still deny it.
+    PreVerb,
+    /// After it ended, well or badly.
+    PostVerb,
+    /// Beside the post-verb of a failure.
+    VerbError,
+}
+
+/// How an invocation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// With a result, or with a question for the caller.
+    Completed,
+    /// With an error.
+    Failed,
+}
+
+/// What is invoked. One value is shared by all events of an invocation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Verb {
+    /// The canonical name, whatever name was called.
+    pub verb: String,
+    /// The name older clients know it by.
+    pub legacy_alias: String,
+    /// Whose.
+    pub org_id: String,
+    /// The agent's row.
+    pub agent_card_id: String,
+    /// The agent's base URL.
+    pub agent_url: String,
+    /// The skill; empty for a plain message.
+    pub skill_id: String,
+    /// The id that both sides' logs share.
+    pub session_id: String,
+    /// The arguments, secrets redacted.
+    pub args: Json,
+    /// Who called.
+    pub caller: String,
+    /// Our task.
+    pub task_id: String,
+}
+
+/// What subscribers may decide on a pre-verb.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Context {
+    /// Whether the invocation is refused. Once set it stays set.
+    pub denied: bool,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What went wrong, in numbers and words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerbError {
+    /// The JSON-RPC code the caller gets.
+    pub code: i64,
+    /// The message the caller gets.
+    pub message: String,
+}
+
+/// One announcement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", from = "Flat")]
+pub struct VerbEvent {
+    /// When in the invocation's life.
+    pub phase: Phase,
+    /// What is invoked.
+    #[serde(flatten)]
+    pub verb: Arc<Verb>,
+    /// When this was said.
+    pub emitted_at: Timestamp,
+    /// What was decided so far.
+    pub context: Context,
+    /// How long it took; on post-verb.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// How it ended; on post-verb.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// What went wrong; on verb-error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<VerbError>,
+}
+
+/// A subscriber of the bus.
+///
+/// `hear` runs on the road of the call, so it must be quick: a subscriber with work to do keeps a queue of its own.
+pub trait Hook: Send + Sync {
+    /// Hears one event. On a pre-verb it may set `event.context.denied`.
+    fn hear(&self, event: &mut VerbEvent);
+}
+
+/// The event as it is written: `flatten` can write raw JSON but not read it back, so reading names every member.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Flat {
+    phase: Phase,
+    verb: String,
+    legacy_alias: String,
+    org_id: String,
+    agent_card_id: String,
+    agent_url: String,
+    skill_id: String,
+    session_id: String,
+    args: Json,
+    caller: String,
+    task_id: String,
+    emitted_at: Timestamp,
+    context: Context,
+    duration_ms: Option<u64>,
+    outcome: Option<Outcome>,
+    error: Option<VerbError>,
+}
+
+// === impl VerbEvent ===
+
+impl VerbEvent {
+    /// An event in which nothing is decided yet.
+    pub fn new(phase: Phase, verb: Arc<Verb>, emitted_at: Timestamp) -> Self {
+        Self {
+            phase,
+            verb,
+            emitted_at,
+            context: Context::default(),
+            duration_ms: None,
+            outcome: None,
+            error: None,
+        }
+    }
+}
+
+impl From<Flat> for VerbEvent {
+    fn from(flat: Flat) -> Self {
+        let verb = Verb {
+            verb: flat.verb,
+            legacy_alias: flat.legacy_alias,
+            org_id: flat.org_id,
+            agent_card_id: flat.agent_card_id,
+            agent_url: flat.agent_url,
+            skill_id: flat.skill_id,
+            session_id: flat.session_id,
+            args: flat.args,
+            caller: flat.caller,
+            task_id: flat.task_id,
+        };
+        Self {
+            phase: flat.phase,
+            verb: Arc::new(verb),
+            emitted_at: flat.emitted_at,
+            context: flat.context,
+            duration_ms: flat.duration_ms,
+            outcome: flat.outcome,
+            error: flat.error,
+        }
+    }
+}
+
+// === impl Context ===
+
+impl Context {
+    /// Refuses the invocation.
+    pub fn deny(&mut self, reason: impl Into<String>) {
+        self.denied = true;
+        self.reason.get_or_insert_with(|| reason.into());
+    }
+}
+
+impl<F: Fn(&mut VerbEvent) + Send + Sync> Hook for F {
+    fn hear(&self, event: &mut VerbEvent) {
+        self(event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_survives_the_store_with_every_digit_of_its_arguments() {
+        let verb = Verb {
+            verb: "a.b".into(),
+            legacy_alias: "a2a_a_b".into(),
+            org_id: "default".into(),
+            agent_card_id: "agt_1".into(),
+            agent_url: "http://127.0.0.1:1".into(),
+            skill_id: "b".into(),
+            session_id: "a2a-agt_1-b-1".into(),
+            args: Json::parse("{\"n\":1.000}").unwrap(),
+            caller: "ann".into(),
+            task_id: "task_1".into(),
+        };
+        let event = VerbEvent::new(Phase::PreVerb, Arc::new(verb), Timestamp::UNIX_EPOCH);
+        let text = serde_json::to_string(&event).unwrap();
+        assert!(text.contains(r#""legacyAlias":"a2a_a_b""#) && text.contains("1.000"));
+        assert_eq!(serde_json::from_str::<VerbEvent>(&text).unwrap(), event);
+    }
+}
