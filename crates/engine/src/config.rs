@@ -1,0 +1,58 @@
+//! What can be set about calls and the registry.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use rialto_model::{agent::Agent, ids::OrgId};
+use serde::{Deserialize, Serialize};
+
+/// How calls are made and agents looked after.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Wall clock of one call, in milliseconds. A call that takes longer is answered with its task id.
+    pub timeout_ms: u64,
+    /// How long a task is followed after its caller was told that it takes too long, in seconds.
+    pub patience_secs: u64,
+    /// While a call runs, its caller hears something at least this often, in seconds.
+    pub heartbeat_secs: u64,
+    /// Wall clocks of single orgs, in milliseconds.
+    pub org_timeout_ms: BTreeMap<String, u64>,
+    /// How long fetching a card may take, in milliseconds.
+    pub discovery_timeout_ms: u64,
+    /// How often each agent's health is probed, in seconds; 0 turns probes off.
+    pub probe_interval_secs: u64,
+    /// How many probes may be under way at once.
+    pub probe_concurrency: usize,
+    /// Hold a changed card until `rialto agents approve` accepts it.
+    pub pin_cards: bool,
+}
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            timeout_ms: 30_000,
+            patience_secs: 900,
+            heartbeat_secs: 10,
+            org_timeout_ms: BTreeMap::new(),
+            discovery_timeout_ms: 5_000,
+            probe_interval_secs: 30,
+            probe_concurrency: 16,
+            pin_cards: false,
+        }
+    }
+}
+
+impl Config {
+    /// The wall clock of a call: the agent's own, else the org's, else everybody's.
+    pub fn wall_clock(&self, org: &OrgId, agent: &Agent) -> Duration {
+        let of_org = || self.org_timeout_ms.get(org.as_str()).copied();
+        Duration::from_millis(agent.timeout_ms.or_else(of_org).unwrap_or(self.timeout_ms))
+    }
+
+    /// How long fetching a card may take.
+    pub const fn discovery_timeout(&self) -> Duration {
+        Duration::from_millis(self.discovery_timeout_ms)
+    }
+}

@@ -1,0 +1,95 @@
+//! What changed between two cards, for a person to read.
+//!
+//! A remote that rewrites what its skills say about themselves can put words into a model's prompt, so a changed
+//! description or schema is shown, not just counted.
+
+use rialto_model::card::{Card, Skill};
+use serde::Serialize;
+
+/// The difference between two cards.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CardDiff {
+    /// Skills that are new.
+    pub added: Vec<String>,
+    /// Skills that are gone.
+    pub removed: Vec<String>,
+    /// What changed in the rest.
+    pub changed: Vec<Change>,
+}
+
+/// One member that changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// `card`, or the skill's id.
+    pub of: String,
+    /// Which member.
+    pub member: &'static str,
+    /// What it was.
+    pub before: String,
+    /// What it is.
+    pub after: String,
+}
+
+// === impl CardDiff ===
+
+impl CardDiff {
+    /// Compares two cards.
+    pub fn between(before: &Card, after: &Card) -> Self {
+        let mut diff = Self::default();
+        diff.note("card", "name", &before.name, &after.name);
+        diff.note("card", "description", &before.description, &after.description);
+        diff.note("card", "interfaces", &interfaces(before), &interfaces(after));
+        for skill in &after.skills {
+            match before.skill(skill.id.as_str()) {
+                Some(old) => diff.note_skill(old, skill),
+                None => diff.added.push(skill.id.to_string()),
+            }
+        }
+        let gone = before.skills.iter().filter(|skill| after.skill(skill.id.as_str()).is_none());
+        diff.removed = gone.map(|skill| skill.id.to_string()).collect();
+        diff
+    }
+
+    /// Whether nothing that the bridge shows has changed.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
+    }
+
+    fn note_skill(&mut self, before: &Skill, after: &Skill) {
+        let of = after.id.as_str();
+        let schema = |skill: &Skill| skill.input_schema.as_ref().map(ToString::to_string).unwrap_or_default();
+        self.note(of, "name", &before.name, &after.name);
+        self.note(of, "description", &before.description, &after.description);
+        self.note(of, "tags", &before.tags.join(", "), &after.tags.join(", "));
+        self.note(of, "inputSchema", &schema(before), &schema(after));
+    }
+
+    fn note(&mut self, of: &str, member: &'static str, before: &str, after: &str) {
+        if before != after {
+            let (before, after) = (before.to_owned(), after.to_owned());
+            self.changed.push(Change { of: of.to_owned(), member, before, after });
+        }
+    }
+}
+
+impl std::fmt::Display for CardDiff {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for id in &self.added {
+            writeln!(f, "+ skill {id}")?;
+        }
+        for id in &self.removed {
+            writeln!(f, "- skill {id}")?;
+        }
+        for change in &self.changed {
+            writeln!(f, "~ {} of {}", change.member, change.of)?;
+            writeln!(f, "  - {}", change.before)?;
+            writeln!(f, "  + {}", change.after)?;
+        }
+        Ok(())
+    }
+}
+
+fn interfaces(card: &Card) -> String {
+    let lines = card.interfaces.iter().map(|face| format!("{} ({})", face.url, face.dialect));
+    lines.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,352 @@
+//! The crossing: the one road every call takes.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use rialto_model::{
+    agent::Health,
+    call::{Call, Caller, Door, Target},
+    clock::Clock,
+    event::{Event, Remote},
+    failure::{Failure, Kind},
+    ids::{TaskId, fresh},
+    json::Json,
+    message::{Message, Part, Role},
+    store::{Store, StoreError},
+    task::{Task, TaskHead, TaskState},
+    verb::Verb,
+};
+use rialto_policy::{Action, Permitted, Policy, PolicyError, Question};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    bus::Bus,
+    config::Config,
+    journal::{Announcement, Journal},
+    peer::Peer,
+    redact::redact,
+    registry::Registry,
+    run::{self, Running},
+    schema::Schemas,
+};
+
+/// Reads the policies from wherever they are kept.
+pub type PolicyLoader = Box<dyn Fn() -> Result<Policy, PolicyError> + Send + Sync>;
+
+/// What an engine is made of.
+pub struct Parts {
+    /// Keeps everything.
+    pub store: Arc<dyn Store>,
+    /// The agents.
+    pub registry: Arc<Registry>,
+    /// Executes calls.
+    pub peer: Arc<dyn Peer>,
+    /// Who may do what, to begin with.
+    pub policy: Policy,
+    /// Reads the policies again when they may have changed; none keeps the first.
+    pub policy_loader: Option<PolicyLoader>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// What can be set.
+    pub config: Config,
+}
+
+/// The one road every call takes. Cloning shares it.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) peer: Arc<dyn Peer>,
+    pub(crate) policy: ArcSwap<Policy>,
+    pub(crate) journal: Journal,
+    pub(crate) config: Config,
+    /// What runs in this process, and how to stop it.
+    pub(crate) running: Mutex<HashMap<TaskId, CancellationToken>>,
+    policy_loader: Option<PolicyLoader>,
+    bus: Arc<Bus>,
+    schemas: Schemas,
+    tracker: TaskTracker,
+}
+
+/// What a caller wants, with its target found.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Who.
+    pub caller: Caller,
+    /// By which door.
+    pub door: Door,
+    /// From whom.
+    pub target: Target,
+    /// What is said.
+    pub parts: Vec<Part>,
+    /// The task to go on with: our id for it, or the agent's.
+    pub task: Option<String>,
+    /// The conversation to go on with, as the agent calls it.
+    pub context: Option<String>,
+    /// A wall clock of the caller's own.
+    pub wall_clock: Option<Duration>,
+}
+
+// === impl Request ===
+
+impl Request {
+    /// A call of a skill with arguments.
+    pub fn skill(caller: Caller, door: Door, target: Target, args: Json) -> Self {
+        Self::message(caller, door, target, vec![Part::data(args)])
+    }
+
+    /// A message in parts.
+    pub const fn message(caller: Caller, door: Door, target: Target, parts: Vec<Part>) -> Self {
+        Self { caller, door, target, parts, task: None, context: None, wall_clock: None }
+    }
+}
+
+// === impl Engine ===
+
+impl Engine {
+    /// Puts the parts together.
+    pub fn new(parts: Parts) -> Self {
+        let bus = Arc::new(Bus::default());
+        Self(Arc::new(Inner {
+            journal: Journal::new(Arc::clone(&parts.store), Arc::clone(&bus), parts.clock),
+            store: parts.store,
+            registry: parts.registry,
+            peer: parts.peer,
+            policy: ArcSwap::from_pointee(parts.policy),
+            policy_loader: parts.policy_loader,
+            config: parts.config,
+            running: Mutex::new(HashMap::new()),
+            bus,
+            schemas: Schemas::default(),
+            tracker: TaskTracker::new(),
+        }))
+    }
+
+    /// The agents.
+    pub fn registry(&self) -> &Arc<Registry> {
+        &self.0.registry
+    }
+
+    /// The verb bus, to subscribe to.
+    pub fn bus(&self) -> &Bus {
+        &self.0.bus
+    }
+
+    /// Who may do what, just now.
+    pub fn policy(&self) -> Arc<Policy> {
+        self.0.policy.load_full()
+    }
+
+    /// What was set.
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// Sees to it that what any process has changed is seen here.
+    pub async fn sync(&self) -> Result<(), Failure> {
+        if self.0.registry.sync().await.map_err(store_failure)? {
+            self.reload_policy();
+        }
+        Ok(())
+    }
+
+    /// Reads the policies again. Policies that do not hold up are not taken: the old ones stay in force.
+    pub fn reload_policy(&self) {
+        match self.0.policy_loader.as_ref().map(|load| load()) {
+            Some(Ok(policy)) => self.0.policy.store(Arc::new(policy)),
+            Some(Err(error)) => {
+                tracing::error!("the policies were not reloaded, the ones before stay in force: {error}");
+            }
+            None => {}
+        }
+    }
+
+    /// Whether a caller may see a skill in a list.
+    pub fn may_discover(&self, caller: &Caller, target: &Target) -> bool {
+        self.0.policy.load().decide(&Question::about(caller, Action::Discover, target)).allowed
+    }
+
+    /// What is meant by the name of a skill, canonical or legacy.
+    pub fn resolve(&self, caller: &Caller, name: &str) -> Option<Target> {
+        let target = self.0.registry.directory(&caller.scope).find(name)?.target();
+        self.may_discover(caller, &target).then_some(target)
+    }
+
+    /// Starts a call. Trouble before the task is written down is an `Err`; after that, it is how the task ends.
+    pub async fn call(&self, request: Request) -> Result<Running, Failure> {
+        self.sync().await?;
+        let goes_on = self.continued(&request).await?;
+        let call = self.call_of(request, goes_on.as_ref());
+        let (wall_clock, call) = call?;
+        let verb = verb_of(&call);
+        let head = self.head_of(&call, &verb);
+        let args = call.args();
+        let (target, parts) = (call.target.clone(), call.parts.clone());
+        let permitted = self.permit(call, verb, &args).await?;
+        let task = match goes_on {
+            Some(task) => self.answer(task, parts, permitted.pre).await?,
+            None => {
+                self.0.journal.open(&head, permitted.pre).await.map_err(store_failure)?;
+                Task::new(head)
+            }
+        };
+        let leg =
+            run::Leg { call: permitted.call, target, task, announcement: permitted.announcement, wall_clock };
+        Ok(run::start(&self.0, &self.0.tracker, leg))
+    }
+
+    /// Lets what runs come to its end, at most until `patience` is over.
+    pub async fn drain(&self, patience: Duration) {
+        self.0.tracker.close();
+        let _ = tokio::time::timeout(patience, self.0.tracker.wait()).await;
+    }
+
+    /// The task a request goes on with, if it does.
+    async fn continued(&self, request: &Request) -> Result<Option<Task>, Failure> {
+        let Some(id) = &request.task else { return Ok(None) };
+        let task = self.own_task(&request.caller, id).await?;
+        if task.head.state.is_terminal() {
+            let message = format!(
+                "task {id} is {} and takes no more messages; start a new one, with its context_id to stay in the conversation",
+                task.head.state
+            );
+            return Err(Failure::new(Kind::Conflict, message));
+        }
+        if task.head.remote.task_id.is_none() {
+            let message = format!("task {id} cannot be continued: the agent has not given it a name yet");
+            return Err(Failure::new(Kind::Conflict, message));
+        }
+        Ok(Some(task))
+    }
+
+    fn call_of(&self, request: Request, goes_on: Option<&Task>) -> Result<(Duration, Call), Failure> {
+        let agent = &request.target.agent;
+        if agent.health == Health::Unreachable {
+            let why = agent.last_error.as_deref().unwrap_or("it does not answer");
+            let message = format!(
+                "agent {} is unreachable: {why}; it is probed again by itself, or now with `rialto agents refresh {}`",
+                agent.slug, agent.slug
+            );
+            return Err(Failure::new(Kind::PeerUnreachable, message));
+        }
+        let wall_clock =
+            request.wall_clock.unwrap_or_else(|| self.0.config.wall_clock(&request.caller.scope.org, agent));
+        let session = format!("a2a-{}-{}-{}", agent.id, request.target.skill_id(), fresh());
+        let continues = match goes_on {
+            Some(task) => task.head.remote.clone(),
+            None => Remote { task_id: None, context_id: request.context },
+        };
+        let call = Call {
+            task: goes_on.map_or_else(TaskId::fresh, |task| task.head.id.clone()),
+            caller: request.caller,
+            door: request.door,
+            target: request.target,
+            parts: request.parts,
+            continues,
+            session,
+        };
+        Ok((wall_clock, call))
+    }
+
+    fn head_of(&self, call: &Call, verb: &Verb) -> TaskHead {
+        let now = self.0.journal.now();
+        TaskHead {
+            id: call.task.clone(),
+            scope: call.caller.scope.clone(),
+            caller: call.caller.id.clone(),
+            door: call.door,
+            agent: call.target.agent.id.clone(),
+            agent_url: call.target.agent.url.clone(),
+            skill: call.target.skill.as_ref().map(|skill| skill.id.clone()),
+            session: call.session.clone(),
+            args: verb.args.clone(),
+            state: TaskState::Submitted,
+            version: 0,
+            remote: Remote { task_id: None, context_id: call.continues.context_id.clone() },
+            created_at: now,
+            updated_at: now,
+        }
+    }
+
+    /// Authorizes, announces, checks the arguments. A call that is refused here has left no packet.
+    async fn permit(&self, call: Call, verb: Verb, args: &Json) -> Result<Cleared, Failure> {
+        let target = call.target.clone();
+        let verdict = self.0.policy.load().check(call);
+        let refusal = verdict.as_ref().err().map(ToString::to_string);
+        let (mut announcement, pre) = self.0.journal.announce(verb, refusal.as_deref());
+        let refused = match verdict {
+            Ok(call) if !pre.context.denied => match self.0.schemas.check(&target, args) {
+                Ok(()) => return Ok(Cleared { call, announcement, pre }),
+                Err(invalid) => invalid,
+            },
+            _ => {
+                let reason =
+                    pre.context.reason.clone().unwrap_or_else(|| "a subscriber refused the call".to_owned());
+                Failure::new(Kind::Denied, reason)
+            }
+        };
+        self.0.journal.close(&mut announcement, Some(pre), &refused).await;
+        Err(refused)
+    }
+
+    /// Writes down that the caller goes on with a task.
+    async fn answer(
+        &self,
+        mut task: Task,
+        parts: Vec<Part>,
+        pre: rialto_model::verb::VerbEvent,
+    ) -> Result<Task, Failure> {
+        let message = Message::new(fresh(), Role::User, parts);
+        self.0.store.audit(vec![pre]).await.map_err(store_failure)?;
+        self.0
+            .journal
+            .record(&mut task, vec![Event::Answered { message }], None)
+            .await
+            .map_err(store_failure)?;
+        Ok(task)
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.0
+    }
+}
+
+/// A call that may leave.
+struct Cleared {
+    call: Permitted<Call>,
+    announcement: Announcement,
+    pre: rialto_model::verb::VerbEvent,
+}
+
+fn verb_of(call: &Call) -> Verb {
+    Verb {
+        verb: call.target.verb(),
+        legacy_alias: call.target.legacy_alias(),
+        org_id: call.caller.scope.org.to_string(),
+        agent_card_id: call.target.agent.id.to_string(),
+        agent_url: call.target.agent.url.clone(),
+        skill_id: call.target.skill_id().to_owned(),
+        session_id: call.session.clone(),
+        args: redact(&call.args()),
+        caller: call.caller.id.to_string(),
+        task_id: call.task.to_string(),
+    }
+}
+
+pub(crate) fn store_failure(error: StoreError) -> Failure {
+    match error {
+        StoreError::Conflict => {
+            Failure::new(Kind::Conflict, "the task was changed by somebody else; look at it again")
+        }
+        error => {
+            tracing::error!(error = &error as &dyn std::error::Error, "the store failed: {error}");
+            Failure::new(
+                Kind::Internal,
+                "the call could not be written down, so it was not made; see the server's log",
+            )
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Asks every agent, again and again, how it is.
+
+use std::{sync::Arc, time::Duration};
+
+use rand::RngExt;
+use rialto_model::{agent::Agent, ids::AgentId};
+use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use crate::registry::Registry;
+
+/// Probes all agents in rounds, spread over the interval so that they do not all ask at once.
+pub struct Prober {
+    registry: Arc<Registry>,
+    interval: Duration,
+    slots: Arc<Semaphore>,
+}
+
+// === impl Prober ===
+
+impl Prober {
+    /// A prober that has not begun.
+    pub fn new(registry: Arc<Registry>, interval: Duration, concurrency: usize) -> Self {
+        Self { registry, interval, slots: Arc::new(Semaphore::new(concurrency.max(1))) }
+    }
+
+    /// Probes until it is told to stop. The first round is quick, so that a start soon knows who is there.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut spread = self.interval.min(Duration::from_secs(1));
+        while !stop.is_cancelled() {
+            let next_round = Instant::now() + self.interval;
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.round(spread) => {}
+            }
+            spread = self.interval.mul_f32(0.9);
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep_until(next_round) => {}
+            }
+        }
+    }
+
+    async fn round(&self, spread: Duration) {
+        let begun = Instant::now();
+        let mut under_way = JoinSet::new();
+        for (offset, agent) in schedule(self.registry.all(), spread) {
+            tokio::time::sleep_until(begun + offset).await;
+            // A closed semaphore cannot be: nobody closes it. If it were, this round would end.
+            let Ok(slot) = Arc::clone(&self.slots).acquire_owned().await else { return };
+            let registry = Arc::clone(&self.registry);
+            under_way.spawn(async move {
+                probe(&registry, &agent.id).await;
+                drop(slot);
+            });
+            while under_way.try_join_next().is_some() {}
+        }
+        under_way.join_all().await;
+    }
+}
+
+/// Asks one agent how it is. Trouble in writing the answer down is ours, and is logged.
+pub(crate) async fn probe(registry: &Registry, id: &AgentId) {
+    // Look again: the row may have changed or gone since the round began.
+    let Some(agent) = registry.get(id) else { return };
+    match registry.probe(&agent).await {
+        Ok(health) if health != agent.health => {
+            tracing::info!(agent.id = %agent.id, "agent {} is {health} (was {})", agent.slug, agent.health);
+        }
+        Ok(_) => {}
+        Err(error) => {
+            tracing::warn!(agent.id = %agent.id, "the probe of {} was not recorded: {error}", agent.slug)
+        }
+    }
+}
+
+fn schedule(agents: Vec<Arc<Agent>>, spread: Duration) -> Vec<(Duration, Arc<Agent>)> {
+    let mut random = rand::rng();
+    let mut schedule: Vec<_> =
+        agents.into_iter().map(|agent| (spread.mul_f64(random.random_range(0.0..1.0)), agent)).collect();
+    schedule.sort_by_key(|(offset, _)| *offset);
+    schedule
+}

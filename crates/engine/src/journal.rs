@@ -1,0 +1,150 @@
+//! Writes down what happens, then tells others.
+//!
+//! The order is the promise: an event is in the store before any hook or door hears of it, so nobody is ever told
+//! something that a restart could un-happen.
+
+use std::sync::Arc;
+
+use rialto_model::{
+    clock::Clock,
+    event::Event,
+    failure::Failure,
+    ids::TaskId,
+    store::{Entry, Store, StoreError},
+    task::{Task, TaskHead},
+    verb::{Outcome, Phase, Verb, VerbError, VerbEvent},
+};
+
+use crate::bus::Bus;
+
+/// Writes down, then tells.
+#[derive(Clone)]
+pub(crate) struct Journal {
+    store: Arc<dyn Store>,
+    bus: Arc<Bus>,
+    clock: Arc<dyn Clock>,
+}
+
+/// One invocation, as the bus sees it: announced once before, and once after.
+pub(crate) struct Announcement {
+    verb: Arc<Verb>,
+    begun: tokio::time::Instant,
+    is_closed: bool,
+}
+
+// === impl Journal ===
+
+impl Journal {
+    pub(crate) fn new(store: Arc<dyn Store>, bus: Arc<Bus>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, bus, clock }
+    }
+
+    /// Emits the pre-verb; subscribers may deny. `refusal` is what policy already decided.
+    pub(crate) fn announce(&self, verb: Verb, refusal: Option<&str>) -> (Announcement, VerbEvent) {
+        let verb = Arc::new(verb);
+        let mut event = VerbEvent::new(Phase::PreVerb, Arc::clone(&verb), self.clock.now());
+        if let Some(reason) = refusal {
+            event.context.deny(reason);
+        }
+        self.bus.emit(&mut event);
+        (Announcement { verb, begun: tokio::time::Instant::now(), is_closed: false }, event)
+    }
+
+    /// Writes a new task down.
+    pub(crate) async fn open(&self, head: &TaskHead, pre: VerbEvent) -> Result<(), StoreError> {
+        self.store.open_task(head, vec![pre]).await
+    }
+
+    /// Adds events to a task, those that can happen, and closes the announcement with them when the invocation ends.
+    ///
+    /// On an error `task` is ahead of the store: read it again.
+    pub(crate) async fn record(
+        &self,
+        task: &mut Task,
+        mut events: Vec<Event>,
+        ending: Option<(&mut Announcement, Option<&Failure>)>,
+    ) -> Result<(), StoreError> {
+        let at = self.clock.now();
+        let expected = task.head.version;
+        events.retain(|event| task.apply(event, at));
+        let mut audit =
+            ending.map_or_else(Vec::new, |(announcement, failure)| self.closing(announcement, failure));
+        if events.is_empty() && audit.is_empty() {
+            return Ok(());
+        }
+        self.store
+            .append(Entry { head: task.head.clone(), expected, events, at, audit: audit.clone() })
+            .await?;
+        self.tell(&mut audit);
+        Ok(())
+    }
+
+    /// Closes an invocation that has no events to go with it.
+    pub(crate) async fn close(
+        &self,
+        announcement: &mut Announcement,
+        pre: Option<VerbEvent>,
+        failure: &Failure,
+    ) {
+        let mut closing = self.closing(announcement, Some(failure));
+        let audit = pre.into_iter().chain(closing.iter().cloned()).collect();
+        if let Err(error) = self.store.audit(audit).await {
+            tracing::error!("an audit record was lost: {error}");
+        }
+        self.tell(&mut closing);
+    }
+
+    /// The task as it stands in the store.
+    pub(crate) async fn read(&self, head: TaskHead) -> Result<Task, StoreError> {
+        let (version, created_at) = (head.version, head.created_at);
+        let events = self.store.events(&head.id, 0).await?;
+        let mut begun = head;
+        begun.state = rialto_model::task::TaskState::Submitted;
+        (begun.version, begun.updated_at) = (0, created_at);
+        let mut task = Task::new(begun);
+        // An event that arrived between the two reads belongs to the next look.
+        for recorded in events.iter().take_while(|recorded| recorded.seq <= version) {
+            task.apply(&recorded.event, recorded.at);
+        }
+        Ok(task)
+    }
+
+    /// Reads a task again that somebody else wrote to.
+    pub(crate) async fn reread(&self, task: &Task) -> Result<Task, StoreError> {
+        let missing = || StoreError::Corrupt(format!("task {} is gone", task.head.id));
+        let head = self.store.task(&task.head.scope, task.head.id.as_str()).await?.ok_or_else(missing)?;
+        self.read(head).await
+    }
+
+    pub(crate) fn now(&self) -> rialto_model::clock::Timestamp {
+        self.clock.now()
+    }
+
+    fn closing(&self, announcement: &mut Announcement, failure: Option<&Failure>) -> Vec<VerbEvent> {
+        if std::mem::replace(&mut announcement.is_closed, true) {
+            return Vec::new();
+        }
+        let emitted_at = self.clock.now();
+        let mut post = VerbEvent::new(Phase::PostVerb, Arc::clone(&announcement.verb), emitted_at);
+        post.duration_ms = Some(u64::try_from(announcement.begun.elapsed().as_millis()).unwrap_or(u64::MAX));
+        post.outcome = Some(if failure.is_some() { Outcome::Failed } else { Outcome::Completed });
+        let mut events = vec![post];
+        if let Some(failure) = failure {
+            let mut error = VerbEvent::new(Phase::VerbError, Arc::clone(&announcement.verb), emitted_at);
+            error.error = Some(VerbError { code: failure.kind.rpc_code(), message: failure.message.clone() });
+            events.push(error);
+        }
+        events
+    }
+
+    fn tell(&self, events: &mut [VerbEvent]) {
+        for event in events {
+            self.bus.emit(event);
+        }
+    }
+}
+
+/// Names a task for logs.
+pub(crate) fn log_lost(task: &TaskId, error: &StoreError) {
+    tracing::error!(task.id = %task, "task {task} could not be written to: {error}");
+}

@@ -1,0 +1,27 @@
+//! The verbs of Rialto: register an agent, make a call, look at a task, call it off.
+//!
+//! Every call takes one road, whatever door it came in by and whatever peer executes it: resolve, authorize, check
+//! the arguments, write down, execute, write down each event, tell those who listen. The engine knows no wire and no
+//! database; both are behind ports.
+
+pub mod address;
+mod bus;
+pub mod config;
+pub mod diff;
+pub mod directory;
+pub mod engine;
+mod health;
+mod journal;
+pub mod peer;
+mod redact;
+pub mod registry;
+mod run;
+mod schema;
+mod tasks;
+
+pub use bus::{Bus, Overheard};
+pub use config::Config;
+pub use engine::{Engine, Parts, Request};
+pub use health::Prober;
+pub use registry::Registry;
+pub use run::{Running, Step};

@@ -1,0 +1,604 @@
+//! The agents we know: registered, refreshed, trusted, removed.
+//!
+//! What is live in memory is a copy of the store's rows, and never older than the store: before each call the
+//! store's generation is compared, and any process that changed a row has moved it.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use rialto_model::{
+    agent::{Agent, Credential, Health, Keep, OldCard, PendingCard, Probe, Trust},
+    card::{Card, Dialect},
+    clock::Clock,
+    failure::{Failure, Kind},
+    ids::{AgentId, Scope},
+    name,
+    store::{Store, StoreError},
+};
+use tokio::sync::watch;
+
+use crate::{
+    address::{self, AddressError},
+    config::Config,
+    diff::CardDiff,
+    directory::Directory,
+    peer::{Discovery, DiscoveryError, Fetched, Learned, Place},
+};
+
+/// A row that others change too is tried again this often.
+const TRIES: usize = 5;
+
+/// A valid card that takes longer than this makes an agent `degraded`.
+pub(crate) const SLOW: Duration = Duration::from_secs(2);
+
+/// The agents we know.
+pub struct Registry {
+    store: Arc<dyn Store>,
+    discovery: Arc<dyn Discovery>,
+    clock: Arc<dyn Clock>,
+    config: Config,
+    live: ArcSwap<Live>,
+    directories: Mutex<Vec<(Scope, Arc<Directory>)>>,
+    /// Serialises changes, so that a slug is given out once and no copy of the rows is lost.
+    changing: tokio::sync::Mutex<()>,
+    version: AtomicU64,
+    changed: watch::Sender<u64>,
+}
+
+/// All rows, as they were at one moment.
+struct Live {
+    generation: Option<u64>,
+    agents: Vec<Arc<Agent>>,
+}
+
+/// An agent somebody wants registered.
+#[derive(Clone, Debug)]
+pub struct Registration {
+    /// Where it shall belong.
+    pub scope: Scope,
+    /// Its base URL, in any spelling.
+    pub url: String,
+    /// How far it is trusted; none leaves a known agent's trust as it is, and makes a new one external.
+    pub trust: Option<Trust>,
+    /// Where its row is kept.
+    pub keep: Keep,
+    /// Where its token comes from.
+    pub credential: Option<Credential>,
+    /// Whether private and loopback addresses may be used to reach it.
+    pub allow_private: bool,
+    /// Where below the base URL its card is, when not at a well-known place.
+    pub card_path: Option<String>,
+    /// Its own wall clock.
+    pub timeout_ms: Option<u64>,
+}
+
+/// What became of a registration.
+#[derive(Clone, Debug)]
+pub struct Registered {
+    /// The row.
+    pub agent: Arc<Agent>,
+    /// Whether it is new.
+    pub created: bool,
+}
+
+/// What became of a refresh.
+#[derive(Clone, Debug)]
+pub enum Refreshed {
+    /// The card is as it was.
+    Unchanged(Arc<Agent>),
+    /// There is a new card, and it is in use.
+    Changed(Arc<Agent>, CardDiff),
+    /// There is a new card, and it waits for approval.
+    Held(Arc<Agent>, CardDiff),
+}
+
+/// Why the registry did not do as it was told.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// That is not an agent's address.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// Its card could not be had.
+    #[error(transparent)]
+    Discovery(#[from] DiscoveryError),
+    /// There is no such agent.
+    #[error("no agent is registered as \"{0}\"; `rialto agents list` shows those that are")]
+    NotFound(String),
+    /// There is nothing to approve.
+    #[error("{0} has no changed card that waits for approval")]
+    NothingPending(String),
+    /// It could not be written down.
+    #[error("the registry could not be read or written")]
+    Store(#[from] StoreError),
+}
+
+// === impl Registration ===
+
+impl Registration {
+    /// A stored, external agent in the default project.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            scope: Scope::default(),
+            url: url.into(),
+            trust: None,
+            keep: Keep::Stored,
+            credential: None,
+            allow_private: false,
+            card_path: None,
+            timeout_ms: None,
+        }
+    }
+}
+
+// === impl Registry ===
+
+impl Registry {
+    /// An empty registry; the first [`Registry::sync`] fills it.
+    pub fn new(
+        store: Arc<dyn Store>,
+        discovery: Arc<dyn Discovery>,
+        clock: Arc<dyn Clock>,
+        config: Config,
+    ) -> Self {
+        Self {
+            store,
+            discovery,
+            clock,
+            config,
+            live: ArcSwap::from_pointee(Live { generation: None, agents: Vec::new() }),
+            directories: Mutex::new(Vec::new()),
+            changing: tokio::sync::Mutex::new(()),
+            version: AtomicU64::new(1),
+            changed: watch::Sender::new(1),
+        }
+    }
+
+    /// Reads the rows again if any process changed them. Answers whether it did.
+    pub async fn sync(&self) -> Result<bool, StoreError> {
+        if self.live.load().generation == Some(self.store.generation()) {
+            return Ok(false);
+        }
+        let _changing = self.changing.lock().await;
+        self.reload().await?;
+        Ok(true)
+    }
+
+    /// All agents of a project, by slug.
+    pub fn agents(&self, scope: &Scope) -> Vec<Arc<Agent>> {
+        let live = self.live.load();
+        let mut agents: Vec<_> = live.agents.iter().filter(|agent| agent.scope == *scope).cloned().collect();
+        agents.sort_by(|a, b| a.slug.cmp(&b.slug));
+        agents
+    }
+
+    /// All agents of all projects.
+    pub(crate) fn all(&self) -> Vec<Arc<Agent>> {
+        self.live.load().agents.clone()
+    }
+
+    /// The agent with that id.
+    pub fn get(&self, id: &AgentId) -> Option<Arc<Agent>> {
+        self.live.load().agents.iter().find(|agent| agent.id == *id).cloned()
+    }
+
+    /// The agent somebody means: by id, slug, URL or name.
+    pub fn find(&self, scope: &Scope, key: &str) -> Result<Arc<Agent>, RegistryError> {
+        let live = self.live.load();
+        let url = address::normalize(key).ok();
+        let by = |means: &dyn Fn(&Agent) -> bool| {
+            live.agents.iter().find(|agent| agent.scope == *scope && means(agent)).cloned()
+        };
+        by(&|agent| agent.id.as_str() == key || agent.slug == key)
+            .or_else(|| by(&|agent| Some(&agent.url) == url.as_ref()))
+            .or_else(|| by(&|agent| agent.card.name == key))
+            .or_else(|| by(&|agent| agent.card.name.eq_ignore_ascii_case(key)))
+            .ok_or_else(|| RegistryError::NotFound(key.to_owned()))
+    }
+
+    /// The skills of a project, prepared once per version.
+    pub fn directory(&self, scope: &Scope) -> Arc<Directory> {
+        let version = self.version.load(Ordering::Acquire);
+        let mut directories = self.directories.lock();
+        if let Some((_, known)) =
+            directories.iter().find(|(of, known)| of == scope && known.version() == version)
+        {
+            return Arc::clone(known);
+        }
+        directories.retain(|(of, known)| of != scope && known.version() == version);
+        let directory = Arc::new(Directory::build(version, scope, &self.live.load().agents));
+        directories.push((scope.clone(), Arc::clone(&directory)));
+        directory
+    }
+
+    /// Hears each time something visible has changed.
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Fetches an agent's card and writes the agent down. On any failure nothing is stored.
+    pub async fn register(&self, wanted: Registration) -> Result<Registered, RegistryError> {
+        let url = address::normalize(&wanted.url)?;
+        let place = Place {
+            url: url.clone(),
+            card_path: wanted.card_path.clone(),
+            credential: wanted.credential.clone(),
+            allow_private: wanted.allow_private,
+            etag: None,
+            timeout: self.config.discovery_timeout(),
+        };
+        let fetched = self.discovery.fetch(&place).await?;
+        let _changing = self.changing.lock().await;
+        if self.live.load().generation != Some(self.store.generation()) {
+            self.reload().await?;
+        }
+        let known = self.live.load().agents.iter().find(|a| a.scope == wanted.scope && a.url == url).cloned();
+        let agent = match (&known, wanted.keep) {
+            (Some(known), keep) if known.keep == keep => self.updated(known, &wanted, fetched),
+            _ => self.created(url, &wanted, fetched)?,
+        };
+        let expected = known.as_ref().filter(|known| known.id == agent.id).map(|known| known.version);
+        let agent = self.put(agent, expected).await?;
+        Ok(Registered { created: expected.is_none(), agent })
+    }
+
+    /// Fetches an agent's card again.
+    pub async fn refresh(&self, agent: &Arc<Agent>) -> Result<Refreshed, RegistryError> {
+        let place = self.place_of(agent);
+        let (fetched, elapsed) = self.fetch(&place).await;
+        match fetched {
+            Ok(fetched) => self.take_card(agent, fetched, elapsed).await,
+            Err(error) => {
+                let message = error.to_string();
+                self.update(agent, |row| {
+                    row.health = Health::Unreachable;
+                    row.last_error = Some(message.clone());
+                })
+                .await?;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Asks an agent how it is, and writes the answer down.
+    pub async fn probe(&self, agent: &Arc<Agent>) -> Result<Health, RegistryError> {
+        let place = self.place_of(agent);
+        let (fetched, elapsed) = self.fetch(&place).await;
+        let health = health_of(&fetched, elapsed);
+        let error = fetched.as_ref().err().map(ToString::to_string);
+        let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        if agent.keep == Keep::Stored {
+            let at = self.clock.now();
+            let probe = Probe { agent: agent.id.clone(), at, health, elapsed_ms, error: error.clone() };
+            self.store.record_probe(&probe).await?;
+        }
+        let is_new = matches!(&fetched, Ok(Fetched::Card { card, .. }) if is_news(agent, card));
+        match fetched {
+            Ok(fetched) if is_new => drop(self.take_card(agent, fetched, elapsed).await?),
+            // Nothing to write down beside the probe: most probes end here.
+            _ if agent.health == health && agent.last_error == error => {}
+            _ => {
+                self.update(agent, |row| {
+                    row.health = health;
+                    row.last_error.clone_from(&error);
+                })
+                .await?;
+            }
+        }
+        Ok(health)
+    }
+
+    /// Changes how far an agent is trusted. The next call sees it.
+    pub async fn set_trust(&self, agent: &Arc<Agent>, trust: Trust) -> Result<Arc<Agent>, RegistryError> {
+        self.update(agent, |row| row.trust = trust).await
+    }
+
+    /// Takes a changed card that was held into use.
+    pub async fn approve(&self, agent: &Arc<Agent>) -> Result<Arc<Agent>, RegistryError> {
+        if agent.pending.is_none() {
+            return Err(RegistryError::NothingPending(agent.slug.clone()));
+        }
+        self.update(agent, |row| {
+            if let Some(pending) = row.pending.take() {
+                row.card = pending.card;
+            }
+        })
+        .await
+    }
+
+    /// Forgets an agent. That alone revokes it: every permission is built from live rows.
+    pub async fn remove(&self, agent: &Arc<Agent>) -> Result<(), RegistryError> {
+        let _changing = self.changing.lock().await;
+        let made = match agent.keep {
+            Keep::Stored => self.store.remove_agent(&agent.id).await?,
+            // A stored row of the same address may come to light again: read everything.
+            Keep::Session => None,
+        };
+        let agents = self.live.load().agents.iter().filter(|row| row.id != agent.id).cloned().collect();
+        self.publish(agents, made).await
+    }
+
+    /// The cards an agent had before, newest first.
+    pub async fn history(&self, agent: &Agent) -> Result<Vec<OldCard>, RegistryError> {
+        Ok(self.store.card_history(&agent.id).await?)
+    }
+
+    /// An agent's latest probes, newest first.
+    pub async fn probes(&self, agent: &Agent, limit: usize) -> Result<Vec<Probe>, RegistryError> {
+        Ok(self.store.probes(&agent.id, limit).await?)
+    }
+
+    async fn fetch(&self, place: &Place) -> (Result<Fetched, DiscoveryError>, Duration) {
+        let begun = tokio::time::Instant::now();
+        let fetched = self.discovery.fetch(place).await;
+        (fetched, begun.elapsed())
+    }
+
+    fn place_of(&self, agent: &Agent) -> Place {
+        // While a changed card waits, ask for the whole card: the validator belongs to the one in use.
+        let etag = if agent.pending.is_none() { agent.etag.clone() } else { None };
+        Place {
+            url: agent.url.clone(),
+            card_path: agent.card_path.clone(),
+            credential: agent.credential.clone(),
+            allow_private: agent.allow_private,
+            etag,
+            timeout: self.config.discovery_timeout(),
+        }
+    }
+
+    fn created(&self, url: String, wanted: &Registration, fetched: Fetched) -> Result<Agent, RegistryError> {
+        let Fetched::Card { card, path, etag, signature } = fetched else {
+            let reason = "the server says \"not modified\" though we have no card yet".to_owned();
+            return Err(DiscoveryError::Invalid { url, reason }.into());
+        };
+        let now = self.clock.now();
+        let live = self.live.load();
+        // A session's own row hides the stored one of the same address, so it may have that row's name.
+        let is_taken = |slug: &str| {
+            live.agents.iter().any(|a| a.scope == wanted.scope && a.slug == slug && a.url != url)
+        };
+        Ok(Agent {
+            id: AgentId::fresh(),
+            scope: wanted.scope.clone(),
+            slug: name::unused(&name::agent_slug(&card.name), is_taken),
+            url,
+            card: Arc::from(card),
+            pending: None,
+            trust: wanted.trust.unwrap_or_default(),
+            health: Health::Unknown,
+            signature,
+            keep: wanted.keep,
+            credential: wanted.credential.clone(),
+            allow_private: wanted.allow_private,
+            card_path: Some(path),
+            etag,
+            speaks: None,
+            timeout_ms: wanted.timeout_ms,
+            registered_at: now,
+            last_fetched_at: now,
+            last_seen_at: Some(now),
+            last_error: None,
+            version: 1,
+        })
+    }
+
+    fn updated(&self, known: &Agent, wanted: &Registration, fetched: Fetched) -> Agent {
+        let mut row = known.clone();
+        if let Fetched::Card { card, path, etag, signature } = fetched {
+            // Registering again is a person's decision: it takes the new card even where cards are pinned.
+            if card.raw != row.card.raw {
+                row.card = Arc::from(card);
+                row.speaks = None;
+            }
+            row.pending = None;
+            (row.card_path, row.etag, row.signature) = (Some(path), etag, signature);
+        }
+        row.trust = wanted.trust.unwrap_or(row.trust);
+        row.allow_private = wanted.allow_private;
+        row.credential = wanted.credential.clone().or(row.credential);
+        row.timeout_ms = wanted.timeout_ms.or(row.timeout_ms);
+        let now = self.clock.now();
+        (row.last_fetched_at, row.last_seen_at, row.last_error) = (now, Some(now), None);
+        if row.health == Health::Unreachable {
+            row.health = Health::Unknown;
+        }
+        row.version += 1;
+        row
+    }
+
+    async fn take_card(
+        &self,
+        agent: &Arc<Agent>,
+        fetched: Fetched,
+        elapsed: Duration,
+    ) -> Result<Refreshed, RegistryError> {
+        let health = if elapsed < SLOW { Health::Healthy } else { Health::Degraded };
+        let now = self.clock.now();
+        let new = match fetched {
+            Fetched::Card { card, path, etag, signature } => {
+                Some((Arc::<Card>::from(card), path, etag, signature))
+            }
+            Fetched::Unchanged => None,
+        };
+        let is_new = new.as_ref().is_some_and(|(card, ..)| card.raw != agent.card.raw);
+        let pinned = self.config.pin_cards && is_new;
+        let row = self
+            .update(agent, |row| {
+                (row.health, row.last_error) = (health, None);
+                (row.last_fetched_at, row.last_seen_at) = (now, Some(now));
+                let Some((card, path, etag, signature)) = &new else { return };
+                if pinned {
+                    let seen_at = row.pending.as_ref().map_or(now, |pending| pending.seen_at);
+                    row.pending = Some(PendingCard { card: Arc::clone(card), seen_at });
+                    return;
+                }
+                row.pending = None;
+                (row.etag, row.signature, row.card_path) = (etag.clone(), *signature, Some(path.clone()));
+                if is_new {
+                    row.card = Arc::clone(card);
+                    row.speaks = None;
+                }
+            })
+            .await?;
+        let Some((card, ..)) = new.filter(|_| is_new) else { return Ok(Refreshed::Unchanged(row)) };
+        let diff = CardDiff::between(&agent.card, &card);
+        Ok(if pinned { Refreshed::Held(row, diff) } else { Refreshed::Changed(row, diff) })
+    }
+
+    /// Changes a row, again if somebody else changed it meanwhile.
+    async fn update(
+        &self,
+        agent: &Arc<Agent>,
+        change: impl Fn(&mut Agent),
+    ) -> Result<Arc<Agent>, RegistryError> {
+        let _changing = self.changing.lock().await;
+        for _ in 0..TRIES {
+            let gone = || RegistryError::NotFound(agent.slug.clone());
+            let before = self.get(&agent.id).ok_or_else(gone)?;
+            let mut row = Agent::clone(&before);
+            change(&mut row);
+            row.version += 1;
+            match self.put(row, Some(before.version)).await {
+                Err(RegistryError::Store(StoreError::Conflict)) => self.reload().await?,
+                done => return done,
+            }
+        }
+        Err(StoreError::Conflict.into())
+    }
+
+    async fn put(&self, row: Agent, expected: Option<u64>) -> Result<Arc<Agent>, RegistryError> {
+        let made = match row.keep {
+            Keep::Stored => Some(self.store.put_agent(&row, expected).await?),
+            Keep::Session => self.live.load().generation,
+        };
+        let row = Arc::new(row);
+        let others = self.live.load();
+        let hidden =
+            |other: &Agent| other.id == row.id || (row.keep == Keep::Session && same_place(other, &row));
+        let mut agents: Vec<_> = others.agents.iter().filter(|other| !hidden(other)).cloned().collect();
+        agents.push(Arc::clone(&row));
+        self.publish(agents, made).await?;
+        Ok(row)
+    }
+
+    /// Shows new rows to everybody. A generation other than the next one means that another process was faster: then
+    /// everything is read again.
+    async fn publish(&self, agents: Vec<Arc<Agent>>, made: Option<u64>) -> Result<(), RegistryError> {
+        let known = self.live.load().generation;
+        let expected = known.map(|known| [known, known.wrapping_add(1)]);
+        let missed_nothing =
+            matches!((expected, made), (Some(expected), Some(made)) if expected.contains(&made));
+        self.show(Live { generation: if missed_nothing { made } else { None }, agents });
+        if !missed_nothing {
+            self.reload().await?;
+        }
+        Ok(())
+    }
+
+    async fn reload(&self) -> Result<(), StoreError> {
+        let generation = self.store.generation();
+        let stored = self.store.agents().await?;
+        let live = self.live.load();
+        let session = live.agents.iter().filter(|row| row.keep == Keep::Session).cloned();
+        let mut agents: Vec<Arc<Agent>> = session.collect();
+        let own = agents.len();
+        // A row that has not moved keeps its place in memory, and whoever compares it sees that it is the same.
+        let known: HashMap<&AgentId, &Arc<Agent>> = live.agents.iter().map(|row| (&row.id, row)).collect();
+        for row in stored {
+            if agents.iter().take(own).any(|session| same_place(session, &row)) {
+                continue;
+            }
+            match known.get(&row.id) {
+                Some(same) if same.version == row.version => agents.push(Arc::clone(same)),
+                _ => agents.push(Arc::new(row)),
+            }
+        }
+        self.show(Live { generation: Some(generation), agents });
+        Ok(())
+    }
+
+    fn show(&self, live: Live) {
+        let before = self.live.swap(Arc::new(live));
+        if looks(&before.agents) != looks(&self.live.load().agents) {
+            let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
+            self.changed.send_replace(version);
+        }
+    }
+}
+
+impl Learned for Registry {
+    fn speaks(&self, agent: &Arc<Agent>, dialect: Dialect) {
+        // Remembered for this process at once; the next change of the row keeps it for all.
+        let live = self.live.load();
+        let agents = live.agents.iter().map(|row| {
+            if row.id == agent.id {
+                Arc::new(Agent { speaks: Some(dialect), ..Agent::clone(row) })
+            } else {
+                Arc::clone(row)
+            }
+        });
+        self.live.store(Arc::new(Live { generation: live.generation, agents: agents.collect() }));
+    }
+}
+
+// === impl RegistryError ===
+
+impl RegistryError {
+    /// Whose fault it is.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Address(_) => Kind::Invalid,
+            Self::Discovery(DiscoveryError::Status { .. } | DiscoveryError::Unreachable { .. }) => {
+                Kind::PeerUnreachable
+            }
+            Self::Discovery(DiscoveryError::Invalid { .. }) => Kind::PeerGarbled,
+            Self::Discovery(DiscoveryError::Refused(_)) => Kind::Denied,
+            Self::NotFound(_) => Kind::NotFound,
+            Self::NothingPending(_) => Kind::Conflict,
+            Self::Store(_) => Kind::Internal,
+        }
+    }
+}
+
+impl From<RegistryError> for Failure {
+    fn from(error: RegistryError) -> Self {
+        Self::new(error.kind(), error.to_string())
+    }
+}
+
+/// What a row looks like from outside: what a list of tools or a permission may depend on.
+fn looks(agents: &[Arc<Agent>]) -> Vec<(&AgentId, &str, *const Card, Trust, bool)> {
+    let mut looks: Vec<_> = agents
+        .iter()
+        .map(|row| {
+            (&row.id, row.slug.as_str(), Arc::as_ptr(&row.card), row.trust, row.health == Health::Unreachable)
+        })
+        .collect();
+    looks.sort_by(|a, b| a.0.cmp(b.0));
+    looks
+}
+
+/// Whether a fetched card is neither the one in use nor the one that already waits.
+fn is_news(agent: &Agent, card: &Card) -> bool {
+    card.raw != agent.card.raw && agent.pending.as_ref().is_none_or(|pending| pending.card.raw != card.raw)
+}
+
+fn same_place(a: &Agent, b: &Agent) -> bool {
+    a.scope == b.scope && a.url == b.url
+}
+
+fn health_of(fetched: &Result<Fetched, DiscoveryError>, elapsed: Duration) -> Health {
+    match fetched {
+        Ok(_) if elapsed < SLOW => Health::Healthy,
+        Ok(_) | Err(DiscoveryError::Invalid { .. }) => Health::Degraded,
+        Err(_) => Health::Unreachable,
+    }
+}

@@ -1,0 +1,129 @@
+//! Looking at tasks and calling them off. A caller finds its own tasks, and no others.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use rialto_model::{
+    agent::Agent,
+    call::{Caller, Follow, Target},
+    event::Event,
+    failure::{Failure, Kind},
+    store::{StoreError, TaskFilter},
+    task::{Task, TaskHead},
+};
+
+use crate::{
+    engine::{Engine, store_failure},
+    run::with_local_cancel,
+};
+
+// === impl Engine ===
+
+impl Engine {
+    /// A task as it stands now: an open one is asked about at the agent first.
+    ///
+    /// `id` is ours or the agent's. Trouble in asking is not the task's trouble: then what is known is answered.
+    pub async fn task(&self, caller: &Caller, id: &str) -> Result<Task, Failure> {
+        self.sync().await?;
+        let task = self.own_task(caller, id).await?;
+        let inner = self.inner();
+        let is_ours = inner.running.lock().contains_key(&task.head.id);
+        if task.head.state.is_terminal() || is_ours || task.head.remote.task_id.is_none() {
+            return Ok(task);
+        }
+        let Some(agent) = self.agent_of(&task) else { return Ok(task) };
+        let target = target_of(agent, &task);
+        let remote = task.head.remote.clone();
+        let follow = Follow { caller: caller.clone(), target, remote, to_the_end: false };
+        let permitted = inner.policy.load().check(follow);
+        let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
+        let mut heard = inner.peer.follow(permitted);
+        let mut events = Vec::new();
+        while let Some(event) = heard.next().await {
+            match event {
+                Ok(event) => events.push(event),
+                Err(failure) => {
+                    tracing::warn!(task.id = %task.head.id, "task {} could not be asked about: {failure}", task.head.id);
+                    break;
+                }
+            }
+        }
+        self.learn(task, events).await
+    }
+
+    /// A caller's tasks, newest first.
+    pub async fn tasks(&self, caller: &Caller, filter: TaskFilter) -> Result<Vec<TaskHead>, Failure> {
+        let filter = TaskFilter { caller: Some(caller.id.clone()), ..filter };
+        self.inner().store.tasks(&caller.scope, &filter).await.map_err(store_failure)
+    }
+
+    /// Calls a task off and tells what became of it.
+    pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<Task, Failure> {
+        self.sync().await?;
+        let task = self.own_task(caller, id).await?;
+        if task.head.state.is_terminal() {
+            let message = format!("task {id} is already {} and cannot be canceled", task.head.state);
+            return Err(Failure::new(Kind::Conflict, message));
+        }
+        let inner = self.inner();
+        let agent = self.agent_of(&task).ok_or_else(|| {
+            Failure::new(
+                Kind::NotFound,
+                format!("the agent of task {id} ({}) is no longer registered", task.head.agent_url),
+            )
+        })?;
+        let events = inner.call_off(caller, &target_of(agent, &task), &task).await?;
+        // A run of ours hears it from the agent too; whoever writes first is right.
+        if let Some(run) = inner.running.lock().get(&task.head.id) {
+            run.cancel();
+        }
+        let mut state = task.head.state;
+        for event in &events {
+            state = state.after(event).unwrap_or(state);
+        }
+        let named = task.head.remote.task_id.is_some();
+        let events = if state.is_terminal() || named { events } else { with_local_cancel(events) };
+        self.learn(task, events).await
+    }
+
+    /// The caller's own task with that id.
+    pub(crate) async fn own_task(&self, caller: &Caller, id: &str) -> Result<Task, Failure> {
+        let head = self.inner().store.task(&caller.scope, id).await.map_err(store_failure)?;
+        match head {
+            Some(head) if head.caller == caller.id => {
+                self.inner().journal.read(head).await.map_err(store_failure)
+            }
+            // Somebody else's task is not there at all.
+            _ => Err(Failure::new(Kind::NotFound, format!("there is no task \"{id}\""))),
+        }
+    }
+
+    /// Writes down what is new among `events`.
+    async fn learn(&self, mut task: Task, events: Vec<Event>) -> Result<Task, Failure> {
+        let journal = &self.inner().journal;
+        let mut seen = task.clone();
+        let news: Vec<Event> = events
+            .into_iter()
+            .filter(|event| seen.learns_from(event) && seen.apply(event, journal.now()))
+            .collect();
+        if news.is_empty() {
+            return Ok(task);
+        }
+        match journal.record(&mut task, news, None).await {
+            Ok(()) => Ok(task),
+            Err(StoreError::Conflict) => journal.reread(&task).await.map_err(store_failure),
+            Err(error) => Err(store_failure(error)),
+        }
+    }
+
+    /// Who does a task's work: by id, or at the same address when it was registered anew.
+    fn agent_of(&self, task: &Task) -> Option<Arc<Agent>> {
+        let registry = self.registry();
+        registry.get(&task.head.agent).or_else(|| registry.find(&task.head.scope, &task.head.agent_url).ok())
+    }
+}
+
+fn target_of(agent: Arc<Agent>, task: &Task) -> Target {
+    let skill = task.head.skill.as_ref().and_then(|id| agent.card.skill(id.as_str())).cloned();
+    Target { agent, skill }
+}
