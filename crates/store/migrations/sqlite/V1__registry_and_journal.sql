@@ -1,0 +1,108 @@
+-- Times are nanoseconds since 1970 (UTC), so that a timestamp comes back exactly as it was given.
+-- Cards, arguments, events and audit records are JSON text, kept as it came.
+
+CREATE TABLE meta (
+    key   TEXT NOT NULL PRIMARY KEY,
+    value ANY NOT NULL
+) STRICT;
+-- Counts the changes of agents and tokens.
+INSERT INTO meta (key, value) VALUES ('generation', 1);
+
+CREATE TABLE agent_cards (
+    id              TEXT NOT NULL PRIMARY KEY,
+    org             TEXT NOT NULL,
+    project         TEXT NOT NULL,
+    url             TEXT NOT NULL,
+    slug            TEXT NOT NULL,
+    card            TEXT NOT NULL,
+    pending_card    TEXT,
+    pending_seen_at INTEGER,
+    trust_level     TEXT NOT NULL,
+    health_status   TEXT NOT NULL,
+    signature       TEXT NOT NULL,
+    credential      TEXT,
+    allow_private   INTEGER NOT NULL,
+    card_path       TEXT,
+    etag            TEXT,
+    speaks          TEXT,
+    timeout_ms      INTEGER,
+    registered_at   INTEGER NOT NULL,
+    last_fetched_at INTEGER NOT NULL,
+    last_seen_at    INTEGER,
+    last_error      TEXT,
+    version         INTEGER NOT NULL,
+    UNIQUE (org, project, url),
+    UNIQUE (org, project, slug)
+) STRICT;
+
+CREATE TABLE card_history (
+    row         INTEGER PRIMARY KEY,
+    agent       TEXT NOT NULL REFERENCES agent_cards (id) ON DELETE CASCADE,
+    replaced_at INTEGER NOT NULL,
+    card        TEXT NOT NULL
+) STRICT;
+CREATE INDEX card_history_by_agent ON card_history (agent);
+
+CREATE TABLE health_probes (
+    row        INTEGER PRIMARY KEY,
+    agent      TEXT NOT NULL REFERENCES agent_cards (id) ON DELETE CASCADE,
+    at         INTEGER NOT NULL,
+    health     TEXT NOT NULL,
+    elapsed_ms INTEGER NOT NULL,
+    error      TEXT
+) STRICT;
+CREATE INDEX health_probes_by_agent ON health_probes (agent);
+
+-- A task outlives its agent's row, so `agent` refers to nothing.
+CREATE TABLE tasks (
+    row               INTEGER PRIMARY KEY,
+    id                TEXT NOT NULL UNIQUE,
+    org               TEXT NOT NULL,
+    project           TEXT NOT NULL,
+    caller            TEXT NOT NULL,
+    door              TEXT NOT NULL,
+    agent             TEXT NOT NULL,
+    agent_url         TEXT NOT NULL,
+    skill             TEXT,
+    session           TEXT NOT NULL,
+    args              TEXT NOT NULL,
+    state             TEXT NOT NULL,
+    version           INTEGER NOT NULL,
+    remote_task_id    TEXT,
+    remote_context_id TEXT,
+    created_at        INTEGER NOT NULL,
+    updated_at        INTEGER NOT NULL
+) STRICT;
+-- Ids sort by the time they were made, so these are also the order of creation.
+CREATE INDEX tasks_by_caller ON tasks (org, project, caller, id);
+CREATE INDEX tasks_by_remote_id ON tasks (remote_task_id) WHERE remote_task_id IS NOT NULL;
+CREATE INDEX tasks_open ON tasks (org, project, id)
+    WHERE state IN ('submitted', 'working', 'input-required', 'auth-required');
+
+CREATE TABLE task_events (
+    task  INTEGER NOT NULL REFERENCES tasks (row) ON DELETE CASCADE,
+    seq   INTEGER NOT NULL,
+    at    INTEGER NOT NULL,
+    event TEXT NOT NULL,
+    UNIQUE (task, seq)
+) STRICT;
+
+CREATE TABLE audit (
+    row   INTEGER PRIMARY KEY,
+    org   TEXT NOT NULL,
+    at    INTEGER NOT NULL,
+    event TEXT NOT NULL
+) STRICT;
+CREATE INDEX audit_by_org ON audit (org);
+
+-- The token itself is nowhere: `hash` is its SHA-256.
+CREATE TABLE tokens (
+    id         TEXT NOT NULL PRIMARY KEY,
+    hash       TEXT NOT NULL UNIQUE,
+    org        TEXT NOT NULL,
+    project    TEXT NOT NULL,
+    caller     TEXT NOT NULL,
+    created_at INTEGER NOT NULL
+) STRICT;
+
+PRAGMA user_version = 1;

@@ -1,0 +1,131 @@
+//! The number that tells other processes that the registry has changed.
+//!
+//! The truth is a counter in the database, which moves in the transaction of the change itself. What is asked on
+//! every call is a copy of it in a file of eight bytes, so that asking is one `pread` and no database work. The copy
+//! is made after the commit and before the change is acknowledged: whoever sees the new number sees the new rows. It
+//! never goes back, whichever of two processes is faster, because it is only changed under a lock.
+
+use std::{
+    fs::File,
+    io,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+/// A copy of the counter that is cheap to ask.
+#[derive(Debug)]
+pub(crate) enum Generation {
+    /// Shared by all processes that use the file.
+    Shared(Slot),
+    /// Of this process alone.
+    Own(AtomicU64),
+}
+
+/// A file that holds one number, and is the lock around it.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    file: File,
+    #[cfg(not(unix))]
+    turn: std::sync::Mutex<()>,
+}
+
+// === impl Generation ===
+
+impl Generation {
+    /// The number as it is now.
+    pub(crate) fn get(&self) -> u64 {
+        match self {
+            // An open file of eight bytes does not fail to be read; if it does, zero differs from what was before.
+            Self::Shared(slot) => slot.read().unwrap_or(0),
+            Self::Own(number) => number.load(Ordering::Acquire),
+        }
+    }
+
+    /// Moves it on to `number`, unless somebody has moved it further.
+    pub(crate) fn advance(&self, number: u64) {
+        match self {
+            Self::Shared(slot) => {
+                if let Err(error) = slot.advance(number) {
+                    tracing::error!(%error, "other processes could not be told that the registry has changed");
+                }
+            }
+            Self::Own(own) => {
+                own.fetch_max(number, Ordering::Release);
+            }
+        }
+    }
+}
+
+// === impl Slot ===
+
+impl Slot {
+    pub(crate) fn new(file: File) -> Self {
+        Self {
+            file,
+            #[cfg(not(unix))]
+            turn: std::sync::Mutex::new(()),
+        }
+    }
+
+    /// Runs `work` while no other handle of the file, here or in another process, does the same.
+    pub(crate) fn locked<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
+        self.file.lock()?;
+        let outcome = work();
+        self.file.unlock()?;
+        Ok(outcome)
+    }
+
+    /// Makes it `number`. To be called under the lock.
+    pub(crate) fn set(&self, number: u64) -> io::Result<()> {
+        if self.read().ok() == Some(number) { Ok(()) } else { self.write(number) }
+    }
+
+    fn advance(&self, number: u64) -> io::Result<()> {
+        self.locked(|| if self.read()? < number { self.write(number) } else { Ok(()) })?
+    }
+}
+
+#[cfg(unix)]
+impl Slot {
+    fn read(&self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        std::os::unix::fs::FileExt::read_exact_at(&self.file, &mut bytes, 0)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn write(&self, number: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::write_all_at(&self.file, &number.to_le_bytes(), 0)
+    }
+}
+
+#[cfg(not(unix))]
+impl Slot {
+    fn read(&self) -> io::Result<u64> {
+        use std::io::{Read, Seek};
+        let _turn = self.turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut bytes = [0; 8];
+        (&self.file).rewind()?;
+        (&self.file).read_exact(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn write(&self, number: u64) -> io::Result<()> {
+        use std::io::{Seek, Write};
+        let _turn = self.turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        (&self.file).rewind()?;
+        (&self.file).write_all(&number.to_le_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slower_of_two_processes_does_not_turn_the_number_back() {
+        let slot = Slot::new(tempfile::tempfile().unwrap());
+        slot.set(4).unwrap();
+        slot.advance(6).unwrap();
+        slot.advance(5).unwrap();
+        assert_eq!(slot.read().unwrap(), 6);
+    }
+}

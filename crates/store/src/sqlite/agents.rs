@@ -1,0 +1,279 @@
+//! The registry: agents, the cards they had, and their probes.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rialto_model::{
+    agent::{Agent, Credential, Health, Keep, OldCard, PendingCard, Probe},
+    card::Card,
+    ids::AgentId,
+    json::Json,
+    store::StoreError,
+};
+use rusqlite::{Connection, OptionalExtension, Params, Row, named_params, params};
+
+use super::{
+    CardParser,
+    column::{At, Word, scope, taken},
+};
+use crate::fault::Snag;
+
+/// So many probes are kept per agent, the newest.
+const PROBES_KEPT: usize = 200;
+
+/// So many replaced cards are kept per agent, the newest: a remote that rewrites its card each time must not fill
+/// the disk.
+const CARDS_KEPT: usize = 100;
+
+/// Something to be written to the registry.
+pub(super) enum AgentWrite {
+    /// A new row, or a row in place of the one with the expected version.
+    Put {
+        /// The row.
+        agent: Agent,
+        /// The version it replaces; none for a new row.
+        expected: Option<u64>,
+    },
+    /// The row goes, with all that belongs to it.
+    Remove(AgentId),
+    /// One more probe.
+    Probe(Probe),
+}
+
+/// Answers whether others have to read the registry again.
+pub(super) fn write(connection: &Connection, write: &AgentWrite) -> Result<bool, Snag> {
+    match write {
+        AgentWrite::Put { agent, expected: None } => insert(connection, agent),
+        AgentWrite::Put { agent, expected: Some(expected) } => replace(connection, agent, *expected),
+        AgentWrite::Remove(id) => {
+            let mut delete = connection.prepare_cached("DELETE FROM agent_cards WHERE id = ?1")?;
+            Ok(delete.execute([id.as_str()])? > 0)
+        }
+        AgentWrite::Probe(probe) => add_probe(connection, probe).map(|()| false),
+    }
+}
+
+fn insert(connection: &Connection, agent: &Agent) -> Result<bool, Snag> {
+    put(
+        connection,
+        "INSERT INTO agent_cards (id, org, project, url, slug, card, pending_card, pending_seen_at, trust_level,
+             health_status, signature, credential, allow_private, card_path, etag, speaks, timeout_ms, registered_at,
+             last_fetched_at, last_seen_at, last_error, version)
+         VALUES (:id, :org, :project, :url, :slug, :card, :pending_card, :pending_seen_at, :trust_level,
+             :health_status, :signature, :credential, :allow_private, :card_path, :etag, :speaks, :timeout_ms,
+             :registered_at, :last_fetched_at, :last_seen_at, :last_error, :version)",
+        agent,
+    )?;
+    Ok(true)
+}
+
+fn replace(connection: &Connection, agent: &Agent, expected: u64) -> Result<bool, Snag> {
+    let mut select =
+        connection.prepare_cached("SELECT card FROM agent_cards WHERE id = ?1 AND version = ?2")?;
+    let old: Option<String> =
+        select.query_row(params![agent.id.as_str(), expected], |row| row.get(0)).optional()?;
+    let old = old.ok_or(StoreError::Conflict)?;
+    put(
+        connection,
+        "UPDATE agent_cards SET org = :org, project = :project, url = :url, slug = :slug, card = :card,
+             pending_card = :pending_card, pending_seen_at = :pending_seen_at, trust_level = :trust_level,
+             health_status = :health_status, signature = :signature, credential = :credential,
+             allow_private = :allow_private, card_path = :card_path, etag = :etag, speaks = :speaks,
+             timeout_ms = :timeout_ms, registered_at = :registered_at, last_fetched_at = :last_fetched_at,
+             last_seen_at = :last_seen_at, last_error = :last_error, version = :version
+         WHERE id = :id",
+        agent,
+    )?;
+    if old != agent.card.raw.get() {
+        remember(connection, &agent.id, agent.last_fetched_at, &old)?;
+    }
+    Ok(true)
+}
+
+fn put(connection: &Connection, sql: &str, agent: &Agent) -> Result<(), Snag> {
+    let credential = credential_text(agent.credential.as_ref())?;
+    let values = named_params! {
+        ":id": agent.id.as_str(),
+        ":org": agent.scope.org.as_str(),
+        ":project": agent.scope.project.as_str(),
+        ":url": agent.url,
+        ":slug": agent.slug,
+        ":card": agent.card.raw.get(),
+        ":pending_card": agent.pending.as_ref().map(|pending| pending.card.raw.get()),
+        ":pending_seen_at": agent.pending.as_ref().map(|pending| At(pending.seen_at)),
+        ":trust_level": Word(agent.trust),
+        ":health_status": Word(agent.health),
+        ":signature": Word(agent.signature),
+        ":credential": credential,
+        ":allow_private": agent.allow_private,
+        ":card_path": agent.card_path,
+        ":etag": agent.etag,
+        ":speaks": agent.speaks.map(Word),
+        ":timeout_ms": agent.timeout_ms,
+        ":registered_at": At(agent.registered_at),
+        ":last_fetched_at": At(agent.last_fetched_at),
+        ":last_seen_at": agent.last_seen_at.map(At),
+        ":last_error": agent.last_error,
+        ":version": agent.version,
+    };
+    execute(connection, sql, values).map_err(|error| which_is_taken(error, agent))
+}
+
+fn execute(connection: &Connection, sql: &str, values: impl Params) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute(values).map(drop)
+}
+
+fn which_is_taken(error: rusqlite::Error, agent: &Agent) -> Snag {
+    let what = if taken(&error, "agent_cards.url") {
+        format!("the URL {}", agent.url)
+    } else if taken(&error, "agent_cards.slug") {
+        format!("the name {}", agent.slug)
+    } else if taken(&error, "agent_cards.id") {
+        format!("the id {}", agent.id)
+    } else {
+        return error.into();
+    };
+    StoreError::Taken(what).into()
+}
+
+/// Where the token comes from, as JSON. A token that was handed over is never written down.
+fn credential_text(credential: Option<&Credential>) -> rusqlite::Result<Option<String>> {
+    match credential {
+        None | Some(Credential::Held(_)) => Ok(None),
+        Some(reference @ (Credential::Env(_) | Credential::File(_))) => serde_json::to_string(reference)
+            .map(Some)
+            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error))),
+    }
+}
+
+fn remember(connection: &Connection, id: &AgentId, at: Timestamp, card: &str) -> rusqlite::Result<()> {
+    execute(
+        connection,
+        "INSERT INTO card_history (agent, replaced_at, card) VALUES (?1, ?2, ?3)",
+        params![id.as_str(), At(at), card],
+    )?;
+    execute(
+        connection,
+        "DELETE FROM card_history WHERE agent = ?1 AND row <=
+             (SELECT row FROM card_history WHERE agent = ?1 ORDER BY row DESC LIMIT 1 OFFSET ?2)",
+        params![id.as_str(), CARDS_KEPT],
+    )
+}
+
+/// A probe of an agent that has been removed meanwhile is dropped.
+fn add_probe(connection: &Connection, probe: &Probe) -> Result<(), Snag> {
+    let agent = probe.agent.as_str();
+    execute(
+        connection,
+        "INSERT INTO health_probes (agent, at, health, elapsed_ms, error)
+         SELECT id, ?2, ?3, ?4, ?5 FROM agent_cards WHERE id = ?1",
+        params![agent, At(probe.at), Word(probe.health), probe.elapsed_ms, probe.error],
+    )?;
+    if matches!(probe.health, Health::Healthy | Health::Degraded) {
+        execute(
+            connection,
+            "UPDATE agent_cards SET last_seen_at = ?2 WHERE id = ?1 AND coalesce(last_seen_at < ?2, TRUE)",
+            params![agent, At(probe.at)],
+        )?;
+    }
+    execute(
+        connection,
+        "DELETE FROM health_probes WHERE agent = ?1 AND row <=
+             (SELECT row FROM health_probes WHERE agent = ?1 ORDER BY row DESC LIMIT 1 OFFSET ?2)",
+        params![agent, PROBES_KEPT],
+    )?;
+    Ok(())
+}
+
+/// All agents. A row that cannot be read is left out and reported, so that it does not take the others with it.
+pub(super) fn all(connection: &Connection, parse: CardParser) -> Result<Vec<Agent>, Snag> {
+    let mut select = connection.prepare_cached("SELECT * FROM agent_cards ORDER BY org, project, id")?;
+    let mut rows = select.query([])?;
+    let mut agents = Vec::new();
+    while let Some(row) = rows.next()? {
+        let id = AgentId::from(row.get::<_, String>("id")?);
+        match agent(row, id.clone(), parse) {
+            Ok(agent) => agents.push(agent),
+            Err(trouble) => {
+                tracing::error!(agent.id = %id, trouble, "agent {id} is left out: its row cannot be read");
+            }
+        }
+    }
+    Ok(agents)
+}
+
+fn agent(row: &Row<'_>, id: AgentId, parse: CardParser) -> Result<Agent, String> {
+    let card = read_card(row, "card", parse)?.ok_or("there is no card")?;
+    let pending = read_card(row, "pending_card", parse)?;
+    let fields = |row: &Row<'_>| -> rusqlite::Result<Agent> {
+        let pending_seen_at = row.get::<_, Option<At>>("pending_seen_at")?;
+        Ok(Agent {
+            id,
+            scope: scope(row)?,
+            url: row.get("url")?,
+            slug: row.get("slug")?,
+            card,
+            pending: pending.zip(pending_seen_at).map(|(card, At(seen_at))| PendingCard { card, seen_at }),
+            trust: row.get::<_, Word<_>>("trust_level")?.0,
+            health: row.get::<_, Word<_>>("health_status")?.0,
+            signature: row.get::<_, Word<_>>("signature")?.0,
+            keep: Keep::Stored,
+            credential: read_credential(row)?,
+            allow_private: row.get("allow_private")?,
+            card_path: row.get("card_path")?,
+            etag: row.get("etag")?,
+            speaks: row.get::<_, Option<Word<_>>>("speaks")?.map(|Word(dialect)| dialect),
+            timeout_ms: row.get("timeout_ms")?,
+            registered_at: row.get::<_, At>("registered_at")?.0,
+            last_fetched_at: row.get::<_, At>("last_fetched_at")?.0,
+            last_seen_at: row.get::<_, Option<At>>("last_seen_at")?.map(|At(at)| at),
+            last_error: row.get("last_error")?,
+            version: row.get("version")?,
+        })
+    };
+    fields(row).map_err(|error| error.to_string())
+}
+
+fn read_card(row: &Row<'_>, column: &str, parse: CardParser) -> Result<Option<Arc<Card>>, String> {
+    let value = row.get_ref(column).map_err(|error| error.to_string())?;
+    let Some(text) = value.as_str_or_null().map_err(|error| error.to_string())? else { return Ok(None) };
+    parse(text).map(Arc::new).map(Some)
+}
+
+fn read_credential(row: &Row<'_>) -> rusqlite::Result<Option<Credential>> {
+    let Some(text) = row.get::<_, Option<String>>("credential")? else { return Ok(None) };
+    serde_json::from_str(&text).map(Some).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
+    })
+}
+
+/// The cards an agent had, newest first.
+pub(super) fn history(connection: &Connection, id: &AgentId) -> Result<Vec<OldCard>, Snag> {
+    let mut select = connection
+        .prepare_cached("SELECT replaced_at, card FROM card_history WHERE agent = ?1 ORDER BY row DESC")?;
+    let mut rows = select.query([id.as_str()])?;
+    let mut cards = Vec::new();
+    while let Some(row) = rows.next()? {
+        let card = Json::parse(row.get::<_, String>("card")?)
+            .map_err(|error| StoreError::Corrupt(format!("an old card of {id}: {error}")))?;
+        cards.push(OldCard { replaced_at: row.get::<_, At>("replaced_at")?.0, card });
+    }
+    Ok(cards)
+}
+
+/// An agent's probes, newest first.
+pub(super) fn probes(connection: &Connection, id: &AgentId, limit: usize) -> Result<Vec<Probe>, Snag> {
+    let mut select = connection.prepare_cached(
+        "SELECT at, health, elapsed_ms, error FROM health_probes WHERE agent = ?1 ORDER BY row DESC LIMIT ?2",
+    )?;
+    let probes = select.query_map(params![id.as_str(), limit], |row| {
+        Ok(Probe {
+            agent: id.clone(),
+            at: row.get::<_, At>("at")?.0,
+            health: row.get::<_, Word<_>>("health")?.0,
+            elapsed_ms: row.get("elapsed_ms")?,
+            error: row.get("error")?,
+        })
+    })?;
+    Ok(probes.collect::<Result<_, _>>()?)
+}

@@ -1,0 +1,172 @@
+//! Opens connections, and brings an older file to the present schema.
+//!
+//! Several processes may open one file at the same moment, the very first included. Whoever looks at the schema holds
+//! a lock on the generation file meanwhile, so that one of them migrates and the others find it done.
+
+use std::{fs::File, io, path::Path, thread, time::Duration};
+
+use refinery::{Migration, Runner};
+use rialto_model::store::StoreError;
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::meta;
+use crate::{
+    config::{Config, Durability},
+    fault::{Fault, Place},
+    generation::Slot,
+};
+
+/// The database's name in its folder.
+pub(super) const FILE: &str = "rialto.db";
+
+/// The schema this program knows; each migration ends by writing its number into the file.
+const SCHEMA: i32 = 1;
+
+/// How often a lock that another process holds is tried again, one millisecond apart.
+const PATIENCE: i32 = 10_000;
+
+/// Statements kept ready per connection: every one we have, with room for the combinations of a task filter.
+const STATEMENTS: usize = 48;
+
+/// Makes the folder, if need be for its owner alone: what was said to agents is in it.
+pub(super) fn make_folder(folder: &Path) -> Result<(), StoreError> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|error| {
+        let what = format!("the folder {} cannot be made; choose another one", folder.display());
+        Fault::new(what, error).into()
+    })
+}
+
+/// The file with the copy of the generation number.
+pub(super) fn slot(folder: &Path) -> Result<Slot, StoreError> {
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false);
+    let file = options.open(folder.join("generation")).map_err(|error| not_writable(folder, error))?;
+    Ok(Slot::new(file))
+}
+
+/// The connection that writes.
+pub(super) fn writer(
+    folder: &Path,
+    slot: &Slot,
+    config: Config,
+    place: &Place,
+) -> Result<Connection, StoreError> {
+    let path = folder.join(FILE);
+    let open_and_copy = || {
+        let connection = open(&path).map_err(|error| place.fault(error))?;
+        let connection = prepare(connection, config, place)?;
+        // Another process may have died between a commit and its copy.
+        let number = meta::generation(&connection).map_err(|error| place.fault(error))?;
+        slot.set(number).map_err(|error| not_writable(folder, error))?;
+        Ok(connection)
+    };
+    slot.locked(open_and_copy).map_err(|error| not_writable(folder, error))?
+}
+
+/// The only connection of a database in memory.
+pub(super) fn in_memory(place: &Place) -> Result<Connection, StoreError> {
+    let connection = Connection::open_in_memory().map_err(|error| place.fault(error))?;
+    prepare(connection, Config::default(), place)
+}
+
+/// A connection that only reads.
+pub(super) fn reader(folder: &Path) -> rusqlite::Result<Connection> {
+    let mut connection = open(&folder.join(FILE))?;
+    settle(&mut connection)?;
+    connection.execute_batch("PRAGMA query_only = ON")?;
+    Ok(connection)
+}
+
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    Connection::open_with_flags(path, flags)
+}
+
+/// What every connection needs. The page cache stays at a megabyte: the whole program must stay small, and the
+/// system's own cache is behind it.
+fn settle(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_handler(Some(wait_for_lock))?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection
+        .execute_batch("PRAGMA foreign_keys = ON; PRAGMA cache_size = -1024; PRAGMA temp_store = MEMORY")
+}
+
+/// Tries again soon: the built-in handler waits up to 100 ms between tries, and a busy neighbour lets go for less.
+fn wait_for_lock(tries: i32) -> bool {
+    thread::sleep(Duration::from_millis(1));
+    tries < PATIENCE
+}
+
+fn prepare(mut connection: Connection, config: Config, place: &Place) -> Result<Connection, StoreError> {
+    settle(&mut connection).map_err(|error| place.fault(error))?;
+    let schema = schema_of(&connection).map_err(|error| place.fault(error))?;
+    if schema > SCHEMA {
+        return Err(newer(&connection, place).into());
+    }
+    if schema < SCHEMA {
+        migrate(&mut connection, place)?;
+    }
+    let synchronous = match config.durability {
+        Durability::Normal => "NORMAL",
+        Durability::Full => "FULL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous).map_err(|error| place.fault(error))?;
+    if let Ok(sql) = std::env::var("TUNE") {
+        connection.execute_batch(&sql).map_err(|error| place.fault(error))?;
+    }
+    Ok(connection)
+}
+
+fn schema_of(connection: &Connection) -> rusqlite::Result<i32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+fn migrate(connection: &mut Connection, place: &Place) -> Result<(), StoreError> {
+    // The journal's mode is kept in the file, so it is set once. A database in memory has its own and says so.
+    connection
+        .pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))
+        .map_err(|error| place.fault(error))?;
+    connection.set_transaction_behavior(TransactionBehavior::Immediate);
+    let failed = |error| Fault::new(format!("{place} could not be brought to the present schema"), error);
+    migrations().map_err(failed)?.set_grouped(true).run(connection).map_err(failed)?;
+    meta::set_migrated_by(connection).map_err(|error| place.fault(error))?;
+    Ok(())
+}
+
+fn not_writable(folder: &Path, error: io::Error) -> StoreError {
+    let what = format!("the folder {} may not be written; change its permissions", folder.display());
+    Fault::new(what, error).into()
+}
+
+fn migrations() -> Result<Runner, refinery::Error> {
+    let first = Migration::unapplied(
+        "V1__registry_and_journal",
+        include_str!("../../migrations/sqlite/V1__registry_and_journal.sql"),
+    )?;
+    Ok(Runner::new(&[first]))
+}
+
+fn newer(connection: &Connection, place: &Place) -> Fault {
+    let writer = meta::migrated_by(connection)
+        .map_or_else(|| "a newer rialto".to_owned(), |version| format!("rialto {version}"));
+    let own = env!("CARGO_PKG_VERSION");
+    Fault::plain(format!("{place} was last written by {writer}, and this is {own}; update this program"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_migration_leaves_the_schema_this_program_knows() {
+        let connection = in_memory(&Place::memory()).unwrap();
+        assert_eq!(schema_of(&connection).unwrap(), SCHEMA);
+    }
+}

@@ -1,0 +1,77 @@
+//! Reads beside the writer: a few connections, opened when they are first needed.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use rialto_model::store::StoreError;
+use rusqlite::Connection;
+use tokio::{sync::Semaphore, task};
+
+use super::connect;
+use crate::fault::{Fault, Snag};
+
+/// How many reads may run at once, and how many connections are kept for them.
+const READERS: usize = 3;
+
+/// The connections that read.
+pub(super) struct Readers {
+    permits: Arc<Semaphore>,
+    pool: Arc<Pool>,
+}
+
+struct Pool {
+    folder: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+}
+
+// === impl Readers ===
+
+impl Readers {
+    pub(super) fn new(folder: PathBuf) -> Self {
+        let pool = Pool { folder, idle: Mutex::new(Vec::new()) };
+        Self { permits: Arc::new(Semaphore::new(READERS)), pool: Arc::new(pool) }
+    }
+
+    /// Runs `work` where it may block.
+    pub(super) async fn run<T, F>(&self, work: F) -> Result<T, Snag>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Snag> + Send + 'static,
+    {
+        // The permit goes along: when the asker goes away, the work does not stop and still holds a connection.
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| closed())?;
+        let pool = Arc::clone(&self.pool);
+        let done = task::spawn_blocking(move || {
+            let _permit = permit;
+            let connection = pool.take()?;
+            let outcome = work(&connection);
+            pool.give_back(connection);
+            outcome
+        });
+        done.await.map_err(|error| StoreError::from(Fault::new("a read was broken off", error)))?
+    }
+
+    /// Closes the connections that are not in use.
+    pub(super) fn close(&self) {
+        self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+// === impl Pool ===
+
+impl Pool {
+    fn take(&self) -> rusqlite::Result<Connection> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(|| connect::reader(&self.folder), Ok)
+    }
+
+    fn give_back(&self, connection: Connection) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+    }
+}
+
+fn closed() -> StoreError {
+    Fault::closed().into()
+}

@@ -1,0 +1,235 @@
+//! The journal: tasks and their events.
+//!
+//! On the road of a call there are two jobs, [`TaskWrite::Open`] and [`TaskWrite::Append`]; they are written to cost
+//! little. Events refer to their task by its row number, because an index of two small numbers is cheap to add to.
+
+use jiff::Timestamp;
+use rialto_model::{
+    call::CallerId,
+    event::{Recorded, Remote},
+    ids::{AgentId, Scope, SkillId, TaskId},
+    json::Json,
+    store::{Entry, StoreError, TaskFilter},
+    task::{TaskHead, TaskState},
+    verb::VerbEvent,
+};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params, params};
+
+use super::{
+    audit::{self, AuditRow},
+    column::{At, Word, scope, taken},
+};
+use crate::fault::{Fault, Snag};
+
+/// Spelt exactly as in the index of open tasks, or SQLite will not use it.
+const OPEN: &str = "state IN ('submitted', 'working', 'input-required', 'auth-required')";
+
+/// Something to be written to a task, its JSON already made.
+pub(super) enum TaskWrite {
+    /// A new task.
+    Open {
+        /// The task.
+        head: TaskHead,
+        /// What the bus announces with it.
+        audit: Vec<AuditRow>,
+    },
+    /// More events.
+    Append {
+        /// The head as it is after them.
+        head: TaskHead,
+        /// How many events there were before.
+        expected: u64,
+        /// The events as JSON, in order.
+        events: Vec<String>,
+        /// When they happened.
+        at: Timestamp,
+        /// What the bus announces with them.
+        audit: Vec<AuditRow>,
+    },
+}
+
+// === impl TaskWrite ===
+
+impl TaskWrite {
+    pub(super) fn open(head: TaskHead, audit: &[VerbEvent]) -> Result<Self, StoreError> {
+        Ok(Self::Open { head, audit: AuditRow::all(audit)? })
+    }
+
+    pub(super) fn append(entry: Entry) -> Result<Self, StoreError> {
+        let events = entry
+            .events
+            .iter()
+            .map(serde_json::to_string)
+            .collect::<Result<_, _>>()
+            .map_err(|error| Fault::new("an event cannot be written as text", error))?;
+        let audit = AuditRow::all(&entry.audit)?;
+        Ok(Self::Append { head: entry.head, expected: entry.expected, events, at: entry.at, audit })
+    }
+}
+
+pub(super) fn write(connection: &Connection, write: &TaskWrite) -> Result<(), Snag> {
+    match write {
+        TaskWrite::Open { head, audit } => {
+            insert(connection, head)?;
+            audit::append(connection, audit)
+        }
+        TaskWrite::Append { head, expected, events, at, audit } => {
+            let row = advance(connection, head, *expected, events.len())?;
+            let mut insert = connection
+                .prepare_cached("INSERT INTO task_events (task, seq, at, event) VALUES (?1, ?2, ?3, ?4)")?;
+            for (seq, event) in (expected + 1..).zip(events) {
+                insert.execute(params![row, seq, At(*at), event])?;
+            }
+            audit::append(connection, audit)
+        }
+    }
+}
+
+fn insert(connection: &Connection, head: &TaskHead) -> Result<(), Snag> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO tasks (id, org, project, caller, door, agent, agent_url, skill, session, args, state, version,
+             remote_task_id, remote_context_id, created_at, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+    )?;
+    let inserted = insert.execute(params![
+        head.id.as_str(),
+        head.scope.org.as_str(),
+        head.scope.project.as_str(),
+        head.caller.as_str(),
+        Word(head.door),
+        head.agent.as_str(),
+        head.agent_url,
+        head.skill.as_ref().map(SkillId::as_str),
+        head.session,
+        head.args.get(),
+        head.state.as_str(),
+        head.version,
+        head.remote.task_id,
+        head.remote.context_id,
+        At(head.created_at),
+        At(head.updated_at),
+    ]);
+    match inserted {
+        Ok(_) => Ok(()),
+        Err(error) if taken(&error, "tasks.id") => {
+            Err(StoreError::Taken(format!("the task id {}", head.id)).into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Moves the head on, if the task has as many events as expected. Answers the task's row number.
+///
+/// `UPDATE … RETURNING` would do the same in one statement, but SQLite opens a temporary table for it each time.
+fn advance(connection: &Connection, head: &TaskHead, expected: u64, more: usize) -> Result<i64, Snag> {
+    let mut select = connection.prepare_cached("SELECT row FROM tasks WHERE id = ?1 AND version = ?2")?;
+    let row = select.query_row(params![head.id.as_str(), expected], |row| row.get(0)).optional()?;
+    let row: i64 = row.ok_or(StoreError::Conflict)?;
+    let mut update = connection.prepare_cached(
+        "UPDATE tasks SET state = ?2, version = version + ?3, remote_task_id = ?4, remote_context_id = ?5,
+             updated_at = ?6
+         WHERE row = ?1",
+    )?;
+    update.execute(params![
+        row,
+        head.state.as_str(),
+        more,
+        head.remote.task_id,
+        head.remote.context_id,
+        At(head.updated_at),
+    ])?;
+    Ok(row)
+}
+
+/// The task with that id, or else the newest with that remote id.
+pub(super) fn find(connection: &Connection, scope: &Scope, id: &str) -> Result<Option<TaskHead>, Snag> {
+    let ours = "SELECT * FROM tasks WHERE id = :id AND org = :org AND project = :project";
+    let theirs = "SELECT * FROM tasks WHERE remote_task_id = :id AND org = :org AND project = :project
+                  ORDER BY id DESC LIMIT 1";
+    for sql in [ours, theirs] {
+        let mut select = connection.prepare_cached(sql)?;
+        let values =
+            named_params! { ":id": id, ":org": scope.org.as_str(), ":project": scope.project.as_str() };
+        if let Some(row) = select.query(values)?.next()? {
+            return head(row).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// Tasks of a scope, newest first.
+pub(super) fn list(
+    connection: &Connection,
+    scope: &Scope,
+    filter: &TaskFilter,
+) -> Result<Vec<TaskHead>, Snag> {
+    let narrowing = [
+        (" AND caller = :caller", ":caller", filter.caller.as_ref().map(CallerId::as_str)),
+        (" AND agent = :agent", ":agent", filter.agent.as_ref().map(AgentId::as_str)),
+        (" AND state = :state", ":state", filter.state.map(TaskState::as_str)),
+        (" AND id < :before", ":before", filter.before.as_ref().map(TaskId::as_str)),
+    ];
+    let (org, project) = (scope.org.as_str(), scope.project.as_str());
+    let mut sql = "SELECT * FROM tasks WHERE org = :org AND project = :project".to_owned();
+    let mut values: Vec<(&str, &dyn ToSql)> =
+        vec![(":org", &org), (":project", &project), (":limit", &filter.limit)];
+    for (condition, name, value) in &narrowing {
+        if let Some(value) = value {
+            sql.push_str(condition);
+            values.push((name, value));
+        }
+    }
+    if filter.open {
+        sql.push_str(" AND ");
+        sql.push_str(OPEN);
+    }
+    sql.push_str(" ORDER BY id DESC LIMIT :limit");
+    let mut select = connection.prepare_cached(&sql)?;
+    let mut rows = select.query(values.as_slice())?;
+    let mut heads = Vec::new();
+    while let Some(row) = rows.next()? {
+        heads.push(head(row)?);
+    }
+    Ok(heads)
+}
+
+/// A task's events, from the one after `after`.
+pub(super) fn events(connection: &Connection, task: &TaskId, after: u64) -> Result<Vec<Recorded>, Snag> {
+    let mut select = connection.prepare_cached(
+        "SELECT seq, at, event FROM task_events
+         WHERE task = (SELECT row FROM tasks WHERE id = ?1) AND seq > ?2
+         ORDER BY seq",
+    )?;
+    let mut rows = select.query(params![task.as_str(), after])?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        let seq = row.get("seq")?;
+        let text: String = row.get("event")?;
+        let event = serde_json::from_str(&text)
+            .map_err(|error| StoreError::Corrupt(format!("event {seq} of {task}: {error}")))?;
+        events.push(Recorded { seq, at: row.get::<_, At>("at")?.0, event });
+    }
+    Ok(events)
+}
+
+fn head(row: &Row<'_>) -> Result<TaskHead, Snag> {
+    let id = TaskId::from(row.get::<_, String>("id")?);
+    let args = Json::parse(row.get::<_, String>("args")?)
+        .map_err(|error| StoreError::Corrupt(format!("the arguments of {id}: {error}")))?;
+    Ok(TaskHead {
+        id,
+        scope: scope(row)?,
+        caller: CallerId::from(row.get::<_, String>("caller")?),
+        door: row.get::<_, Word<_>>("door")?.0,
+        agent: AgentId::from(row.get::<_, String>("agent")?),
+        agent_url: row.get("agent_url")?,
+        skill: row.get::<_, Option<String>>("skill")?.map(SkillId::from),
+        session: row.get("session")?,
+        args,
+        state: row.get::<_, Word<_>>("state")?.0,
+        version: row.get("version")?,
+        remote: Remote { task_id: row.get("remote_task_id")?, context_id: row.get("remote_context_id")? },
+        created_at: row.get::<_, At>("created_at")?.0,
+        updated_at: row.get::<_, At>("updated_at")?.0,
+    })
+}

@@ -1,0 +1,214 @@
+//! The one thread that writes.
+//!
+//! Whatever is waiting is committed together: a commit costs the same for one job as for two hundred. Nobody is
+//! answered before the commit, and no job spoils another: a job that is refused has written nothing, and when one
+//! breaks, the batch is rolled back and each job is tried alone.
+
+use std::{sync::Arc, thread, time::Duration};
+
+use rialto_model::store::{StoreError, Token};
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    agents::{self, AgentWrite},
+    audit::{self, AuditRow},
+    meta,
+    tasks::{self, TaskWrite},
+    tokens,
+};
+use crate::{
+    fault::{Fault, Place, Snag},
+    generation::Generation,
+};
+
+/// At most so many jobs go into one commit.
+const BATCH: usize = 256;
+
+/// So many jobs may wait; then their askers wait.
+const QUEUE: usize = 1024;
+
+/// So many jobs in one commit are a crowd: the next commit waits a moment for the others, because a commit for each
+/// few of them would cost all of them more. Fewer are not made to wait.
+const CROWD: usize = 8;
+
+/// That moment.
+const MOMENT: Duration = Duration::from_micros(100);
+
+/// Something to be written. Its answer is the generation it made, if it made one.
+pub(super) enum Write {
+    /// To a task.
+    Task(Box<TaskWrite>),
+    /// To the registry.
+    Agent(Box<AgentWrite>),
+    /// To the audit trail.
+    Audit(Vec<AuditRow>),
+    /// A new token.
+    Token(Box<Token>),
+    /// Nothing but a new generation.
+    Touch,
+}
+
+/// What the thread can be asked to do.
+pub(super) enum Job {
+    /// Write, and answer after the commit.
+    Write(Write, Reply),
+    /// Read, where there is no other connection to read with.
+    Read(Box<dyn FnOnce(&Connection) + Send>),
+    /// Finish what is waiting, close the file, and say so.
+    Close(oneshot::Sender<()>),
+}
+
+type Outcome = Result<Option<u64>, StoreError>;
+
+type Reply = oneshot::Sender<Outcome>;
+
+struct Writer {
+    connection: Connection,
+    place: Place,
+    generation: Arc<Generation>,
+}
+
+/// Why a whole batch came to nothing.
+enum Spoiled {
+    /// One of the jobs broke.
+    ByJob(rusqlite::Error),
+    /// The transaction could not begin or end.
+    ByCommit(rusqlite::Error),
+}
+
+/// Starts the thread. It ends when the last sender is gone.
+pub(super) fn start(
+    connection: Connection,
+    place: Place,
+    generation: Arc<Generation>,
+) -> Result<mpsc::Sender<Job>, StoreError> {
+    let (sender, jobs) = mpsc::channel(QUEUE);
+    let writer = Writer { connection, place, generation };
+    thread::Builder::new()
+        .name("rialto-store".to_owned())
+        .spawn(move || writer.run(jobs))
+        .map_err(|error| Fault::new("the thread that writes could not be started", error))?;
+    Ok(sender)
+}
+
+// === impl Writer ===
+
+impl Writer {
+    fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+        let mut waiting = Vec::with_capacity(BATCH);
+        let mut closers = Vec::new();
+        let mut last = 0;
+        let mut hist = [0u64; 12];
+        while jobs.blocking_recv_many(&mut waiting, BATCH) > 0 {
+            if last >= CROWD {
+                gather(&mut jobs, &mut waiting);
+            }
+            last = waiting.len();
+            let b = (usize::BITS - last.leading_zeros()) as usize;
+            hist[b] += 1;
+            let mut batch = Vec::with_capacity(waiting.len());
+            for job in waiting.drain(..) {
+                match job {
+                    Job::Write(write, reply) => batch.push((write, reply)),
+                    Job::Read(work) => {
+                        self.commit(std::mem::take(&mut batch));
+                        work(&self.connection);
+                    }
+                    Job::Close(done) => {
+                        jobs.close();
+                        closers.push(done);
+                    }
+                }
+            }
+            self.commit(batch);
+        }
+        drop(self.connection);
+        eprintln!("{hist:?}");
+        for done in closers {
+            // Whoever asked may have gone away.
+            let _ = done.send(());
+        }
+    }
+
+    fn commit(&mut self, batch: Vec<(Write, Reply)>) {
+        if batch.is_empty() {
+            return;
+        }
+        let (writes, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+        let outcomes = match self.together(&writes) {
+            Ok(outcomes) => outcomes,
+            Err(Spoiled::ByJob(_)) if writes.len() > 1 => {
+                writes.iter().map(|write| self.alone(write)).collect()
+            }
+            Err(Spoiled::ByJob(error)) => vec![Err(self.place.explain(Snag::Broken(error)))],
+            Err(Spoiled::ByCommit(error)) => {
+                let fault = self.place.fault(error);
+                writes.iter().map(|_| Err(fault.clone().into())).collect()
+            }
+        };
+        for (reply, outcome) in replies.into_iter().zip(outcomes) {
+            // Whoever asked may have gone away; what was written stays written.
+            let _ = reply.send(outcome);
+        }
+    }
+
+    fn alone(&mut self, write: &Write) -> Outcome {
+        match self.together(std::slice::from_ref(write)) {
+            Ok(mut outcomes) => outcomes.pop().unwrap_or(Ok(None)),
+            Err(Spoiled::ByJob(error) | Spoiled::ByCommit(error)) => {
+                Err(self.place.explain(Snag::Broken(error)))
+            }
+        }
+    }
+
+    fn together(&mut self, writes: &[Write]) -> Result<Vec<Outcome>, Spoiled> {
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(Spoiled::ByCommit)?;
+        let mut outcomes = Vec::with_capacity(writes.len());
+        let mut newest = None;
+        for write in writes {
+            match write.apply(&transaction) {
+                Ok(made) => {
+                    newest = newest.max(made);
+                    outcomes.push(Ok(made));
+                }
+                Err(Snag::Refused(error)) => outcomes.push(Err(error)),
+                Err(Snag::Broken(error)) => return Err(Spoiled::ByJob(error)),
+            }
+        }
+        transaction.commit().map_err(Spoiled::ByCommit)?;
+        if let Some(number) = newest {
+            self.generation.advance(number);
+        }
+        Ok(outcomes)
+    }
+}
+
+/// Gives the others of a crowd a moment to say what they want too.
+fn gather(jobs: &mut mpsc::Receiver<Job>, waiting: &mut Vec<Job>) {
+    thread::sleep(MOMENT);
+    while waiting.len() < BATCH {
+        match jobs.try_recv() {
+            Ok(job) => waiting.push(job),
+            Err(_) => break,
+        }
+    }
+}
+
+// === impl Write ===
+
+impl Write {
+    fn apply(&self, connection: &Connection) -> Result<Option<u64>, Snag> {
+        let registry_changed = match self {
+            Self::Task(write) => tasks::write(connection, write).map(|()| false)?,
+            Self::Agent(write) => agents::write(connection, write)?,
+            Self::Audit(rows) => audit::append(connection, rows).map(|()| false)?,
+            Self::Token(token) => tokens::add(connection, token).map(|()| true)?,
+            Self::Touch => true,
+        };
+        Ok(if registry_changed { Some(meta::next_generation(connection)?) } else { None })
+    }
+}

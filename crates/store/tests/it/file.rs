@@ -1,0 +1,255 @@
+//! What a store in a file promises beyond the port: it lasts, it is shared, and it says what is wrong with it.
+
+use std::{
+    error::Error,
+    ops::Deref,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use rialto_model::{
+    agent::Agent,
+    ids::Scope,
+    store::{Store, StoreError, TaskFilter},
+    verb::Phase,
+};
+use rialto_store::{Config, Durability, SqliteStore};
+use rialto_testkit::store_suite::{accepted, agent, announced, at, card, entry, finished, head, parse_card};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+/// A folder for a store, gone after the test.
+pub(crate) struct Folder(TempDir);
+
+/// A store with its folder.
+pub(crate) struct Kept {
+    store: SqliteStore,
+    _folder: Folder,
+}
+
+// === impl Folder ===
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn open(&self) -> SqliteStore {
+        self.try_open().unwrap()
+    }
+
+    pub(crate) fn into_store(self) -> Kept {
+        Kept { store: self.open(), _folder: self }
+    }
+
+    /// The file as any other program sees it.
+    pub(crate) fn raw(&self) -> Connection {
+        Connection::open(self.file()).unwrap()
+    }
+
+    fn try_open(&self) -> Result<SqliteStore, StoreError> {
+        SqliteStore::open(self.path(), Config::default(), parse_card)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.path().join("rialto.db")
+    }
+
+    /// What a person is told who cannot open it.
+    fn refusal(&self) -> String {
+        let error = self.try_open().err().unwrap();
+        error.source().unwrap().to_string()
+    }
+}
+
+// === impl Kept ===
+
+impl Deref for Kept {
+    type Target = SqliteStore;
+
+    fn deref(&self) -> &SqliteStore {
+        &self.store
+    }
+}
+
+#[tokio::test]
+async fn everything_is_there_after_a_restart() {
+    let folder = Folder::new();
+    let row = agent("weather");
+    let announcement = announced(Phase::PreVerb, "default", "task_1");
+    let generation = {
+        let store = folder.open();
+        store.put_agent(&row, None).await.unwrap();
+        store.open_task(&head("task_1"), vec![announcement.clone()]).await.unwrap();
+        store.append(entry(&head("task_1"), vec![accepted("r-1"), finished()], at(1))).await.unwrap();
+        store.generation()
+    };
+    let store = folder.open();
+    assert_eq!(store.generation(), generation);
+    assert_eq!(store.agents().await.unwrap(), [row]);
+    assert_eq!(store.task(&Scope::default(), "r-1").await.unwrap().unwrap().version, 2);
+    assert_eq!(store.events(&head("task_1").id, 0).await.unwrap().len(), 2);
+    assert_eq!(store.audit_trail(&Scope::default(), 10).await.unwrap(), [announcement]);
+}
+
+#[tokio::test]
+async fn a_second_process_sees_the_generation_move_and_the_rows_with_it() {
+    let folder = Folder::new();
+    let (here, there) = (folder.open(), folder.open());
+    let made = here.put_agent(&agent("weather"), None).await.unwrap();
+    assert_eq!(there.generation(), made);
+    assert_eq!(there.agents().await.unwrap(), [agent("weather")]);
+    let made = there.touch().await.unwrap();
+    assert_eq!(here.generation(), made);
+}
+
+#[tokio::test]
+async fn two_processes_write_at_the_same_time() {
+    let folder = Folder::new();
+    let (left, right) = (folder.open(), folder.open());
+    let start = left.generation();
+    tokio::join!(keep_writing(&left, "left"), keep_writing(&right, "right"));
+    let filter = TaskFilter { limit: 1000, ..TaskFilter::default() };
+    let tasks = left.tasks(&Scope::default(), &filter).await.unwrap();
+    assert_eq!(tasks.len(), 200);
+    assert!(tasks.iter().all(|task| task.version == 2));
+    assert_eq!(left.agents().await.unwrap(), right.agents().await.unwrap());
+    assert_eq!(left.generation(), start + 200);
+    assert_eq!(right.generation(), start + 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_file_may_be_opened_by_many_at_once() {
+    let folder = Folder::new();
+    thread::scope(|scope| {
+        let openings: Vec<_> = (0..8).map(|_| scope.spawn(|| folder.open())).collect();
+        for opening in openings {
+            opening.join().unwrap();
+        }
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_that_another_program_holds_is_waited_for() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let other = folder.raw();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let release = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(100));
+        other.execute_batch("COMMIT").unwrap();
+    });
+    store.open_task(&head("task_1"), Vec::new()).await.unwrap();
+    release.join().unwrap();
+}
+
+#[tokio::test]
+async fn a_card_that_no_longer_parses_does_not_hide_the_others() {
+    let folder = Folder::new();
+    let store = folder.open();
+    for slug in ["broken", "sound"] {
+        store.put_agent(&agent(slug), None).await.unwrap();
+    }
+    folder.raw().execute("UPDATE agent_cards SET card = '{}' WHERE slug = 'broken'", []).unwrap();
+    assert_eq!(store.agents().await.unwrap(), [agent("sound")]);
+}
+
+#[tokio::test]
+async fn an_event_that_cannot_be_read_is_named() {
+    let folder = Folder::new();
+    let store = folder.open();
+    store.open_task(&head("task_1"), Vec::new()).await.unwrap();
+    store.append(entry(&head("task_1"), vec![finished()], at(1))).await.unwrap();
+    folder.raw().execute("UPDATE task_events SET event = '\"exploded\"'", []).unwrap();
+    let error = store.events(&head("task_1").id, 0).await.unwrap_err();
+    assert!(matches!(&error, StoreError::Corrupt(what) if what.starts_with("event 1 of task_1")), "{error}");
+}
+
+#[tokio::test]
+async fn a_copy_of_the_generation_that_fell_behind_is_mended_on_opening() {
+    let folder = Folder::new();
+    let made = folder.open().put_agent(&agent("weather"), None).await.unwrap();
+    std::fs::write(folder.path().join("generation"), 1_u64.to_le_bytes()).unwrap();
+    assert_eq!(folder.open().generation(), made);
+}
+
+#[tokio::test]
+async fn a_closed_store_has_put_everything_into_its_one_file() {
+    let folder = Folder::new();
+    let store = folder.open();
+    store.put_agent(&agent("weather"), None).await.unwrap();
+    store.agents().await.unwrap();
+    store.close().await;
+    assert!(!folder.path().join("rialto.db-wal").exists());
+    let error = store.open_task(&head("task_1"), Vec::new()).await.unwrap_err();
+    assert_eq!(error.source().unwrap().to_string(), "the store has been closed");
+}
+
+#[tokio::test]
+async fn only_so_many_replaced_cards_are_kept() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let row = agent("weather");
+    store.put_agent(&row, None).await.unwrap();
+    for version in 2..=130 {
+        let new = Agent { card: card("weather", &format!("number {version}")), version, ..row.clone() };
+        store.put_agent(&new, Some(version - 1)).await.unwrap();
+    }
+    let history = store.card_history(&row.id).await.unwrap();
+    assert_eq!(history.len(), 100);
+    assert_eq!(history[0].card, card("weather", "number 129").raw);
+}
+
+#[tokio::test]
+async fn full_durability_flushes_every_commit() {
+    let folder = Folder::new();
+    let config = Config { durability: Durability::Full };
+    let store = SqliteStore::open(folder.path(), config, parse_card).unwrap();
+    store.open_task(&head("task_1"), Vec::new()).await.unwrap();
+    assert!(store.task(&Scope::default(), "task_1").await.unwrap().is_some());
+}
+
+#[test]
+fn a_file_that_is_no_database_is_said_to_be_none() {
+    let folder = Folder::new();
+    std::fs::write(folder.file(), "a shopping list, and quite a long one at that".repeat(100)).unwrap();
+    let expected = format!("{} is not a database; move it away and start again", folder.file().display());
+    assert_eq!(folder.refusal(), expected);
+}
+
+#[test]
+fn a_file_of_a_newer_program_is_left_alone() {
+    let folder = Folder::new();
+    drop(folder.open());
+    folder
+        .raw()
+        .execute_batch("PRAGMA user_version = 99; UPDATE meta SET value = '9.9.9' WHERE key = 'migrated_by'")
+        .unwrap();
+    let refusal = folder.refusal();
+    assert!(refusal.contains("was last written by rialto 9.9.9"), "{refusal}");
+    assert!(refusal.ends_with("; update this program"), "{refusal}");
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_named() {
+    let folder = Folder::new();
+    let file = folder.path().join("taken");
+    std::fs::write(&file, "").unwrap();
+    let error = SqliteStore::open(&file, Config::default(), parse_card).err().unwrap();
+    let told = error.source().unwrap().to_string();
+    assert_eq!(told, format!("the folder {} cannot be made; choose another one", file.display()));
+}
+
+async fn keep_writing(store: &SqliteStore, side: &str) {
+    for n in 0..100 {
+        let task = head(&format!("task_{side}_{n}"));
+        store.open_task(&task, Vec::new()).await.unwrap();
+        store.put_agent(&agent(&format!("{side}_{n}")), None).await.unwrap();
+        store.append(entry(&task, vec![accepted("r-1"), finished()], at(1))).await.unwrap();
+    }
+}

@@ -1,0 +1,87 @@
+//! Cards, skills and agent rows with as little ceremony as a test wants.
+
+use std::sync::Arc;
+
+use rialto_model::{
+    agent::{Agent, Health, Keep, Signature, Trust},
+    card::{Card, Skill},
+    clock::Timestamp,
+    ids::Scope,
+    json::{Extra, Json},
+    name,
+};
+
+/// A skill without a schema.
+pub fn skill(id: &str) -> Skill {
+    Skill {
+        id: id.into(),
+        name: id.to_owned(),
+        description: format!("Does {id}"),
+        tags: Vec::new(),
+        examples: Vec::new(),
+        input_modes: Vec::new(),
+        output_modes: Vec::new(),
+        input_schema: None,
+        extra: Extra::new(),
+    }
+}
+
+/// A skill with a schema.
+pub fn skill_with_schema(id: &str, schema: serde_json::Value) -> Skill {
+    Skill { input_schema: Some(Json::from(schema)), ..skill(id) }
+}
+
+/// A minimal card.
+pub fn card(name: &str, skills: Vec<Skill>) -> Card {
+    let ids: Vec<_> =
+        skills.iter().map(|skill| serde_json::json!({ "id": skill.id, "name": skill.name })).collect();
+    Card {
+        name: name.to_owned(),
+        description: String::new(),
+        version: None,
+        interfaces: Vec::new(),
+        raw: Json::from(serde_json::json!({ "name": name, "skills": ids })),
+        skills: skills.into_iter().map(Arc::new).collect(),
+        streaming: false,
+        push_notifications: false,
+        extended: false,
+        signed: false,
+    }
+}
+
+/// A trusted, healthy agent with these skills. Its id and address are made from its name.
+pub fn agent(name: &str, skills: Vec<Skill>) -> Agent {
+    let slug = name::agent_slug(name);
+    Agent {
+        id: format!("agt_{slug}").into(),
+        scope: Scope::default(),
+        url: format!("https://{}.example.com", slug.replace('_', "-")),
+        slug,
+        card: Arc::new(card(name, skills)),
+        pending: None,
+        trust: Trust::Trusted,
+        health: Health::Healthy,
+        signature: Signature::None,
+        keep: Keep::Stored,
+        credential: None,
+        allow_private: false,
+        card_path: None,
+        etag: None,
+        speaks: None,
+        timeout_ms: None,
+        registered_at: Timestamp::UNIX_EPOCH,
+        last_fetched_at: Timestamp::UNIX_EPOCH,
+        last_seen_at: None,
+        last_error: None,
+        version: 1,
+    }
+}
+
+/// Reads back a card that [`card`] made, for stores that keep only the text.
+pub fn parse_card(text: &str) -> Result<Card, String> {
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let name = value["name"].as_str().ok_or("name: expected a text")?;
+    let ids = value["skills"].as_array().into_iter().flatten().filter_map(|skill| skill["id"].as_str());
+    let raw = Json::parse(text).map_err(|error| error.to_string())?;
+    Ok(Card { raw, ..card(name, ids.map(skill).collect()) })
+}

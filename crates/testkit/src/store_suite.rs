@@ -1,0 +1,235 @@
+//! What every store promises, as one suite for every backend.
+//!
+//! ```ignore
+//! rialto_testkit::store_suite!(async { Box::new(SqliteStore::in_memory(parse_card).unwrap()) });
+//! ```
+//!
+//! makes one test per promise. The block is run for each of them and gives anything that dereferences to a store: an
+//! empty one, and the suite's alone. Cards are read back with [`parse_card`].
+
+#![expect(clippy::unwrap_used, reason = "a broken promise shall fail its test")]
+
+mod journal;
+mod registry;
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use rialto_model::{
+    agent::{Agent, Health, Keep, Signature, Trust},
+    call::Door,
+    card::{Card, Skill},
+    event::{Aside, Event, Remote},
+    ids::{AgentId, Scope, SkillId, TaskId},
+    json::{Extra, Json},
+    message::{Message, Part, Role},
+    store::{Entry, Store},
+    task::{Task, TaskHead, TaskState},
+    verb::{Phase, Verb, VerbEvent},
+};
+use serde_json::Value;
+
+pub use self::{journal::*, registry::*};
+
+/// Makes one test of each promise, for the store that the block gives.
+#[macro_export]
+macro_rules! store_suite {
+    ($open:expr) => {
+        $crate::store_suite!(@each $open;
+            an_agent_comes_back_as_it_was_put,
+            an_agent_without_anything_optional_comes_back_too,
+            a_new_version_replaces_the_row,
+            a_stale_version_is_a_conflict_and_changes_nothing,
+            an_agent_that_is_not_there_cannot_be_replaced,
+            a_url_is_taken_once_per_project,
+            a_name_is_taken_once_per_project,
+            a_changed_card_leaves_the_old_one_in_history,
+            an_unchanged_card_leaves_no_history,
+            a_removed_agent_takes_its_history_and_probes_along,
+            a_token_that_was_handed_over_is_never_stored,
+            an_agent_of_one_session_is_never_stored,
+            probes_come_newest_first,
+            old_probes_are_dropped_once_there_are_many,
+            an_answered_probe_moves_the_last_sighting_and_nothing_else,
+            a_probe_of_an_unknown_agent_is_dropped,
+            every_change_of_the_registry_counts_once,
+            tasks_probes_and_refusals_do_not_count,
+            a_token_comes_back_as_it_was_put,
+            a_token_is_taken_once,
+            a_task_comes_back_as_it_was_opened,
+            a_task_id_is_taken_once,
+            an_append_moves_the_head,
+            events_come_back_in_the_order_they_were_appended,
+            events_can_be_read_from_the_middle,
+            an_append_that_expects_another_version_changes_nothing,
+            an_append_to_no_task_is_a_conflict,
+            of_two_appends_that_expect_the_same_version_one_wins,
+            sixty_four_appends_at_once_all_land,
+            a_refused_write_does_not_spoil_its_neighbours,
+            a_task_is_found_by_its_remote_id,
+            our_own_id_goes_before_a_remote_one,
+            another_scope_sees_nothing,
+            tasks_come_newest_first_and_page_by_page,
+            tasks_can_be_narrowed,
+            payloads_keep_every_digit,
+            the_audit_trail_comes_newest_first_and_stays_in_its_org,
+            what_the_bus_announces_is_written_with_the_task,
+        );
+    };
+    (@each $open:expr; $($promise:ident,)+) => {
+        $(
+            #[tokio::test]
+            async fn $promise() {
+                let store = $open.await;
+                $crate::store_suite::$promise(&*store).await;
+            }
+        )+
+    };
+}
+
+/// Reads the cards that this suite writes.
+pub fn parse_card(text: &str) -> Result<Card, String> {
+    let raw = Json::parse(text).map_err(|error| error.to_string())?;
+    let value = raw.value();
+    let word = |value: &Value, name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    if word(&value, "name").is_empty() {
+        return Err("a card needs a name".to_owned());
+    }
+    let skill = |value: &Value| Skill {
+        id: SkillId::from(word(value, "id")),
+        name: word(value, "name"),
+        description: word(value, "description"),
+        tags: Vec::new(),
+        examples: Vec::new(),
+        input_modes: Vec::new(),
+        output_modes: Vec::new(),
+        input_schema: None,
+        extra: Extra::new(),
+    };
+    let skills = value["skills"].as_array().into_iter().flatten();
+    Ok(Card {
+        name: word(&value, "name"),
+        description: word(&value, "description"),
+        version: value["version"].as_str().map(str::to_owned),
+        interfaces: Vec::new(),
+        skills: skills.map(|value| Arc::new(skill(value))).collect(),
+        streaming: false,
+        push_notifications: false,
+        extended: false,
+        signed: false,
+        raw,
+    })
+}
+
+/// A card with one skill. The members' order is not alphabetical, and one number has digits to lose.
+pub fn card(name: &str, description: &str) -> Arc<Card> {
+    let text = format!(
+        r#"{{"name":"{name}","description":"{description}","x-cost":0.10,"skills":[{{"id":"do","name":"Do"}}]}}"#
+    );
+    Arc::new(parse_card(&text).unwrap())
+}
+
+/// An agent with nothing optional, its name made of its slug.
+pub fn agent(slug: &str) -> Agent {
+    Agent {
+        id: AgentId::from(format!("agt_{slug}")),
+        scope: Scope::default(),
+        url: format!("https://{slug}.example"),
+        slug: slug.to_owned(),
+        card: card(slug, "does what it is told"),
+        pending: None,
+        trust: Trust::External,
+        health: Health::Unknown,
+        signature: Signature::None,
+        keep: Keep::Stored,
+        credential: None,
+        allow_private: false,
+        card_path: None,
+        etag: None,
+        speaks: None,
+        timeout_ms: None,
+        registered_at: at(0),
+        last_fetched_at: at(0),
+        last_seen_at: None,
+        last_error: None,
+        version: 1,
+    }
+}
+
+/// A task nobody has begun.
+pub fn head(id: &str) -> TaskHead {
+    TaskHead {
+        id: TaskId::from(id),
+        scope: Scope::default(),
+        caller: "ann".into(),
+        door: Door::McpHttp,
+        agent: AgentId::from("agt_weather"),
+        agent_url: "https://weather.example".to_owned(),
+        skill: Some(SkillId::from("forecast")),
+        session: format!("a2a-agt_weather-forecast-{id}"),
+        args: Json::parse(r#"{"city":"Oslo"}"#).unwrap(),
+        state: TaskState::Submitted,
+        version: 0,
+        remote: Remote::default(),
+        created_at: at(0),
+        updated_at: at(0),
+    }
+}
+
+/// The far side has taken the task under this name.
+pub fn accepted(remote: &str) -> Event {
+    let remote = Remote { task_id: Some(remote.to_owned()), context_id: Some("ctx-1".to_owned()) };
+    Event::Accepted { remote, aside: Aside::default() }
+}
+
+/// Work goes on, and this is said about it.
+pub fn progress(text: &str) -> Event {
+    let message = Message::new("m-1", Role::Agent, vec![Part::text(text)]);
+    Event::Progress { working: true, message: Some(message), aside: Aside::default() }
+}
+
+/// The work is done.
+pub fn finished() -> Event {
+    Event::Finished { message: None, aside: Aside::default() }
+}
+
+/// What has to be appended so that `events` happen to the task.
+pub fn entry(before: &TaskHead, events: Vec<Event>, at: Timestamp) -> Entry {
+    let mut task = Task::new(before.clone());
+    for event in &events {
+        assert!(task.apply(event, at), "{} cannot happen now", event.name());
+    }
+    Entry { head: task.head, expected: before.version, events, at, audit: Vec::new() }
+}
+
+/// An announcement about a task of an org.
+pub fn announced(phase: Phase, org: &str, task: &str) -> VerbEvent {
+    let verb = Verb {
+        verb: "weather.forecast".to_owned(),
+        legacy_alias: "a2a_weather_forecast".to_owned(),
+        org_id: org.to_owned(),
+        agent_card_id: "agt_weather".to_owned(),
+        agent_url: "https://weather.example".to_owned(),
+        skill_id: "forecast".to_owned(),
+        session_id: format!("a2a-agt_weather-forecast-{task}"),
+        args: Json::parse(r#"{"city":"Oslo","days":1.50}"#).unwrap(),
+        caller: "ann".to_owned(),
+        task_id: task.to_owned(),
+    };
+    VerbEvent::new(phase, Arc::new(verb), at(0))
+}
+
+/// So many seconds after a moment that has nanoseconds to lose.
+pub fn at(seconds: i64) -> Timestamp {
+    let start: Timestamp = "2026-08-01T12:00:00.123456789Z".parse().unwrap();
+    start + SignedDuration::from_secs(seconds)
+}
+
+/// Opens the task and lets the events happen to it.
+async fn run(store: &dyn Store, head: &TaskHead, events: Vec<Event>) -> TaskHead {
+    store.open_task(head, Vec::new()).await.unwrap();
+    let entry = entry(head, events, at(1));
+    let after = entry.head.clone();
+    store.append(entry).await.unwrap();
+    after
+}
