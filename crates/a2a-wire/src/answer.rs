@@ -1,0 +1,94 @@
+//! What stands inside an answer: a JSON-RPC result, a REST body, the data of a stream's event or of a webhook's call.
+//!
+//! Each `encode_…` gives something serde can write, so that it goes straight into its envelope; `.text()` gives the JSON.
+
+use rialto_model::message::Message;
+use serde_json::value::RawValue;
+
+pub use crate::object::On;
+use crate::{
+    codec::{event, message, push, task},
+    garbled::Garbled,
+    members,
+    request::{PushConfig, PushList},
+    task::{SendAnswer, StreamEvent, Task, TaskList},
+    wire::Wire,
+};
+
+/// The one JSON value that a body is.
+pub fn parse(body: &[u8]) -> Result<&RawValue, Garbled> {
+    members::parse(body)
+}
+
+/// Reads the answer to a message.
+pub fn decode_send(wire: Wire, raw: &RawValue) -> Result<SendAnswer, Garbled> {
+    event::send_answer(wire, raw)
+}
+
+/// Reads a task.
+pub fn decode_task(wire: Wire, raw: &RawValue) -> Result<Task, Garbled> {
+    match event::send_answer(wire, raw)? {
+        SendAnswer::Task(task) => Ok(task),
+        SendAnswer::Message(_) => Err(Garbled::new("a task", "a message")),
+    }
+}
+
+/// Reads a message.
+pub fn decode_message(wire: Wire, raw: &RawValue) -> Result<Message, Garbled> {
+    message::decode(wire, raw)
+}
+
+/// Reads one event of a stream, or the body of a webhook's call.
+pub fn decode_stream_event(wire: Wire, raw: &RawValue) -> Result<StreamEvent, Garbled> {
+    event::decode(wire, raw)
+}
+
+/// Reads a page of tasks.
+pub fn decode_task_list(wire: Wire, raw: &RawValue) -> Result<TaskList, Garbled> {
+    task::list(wire, raw)
+}
+
+/// Reads a webhook.
+pub fn decode_push(wire: Wire, raw: &RawValue) -> Result<PushConfig, Garbled> {
+    push::decode(wire, raw)
+}
+
+/// Reads a page of webhooks.
+pub fn decode_push_list(wire: Wire, raw: &RawValue) -> Result<PushList, Garbled> {
+    push::listed(wire, raw)
+}
+
+/// The answer to a message.
+pub const fn encode_send(wire: Wire, answer: &SendAnswer) -> On<'_, SendAnswer> {
+    On(wire, answer)
+}
+
+/// A task.
+pub const fn encode_task(wire: Wire, task: &Task) -> On<'_, Task> {
+    On(wire, task)
+}
+
+/// A message.
+pub const fn encode_message(wire: Wire, message: &Message) -> On<'_, Message> {
+    On(wire, message)
+}
+
+/// One event of a stream.
+pub const fn encode_stream_event(wire: Wire, event: &StreamEvent) -> On<'_, StreamEvent> {
+    On(wire, event)
+}
+
+/// A page of tasks.
+pub const fn encode_task_list(wire: Wire, list: &TaskList) -> On<'_, TaskList> {
+    On(wire, list)
+}
+
+/// A webhook.
+pub const fn encode_push(wire: Wire, push: &PushConfig) -> On<'_, PushConfig> {
+    On(wire, push)
+}
+
+/// A page of webhooks.
+pub const fn encode_push_list(wire: Wire, list: &PushList) -> On<'_, PushList> {
+    On(wire, list)
+}

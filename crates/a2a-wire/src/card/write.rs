@@ -1,0 +1,119 @@
+//! Writes a card that clients of 1.0 and of 0.3 both read.
+
+use rialto_model::{
+    card::{Card, Dialect, Interface, Skill},
+    json::{Extra, Json},
+};
+use serde::{Serialize, Serializer};
+
+use crate::object::{Object, text_of};
+
+/// One document with 1.0's members and 0.3's. Members that the card has no field for are taken from its raw text: modes,
+/// provider and security are put there. Signatures are dropped, because they would no longer fit.
+pub fn encode(card: &Card) -> String {
+    let raw: Extra = card.raw.read().unwrap_or_default();
+    let written = Written { card, raw: &raw };
+    text_of(&written)
+}
+
+struct Written<'a> {
+    card: &'a Card,
+    raw: &'a Extra,
+}
+
+struct Address<'a>(&'a Interface);
+
+struct Older<'a>(&'a Interface);
+
+struct Ability<'a>(&'a Skill);
+
+struct Abilities<'a>(&'a Card);
+
+struct List<I>(I);
+
+/// What 0.3 says where 1.0 needs nothing.
+const OURS: &[&str] = &["signatures", "url", "preferredTransport", "additionalInterfaces", "protocolVersion"];
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { card, raw } = *self;
+        let mut object = Object::open(serializer)?;
+        object.put("name", &card.name)?;
+        object.put("description", &card.description)?;
+        object.put("version", card.version.as_deref().unwrap_or("0.0.0"))?;
+        object.put("supportedInterfaces", &List(card.interfaces.iter().map(Address)))?;
+        let mut older = card.interfaces.iter().filter(|it| matches!(it.dialect, Dialect::V03 | Dialect::V02));
+        if let Some(first) = older.next() {
+            object.put("protocolVersion", "0.3.0")?;
+            object.put("url", &first.url)?;
+            object.put("preferredTransport", &first.binding)?;
+            object.put("additionalInterfaces", &List(older.map(Older)))?;
+        }
+        object.put("capabilities", &Abilities(card))?;
+        object.put_flag("supportsAuthenticatedExtendedCard", card.extended)?;
+        for name in ["defaultInputModes", "defaultOutputModes"] {
+            if raw.get(name).is_none() {
+                object.put(name, &["application/json"])?;
+            }
+        }
+        object.put("skills", &List(card.skills.iter().map(|skill| Ability(skill))))?;
+        object.close(raw, OURS)
+    }
+}
+
+impl Serialize for Address<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = Object::open(serializer)?;
+        object.put("url", &self.0.url)?;
+        object.put("protocolBinding", &self.0.binding)?;
+        object.put("protocolVersion", self.0.dialect.as_str())?;
+        object.put_some("tenant", self.0.tenant.as_ref())?;
+        object.end()
+    }
+}
+
+impl Serialize for Older<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = Object::open(serializer)?;
+        object.put("url", &self.0.url)?;
+        object.put("transport", &self.0.binding)?;
+        object.end()
+    }
+}
+
+impl Serialize for Abilities<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let told = self.0.raw.read::<Extra>().ok().and_then(|mut raw| raw.take("capabilities"));
+        let told: Extra = told.as_ref().map(Json::read).and_then(Result::ok).unwrap_or_default();
+        let mut object = Object::open(serializer)?;
+        object.put("streaming", &self.0.streaming)?;
+        object.put("pushNotifications", &self.0.push_notifications)?;
+        object.put("extendedAgentCard", &self.0.extended)?;
+        object.close(&told, &[])
+    }
+}
+
+impl Serialize for Ability<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let skill = self.0;
+        let mut object = Object::open(serializer)?;
+        object.put("id", &skill.id)?;
+        object.put("name", &skill.name)?;
+        object.put("description", &skill.description)?;
+        object.put("tags", &skill.tags)?;
+        object.put_texts("examples", &skill.examples)?;
+        object.put_texts("inputModes", &skill.input_modes)?;
+        object.put_texts("outputModes", &skill.output_modes)?;
+        object.put_some("inputSchema", skill.input_schema.as_ref())?;
+        object.close(&skill.extra, &[])
+    }
+}
+
+impl<I: Iterator + Clone> Serialize for List<I>
+where
+    I::Item: Serialize,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.clone())
+    }
+}

@@ -1,0 +1,106 @@
+//! Messages.
+//!
+//! What is bent: 0.1 messages have no ids, extensions or references; 0.3's REST has no references and calls the parts
+//! `content`; 0.x has no word for a speaker that was not named, and gets `user`.
+
+use rialto_model::message::{Message, Role};
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::part;
+use crate::{
+    garbled::Garbled,
+    members::{Members, text},
+    object::{Each, Merged, Object, On},
+    wire::Wire,
+};
+
+/// A message that asks for a skill.
+pub(crate) struct Spoken<'a> {
+    pub(crate) wire: Wire,
+    pub(crate) message: &'a Message,
+    pub(crate) skill: Option<&'a str>,
+}
+
+/// `{"skillId": …}`
+struct Wanted<'a>(&'a str);
+
+pub(crate) fn decode(wire: Wire, raw: &RawValue) -> Result<Message, Garbled> {
+    from_members(wire, Members::read(raw)?)
+}
+
+pub(crate) fn from_members(wire: Wire, mut members: Members<'_>) -> Result<Message, Garbled> {
+    members.drop_kind("message");
+    let parts = if wire == Wire::V03Proto && members.has("content") { "content" } else { "parts" };
+    Ok(Message {
+        id: members.text("messageId")?.unwrap_or_default(),
+        role: members.take_as("role", role)?.unwrap_or(Role::Unspecified),
+        parts: members.list(parts, |raw| part::decode(wire, raw))?,
+        context_id: members.id("contextId")?,
+        task_id: members.id("taskId")?,
+        metadata: members.object("metadata"),
+        extensions: members.texts("extensions")?,
+        reference_task_ids: members.texts("referenceTaskIds")?,
+        extra: members.rest(),
+    })
+}
+
+fn role(raw: &RawValue) -> Result<Role, Garbled> {
+    Ok(match text(raw)?.as_str() {
+        "user" | "ROLE_USER" => Role::User,
+        "agent" | "ROLE_AGENT" => Role::Agent,
+        _ => Role::Unspecified,
+    })
+}
+
+impl Serialize for On<'_, Message> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Spoken { wire: self.0, message: self.1, skill: None }.serialize(serializer)
+    }
+}
+
+impl Serialize for Spoken<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { wire, message, skill } = *self;
+        let mut object = Object::open(serializer)?;
+        if wire != Wire::V01 {
+            object.put("messageId", &message.id)?;
+        }
+        object.put("role", role_name(wire, message.role))?;
+        if wire == Wire::V03 {
+            object.put("kind", "message")?;
+            object.put_some("skill", skill.map(Wanted).as_ref())?;
+        }
+        let parts = if wire == Wire::V03Proto { "content" } else { "parts" };
+        object.put(parts, &Each(wire, &message.parts))?;
+        if wire != Wire::V01 {
+            object.put_some("contextId", message.context_id.as_ref())?;
+            object.put_some("taskId", message.task_id.as_ref())?;
+        }
+        object.put_merged("metadata", &Merged::new(message.metadata.as_ref()).with("skillId", skill))?;
+        if wire != Wire::V01 {
+            object.put_texts("extensions", &message.extensions)?;
+        }
+        if matches!(wire, Wire::V10 | Wire::V03) {
+            object.put_texts("referenceTaskIds", &message.reference_task_ids)?;
+        }
+        // A bare message of 0.1 is known by what it does not have.
+        object.close(&message.extra, if wire == Wire::V01 { &["status", "artifact", "kind"] } else { &[] })
+    }
+}
+
+impl Serialize for Wanted<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([("skillId", self.0)])
+    }
+}
+
+const fn role_name(wire: Wire, role: Role) -> &'static str {
+    match (wire.is_proto(), role) {
+        (true, Role::User) => "ROLE_USER",
+        (true, Role::Agent) => "ROLE_AGENT",
+        (true, Role::Unspecified) => "ROLE_UNSPECIFIED",
+        (false, Role::User | Role::Unspecified) => "user",
+        (false, Role::Agent) => "agent",
+    }
+}

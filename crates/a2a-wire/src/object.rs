@@ -1,0 +1,163 @@
+//! Writes an object member by member, unknown members last.
+//!
+//! An unknown member is not written under a name that was written or that the wire knows: what one dialect does not know
+//! may be another's own word, and would be taken at its word there.
+
+use rialto_model::json::{Extra, Json};
+use serde::{Serialize, Serializer, ser::SerializeMap};
+
+use crate::{members::Members, wire::Wire};
+
+/// Something, as it is spelt on a wire.
+#[derive(Clone, Copy, Debug)]
+pub struct On<'a, T: ?Sized>(pub Wire, pub &'a T);
+
+/// Each of a list, as it is spelt on a wire.
+pub(crate) struct Each<'a, T>(pub(crate) Wire, pub(crate) &'a [T]);
+
+/// The most members of our own that one object has.
+const MOST: usize = 16;
+
+/// An object being written.
+pub(crate) struct Object<M> {
+    map: M,
+    names: [&'static str; MOST],
+    count: usize,
+}
+
+/// An object that is carried raw, with a few members set.
+pub(crate) struct Merged<'a> {
+    base: Option<&'a Json>,
+    set: Vec<(&'static str, Json)>,
+}
+
+/// The JSON text of a value. Our own values can always be written; `null` stands for what JSON cannot say.
+pub(crate) fn text_of<T: Serialize + ?Sized>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+}
+
+// === impl On ===
+
+impl<T: ?Sized> On<'_, T>
+where
+    Self: Serialize,
+{
+    /// The JSON text.
+    pub fn text(&self) -> String {
+        text_of(self)
+    }
+}
+
+// === impl Each ===
+
+impl<T> Serialize for Each<'_, T>
+where
+    for<'b> On<'b, T>: Serialize,
+{
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.1.iter().map(|item| On(self.0, item)))
+    }
+}
+
+// === impl Object ===
+
+impl<M: SerializeMap> Object<M> {
+    pub(crate) fn open<S: Serializer<SerializeMap = M, Error = M::Error>>(
+        serializer: S,
+    ) -> Result<Self, M::Error> {
+        Ok(Self { map: serializer.serialize_map(None)?, names: [""; MOST], count: 0 })
+    }
+
+    pub(crate) fn put<T: Serialize + ?Sized>(
+        &mut self,
+        name: &'static str,
+        value: &T,
+    ) -> Result<(), M::Error> {
+        if let Some(slot) = self.names.get_mut(self.count) {
+            *slot = name;
+            self.count += 1;
+        }
+        self.map.serialize_entry(name, value)
+    }
+
+    pub(crate) fn put_some<T: Serialize>(
+        &mut self,
+        name: &'static str,
+        value: Option<&T>,
+    ) -> Result<(), M::Error> {
+        value.map_or(Ok(()), |value| self.put(name, value))
+    }
+
+    /// Writes a list unless it is empty.
+    pub(crate) fn put_list<T>(&mut self, name: &'static str, wire: Wire, list: &[T]) -> Result<(), M::Error>
+    where
+        for<'b> On<'b, T>: Serialize,
+    {
+        if list.is_empty() { Ok(()) } else { self.put(name, &Each(wire, list)) }
+    }
+
+    /// Writes a list of strings unless it is empty.
+    pub(crate) fn put_texts(&mut self, name: &'static str, list: &[String]) -> Result<(), M::Error> {
+        if list.is_empty() { Ok(()) } else { self.put(name, list) }
+    }
+
+    /// Writes a flag unless it is not set.
+    pub(crate) fn put_flag(&mut self, name: &'static str, flag: bool) -> Result<(), M::Error> {
+        if flag { self.put(name, &true) } else { Ok(()) }
+    }
+
+    pub(crate) fn put_merged(&mut self, name: &'static str, merged: &Merged<'_>) -> Result<(), M::Error> {
+        if merged.is_empty() { Ok(()) } else { self.put(name, merged) }
+    }
+
+    /// Writes what nobody knew, except under names that are taken or `reserved`, and closes the object.
+    pub(crate) fn close(mut self, extra: &Extra, reserved: &[&str]) -> Result<M::Ok, M::Error> {
+        for (name, value) in extra.iter() {
+            let taken = self.names.iter().take(self.count).any(|known| *known == name);
+            if !taken && !reserved.contains(&name) {
+                self.map.serialize_entry(name, value)?;
+            }
+        }
+        self.map.end()
+    }
+
+    /// Closes an object that has no unknown members.
+    pub(crate) fn end(self) -> Result<M::Ok, M::Error> {
+        self.map.end()
+    }
+}
+
+// === impl Merged ===
+
+impl<'a> Merged<'a> {
+    pub(crate) const fn new(base: Option<&'a Json>) -> Self {
+        Self { base, set: Vec::new() }
+    }
+
+    pub(crate) fn with<T: Serialize>(mut self, name: &'static str, value: Option<T>) -> Self {
+        self.set.extend(value.map(|value| (name, Json::of(&value))));
+        self
+    }
+
+    fn is_empty(&self) -> bool {
+        self.base.is_none() && self.set.is_empty()
+    }
+}
+
+impl Serialize for Merged<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let members = match self.base {
+            Some(base) if self.set.is_empty() => return base.serialize(serializer),
+            Some(base) => Members::read(base.raw()).unwrap_or_default(),
+            None => Members::default(),
+        };
+        let mut map = serializer.serialize_map(None)?;
+        for (name, raw) in members.iter().filter(|(name, _)| self.set.iter().all(|(set, _)| set != name)) {
+            map.serialize_entry(name, raw)?;
+        }
+        for (name, value) in &self.set {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}

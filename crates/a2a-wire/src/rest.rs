@@ -1,0 +1,213 @@
+//! REST: which operation is which verb on which path, and how its errors look.
+//!
+//! Paths are relative to the interface's URL, ids percent-encoded. 1.0 puts the tenant first, 0.3 puts `/v1` first. What
+//! has no body has no room for metadata and unknown members, which are dropped there.
+
+use rialto_model::json::Json;
+use serde::{Serialize, Serializer};
+use url::form_urlencoded;
+
+use crate::{
+    codec::{push::Creation, task::state_name},
+    error::{Code, RpcError, reason_in},
+    members::{Members, parse, text},
+    object::{Object, On, text_of},
+    request::{ListTasks, PushConfig, PushListing, PushRef, Request, TaskRef},
+    rpc::Unsupported,
+    wire::Wire,
+};
+
+mod route;
+
+pub use route::decode_request;
+
+/// A request, ready to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestCall {
+    /// The HTTP method.
+    pub method: &'static str,
+    /// The path behind the interface's URL, query included.
+    pub path: String,
+    /// The JSON to send.
+    pub body: Option<String>,
+}
+
+/// The call that makes the request. Only 1.0 and 0.3 have REST.
+pub fn encode(wire: Wire, request: &Request) -> Result<RestCall, Unsupported> {
+    if !wire.is_proto() {
+        return Err(Unsupported { operation: request.operation(), wire });
+    }
+    let prefix = match (wire, request.tenant()) {
+        (Wire::V10, Some(tenant)) => format!("/{}", escape(tenant)),
+        (Wire::V10, None) => String::new(),
+        _ => "/v1".to_owned(),
+    };
+    let (method, path, body) = match request {
+        Request::Send(send) => ("POST", "/message:send".to_owned(), Some(On(wire, send).text())),
+        Request::Stream(send) => ("POST", "/message:stream".to_owned(), Some(On(wire, send).text())),
+        Request::Get(get) => {
+            let length = get.history_length.filter(|length| wire == Wire::V10 || *length > 0);
+            let query = length.map(|length| format!("?historyLength={length}")).unwrap_or_default();
+            ("GET", format!("{}{query}", task(&get.id)), None)
+        }
+        Request::List(list) => ("GET", format!("/tasks{}", list_query(wire, list)), None),
+        Request::Cancel(cancel) => {
+            ("POST", format!("{}:cancel", task(&cancel.id)), Some(cancel_body(wire, cancel)))
+        }
+        Request::Subscribe(subscribe) => ("GET", format!("{}:subscribe", task(&subscribe.id)), None),
+        Request::PushCreate(config) => {
+            ("POST", pushes(config.task_id.as_deref().unwrap_or_default()), Some(push_body(wire, config)))
+        }
+        Request::PushGet(push) => ("GET", one_push(push), None),
+        Request::PushList(listing) => ("GET", pushes(&listing.task_id) + &page_query(listing), None),
+        Request::PushDelete(push) => ("DELETE", one_push(push), None),
+        Request::ExtendedCard(_) if wire == Wire::V10 => ("GET", "/extendedAgentCard".to_owned(), None),
+        Request::ExtendedCard(_) => ("GET", "/card".to_owned(), None),
+    };
+    Ok(RestCall { method, path: prefix + &path, body })
+}
+
+/// The HTTP status and body of an error.
+pub fn encode_error(wire: Wire, error: &RpcError) -> (u16, String) {
+    let code = Code::from_number(error.code).unwrap_or(Code::Internal);
+    if wire == Wire::V10 {
+        (code.http(), text_of(&Failure(code, error)))
+    } else {
+        (code.on(wire).http_v03(), text_of(&Plain(&error.message)))
+    }
+}
+
+/// Reads an error from the body of an answer whose HTTP status says that it is one.
+///
+/// 1.0 names the reason in the error's details; JavaScript's 0.3 gives the JSON-RPC code; Python's 0.3 gives a message and
+/// the status only. A 404 that is not JSON comes from a server that does not know the path, and so not the dialect.
+pub fn decode_error(status: u16, body: &[u8]) -> RpcError {
+    let Some(mut members) = parse(body).ok().and_then(|raw| Members::read(raw).ok()) else {
+        let code = if matches!(status, 404 | 405) { Code::MethodNotFound } else { by_status(status) };
+        return RpcError::new(code, format!("HTTP status {status}"));
+    };
+    let mut inner = match members.take("error").map(Members::read) {
+        Some(Ok(inner)) => inner,
+        Some(Err(_)) | None => members,
+    };
+    let message = ["message", "detail"].into_iter().find_map(|name| text(inner.take(name)?).ok());
+    let number = inner.take("code").and_then(|raw| raw.get().parse().ok()).filter(|code: &i64| *code < 0);
+    let details = inner.take("details").or_else(|| inner.take("data"));
+    let reason = details.and_then(reason_in).and_then(|reason| Code::from_reason(&reason));
+    RpcError {
+        code: reason.map(Code::number).or(number).unwrap_or_else(|| by_status(status).number()),
+        message: message.unwrap_or_else(|| format!("HTTP status {status}")),
+        data: details.map(Json::from),
+    }
+}
+
+struct Failure<'a>(Code, &'a RpcError);
+
+struct Plain<'a>(&'a str);
+
+impl Serialize for Failure<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        struct Inner<'a>(Code, &'a RpcError);
+        impl Serialize for Inner<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut object = Object::open(serializer)?;
+                object.put("code", &self.0.http())?;
+                object.put("status", self.0.grpc())?;
+                object.put("message", &self.1.message)?;
+                object.put_some("details", self.1.details().as_ref())?;
+                object.end()
+            }
+        }
+        serializer.collect_map([("error", Inner(self.0, self.1))])
+    }
+}
+
+impl Serialize for Plain<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([("message", self.0)])
+    }
+}
+
+const fn by_status(status: u16) -> Code {
+    match status {
+        400 => Code::InvalidRequest,
+        404 => Code::TaskNotFound,
+        405 => Code::MethodNotFound,
+        409 => Code::TaskNotCancelable,
+        415 => Code::ContentTypeNotSupported,
+        422 => Code::InvalidParams,
+        501 => Code::UnsupportedOperation,
+        _ => Code::Internal,
+    }
+}
+
+fn task(id: &str) -> String {
+    format!("/tasks/{}", escape(id))
+}
+
+fn pushes(task_id: &str) -> String {
+    format!("{}/pushNotificationConfigs", task(task_id))
+}
+
+fn one_push(push: &PushRef) -> String {
+    format!("{}/{}", pushes(&push.task_id), escape(push.id.as_deref().unwrap_or_default()))
+}
+
+fn push_body(wire: Wire, config: &PushConfig) -> String {
+    if wire == Wire::V10 { On(wire, config).text() } else { text_of(&Creation(config)) }
+}
+
+fn cancel_body(wire: Wire, cancel: &TaskRef) -> String {
+    struct Body<'a>(&'a TaskRef);
+    impl Serialize for Body<'_> {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let mut object = Object::open(serializer)?;
+            object.put_some("metadata", self.0.metadata.as_ref())?;
+            object.close(&self.0.extra, &[])
+        }
+    }
+    if wire == Wire::V10 { text_of(&Body(cancel)) } else { "{}".to_owned() }
+}
+
+fn page_query(listing: &PushListing) -> String {
+    query(&[
+        ("pageSize", listing.page_size.map(|size| size.to_string())),
+        ("pageToken", listing.page_token.clone()),
+    ])
+}
+
+fn list_query(wire: Wire, list: &ListTasks) -> String {
+    query(&[
+        ("contextId", list.context_id.clone()),
+        ("status", list.status.map(|state| state_name(wire, state).to_owned())),
+        ("pageSize", list.page_size.map(|size| size.to_string())),
+        ("pageToken", list.page_token.clone()),
+        ("historyLength", list.history_length.map(|length| length.to_string())),
+        ("statusTimestampAfter", list.status_timestamp_after.clone()),
+        ("includeArtifacts", list.include_artifacts.map(|include| include.to_string())),
+    ])
+}
+
+fn query(pairs: &[(&str, Option<String>)]) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in pairs {
+        if let Some(value) = value {
+            query.append_pair(name, value);
+        }
+    }
+    let query = query.finish();
+    if query.is_empty() { query } else { format!("?{query}") }
+}
+
+/// Percent-encodes everything that could mean something in a path.
+fn escape(segment: &str) -> String {
+    let mut escaped = String::with_capacity(segment.len());
+    for byte in segment.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    escaped
+}

@@ -1,0 +1,257 @@
+//! JSON-RPC: which operation has which name in which dialect, and the envelope around it.
+//!
+//! The name alone tells the dialect: `SendMessage` is 1.0, `message/send` is 0.2 or 0.3, `tasks/send` is 0.1. What 0.1
+//! shares with 0.3 (`tasks/get` and its like) is read as 0.3; a server that knows the task was made by a 0.1 client
+//! answers in 0.1.
+
+use rialto_model::json::Json;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use crate::{
+    codec::params,
+    error::{Code, RpcError},
+    garbled::Garbled,
+    members::{Members, parse, text},
+    object::{Object, On, text_of},
+    request::{Operation, Request},
+    wire::Wire,
+};
+
+/// A request's number or name, as its client wrote it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Id(Json);
+
+/// A request that came in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incoming {
+    /// To be repeated in the answer.
+    pub id: Id,
+    /// The shape it came in, and its answer is expected in.
+    pub wire: Wire,
+    /// What is wanted.
+    pub request: Request,
+}
+
+/// A request that cannot be served, and how to say so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", error.message)]
+pub struct Refused {
+    /// To be repeated in the answer; `null` when it could not be read.
+    pub id: Id,
+    /// The shape its answer is expected in.
+    pub wire: Wire,
+    /// Why.
+    pub error: RpcError,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Response<'a> {
+    /// The request it answers.
+    pub id: Id,
+    /// The result, still to be read by [`crate::answer`], or the error.
+    pub result: Result<&'a RawValue, RpcError>,
+}
+
+/// The dialect has no such operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{operation} is not part of A2A {}", wire.dialect())]
+pub struct Unsupported {
+    /// What was wanted.
+    pub operation: Operation,
+    /// Where.
+    pub wire: Wire,
+}
+
+/// Every method: its name, whose it is, and what it does.
+const METHODS: &[(&str, Wire, Operation)] = &[
+    ("SendMessage", Wire::V10, Operation::Send),
+    ("SendStreamingMessage", Wire::V10, Operation::Stream),
+    ("GetTask", Wire::V10, Operation::Get),
+    ("ListTasks", Wire::V10, Operation::List),
+    ("CancelTask", Wire::V10, Operation::Cancel),
+    ("SubscribeToTask", Wire::V10, Operation::Subscribe),
+    ("CreateTaskPushNotificationConfig", Wire::V10, Operation::PushCreate),
+    ("GetTaskPushNotificationConfig", Wire::V10, Operation::PushGet),
+    ("ListTaskPushNotificationConfigs", Wire::V10, Operation::PushList),
+    ("DeleteTaskPushNotificationConfig", Wire::V10, Operation::PushDelete),
+    ("GetExtendedAgentCard", Wire::V10, Operation::ExtendedCard),
+    ("message/send", Wire::V03, Operation::Send),
+    ("message/stream", Wire::V03, Operation::Stream),
+    ("tasks/get", Wire::V03, Operation::Get),
+    ("tasks/cancel", Wire::V03, Operation::Cancel),
+    ("tasks/resubscribe", Wire::V03, Operation::Subscribe),
+    ("tasks/pushNotificationConfig/set", Wire::V03, Operation::PushCreate),
+    ("tasks/pushNotificationConfig/get", Wire::V03, Operation::PushGet),
+    ("tasks/pushNotificationConfig/list", Wire::V03, Operation::PushList),
+    ("tasks/pushNotificationConfig/delete", Wire::V03, Operation::PushDelete),
+    ("agent/getAuthenticatedExtendedCard", Wire::V03, Operation::ExtendedCard),
+    ("tasks/send", Wire::V01, Operation::Send),
+    ("tasks/sendSubscribe", Wire::V01, Operation::Stream),
+    ("tasks/get", Wire::V01, Operation::Get),
+    ("tasks/cancel", Wire::V01, Operation::Cancel),
+    ("tasks/resubscribe", Wire::V01, Operation::Subscribe),
+    ("tasks/pushNotification/set", Wire::V01, Operation::PushCreate),
+    ("tasks/pushNotification/get", Wire::V01, Operation::PushGet),
+];
+
+/// What the operation is called, or none when that wire's JSON-RPC does not have it.
+pub fn method(wire: Wire, operation: Operation) -> Option<&'static str> {
+    METHODS.iter().find(|(_, whose, what)| (*whose, *what) == (wire, operation)).map(|(name, ..)| *name)
+}
+
+/// The whole body of a request.
+pub fn encode(wire: Wire, id: &Id, request: &Request) -> Result<String, Unsupported> {
+    let operation = request.operation();
+    let method = method(wire, operation).ok_or(Unsupported { operation, wire })?;
+    Ok(text_of(&Call { id, method, params: On(wire, request) }))
+}
+
+/// Reads the body of a request.
+pub fn decode_request(body: &[u8]) -> Result<Incoming, Refused> {
+    let refused = |id: &Id, wire, error| Refused { id: id.clone(), wire, error };
+    let mut members = parse(body)
+        .map_err(|garbled| RpcError::new(Code::Parse, format!("the body is not JSON: {garbled}")))
+        .and_then(|raw| Members::read(raw).map_err(|garbled| not_a_request(&garbled)))
+        .map_err(|error| refused(&Id::null(), Wire::V10, error))?;
+    let id = members.take_as("id", Id::decode).map(Option::unwrap_or_default);
+    let id = id.map_err(|garbled| refused(&Id::null(), Wire::V10, not_a_request(&garbled)))?;
+    let method =
+        envelope(&mut members).map_err(|garbled| refused(&id, Wire::V10, not_a_request(&garbled)))?;
+    let Some((_, wire, operation)) = METHODS.iter().find(|(name, ..)| *name == method) else {
+        let wire = if method.contains('/') { Wire::V03 } else { Wire::V10 };
+        return Err(refused(
+            &id,
+            wire,
+            RpcError::new(Code::MethodNotFound, format!("there is no method {method}")),
+        ));
+    };
+    let request = members.take("params").map_or_else(
+        || params::decode(*wire, *operation, Json::empty_object().raw()),
+        |raw| params::decode(*wire, *operation, raw),
+    );
+    match request {
+        Ok(request) => Ok(Incoming { id, wire: *wire, request }),
+        Err(garbled) => Err(refused(&id, *wire, garbled.at("params").into())),
+    }
+}
+
+/// Reads the body of an answer. A body without the envelope is garbled.
+pub fn decode_response(body: &[u8]) -> Result<Response<'_>, Garbled> {
+    let mut members = Members::read(parse(body)?)?;
+    let id = members.take_as("id", Id::decode)?.unwrap_or_default();
+    let result = match (members.take("error"), members.take_any("result")) {
+        (Some(error), _) => Err(RpcError::decode(error)),
+        (None, Some(result)) => Ok(result),
+        (None, None) => {
+            return Err(Garbled::new("a JSON-RPC answer", "an object with neither result nor error"));
+        }
+    };
+    Ok(Response { id, result })
+}
+
+/// The whole body of an answer. The result comes from [`crate::answer`].
+pub fn encode_result<T: Serialize + ?Sized>(id: &Id, result: &T) -> String {
+    text_of(&Answer { id, name: "result", value: result })
+}
+
+/// The whole body of an answer that is an error.
+pub fn encode_error(wire: Wire, id: &Id, error: &RpcError) -> String {
+    text_of(&Answer { id, name: "error", value: &On(wire, error) })
+}
+
+struct Call<'a> {
+    id: &'a Id,
+    method: &'static str,
+    params: On<'a, Request>,
+}
+
+struct Answer<'a, T: ?Sized> {
+    id: &'a Id,
+    name: &'static str,
+    value: &'a T,
+}
+
+// === impl Id ===
+
+impl Id {
+    /// The id of an answer to a request whose id could not be read.
+    pub fn null() -> Self {
+        Self(Json::null())
+    }
+
+    /// The id as JSON text.
+    pub fn get(&self) -> &str {
+        self.0.get()
+    }
+
+    fn decode(raw: &RawValue) -> Result<Self, Garbled> {
+        match raw.get().as_bytes().first() {
+            Some(b'"' | b'-' | b'0'..=b'9') => Ok(Self(raw.into())),
+            _ => Err(Garbled::kind("a string or a number", raw)),
+        }
+    }
+}
+
+impl Default for Id {
+    fn default() -> Self {
+        Self::null()
+    }
+}
+
+impl From<u64> for Id {
+    fn from(number: u64) -> Self {
+        Self(Json::of(&number))
+    }
+}
+
+impl From<&str> for Id {
+    fn from(name: &str) -> Self {
+        Self(Json::of(name))
+    }
+}
+
+impl Serialize for Id {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+// === impl Call ===
+
+impl Serialize for Call<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = Object::open(serializer)?;
+        object.put("jsonrpc", "2.0")?;
+        object.put("id", self.id)?;
+        object.put("method", self.method)?;
+        object.put("params", &self.params)?;
+        object.end()
+    }
+}
+
+// === impl Answer ===
+
+impl<T: Serialize + ?Sized> Serialize for Answer<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = Object::open(serializer)?;
+        object.put("jsonrpc", "2.0")?;
+        object.put("id", self.id)?;
+        object.put(self.name, self.value)?;
+        object.end()
+    }
+}
+
+/// Checks the envelope and gives the method's name.
+fn envelope(members: &mut Members<'_>) -> Result<String, Garbled> {
+    let version = members.need("jsonrpc", r#""2.0""#, text)?;
+    if version != "2.0" {
+        return Err(Garbled::new(r#""2.0""#, "another version").at("jsonrpc"));
+    }
+    members.need("method", "a string", text)
+}
+
+fn not_a_request(garbled: &Garbled) -> RpcError {
+    RpcError::new(Code::InvalidRequest, format!("not a JSON-RPC request: {garbled}"))
+}

@@ -1,0 +1,146 @@
+//! Server-sent events, read as their bytes arrive and written whole.
+//!
+//! Chunks may end anywhere, in the middle of a line end or of a character. An event that grows past the limit is an error,
+//! so that a server cannot make us hold its stream in memory.
+
+/// One event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// Its type, such as `error`; none for a plain message.
+    pub event: Option<String>,
+    /// Its data, lines joined by line ends.
+    pub data: String,
+    /// Its id.
+    pub id: Option<String>,
+}
+
+/// One event was larger than the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an event of the stream is larger than {limit} bytes")]
+pub struct TooLarge {
+    /// The limit.
+    pub limit: usize,
+}
+
+/// Reads a stream of events.
+#[derive(Debug)]
+pub struct Parser {
+    limit: usize,
+    /// How much of a byte order mark has been seen; none once the stream has begun.
+    mark: Option<usize>,
+    /// Whether the last byte was a carriage return, so that a line feed now belongs to it.
+    returned: bool,
+    line: Vec<u8>,
+    event: Event,
+    has_data: bool,
+}
+
+const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
+
+/// The text of an event that carries `data`.
+pub fn encode(event: Option<&str>, data: &str) -> String {
+    let mut text = String::with_capacity(data.len() + 32);
+    if let Some(event) = event {
+        text.push_str("event: ");
+        text.push_str(event);
+        text.push('\n');
+    }
+    for line in data.split(['\n', '\r']) {
+        text.push_str("data: ");
+        text.push_str(line);
+        text.push('\n');
+    }
+    text.push('\n');
+    text
+}
+
+// === impl Parser ===
+
+impl Parser {
+    /// A parser for one stream, no event of which may hold more than `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            mark: Some(0),
+            returned: false,
+            line: Vec::new(),
+            event: Event::default(),
+            has_data: false,
+        }
+    }
+
+    /// Takes in more bytes and gives the events they complete.
+    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Vec<Event>, TooLarge> {
+        let mut events = Vec::new();
+        bytes = self.skip_mark(bytes);
+        while let Some(first) = bytes.first() {
+            if std::mem::take(&mut self.returned) && *first == b'\n' {
+                bytes = bytes.get(1..).unwrap_or_default();
+                continue;
+            }
+            let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
+            self.line.extend_from_slice(line);
+            if self.line.len() + self.event.data.len() > self.limit {
+                return Err(TooLarge { limit: self.limit });
+            }
+            let Some(mark) = rest.first() else { break };
+            self.returned = *mark == b'\r';
+            bytes = rest.get(1..).unwrap_or_default();
+            events.extend(self.end_line());
+        }
+        Ok(events)
+    }
+
+    /// The event that the end of the stream cut off before its empty line, if it had data.
+    pub fn finish(&mut self) -> Option<Event> {
+        if !self.line.is_empty() {
+            self.end_line();
+        }
+        self.dispatch()
+    }
+
+    fn skip_mark<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
+        while let (Some(seen), Some(byte)) = (self.mark, bytes.first()) {
+            if BYTE_ORDER_MARK.get(seen) == Some(byte) {
+                bytes = bytes.get(1..).unwrap_or_default();
+                self.mark = Some(seen + 1).filter(|seen| *seen < BYTE_ORDER_MARK.len());
+            } else {
+                self.line.extend(BYTE_ORDER_MARK.iter().take(seen));
+                self.mark = None;
+            }
+        }
+        bytes
+    }
+
+    fn end_line(&mut self) -> Option<Event> {
+        let line = std::mem::take(&mut self.line);
+        let line = String::from_utf8_lossy(&line);
+        if line.is_empty() {
+            return self.dispatch();
+        }
+        let (name, value) = line.split_once(':').unwrap_or((&line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match name {
+            "data" => {
+                if self.has_data {
+                    self.event.data.push('\n');
+                }
+                self.event.data.push_str(value);
+                self.has_data = true;
+            }
+            "event" => self.event.event = Some(value.to_owned()),
+            "id" => self.event.id = Some(value.to_owned()),
+            _ => {}
+        }
+        None
+    }
+
+    fn dispatch(&mut self) -> Option<Event> {
+        let event = std::mem::take(&mut self.event);
+        std::mem::take(&mut self.has_data).then_some(event)
+    }
+}
+
+#[cfg(test)]
+mod tests;
