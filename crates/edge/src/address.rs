@@ -1,0 +1,175 @@
+//! Which addresses a stranger may send us to.
+//!
+//! An agent's card and a redirect are texts written by somebody else. Unless the owner of an agent said that private
+//! addresses are meant, only addresses on the public internet are called; and the addresses where clouds keep their
+//! machines' credentials are never called at all.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// How far a request may reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reach {
+    /// Public addresses only.
+    Public,
+    /// Loopback and private networks as well.
+    Private,
+}
+
+/// Where clouds hand out the credentials of the machine we run on.
+const METADATA: [IpAddr; 4] = [
+    IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
+    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+];
+
+// === impl Reach ===
+
+impl Reach {
+    /// Why `address` may not be called, in words that follow "… is"; none when it may.
+    pub fn forbids(self, address: IpAddr) -> Option<&'static str> {
+        let address = unwrap_v4(address);
+        if METADATA.contains(&address) {
+            return Some("a cloud's metadata address, which is never called");
+        }
+        match self {
+            Self::Private => None,
+            Self::Public => not_public(address),
+        }
+    }
+}
+
+/// The IPv4 address that an IPv6 address stands for, if it stands for one: mapped, compatible, NAT64, 6to4.
+fn unwrap_v4(address: IpAddr) -> IpAddr {
+    let IpAddr::V6(v6) = address else { return address };
+    let s = v6.segments();
+    let tail = || IpAddr::V4(v4_of(s[6], s[7]));
+    match s {
+        [0, 0, 0, 0, 0, 0xffff, _, _] | [0x64, 0xff9b, 0, 0, 0, 0, _, _] => tail(),
+        [0, 0, 0, 0, 0, 0, high, _] if high != 0 => tail(),
+        [0x2002, high, low, ..] => IpAddr::V4(v4_of(high, low)),
+        _ => address,
+    }
+}
+
+fn v4_of(high: u16, low: u16) -> Ipv4Addr {
+    let [a, b] = high.to_be_bytes();
+    let [c, d] = low.to_be_bytes();
+    Ipv4Addr::new(a, b, c, d)
+}
+
+fn not_public(address: IpAddr) -> Option<&'static str> {
+    match address {
+        IpAddr::V4(v4) => not_public_v4(v4),
+        IpAddr::V6(v6) => not_public_v6(v6),
+    }
+}
+
+fn not_public_v4(address: Ipv4Addr) -> Option<&'static str> {
+    match address.octets() {
+        [0, ..] => Some("an unspecified address"),
+        [127, ..] => Some("a loopback address"),
+        [10, ..] | [192, 168, ..] | [172, 16..=31, ..] => Some("a private address"),
+        [169, 254, ..] => Some("a link-local address"),
+        [100, 64..=127, ..] => Some("a carrier-grade NAT address"),
+        [192, 0, 0 | 2, _] | [198, 51, 100, _] | [203, 0, 113, _] | [198, 18 | 19, ..] => {
+            Some("a reserved address")
+        }
+        [224..=239, ..] => Some("a multicast address"),
+        [240..=255, ..] => Some("a reserved address"),
+        _ => None,
+    }
+}
+
+fn not_public_v6(address: Ipv6Addr) -> Option<&'static str> {
+    if address.is_loopback() {
+        return Some("a loopback address");
+    }
+    if address.is_unspecified() {
+        return Some("an unspecified address");
+    }
+    match address.segments() {
+        [0xfc00..=0xfdff, ..] => Some("a unique local address"),
+        [0xfe80..=0xfebf, ..] => Some("a link-local address"),
+        [0xfec0..=0xfeff, ..] => Some("a site-local address"),
+        [0xff00..=0xffff, ..] => Some("a multicast address"),
+        [0x2001, 0 | 0xdb8, ..] | [0x64, 0xff9b, ..] | [0x100, 0, 0, 0, ..] => Some("a reserved address"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn forbidden(text: &str) -> Option<&'static str> {
+        Reach::Public.forbids(text.parse().unwrap())
+    }
+
+    #[test]
+    fn public_addresses_may_be_called() {
+        for text in
+            ["1.1.1.1", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]
+        {
+            assert_eq!(forbidden(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_that_are_not_public_are_named_for_what_they_are() {
+        for (text, word) in [
+            ("127.0.0.1", "loopback"),
+            ("127.255.255.254", "loopback"),
+            ("::1", "loopback"),
+            ("::ffff:127.0.0.1", "loopback"),
+            ("64:ff9b::7f00:1", "loopback"),
+            ("2002:7f00:1::", "loopback"),
+            ("10.1.2.3", "private"),
+            ("172.16.0.1", "private"),
+            ("172.31.255.255", "private"),
+            ("192.168.0.1", "private"),
+            ("::ffff:192.168.0.1", "private"),
+            ("::10.0.0.1", "private"),
+            ("2002:c0a8:1::1", "private"),
+            ("169.254.0.1", "link-local"),
+            ("fe80::1", "link-local"),
+            ("fec0::1", "site-local"),
+            ("fd12:3456::1", "unique local"),
+            ("fc00::1", "unique local"),
+            ("100.64.0.1", "carrier-grade"),
+            ("0.0.0.0", "unspecified"),
+            ("0.1.2.3", "unspecified"),
+            ("::", "unspecified"),
+            ("224.0.0.1", "multicast"),
+            ("ff02::1", "multicast"),
+            ("255.255.255.255", "reserved"),
+            ("192.0.0.8", "reserved"),
+            ("192.0.2.1", "reserved"),
+            ("198.18.0.1", "reserved"),
+            ("198.51.100.1", "reserved"),
+            ("203.0.113.9", "reserved"),
+            ("2001:db8::1", "reserved"),
+            ("2001::1", "reserved"),
+            ("64:ff9b:1::1", "reserved"),
+            ("100::1", "reserved"),
+        ] {
+            assert!(forbidden(text).is_some_and(|why| why.contains(word)), "{text}: {:?}", forbidden(text));
+        }
+    }
+
+    #[test]
+    fn private_addresses_may_be_called_when_that_is_meant() {
+        for text in ["127.0.0.1", "10.0.0.1", "::1", "fd00::1", "169.254.7.7"] {
+            assert_eq!(Reach::Private.forbids(text.parse().unwrap()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn metadata_addresses_are_never_called() {
+        for text in
+            ["169.254.169.254", "::ffff:169.254.169.254", "169.254.170.2", "fd00:ec2::254", "100.100.100.200"]
+        {
+            assert!(Reach::Private.forbids(text.parse().unwrap()).is_some(), "{text}");
+        }
+    }
+}

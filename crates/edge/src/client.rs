@@ -1,0 +1,199 @@
+//! The one HTTP client that leaves the house.
+//!
+//! Connections are kept and shared, but never across rules: what was opened to a private address with permission is
+//! not found by a request without it. A request that was never written is tried again by the pool itself; anything
+//! else is reported, because only the caller knows whether it may happen twice.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Method, StatusCode, Uri, header};
+use http_body_util::Full;
+use hyper_util::{
+    client::legacy,
+    rt::{TokioExecutor, TokioTimer},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, timeout};
+use url::Url;
+
+use crate::{
+    address::Reach,
+    connect::{Connector, NoConnection, Tls, place},
+    fetch::{Body, DEFAULT_LIMIT, Deadline, Fetch, FetchError, Request, Response, wait_for},
+};
+
+/// How often a GET is sent elsewhere before we give up.
+const MAX_REDIRECTS: usize = 3;
+
+/// How the client behaves.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// How long a connection may take: name, TCP and TLS together.
+    pub connect_timeout_ms: u64,
+    /// How long an unused connection is kept. Below the five seconds after which common servers hang up, because a
+    /// request that meets a closing connection cannot be repeated safely.
+    pub keep_idle_ms: u64,
+    /// How many bytes an answer may have.
+    pub max_response_bytes: usize,
+    /// A PEM file with the authorities to trust, in place of the built-in ones.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// The client. Cloning shares its connections.
+#[derive(Clone)]
+pub struct Client(Arc<Pools>);
+
+struct Pools {
+    public: Pool,
+    private: Pool,
+    max_response_bytes: usize,
+}
+
+type Pool = legacy::Client<Connector, Full<Bytes>>;
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            connect_timeout_ms: 5_000,
+            keep_idle_ms: 4_000,
+            max_response_bytes: DEFAULT_LIMIT,
+            ca_file: None,
+        }
+    }
+}
+
+// === impl Client ===
+
+impl Client {
+    /// A client without connections. Nothing is opened or read before it is needed.
+    pub fn new(config: &Config) -> Self {
+        let tls = Arc::new(Tls::new(config.ca_file.clone()));
+        let patience = Duration::from_millis(config.connect_timeout_ms);
+        let pool = |reach| {
+            legacy::Client::builder(TokioExecutor::new())
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(Duration::from_millis(config.keep_idle_ms))
+                .build(Connector::new(reach, Arc::clone(&tls), patience))
+        };
+        Self(Arc::new(Pools {
+            public: pool(Reach::Public),
+            private: pool(Reach::Private),
+            max_response_bytes: config.max_response_bytes,
+        }))
+    }
+}
+
+impl Fetch for Client {
+    fn fetch(&self, request: Request) -> BoxFuture<'static, Result<Response, FetchError>> {
+        let pools = Arc::clone(&self.0);
+        Box::pin(async move {
+            let deadline = request.total.map(|total| Deadline { at: Instant::now() + total, total });
+            if request.method == Method::GET {
+                pools.follow(request, deadline).await
+            } else {
+                pools.once(request, deadline).await
+            }
+        })
+    }
+}
+
+// === impl Pools ===
+
+impl Pools {
+    async fn follow(&self, mut request: Request, deadline: Option<Deadline>) -> Result<Response, FetchError> {
+        for _ in 0..=MAX_REDIRECTS {
+            let answer = self.once(request.clone(), deadline).await?;
+            let Some(next) = redirect(&request.uri, &answer)? else { return Ok(answer) };
+            if origin(&next) != origin(&request.uri) {
+                for name in [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION] {
+                    request.headers.remove(name);
+                }
+            }
+            request.uri = next;
+        }
+        Err(FetchError::Broken(format!("sent on to another address more than {MAX_REDIRECTS} times")))
+    }
+
+    async fn once(&self, request: Request, deadline: Option<Deadline>) -> Result<Response, FetchError> {
+        check(&request.uri)?;
+        let (wait, blame) = wait_for(request.patience, deadline);
+        let pool = match request.reach {
+            Reach::Public => &self.public,
+            Reach::Private => &self.private,
+        };
+        let mut message = http::Request::new(Full::new(request.body));
+        *message.method_mut() = request.method;
+        *message.uri_mut() = request.uri.clone();
+        *message.headers_mut() = request.headers;
+        match timeout(wait, pool.request(message)).await {
+            Err(_) => Err(FetchError::Timeout(blame)),
+            Ok(Err(error)) => Err(explain(&error, &request.uri)),
+            Ok(Ok(answer)) => {
+                let (head, incoming) = answer.into_parts();
+                let limit = request.limit.unwrap_or(self.max_response_bytes);
+                let body = Body::live(incoming, request.patience, deadline, limit);
+                Ok(Response { status: head.status, headers: head.headers, body })
+            }
+        }
+    }
+}
+
+fn check(uri: &Uri) -> Result<(), FetchError> {
+    let refuse = |why: &str| Err(FetchError::Forbidden(why.to_owned()));
+    if !matches!(uri.scheme_str(), Some("http" | "https")) {
+        return refuse("only http and https addresses can be called");
+    }
+    if uri.authority().is_none_or(|authority| authority.as_str().contains('@')) {
+        return refuse("the address must name a host, and no user or password");
+    }
+    Ok(())
+}
+
+/// Where an answer sends us, if it does.
+fn redirect(from: &Uri, answer: &Response) -> Result<Option<Uri>, FetchError> {
+    use StatusCode as S;
+    if ![S::MOVED_PERMANENTLY, S::FOUND, S::SEE_OTHER, S::TEMPORARY_REDIRECT, S::PERMANENT_REDIRECT]
+        .contains(&answer.status)
+    {
+        return Ok(None);
+    }
+    let Some(target) = answer.headers.get(header::LOCATION).and_then(|value| value.to_str().ok()) else {
+        return Ok(None);
+    };
+    let next = Url::parse(&from.to_string()).and_then(|base| base.join(target)).ok();
+    let Some(next) = next.and_then(|mut url| {
+        url.set_fragment(None);
+        url.as_str().parse::<Uri>().ok()
+    }) else {
+        return Err(FetchError::Forbidden("sent on to an address that cannot be called".into()));
+    };
+    if from.scheme_str() == Some("https") && next.scheme_str() == Some("http") {
+        return Err(FetchError::Forbidden("sent on from https to http, which gives up encryption".into()));
+    }
+    Ok(Some(next))
+}
+
+fn origin(uri: &Uri) -> (Option<&str>, String) {
+    (uri.scheme_str(), place(uri).to_ascii_lowercase())
+}
+
+fn explain(error: &legacy::Error, uri: &Uri) -> FetchError {
+    let mut cause = std::error::Error::source(error);
+    while let Some(inner) = cause {
+        if let Some(NoConnection(known)) = inner.downcast_ref() {
+            return known.clone();
+        }
+        cause = inner.source();
+    }
+    let place = place(uri);
+    if error.is_connect() {
+        return FetchError::NotSent(format!("no connection to {place}"));
+    }
+    FetchError::Broken(format!("{place} hung up before it answered"))
+}

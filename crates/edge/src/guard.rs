@@ -1,0 +1,94 @@
+//! Was this request meant for us?
+//!
+//! A web page in somebody's browser can make requests to `localhost`, and with a name that it points there a moment
+//! later even read the answers. It cannot choose the `Host` and `Origin` headers: a request that names anyone but us
+//! is turned away. The size of what may come in is limited here too, before anybody reads it.
+
+use std::{collections::HashSet, sync::Arc};
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, StatusCode, Uri, header};
+use http_body_util::Limited;
+
+use crate::refusal::Refusal;
+
+/// The names we answer to, and how much we take in.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    hosts: Hosts,
+    max_body_bytes: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Hosts {
+    Any,
+    These(Arc<HashSet<String>>),
+}
+
+// === impl Guard ===
+
+impl Guard {
+    /// Answers to loopback names and to `hosts` (without port; `*` answers to every name).
+    pub fn new(hosts: &[String], max_body_bytes: usize) -> Self {
+        let hosts = if hosts.iter().any(|host| host == "*") {
+            Hosts::Any
+        } else {
+            let local = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
+            Hosts::These(Arc::new(local.into_iter().chain(hosts.iter().map(|host| name_of(host))).collect()))
+        };
+        Self { hosts, max_body_bytes }
+    }
+
+    fn answers_to(&self, authority: &str) -> bool {
+        match &self.hosts {
+            Hosts::Any => true,
+            Hosts::These(hosts) => hosts.contains(&name_of(authority)),
+        }
+    }
+
+    fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+        let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+        let host = uri.authority().map(http::uri::Authority::as_str).or_else(|| text(header::HOST));
+        if !host.is_some_and(|host| self.answers_to(host)) {
+            let message = "this server does not answer to that Host; add the name to `allowed_hosts`";
+            return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "host-not-allowed", message));
+        }
+        if let Some(origin) = text(header::ORIGIN) {
+            let authority = origin.split_once("://").map(|(_, authority)| authority);
+            if !authority.is_some_and(|authority| self.answers_to(authority)) {
+                let message =
+                    "pages of that Origin may not call this server; add its host to `allowed_hosts`";
+                return Err(Refusal::new(StatusCode::FORBIDDEN, "origin-not-allowed", message));
+            }
+        }
+        let length = text(header::CONTENT_LENGTH).and_then(|length| length.parse::<usize>().ok());
+        if length.is_some_and(|length| length > self.max_body_bytes) {
+            let message = format!("the body is larger than the limit of {} bytes", self.max_body_bytes);
+            return Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", message));
+        }
+        Ok(())
+    }
+}
+
+/// Middleware that turns away what was not meant for us: `axum::middleware::from_fn_with_state(guard, check)`.
+pub async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    if let Err(refusal) = guard.check(request.uri(), request.headers()) {
+        return refusal.into_response();
+    }
+    let limit = guard.max_body_bytes;
+    next.run(request.map(|body| Body::new(Limited::new(body, limit)))).await
+}
+
+/// The name in `name:port`, in lower case.
+fn name_of(authority: &str) -> String {
+    let name = match authority.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => name,
+        _ => authority,
+    };
+    name.to_ascii_lowercase()
+}

@@ -1,0 +1,17 @@
+//! What every HTTP door and every outbound call share.
+//!
+//! Outbound there is one client ([`client::Client`]), and it is the only way out: it looks at every address a name
+//! resolves to before it connects ([`address`]), keeps connections warm, and never waits without a deadline. Whoever
+//! needs it asks for an `Arc<dyn Fetch>` ([`fetch`]), so a test can answer in its place.
+//!
+//! Inbound there are the checks that come before any protocol: who calls ([`auth`]), whether the request was meant for
+//! us at all ([`guard`]), and how a listener starts and stops ([`serve`]).
+
+pub mod address;
+pub mod auth;
+pub mod client;
+mod connect;
+pub mod fetch;
+pub mod guard;
+mod refusal;
+pub mod serve;

@@ -1,0 +1,155 @@
+use std::sync::Arc;
+
+use axum::{Extension, Router, middleware::from_fn_with_state, routing};
+use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use rialto_edge::{
+    address::Reach,
+    auth::{self, Authentication, TokenTable, authenticate},
+    fetch::{Fetch, Request},
+    guard::{self, Guard},
+    serve::Door,
+};
+use rialto_model::{call::Caller, clock::Clock, clock::SystemClock, ids::Scope, store::Token};
+
+use crate::server::{Server, client, fetch, get, text};
+
+fn token(secret: &str, caller: &str) -> Token {
+    Token {
+        id: caller.into(),
+        hash: auth::hash(secret),
+        scope: Scope::default(),
+        caller: caller.into(),
+        created_at: SystemClock.now(),
+    }
+}
+
+async fn behind(authentication: Authentication) -> Server {
+    let whoami = |Extension(caller): Extension<Caller>| async move { caller.id.to_string() };
+    let router = Router::new().route("/", routing::get(whoami));
+    Server::start(router.layer(from_fn_with_state(authentication, authenticate))).await
+}
+
+async fn guarded(hosts: &[&str]) -> Server {
+    let hosts: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
+    let router = Router::new().route("/", routing::any(|body: String| async move { body.len().to_string() }));
+    Server::start(router.layer(from_fn_with_state(Guard::new(&hosts, 10), guard::check))).await
+}
+
+async fn status_with(server: &Server, name: HeaderName, value: &'static str) -> StatusCode {
+    fetch(get(server.uri("/")).header(name, HeaderValue::from_static(value))).await.unwrap().status
+}
+
+#[tokio::test]
+async fn a_known_token_is_its_caller() {
+    let server =
+        behind(Authentication::Tokens(Arc::new(TokenTable::new(&[token("a", "ann"), token("b", "bob")]))))
+            .await;
+    let shown = HeaderValue::from_static("Bearer b");
+    let answer = fetch(get(server.uri("/")).header(header::AUTHORIZATION, shown)).await.unwrap();
+    assert_eq!(text(answer).await, "bob");
+}
+
+#[tokio::test]
+async fn a_caller_without_a_token_is_told_what_to_send() {
+    let server = behind(Authentication::Tokens(Arc::default())).await;
+    let answer = fetch(get(server.uri("/"))).await.unwrap();
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(answer.headers[header::WWW_AUTHENTICATE], "Bearer");
+    assert!(text(answer).await.contains("Authorization: Bearer"));
+}
+
+#[tokio::test]
+async fn an_unknown_token_is_refused_and_not_repeated() {
+    let server = behind(Authentication::Tokens(Arc::new(TokenTable::new(&[token("a", "ann")])))).await;
+    for shown in ["Bearer guess", "Bearer ", "Basic a", "a"] {
+        let shown = HeaderValue::from_static(shown);
+        let answer = fetch(get(server.uri("/")).header(header::AUTHORIZATION, shown)).await.unwrap();
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+        assert!(!text(answer).await.contains("guess"));
+    }
+}
+
+#[tokio::test]
+async fn a_replaced_table_counts_for_the_next_request() {
+    let table = Arc::new(TokenTable::new(&[token("a", "ann")]));
+    let server = behind(Authentication::Tokens(Arc::clone(&table))).await;
+    assert_eq!(status_with(&server, header::AUTHORIZATION, "Bearer a").await, StatusCode::OK);
+    table.replace(&[]);
+    assert_eq!(status_with(&server, header::AUTHORIZATION, "Bearer a").await, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn an_open_door_knows_one_caller() {
+    let server = behind(Authentication::Open(Caller::user("me"))).await;
+    assert_eq!(text(fetch(get(server.uri("/"))).await.unwrap()).await, "me");
+}
+
+#[tokio::test]
+async fn a_request_for_another_host_is_turned_away() {
+    let server = guarded(&[]).await;
+    assert_eq!(fetch(get(server.uri("/"))).await.unwrap().status, StatusCode::OK);
+    for (host, status) in [
+        ("localhost:7777", StatusCode::OK),
+        ("LOCALHOST", StatusCode::OK),
+        ("[::1]:80", StatusCode::OK),
+        ("evil.example", StatusCode::MISDIRECTED_REQUEST),
+        ("localhost.evil.example", StatusCode::MISDIRECTED_REQUEST),
+    ] {
+        assert_eq!(status_with(&server, header::HOST, host).await, status, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_is_turned_away() {
+    let server = guarded(&["bridge.example"]).await;
+    for (origin, status) in [
+        ("http://localhost:3000", StatusCode::OK),
+        ("https://bridge.example", StatusCode::OK),
+        ("https://evil.example", StatusCode::FORBIDDEN),
+        ("null", StatusCode::FORBIDDEN),
+    ] {
+        assert_eq!(status_with(&server, header::ORIGIN, origin).await, status, "{origin}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_for_every_name_answers_to_every_name() {
+    let server = guarded(&["*"]).await;
+    assert_eq!(status_with(&server, header::HOST, "anything.example").await, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_turned_away() {
+    let server = guarded(&[]).await;
+    for (body, status) in [("0123456789", StatusCode::OK), ("0123456789a", StatusCode::PAYLOAD_TOO_LARGE)] {
+        let mut request = Request::new(Method::POST, server.uri("/"));
+        request.reach = Reach::Private;
+        request.body = body.into();
+        assert_eq!(fetch(request).await.unwrap().status, status, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_door_that_is_told_to_stop_answers_what_it_has_begun() {
+    let door = Door::open("127.0.0.1:0").await.unwrap();
+    let uri = format!("http://{}/", door.address()).parse().unwrap();
+    let begun = Arc::new(tokio::sync::Notify::new());
+    let begins = Arc::clone(&begun);
+    let slow = move || async move {
+        begun.notify_one();
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        "done"
+    };
+    let slow = Router::new().route("/", routing::get(slow));
+    let serving = tokio::spawn(door.serve(slow, async move { begins.notified().await }));
+    assert_eq!(text(client().fetch(get(uri)).await.unwrap()).await, "done");
+    serving.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_taken_address_is_named() {
+    let door = Door::open("127.0.0.1:0").await.unwrap();
+    let address = door.address().to_string();
+    let error = Door::open(&address).await.err().unwrap();
+    assert!(error.to_string().contains(&address));
+}

@@ -1,0 +1,9 @@
+//! The edge against real sockets: small servers on port 0, nothing leaves the machine.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+mod doors;
+mod outbound;
+mod redirects;
+mod server;
+mod tls;

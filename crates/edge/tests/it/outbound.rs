@@ -1,0 +1,163 @@
+use std::{sync::atomic::Ordering, time::Duration};
+
+use axum::{Router, body::Body, routing};
+use bytes::Bytes;
+use futures::stream;
+use http::{Method, StatusCode};
+use rialto_edge::{
+    address::Reach,
+    client::{Client, Config},
+    fetch::{Fetch, FetchError, Request},
+};
+
+use crate::server::{Server, client, fetch, get, text};
+
+fn echo() -> Router {
+    Router::new().route("/", routing::get("hello").post(|body: String| async { body }))
+}
+
+/// A body in two pieces with a pause between them.
+fn slow_body(pause: Duration) -> Body {
+    Body::from_stream(stream::unfold(0, move |n| async move {
+        if n == 1 {
+            tokio::time::sleep(pause).await;
+        }
+        (n < 2).then(|| (Ok::<_, std::io::Error>(Bytes::from_static(b"piece ")), n + 1))
+    }))
+}
+
+async fn stalling() -> Server {
+    let never = || async { std::future::pending::<()>().await };
+    let slow = || async { slow_body(Duration::from_secs(60)) };
+    Server::start(Router::new().route("/never", routing::get(never)).route("/slow", routing::get(slow))).await
+}
+
+#[tokio::test]
+async fn a_body_comes_back_whole() {
+    let server = Server::start(echo()).await;
+    let mut request = Request::new(Method::POST, server.uri("/"));
+    request.reach = Reach::Private;
+    request.body = Bytes::from_static(b"there and back");
+    assert_eq!(text(fetch(request).await.unwrap()).await, "there and back");
+}
+
+#[tokio::test]
+async fn connections_are_kept_for_the_next_request() {
+    let server = Server::start(echo()).await;
+    let client = client();
+    for _ in 0..5 {
+        text(client.fetch(get(server.uri("/"))).await.unwrap()).await;
+    }
+    assert_eq!(server.connections.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_private_address_is_refused_unless_it_is_meant() {
+    let server = Server::start(echo()).await;
+    let client = client();
+    text(client.fetch(get(server.uri("/"))).await.unwrap()).await;
+    // The connection of the first request is still open; the second must not find it.
+    let mut request = get(server.uri("/"));
+    request.reach = Reach::Public;
+    let error = client.fetch(request).await.unwrap_err();
+    assert!(error.surely_not_sent());
+    assert_eq!(
+        error.to_string(),
+        "127.0.0.1 is a loopback address; allow private addresses for this agent to call it"
+    );
+}
+
+#[tokio::test]
+async fn a_name_that_resolves_to_a_private_address_is_refused() {
+    for host in ["localhost", "127.1", "[::1]", "[::ffff:127.0.0.1]", "0x7f000001"] {
+        let request = Request::new(Method::GET, format!("http://{host}:9/").parse().unwrap());
+        let error = fetch(request).await.unwrap_err();
+        assert!(matches!(error, FetchError::Forbidden(_)), "{host}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn only_http_without_a_password_is_called() {
+    for uri in ["ftp://127.0.0.1/", "http://user:pass@127.0.0.1/", "/relative"] {
+        let error = fetch(get(uri.parse().unwrap())).await.unwrap_err();
+        assert!(matches!(error, FetchError::Forbidden(_)), "{uri}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_at_the_address_is_said_in_words() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let error = fetch(get(format!("http://{free}/").parse().unwrap())).await.unwrap_err();
+    assert!(error.surely_not_sent());
+    assert_eq!(error.to_string(), format!("connection refused by {free}"));
+}
+
+#[tokio::test]
+async fn a_name_nobody_knows_is_said_in_words() {
+    let error = fetch(get("http://nobody.invalid/".parse().unwrap())).await.unwrap_err();
+    assert_eq!(error, FetchError::NotSent("no address is known for nobody.invalid".into()));
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_given_up() {
+    let mut request = get(stalling().await.uri("/never"));
+    request.patience = Duration::from_millis(50);
+    assert_eq!(fetch(request).await.unwrap_err().to_string(), "took longer than 50 ms to answer");
+}
+
+#[tokio::test]
+async fn a_body_that_stops_coming_is_given_up() {
+    let mut request = get(stalling().await.uri("/slow"));
+    request.patience = Duration::from_millis(100);
+    let mut body = fetch(request).await.unwrap().body;
+    assert_eq!(body.chunk().await.unwrap().unwrap(), "piece ");
+    assert_eq!(body.chunk().await.unwrap_err(), FetchError::Timeout(Duration::from_millis(100)));
+}
+
+#[tokio::test]
+async fn the_whole_exchange_has_a_deadline_of_its_own() {
+    let mut request = get(stalling().await.uri("/slow"));
+    request.total = Some(Duration::from_millis(100));
+    let error = fetch(request).await.unwrap().body.read().await.unwrap_err();
+    assert_eq!(error, FetchError::Timeout(Duration::from_millis(100)));
+}
+
+#[tokio::test]
+async fn an_answer_may_be_as_large_as_the_limit_and_no_larger() {
+    let announced = || async { "x".repeat(1000) };
+    let streamed = || async { slow_body(Duration::ZERO) };
+    let routes = Router::new().route("/a", routing::get(announced)).route("/s", routing::get(streamed));
+    let server = Server::start(routes).await;
+    for (path, size) in [("/a", 1000), ("/s", 12)] {
+        for (limit, fits) in [(size, true), (size - 1, false)] {
+            let mut request = get(server.uri(path));
+            request.limit = Some(limit);
+            let read = fetch(request).await.unwrap().body.read().await;
+            assert_eq!(read.is_ok(), fits, "{path} with {limit}: {read:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_has_a_limit_for_all_answers() {
+    let server = Server::start(Router::new().route("/", routing::get(|| async { "x".repeat(1000) }))).await;
+    let client = Client::new(&Config { max_response_bytes: 999, ..Config::default() });
+    let answer = client.fetch(get(server.uri("/"))).await.unwrap();
+    assert_eq!(answer.body.read().await.unwrap_err(), FetchError::TooLarge(999));
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_up_may_have_heard_us() {
+    let server = Server::raw(b"").await;
+    let error = fetch(get(server.uri("/"))).await.unwrap_err();
+    assert!(matches!(error, FetchError::Broken(_)), "{error:?}");
+    assert!(!error.surely_not_sent());
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_not_taken_for_whole() {
+    let server = Server::raw(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nonly this").await;
+    let answer = fetch(get(server.uri("/"))).await.unwrap();
+    assert_eq!(answer.status, StatusCode::OK);
+    assert!(matches!(answer.body.read().await, Err(FetchError::Broken(_))));
+}
