@@ -1,0 +1,181 @@
+//! Fetches agents' cards.
+//!
+//! A card is public until its server says otherwise: the token is shown only when it is asked for. Whatever is found is
+//! read in full before it counts, so that a registered card is always one the bridge understood.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::{HeaderValue, Method, StatusCode, Uri, header};
+use rialto_a2a_wire::{
+    card::{
+        self,
+        signature::{Keys, Verdict, verify},
+    },
+    garbled::Garbled,
+};
+use rialto_edge::{
+    address::Reach,
+    fetch::{Fetch, FetchError, Request, Response},
+};
+use rialto_engine::peer::{Discovery, DiscoveryError, Fetched, Place};
+use rialto_model::{agent::Signature, card::Card};
+use tokio::time::Instant;
+
+use crate::{
+    credential::{self, Resolver},
+    post::bearer,
+};
+
+/// Where cards are, the newest convention first.
+const WELL_KNOWN: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
+
+/// A card may have one mebibyte.
+const LIMIT: usize = 1024 * 1024;
+
+/// Fetches cards.
+pub struct Discoverer {
+    fetch: Arc<dyn Fetch>,
+    tokens: Resolver,
+    keys: Keys,
+}
+
+/// One search, with what it may still cost.
+struct Search<'a> {
+    discoverer: &'a Discoverer,
+    place: &'a Place,
+    until: Instant,
+}
+
+// === impl Discoverer ===
+
+impl Discoverer {
+    /// A discoverer that fetches with `fetch` and shows tokens from `tokens` where it is asked to. With `keys`, the
+    /// signature of a signed card must hold; without any, signatures are noted but not checked.
+    pub fn new(fetch: Arc<dyn Fetch>, tokens: Resolver, keys: Keys) -> Self {
+        Self { fetch, tokens, keys }
+    }
+
+    /// Reads a card and looks at its signature. Only what a good signature covers is taken from a signed card.
+    fn examine(&self, text: &str) -> Result<(Card, Signature), String> {
+        let invalid = |garbled: Garbled| garbled.to_string();
+        let card = card::decode(text).map_err(invalid)?;
+        if !card.signed {
+            return Ok((card, Signature::None));
+        }
+        if self.keys.is_empty() {
+            return Ok((card, Signature::Unchecked));
+        }
+        match verify(text, &self.keys) {
+            Verdict::Verified { covered, .. } => {
+                let covered = card::decode(&covered).map_err(invalid)?;
+                Ok((Card { signed: true, ..covered }, Signature::Valid))
+            }
+            Verdict::Invalid(why) => Err(format!("its signature does not hold: {why}")),
+            Verdict::NoSignature => Ok((card, Signature::None)),
+        }
+    }
+}
+
+#[async_trait]
+impl Discovery for Discoverer {
+    async fn fetch(&self, place: &Place) -> Result<Fetched, DiscoveryError> {
+        let search = Search { discoverer: self, place, until: Instant::now() + place.timeout };
+        let mut missing = None;
+        for path in paths(place.card_path.as_deref()) {
+            match search.look(&path).await {
+                Err(DiscoveryError::Status { url, status: 404 }) => {
+                    missing.get_or_insert(DiscoveryError::Status { url, status: 404 });
+                }
+                outcome => return outcome,
+            }
+        }
+        let nowhere = || DiscoveryError::Status { url: place.url.clone(), status: 404 };
+        Err(missing.unwrap_or_else(nowhere))
+    }
+}
+
+// === impl Search ===
+
+impl Search<'_> {
+    async fn look(&self, path: &str) -> Result<Fetched, DiscoveryError> {
+        let url = format!("{}{path}", self.place.url.trim_end_matches('/'));
+        let uri: Uri = url.parse().map_err(|_| DiscoveryError::Refused(format!("{url} is not a URL")))?;
+        let mut answer = self.get(&url, uri.clone(), None).await?;
+        if let StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN = answer.status
+            && let Some(token) = self.token()?
+        {
+            answer = self.get(&url, uri, Some(token)).await?;
+        }
+        match answer.status {
+            StatusCode::NOT_MODIFIED if self.place.etag.is_some() => Ok(Fetched::Unchanged),
+            StatusCode::OK => self.read(url, path, answer).await,
+            status => Err(DiscoveryError::Status { url, status: status.as_u16() }),
+        }
+    }
+
+    async fn get(&self, url: &str, uri: Uri, token: Option<HeaderValue>) -> Result<Response, DiscoveryError> {
+        let mut request = Request::new(Method::GET, uri);
+        request.reach = if self.place.allow_private { Reach::Private } else { Reach::Public };
+        request.limit = Some(LIMIT);
+        let left = self.until.saturating_duration_since(Instant::now());
+        request.patience = left;
+        request.total = Some(left);
+        request.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+        if let Some(etag) = self.place.etag.as_ref().and_then(|etag| HeaderValue::try_from(etag).ok()) {
+            request.headers.insert(header::IF_NONE_MATCH, etag);
+        }
+        if let Some(token) = token {
+            request.headers.insert(header::AUTHORIZATION, token);
+        }
+        self.discoverer.fetch.fetch(request).await.map_err(|error| self.trouble(url, &error))
+    }
+
+    fn token(&self) -> Result<Option<HeaderValue>, DiscoveryError> {
+        let Some(credential) = &self.place.credential else { return Ok(None) };
+        let secret = (self.discoverer.tokens)(credential)
+            .ok_or_else(|| DiscoveryError::Refused(credential::missing(credential)))?;
+        bearer(&secret).map(Some).map_err(|failure| DiscoveryError::Refused(failure.message))
+    }
+
+    async fn read(&self, url: String, path: &str, answer: Response) -> Result<Fetched, DiscoveryError> {
+        let etag = answer.headers.get(header::ETAG).and_then(|etag| etag.to_str().ok()).map(str::to_owned);
+        let body = answer.body.read().await.map_err(|error| self.trouble(&url, &error))?;
+        let invalid = |reason| DiscoveryError::Invalid { url: url.clone(), reason };
+        let text = std::str::from_utf8(&body).map_err(|_| invalid("it is not UTF-8 text".to_owned()))?;
+        let (card, signature) = self.discoverer.examine(text).map_err(invalid)?;
+        Ok(Fetched::Card { card: Box::new(card), path: path.to_owned(), etag, signature })
+    }
+
+    fn trouble(&self, url: &str, error: &FetchError) -> DiscoveryError {
+        let url = url.to_owned();
+        match error {
+            FetchError::Forbidden(why) => DiscoveryError::Refused(format!("{url} may not be called: {why}")),
+            FetchError::TooLarge(limit) => {
+                DiscoveryError::Invalid { url, reason: format!("it is larger than {limit} bytes") }
+            }
+            // What was left of the time for one step says nothing; the whole does.
+            FetchError::Timeout(_) => DiscoveryError::Unreachable {
+                url,
+                reason: FetchError::Timeout(self.place.timeout).to_string(),
+            },
+            FetchError::NotSent(_) | FetchError::Broken(_) => {
+                DiscoveryError::Unreachable { url, reason: error.to_string() }
+            }
+        }
+    }
+}
+
+/// Where to look, below the base URL.
+fn paths(given: Option<&str>) -> Vec<String> {
+    let mut paths = Vec::with_capacity(3);
+    if let Some(given) = given {
+        paths.push(format!("/{}", given.trim_start_matches('/')));
+    }
+    for path in WELL_KNOWN {
+        if !paths.iter().any(|known| known == path) {
+            paths.push(path.to_owned());
+        }
+    }
+    paths
+}

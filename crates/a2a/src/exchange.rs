@@ -1,0 +1,287 @@
+//! One call from first word to last: say it, listen, and when the stream breaks or there is none, keep asking.
+//!
+//! The stages are one enum and each step is one function, because what may follow what is the whole difficulty here.
+//! An exchange ends when the task is over or waits, and never because the agent fell silent: how long to wait for it is
+//! the listener's decision, who simply stops listening.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::stream::{self, Stream};
+use rialto_a2a_wire::{
+    error::Code,
+    request::{GetTask, Request, SendRequest, TaskRef},
+    task::StreamEvent,
+};
+use rialto_model::{
+    agent::Agent,
+    event::{Event, Remote},
+    failure::{Failure, Kind},
+};
+use tokio::time::sleep;
+
+use crate::{
+    line::{Line, Slot},
+    post::{Post, Reply},
+    stream::Events,
+    teller::Teller,
+    trouble::Trouble,
+};
+
+/// How often in a row asking may fail before we give up.
+const MAX_PASSING: u32 = 4;
+
+/// A call on its way.
+pub(crate) struct Exchange {
+    post: Arc<Post>,
+    agent: Arc<Agent>,
+    line: Arc<Line>,
+    teller: Teller,
+    stage: Stage,
+    /// What was or will be said; none when only following.
+    request: Option<Box<SendRequest>>,
+    /// Whether the stream was joined again: what it tells of artifacts may then be told twice.
+    is_rejoined: bool,
+}
+
+enum Stage {
+    /// Say it.
+    Say,
+    /// Hear what the stream tells.
+    Listen(Box<Events>),
+    /// Join the stream again.
+    Rejoin,
+    /// Ask once.
+    Look,
+    /// Ask until it is over.
+    Poll(Backoff),
+    /// Nothing more to do.
+    Over,
+}
+
+/// How long to wait before asking again.
+#[derive(Clone, Copy)]
+struct Backoff {
+    wait: Duration,
+    failures: u32,
+}
+
+// === impl Exchange ===
+
+impl Exchange {
+    /// Says something.
+    pub(crate) fn saying(post: Arc<Post>, agent: Arc<Agent>, request: SendRequest) -> Self {
+        let line = post.lines.to(&agent);
+        Self {
+            post,
+            agent,
+            line,
+            teller: Teller::default(),
+            stage: Stage::Say,
+            request: Some(Box::new(request)),
+            is_rejoined: false,
+        }
+    }
+
+    /// Asks about a task that is already there.
+    pub(crate) fn following(post: Arc<Post>, agent: Arc<Agent>, remote: Remote, to_the_end: bool) -> Self {
+        let line = post.lines.to(&agent);
+        let stage = if to_the_end { Stage::Poll(Backoff::NONE) } else { Stage::Look };
+        Self { post, agent, line, teller: Teller::knowing(remote), stage, request: None, is_rejoined: false }
+    }
+
+    /// What happens, in order.
+    pub(crate) fn events(self) -> impl Stream<Item = Result<Event, Failure>> + Send {
+        stream::unfold(self, |mut exchange| async move {
+            let item = exchange.next().await?;
+            Some((item, exchange))
+        })
+    }
+
+    async fn next(&mut self) -> Option<Result<Event, Failure>> {
+        loop {
+            if let Some(event) = self.teller.next() {
+                return Some(Ok(event));
+            }
+            if self.teller.is_over() {
+                return None;
+            }
+            let stepped = match std::mem::replace(&mut self.stage, Stage::Over) {
+                Stage::Over => return None,
+                Stage::Say => self.say().await,
+                Stage::Listen(events) => self.listen(events).await,
+                Stage::Rejoin => self.rejoin().await,
+                Stage::Look => self.look().await.map(|()| Stage::Over),
+                Stage::Poll(backoff) => self.poll(backoff).await,
+            };
+            match stepped {
+                Ok(stage) => self.stage = stage,
+                Err(trouble) => return Some(Err(trouble.failure)),
+            }
+        }
+    }
+
+    async fn say(&mut self) -> Result<Stage, Trouble> {
+        let slot = self.slot().await?;
+        if self.line.streams() {
+            match self.ask(Request::Stream).await {
+                Err(trouble) if cannot_stream(&trouble) => self.line.give_up_streams(),
+                outcome => return self.heard(outcome?, slot),
+            }
+        }
+        let reply = self.ask(Request::Send).await?;
+        self.heard(reply, slot)
+    }
+
+    /// Says what there is to say, and keeps it in case it must be said again in another way.
+    async fn ask(&mut self, way: fn(SendRequest) -> Request) -> Result<Reply, Trouble> {
+        let Some(said) = self.request.take() else {
+            return Err(Failure::new(Kind::Internal, "there is nothing to say").into());
+        };
+        let mut request = way(*said);
+        let outcome = self.post.ask(&self.agent, &self.line, &mut request).await;
+        if let Request::Send(said) | Request::Stream(said) = request {
+            self.request = Some(Box::new(said));
+        }
+        outcome
+    }
+
+    /// Takes in an answer, whatever its form: some agents stream when they were not asked to, and the other way round.
+    fn heard(&mut self, reply: Reply, slot: Slot) -> Result<Stage, Trouble> {
+        match reply {
+            Reply::Events(events) => Ok(Stage::Listen(Box::new(events.holding(slot)))),
+            Reply::Whole(answer) => {
+                self.teller.hear_answer(answer);
+                self.go_on(Backoff::first(self.post.config.poll_first_ms))
+            }
+        }
+    }
+
+    /// What to do when the agent has stopped talking.
+    fn go_on(&self, backoff: Backoff) -> Result<Stage, Trouble> {
+        if self.teller.is_over() {
+            return Ok(Stage::Over);
+        }
+        if self.teller.remote().task_id.is_none() {
+            let message = "the agent hung up without an answer and without naming a task to ask for";
+            return Err(Failure::new(Kind::PeerGarbled, message).into());
+        }
+        if self.line.streams() && !self.is_rejoined {
+            return Ok(Stage::Rejoin);
+        }
+        Ok(Stage::Poll(backoff))
+    }
+
+    async fn listen(&mut self, mut events: Box<Events>) -> Result<Stage, Trouble> {
+        match events.next().await {
+            Ok(Some(StreamEvent::Artifact(_))) if self.is_rejoined => Ok(Stage::Listen(events)),
+            Ok(Some(StreamEvent::Status(update)))
+                if self.is_rejoined && update.status.state.ends_stream() =>
+            {
+                drop(events);
+                self.look().await?;
+                self.go_on(Backoff::NONE)
+            }
+            Ok(Some(event)) => {
+                self.teller.hear_event(event);
+                Ok(Stage::Listen(events))
+            }
+            Ok(None) => self.go_on(Backoff::NONE),
+            Err(trouble) if self.has_told_nothing() && cannot_stream(&trouble) => {
+                self.line.give_up_streams();
+                Ok(Stage::Say)
+            }
+            Err(trouble) if trouble.is_passing && !self.has_told_nothing() => self.go_on(Backoff::NONE),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Joins the stream again. The snapshot comes second, so that nothing can happen unseen between the two; and
+    /// because the stream may then repeat pieces of artifacts, these are taken from snapshots only from now on.
+    async fn rejoin(&mut self) -> Result<Stage, Trouble> {
+        self.is_rejoined = true;
+        let slot = self.slot().await?;
+        let mut request = Request::Subscribe(TaskRef { id: self.task_id()?, ..TaskRef::default() });
+        match self.post.ask(&self.agent, &self.line, &mut request).await {
+            Ok(Reply::Events(events)) => {
+                let events = Box::new(events.holding(slot));
+                self.look().await?;
+                Ok(Stage::Listen(events))
+            }
+            Ok(Reply::Whole(answer)) => {
+                self.teller.hear_answer(answer);
+                self.go_on(Backoff::NONE)
+            }
+            Err(_) => Ok(Stage::Poll(Backoff::NONE)),
+        }
+    }
+
+    async fn look(&mut self) -> Result<(), Trouble> {
+        let mut request = Request::Get(GetTask { id: self.task_id()?, ..GetTask::default() });
+        let task = self.post.ask_task(&self.agent, &self.line, &mut request).await?;
+        self.teller.hear_task(task);
+        Ok(())
+    }
+
+    async fn poll(&mut self, backoff: Backoff) -> Result<Stage, Trouble> {
+        sleep(backoff.jittered()).await;
+        let longest = Duration::from_millis(self.post.config.poll_longest_ms);
+        let looked = match self.slot().await {
+            Ok(_slot) => self.look().await,
+            Err(busy) => Err(busy),
+        };
+        match looked {
+            Ok(()) => self.go_on(backoff.after_success(self.post.config.poll_first_ms, longest)),
+            Err(trouble) if trouble.is_passing && backoff.failures < MAX_PASSING => {
+                Ok(Stage::Poll(backoff.after_failure(self.post.config.poll_first_ms, longest)))
+            }
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    async fn slot(&self) -> Result<Slot, Trouble> {
+        Ok(self.line.slot(Duration::from_millis(self.post.config.max_wait_ms)).await?)
+    }
+
+    fn has_told_nothing(&self) -> bool {
+        *self.teller.remote() == Remote::default()
+    }
+
+    fn task_id(&self) -> Result<String, Failure> {
+        self.teller.remote().task_id.clone().ok_or_else(|| {
+            Failure::new(Kind::Conflict, "the agent never gave this task a name, so it cannot be asked for")
+        })
+    }
+}
+
+/// Whether the agent says that it cannot do streams, in one way or another.
+fn cannot_stream(trouble: &Trouble) -> bool {
+    trouble.is_foreign || trouble.code == Some(Code::UnsupportedOperation)
+}
+
+// === impl Backoff ===
+
+impl Backoff {
+    /// Ask at once.
+    const NONE: Self = Self { wait: Duration::ZERO, failures: 0 };
+
+    const fn first(wait_ms: u64) -> Self {
+        Self { wait: Duration::from_millis(wait_ms), failures: 0 }
+    }
+
+    fn after_success(self, first_ms: u64, longest: Duration) -> Self {
+        Self { wait: self.longer(first_ms, longest), failures: 0 }
+    }
+
+    fn after_failure(self, first_ms: u64, longest: Duration) -> Self {
+        Self { wait: self.longer(first_ms, longest), failures: self.failures + 1 }
+    }
+
+    fn longer(self, first_ms: u64, longest: Duration) -> Duration {
+        self.wait.mul_f64(1.6).clamp(Duration::from_millis(first_ms).min(longest), longest)
+    }
+
+    /// The wait, give or take a fifth, so that many calls do not ask in step.
+    fn jittered(self) -> Duration {
+        self.wait.mul_f64(rand::random_range(0.8..1.2))
+    }
+}

@@ -1,0 +1,16 @@
+//! A2A agents as peers: found by their cards, called in the dialect they speak.
+//!
+//! [`peer::A2aPeer`] sends a call to an agent of any generation and tells what becomes of it in the model's words;
+//! [`discover::Discoverer`] fetches cards. Both reach the network only through an injected
+//! [`rialto_edge::fetch::Fetch`].
+
+pub mod credential;
+pub mod discover;
+mod exchange;
+mod line;
+pub mod peer;
+mod post;
+mod route;
+mod stream;
+mod teller;
+mod trouble;

@@ -1,0 +1,176 @@
+//! Remote A2A agents, as the engine calls them.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::{
+    FutureExt, StreamExt,
+    future::BoxFuture,
+    stream::{self, BoxStream},
+};
+use rialto_a2a_wire::{
+    error::Code,
+    request::{GetTask, Request, SendRequest, TaskRef},
+};
+use rialto_edge::fetch::{DEFAULT_LIMIT, Fetch};
+use rialto_engine::peer::{Learned, Peer};
+use rialto_model::{
+    call::{Call, Cancel, Follow},
+    clock::Clock,
+    event::Event,
+    failure::{Failure, Kind},
+    message::{Message, Role},
+};
+use rialto_policy::Permitted;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+
+use crate::{
+    credential::Resolver,
+    exchange::Exchange,
+    line::Lines,
+    post::{Ids, Post},
+    teller::Teller,
+};
+
+/// How agents are called.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// How many exchanges may run with one agent at the same time.
+    pub max_in_flight: usize,
+    /// How long a call may wait for its turn.
+    pub max_wait_ms: u64,
+    /// How long an agent may be silent in the middle of an exchange. Calls have a shorter wall clock of their own.
+    pub patience_ms: u64,
+    /// How many bytes an answer, or one event of a stream, may have.
+    pub max_response_bytes: usize,
+    /// How long to wait before a task is first asked for again.
+    pub poll_first_ms: u64,
+    /// How long to wait at most between two questions.
+    pub poll_longest_ms: u64,
+    /// How long to wait for a task that was called off to come to its end.
+    pub cancel_wait_ms: u64,
+}
+
+/// What the peer needs from outside.
+pub struct Ports {
+    /// The way out.
+    pub fetch: Arc<dyn Fetch>,
+    /// Reads the agents' tokens.
+    pub tokens: Resolver,
+    /// Hears which dialect an agent turned out to speak.
+    pub learned: Arc<dyn Learned>,
+    /// Numbers requests.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Calls remote A2A agents of every generation.
+#[derive(Clone)]
+pub struct A2aPeer(Arc<Post>);
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            max_in_flight: 64,
+            max_wait_ms: 5_000,
+            patience_ms: 300_000,
+            max_response_bytes: DEFAULT_LIMIT,
+            poll_first_ms: 250,
+            poll_longest_ms: 5_000,
+            cancel_wait_ms: 5_000,
+        }
+    }
+}
+
+// === impl A2aPeer ===
+
+impl A2aPeer {
+    /// A peer that has not talked to anybody yet.
+    pub fn new(config: Config, ports: Ports) -> Self {
+        Self(Arc::new(Post {
+            lines: Lines::new(config.max_in_flight),
+            config,
+            fetch: ports.fetch,
+            tokens: ports.tokens,
+            learned: ports.learned,
+            ids: Ids::new(ports.clock),
+        }))
+    }
+}
+
+impl Peer for A2aPeer {
+    fn send(&self, call: Permitted<Call>) -> BoxStream<'static, Event> {
+        let call = call.into_inner();
+        let agent = Arc::clone(&call.target.agent);
+        let request = spoken(call, self.0.ids.fresh());
+        let events = Exchange::saying(Arc::clone(&self.0), agent, request).events();
+        events.map(|event| event.unwrap_or_else(Event::failed)).boxed()
+    }
+
+    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+        let Follow { target, remote, to_the_end, .. } = follow.into_inner();
+        if remote.task_id.is_none() {
+            return stream::iter([Err(nameless())]).boxed();
+        }
+        Exchange::following(Arc::clone(&self.0), target.agent, remote, to_the_end).events().boxed()
+    }
+
+    fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+        let post = Arc::clone(&self.0);
+        async move { post.call_off(cancel.into_inner()).await }.boxed()
+    }
+}
+
+// === impl Post ===
+
+impl Post {
+    /// Calls a task off and stays until it is over. An agent may need a moment to stop, and some never say that they
+    /// did unless they are asked (Q4).
+    async fn call_off(&self, cancel: Cancel) -> Result<Vec<Event>, Failure> {
+        let agent = cancel.target.agent;
+        let line = self.lines.to(&agent);
+        let id = cancel.remote.task_id.clone().ok_or_else(nameless)?;
+        let mut teller = Teller::knowing(cancel.remote);
+        let mut look = Request::Get(GetTask { id: id.clone(), ..GetTask::default() });
+        let mut stop = Request::Cancel(TaskRef { id, ..TaskRef::default() });
+        let asked = match self.ask_task(&agent, &line, &mut stop).await {
+            // It is over already; what became of it is worth more than the refusal.
+            Err(trouble) if trouble.code == Some(Code::TaskNotCancelable) => {
+                self.ask_task(&agent, &line, &mut look).await
+            }
+            asked => asked,
+        };
+        teller.hear_task(asked.map_err(|trouble| trouble.failure)?);
+        let begun = Instant::now();
+        while !teller.has_ended() && begun.elapsed() < Duration::from_millis(self.config.cancel_wait_ms) {
+            sleep(Duration::from_millis(self.config.poll_first_ms)).await;
+            if let Ok(task) = self.ask_task(&agent, &line, &mut look).await {
+                teller.hear_task(task);
+            }
+        }
+        Ok(std::iter::from_fn(|| teller.next()).collect())
+    }
+}
+
+/// The call as something said to an agent.
+fn spoken(call: Call, number: u64) -> SendRequest {
+    let mut message = Message::new(format!("{}-{number}", call.session), Role::User, call.parts);
+    message.task_id = call.continues.task_id;
+    message.context_id = call.continues.context_id;
+    SendRequest {
+        skill: call.target.skill.as_ref().map(|skill| skill.id.as_str().to_owned()),
+        correlation_id: Some(call.session.clone()),
+        task_id: Some(call.session),
+        ..SendRequest::new(message)
+    }
+}
+
+fn nameless() -> Failure {
+    Failure::new(Kind::Conflict, "the agent never gave this task a name, so it cannot be asked for")
+}

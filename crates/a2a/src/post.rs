@@ -1,0 +1,297 @@
+//! One request to an agent and the answer to it, in whatever dialect the two can agree on.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use rialto_a2a_wire::{
+    answer,
+    error::Code,
+    request::{Operation, Request},
+    rest, rpc,
+    task::{SendAnswer, Task},
+};
+use rialto_edge::{
+    address::Reach,
+    fetch::{self, Fetch},
+};
+use rialto_engine::peer::Learned;
+use rialto_model::{
+    agent::{Agent, Secret},
+    card::Dialect,
+    clock::Clock,
+    failure::{Failure, Kind},
+};
+
+use serde_json::Value;
+
+use crate::{
+    credential::{self, Resolver},
+    line::{Line, Lines},
+    peer::Config,
+    route::{Carrier, Route},
+    stream::Events,
+    trouble::{Login, Trouble},
+};
+
+/// Everything an exchange needs, shared by all of them.
+pub(crate) struct Post {
+    pub(crate) config: Config,
+    pub(crate) fetch: Arc<dyn Fetch>,
+    pub(crate) tokens: Resolver,
+    pub(crate) learned: Arc<dyn Learned>,
+    pub(crate) lines: Lines,
+    pub(crate) ids: Ids,
+}
+
+/// What came back.
+#[expect(clippy::large_enum_variant, reason = "the large one is the common one")]
+pub(crate) enum Reply {
+    /// A whole answer.
+    Whole(SendAnswer),
+    /// A stream of events.
+    Events(Box<Events>),
+}
+
+/// Numbers for requests: the time of day in milliseconds, or one more than the last when that is not unique.
+pub(crate) struct Ids {
+    clock: Arc<dyn Clock>,
+    last: AtomicU64,
+}
+
+const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EITHER: HeaderValue = HeaderValue::from_static("text/event-stream, application/json");
+const RIALTO: HeaderValue = HeaderValue::from_static(concat!("rialto/", env!("CARGO_PKG_VERSION")));
+
+// === impl Post ===
+
+impl Post {
+    /// Asks the agent, and when it does not understand, asks again in each other dialect it might speak.
+    pub(crate) async fn ask(
+        &self,
+        agent: &Arc<Agent>,
+        line: &Line,
+        request: &mut Request,
+    ) -> Result<Reply, Trouble> {
+        let mut first = None;
+        for (at, route) in line.ways()? {
+            request_for(request, route);
+            let outcome = self.exchange(agent, route, request).await;
+            let is_understood = match &outcome {
+                Ok(_) => true,
+                Err(trouble) => trouble.code.is_some() && !trouble.is_foreign,
+            };
+            if is_understood {
+                if line.settle(at) {
+                    self.learned.speaks(agent, route.dialect);
+                }
+                return outcome;
+            }
+            match (outcome, first.take()) {
+                (Err(trouble), None) if trouble.is_foreign => first = Some(trouble),
+                (Err(trouble), Some(earlier)) if trouble.is_foreign => first = Some(earlier),
+                // What the agent said in its own dialect explains more than how a guess went wrong.
+                (Err(_), Some(earlier)) => return Err(earlier),
+                (outcome, None | Some(_)) => return outcome,
+            }
+        }
+        Err(first.unwrap_or_else(|| Failure::new(Kind::Internal, "there was no way to try").into()))
+    }
+
+    /// Asks for something that is answered with a task.
+    pub(crate) async fn ask_task(
+        &self,
+        agent: &Arc<Agent>,
+        line: &Line,
+        request: &mut Request,
+    ) -> Result<Task, Trouble> {
+        match self.ask(agent, line, request).await? {
+            Reply::Whole(SendAnswer::Task(task)) => Ok(task),
+            Reply::Whole(SendAnswer::Message(_)) | Reply::Events(_) => {
+                let message = "the agent's answer is not A2A: expected a task";
+                Err(Failure::new(Kind::PeerGarbled, message).into())
+            }
+        }
+    }
+
+    async fn exchange(&self, agent: &Agent, route: &Route, request: &Request) -> Result<Reply, Trouble> {
+        let secret = self.token(agent, route)?;
+        let login = match &secret {
+            Some(secret) => Login::Shown(secret),
+            None if agent.credential.is_some() => Login::Withheld,
+            None => Login::None,
+        };
+        let message = self.write(agent, route, request, secret.as_ref())?;
+        let answer = self.fetch.fetch(message).await.map_err(|error| Trouble::fetching(&error))?;
+        let status = answer.status;
+        if status.is_success() && answer.media_type().eq_ignore_ascii_case("text/event-stream") {
+            let events = Events::new(answer.body, route.carrier, route.wire, self.config.max_response_bytes);
+            return Ok(Reply::Events(Box::new(events)));
+        }
+        let body = answer.body.read().await.map_err(|error| Trouble::fetching(&error))?;
+        match route.carrier {
+            Carrier::Rpc => read_rpc(route, status, &body, login),
+            Carrier::Rest => read_rest(route, status, &body, login),
+        }
+    }
+
+    /// The agent's token, if it has one and this is where it belongs.
+    fn token(&self, agent: &Agent, route: &Route) -> Result<Option<Secret>, Failure> {
+        match &agent.credential {
+            Some(credential) if route.is_home => match (self.tokens)(credential) {
+                Some(secret) => Ok(Some(secret)),
+                None => Err(Failure::new(Kind::PeerUnreachable, credential::missing(credential))),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    fn write(
+        &self,
+        agent: &Agent,
+        route: &Route,
+        request: &Request,
+        secret: Option<&Secret>,
+    ) -> Result<fetch::Request, Trouble> {
+        let (method, uri, body) = match route.carrier {
+            Carrier::Rpc => {
+                let text = rpc::encode(route.wire, &self.ids.fresh().into(), request).map_err(unsupported)?;
+                (Method::POST, route.uri.clone(), text)
+            }
+            Carrier::Rest => {
+                let call = rest::encode(route.wire, request).map_err(unsupported)?;
+                let uri = format!("{}{}", route.base, call.path).parse().map_err(|_| unaddressable(&call))?;
+                let method = if call.body.is_some() { Method::POST } else { Method::GET };
+                (method, uri, call.body.unwrap_or_default())
+            }
+        };
+        let mut headers = headers(route, request.operation(), secret)?;
+        if method == Method::POST {
+            headers.insert(header::CONTENT_TYPE, JSON);
+        }
+        Ok(fetch::Request {
+            method,
+            uri,
+            headers,
+            body: Bytes::from(body),
+            reach: if agent.allow_private { Reach::Private } else { Reach::Public },
+            patience: Duration::from_millis(self.config.patience_ms),
+            total: None,
+            limit: Some(self.config.max_response_bytes),
+        })
+    }
+}
+
+// === impl Ids ===
+
+impl Ids {
+    pub(crate) const fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, last: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn fresh(&self) -> u64 {
+        let now = u64::try_from(self.clock.now().as_millisecond()).unwrap_or(0);
+        let step = |last: u64| Some(now.max(last + 1));
+        match self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step) {
+            Ok(last) | Err(last) => now.max(last + 1),
+        }
+    }
+}
+
+/// What differs in a request from route to route.
+fn request_for(request: &mut Request, route: &Route) {
+    let tenant = match request {
+        Request::Send(request) | Request::Stream(request) => &mut request.tenant,
+        Request::Get(request) => {
+            // 0.x means "all of it" by zero.
+            request.history_length = (route.dialect == Dialect::V10).then_some(0);
+            &mut request.tenant
+        }
+        Request::Cancel(request) | Request::Subscribe(request) => &mut request.tenant,
+        _ => return,
+    };
+    tenant.clone_from(&route.tenant);
+}
+
+fn headers(route: &Route, operation: Operation, secret: Option<&Secret>) -> Result<HeaderMap, Failure> {
+    let mut headers = HeaderMap::with_capacity(8);
+    headers.insert(header::ACCEPT, if operation.streams() { EITHER } else { JSON });
+    headers.insert(header::USER_AGENT, RIALTO);
+    if route.dialect == Dialect::V10 {
+        headers.insert(A2A_VERSION, HeaderValue::from_static("1.0"));
+    }
+    if let Some(secret) = secret {
+        headers.insert(header::AUTHORIZATION, bearer(secret)?);
+    }
+    Ok(headers)
+}
+
+pub(crate) fn bearer(secret: &Secret) -> Result<HeaderValue, Failure> {
+    let mut value = HeaderValue::try_from(format!("Bearer {}", secret.expose())).map_err(|_| {
+        Failure::new(Kind::PeerUnreachable, "the agent's token holds characters that a header cannot carry")
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn read_rpc(route: &Route, status: StatusCode, body: &[u8], login: Login<'_>) -> Result<Reply, Trouble> {
+    let response = match rpc::decode_response(body) {
+        Ok(response) => response,
+        Err(_) if !status.is_success() => return Err(Trouble::status(status, body, login)),
+        Err(garbled) => return Err(Trouble::garbled(&garbled, body, login)),
+    };
+    match response.result {
+        Ok(_) if !status.is_success() => Err(Trouble::status(status, body, login)),
+        Ok(raw) => match answer::decode_send(route.wire, raw) {
+            Ok(answer) => Ok(Reply::Whole(answer)),
+            Err(garbled) => Err(Trouble::garbled(&garbled, body, login)),
+        },
+        Err(error) => {
+            // A 0.1 server does not even take a method it does not know for a request (Q11).
+            let is_foreign = status == StatusCode::BAD_REQUEST && error.code == Code::InvalidRequest.number();
+            Err(Trouble::remote(&error).foreign_if(is_foreign))
+        }
+    }
+}
+
+fn read_rest(route: &Route, status: StatusCode, body: &[u8], login: Login<'_>) -> Result<Reply, Trouble> {
+    if !status.is_success() {
+        return Err(read_rest_error(status, body, login));
+    }
+    let read = answer::parse(body).and_then(|raw| answer::decode_send(route.wire, raw));
+    read.map(Reply::Whole).map_err(|garbled| Trouble::garbled(&garbled, body, login))
+}
+
+/// An error of the protocol if the body is one; else only a status, and perhaps a path that is not known there.
+fn read_rest_error(status: StatusCode, body: &[u8], login: Login<'_>) -> Trouble {
+    let error = rest::decode_error(status.as_u16(), body);
+    let wants_login = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+    if !wants_login && is_protocol_error(body) {
+        return Trouble::remote(&error);
+    }
+    let mut trouble = Trouble::status(status, body, login);
+    trouble.is_foreign = matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED);
+    trouble.code = (status == StatusCode::NOT_IMPLEMENTED).then_some(Code::UnsupportedOperation);
+    trouble
+}
+
+/// Frameworks answer unknown paths with JSON too, but not with an `error` object or a `message`.
+fn is_protocol_error(body: &[u8]) -> bool {
+    let body: Option<Value> = serde_json::from_slice(body).ok();
+    body.is_some_and(|body| body.get("error").is_some_and(Value::is_object) || body.get("message").is_some())
+}
+
+fn unsupported(error: rpc::Unsupported) -> Trouble {
+    Failure::new(Kind::Unsupported, format!("the agent cannot do this: {error}")).into()
+}
+
+fn unaddressable(call: &rest::RestCall) -> Trouble {
+    Failure::new(Kind::PeerGarbled, format!("the agent's names do not make an address: {}", call.path)).into()
+}

@@ -1,0 +1,169 @@
+//! Which of an agent's addresses to call, and how to speak there.
+//!
+//! A card lists addresses in its own order of preference; we take the first we can speak at. Behind it stand the other
+//! ways to try when the agent turns out not to speak what its card says.
+
+use http::Uri;
+use rialto_a2a_wire::wire::Wire;
+use rialto_model::{
+    agent::Agent,
+    card::{Binding, Dialect, Interface},
+};
+use url::Url;
+
+/// How requests are carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Carrier {
+    /// JSON-RPC: every request is a POST to one address.
+    Rpc,
+    /// HTTP+JSON: every operation has an address of its own.
+    Rest,
+}
+
+/// One way to talk to an agent.
+#[derive(Clone, Debug)]
+pub(crate) struct Route {
+    pub(crate) carrier: Carrier,
+    pub(crate) dialect: Dialect,
+    pub(crate) wire: Wire,
+    /// Where JSON-RPC is posted to.
+    pub(crate) uri: Uri,
+    /// What stands before the paths of HTTP+JSON; no slash at its end.
+    pub(crate) base: String,
+    pub(crate) tenant: Option<String>,
+    /// Whether the agent's token may be shown here: only to the host the token was given for.
+    pub(crate) is_home: bool,
+}
+
+/// All ways to try, the preferred one first; or why there is none.
+pub(crate) fn routes(agent: &Agent) -> Result<Vec<Route>, String> {
+    let mut reasons = Vec::new();
+    let mut routes = Vec::new();
+    for interface in offered(agent) {
+        match Route::new(agent, &interface) {
+            Ok(route) => routes.push(route),
+            Err(reason) => reasons.push(reason),
+        }
+    }
+    if routes.is_empty() {
+        return Err(reasons.join("; "));
+    }
+    prefer_rpc(&mut routes);
+    if let Some(dialect) = agent.speaks {
+        prefer(&mut routes, dialect);
+    }
+    let others: Vec<_> =
+        others(routes[0].dialect).iter().filter_map(|&dialect| routes[0].speaking(dialect)).collect();
+    routes.extend(others);
+    Ok(routes)
+}
+
+// === impl Route ===
+
+impl Route {
+    fn new(agent: &Agent, interface: &Interface) -> Result<Self, String> {
+        let carrier = match (&interface.binding, interface.dialect) {
+            (Binding::JsonRpc, _) => Carrier::Rpc,
+            (Binding::HttpJson, Dialect::V02 | Dialect::V03 | Dialect::V10) => Carrier::Rest,
+            (binding, dialect) => return Err(cannot_speak(binding, dialect)),
+        };
+        let url = address(&interface.url)?;
+        let uri = url.as_str().parse().map_err(|_| odd(&interface.url))?;
+        let wire = Wire::of(interface.dialect, &interface.binding)
+            .ok_or_else(|| cannot_speak(&interface.binding, interface.dialect))?;
+        Ok(Self {
+            carrier,
+            dialect: interface.dialect,
+            wire,
+            uri,
+            base: url.as_str().trim_end_matches('/').to_owned(),
+            tenant: interface.tenant.clone(),
+            is_home: is_home(&agent.url, &url),
+        })
+    }
+
+    /// The same address, spoken to in another dialect; none when that dialect cannot be carried like this.
+    fn speaking(&self, dialect: Dialect) -> Option<Self> {
+        let binding = match self.carrier {
+            Carrier::Rpc => Binding::JsonRpc,
+            Carrier::Rest if dialect == Dialect::V01 => return None,
+            Carrier::Rest => Binding::HttpJson,
+        };
+        let wire = Wire::of(dialect, &binding)?;
+        Some(Self { dialect, wire, ..self.clone() })
+    }
+}
+
+/// The card's addresses; for a card without any, the base URL in the oldest common shape.
+fn offered(agent: &Agent) -> Vec<Interface> {
+    if !agent.card.interfaces.is_empty() {
+        return agent.card.interfaces.clone();
+    }
+    vec![Interface { url: agent.url.clone(), binding: Binding::JsonRpc, dialect: Dialect::V02, tenant: None }]
+}
+
+/// SDKs do not agree on how 0.3 spells file bytes over HTTP+JSON, so JSON-RPC goes first where both are offered.
+fn prefer_rpc(routes: &mut [Route]) {
+    let is_old = |route: &Route| matches!(route.dialect, Dialect::V02 | Dialect::V03);
+    if routes[0].carrier == Carrier::Rest && is_old(&routes[0]) {
+        let rpc = routes.iter().position(|route| is_old(route) && route.carrier == Carrier::Rpc);
+        routes[..=rpc.unwrap_or(0)].rotate_right(1);
+    }
+}
+
+fn prefer(routes: &mut Vec<Route>, dialect: Dialect) {
+    if let Some(at) = routes.iter().position(|route| route.dialect == dialect) {
+        routes[..=at].rotate_right(1);
+    } else if let Some(route) = routes[0].speaking(dialect) {
+        routes.insert(0, route);
+    }
+}
+
+/// What an agent may speak instead, the likeliest first.
+const fn others(dialect: Dialect) -> &'static [Dialect] {
+    match dialect {
+        Dialect::V10 => &[Dialect::V03, Dialect::V01],
+        Dialect::V03 => &[Dialect::V10, Dialect::V01],
+        Dialect::V02 => &[Dialect::V01, Dialect::V10],
+        Dialect::V01 => &[Dialect::V03, Dialect::V10],
+    }
+}
+
+fn address(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|_| odd(text))?;
+    if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() || url.password().is_some() {
+        return Err(odd(text));
+    }
+    Ok(url)
+}
+
+fn odd(text: &str) -> String {
+    format!(
+        "the card's address \"{text}\" is not an absolute http or https URL; its owner must correct the card"
+    )
+}
+
+fn cannot_speak(binding: &Binding, dialect: Dialect) -> String {
+    let name = match binding {
+        Binding::JsonRpc => "JSONRPC",
+        Binding::HttpJson => "HTTP+JSON",
+        Binding::Grpc => "GRPC",
+        Binding::Other(name) => name,
+    };
+    format!("the card offers {name} in A2A {dialect}, which is not spoken here yet")
+}
+
+/// Whether `url` is on the host of the agent's base URL, and no less private than it.
+fn is_home(base: &str, url: &Url) -> bool {
+    let Ok(base) = Url::parse(base) else { return false };
+    let stays_encrypted = base.scheme() == url.scheme() || url.scheme() == "https";
+    stays_encrypted && host(&base) == host(url)
+}
+
+/// The host, with one name for all spellings of this machine.
+fn host(url: &Url) -> Option<&str> {
+    match url.host_str() {
+        Some("127.0.0.1" | "[::1]") => Some("localhost"),
+        host => host,
+    }
+}

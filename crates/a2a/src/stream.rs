@@ -1,0 +1,108 @@
+//! Reads the events of an agent's stream.
+
+use std::collections::VecDeque;
+
+use rialto_a2a_wire::{
+    answer,
+    error::{Code, RpcError},
+    rpc,
+    sse::{self, Parser},
+    task::StreamEvent,
+    wire::Wire,
+};
+use rialto_edge::fetch::Body;
+
+use crate::{
+    line::Slot,
+    route::Carrier,
+    trouble::{Login, Trouble},
+};
+
+/// A stream that is open.
+pub(crate) struct Events {
+    body: Body,
+    parser: Parser,
+    ready: VecDeque<sse::Event>,
+    carrier: Carrier,
+    wire: Wire,
+    is_at_end: bool,
+    _slot: Option<Slot>,
+}
+
+// === impl Events ===
+
+impl Events {
+    pub(crate) fn new(body: Body, carrier: Carrier, wire: Wire, limit: usize) -> Self {
+        Self {
+            body,
+            parser: Parser::new(limit),
+            ready: VecDeque::new(),
+            carrier,
+            wire,
+            is_at_end: false,
+            _slot: None,
+        }
+    }
+
+    /// The same stream, counted among the agent's exchanges until it is dropped.
+    pub(crate) fn holding(mut self, slot: Slot) -> Self {
+        self._slot = Some(slot);
+        self
+    }
+
+    /// The next event; none when the agent has closed the stream.
+    pub(crate) async fn next(&mut self) -> Result<Option<StreamEvent>, Trouble> {
+        loop {
+            while let Some(event) = self.ready.pop_front() {
+                if !event.data.trim().is_empty() {
+                    return self.decode(&event).map(Some);
+                }
+            }
+            if self.is_at_end {
+                return Ok(None);
+            }
+            match self.body.chunk().await.map_err(|error| Trouble::fetching(&error))? {
+                Some(bytes) => {
+                    let events = self.parser.feed(&bytes).map_err(|error| Trouble::too_large(error.limit))?;
+                    self.ready.extend(events);
+                }
+                None => {
+                    self.is_at_end = true;
+                    self.ready.extend(self.parser.finish());
+                }
+            }
+        }
+    }
+
+    fn decode(&self, event: &sse::Event) -> Result<StreamEvent, Trouble> {
+        let data = event.data.as_bytes();
+        if event.event.as_deref() == Some("error") {
+            return Err(Trouble::remote(&error_in(data)));
+        }
+        let read = match self.carrier {
+            Carrier::Rpc => rpc::decode_response(data).map(|response| response.result),
+            Carrier::Rest => answer::parse(data).map(Ok),
+        };
+        match read {
+            Ok(Ok(raw)) => answer::decode_stream_event(self.wire, raw).map_err(|garbled| {
+                self.misread(data).unwrap_or_else(|| Trouble::garbled(&garbled, data, Login::None))
+            }),
+            Ok(Err(error)) => Err(Trouble::remote(&error)),
+            Err(garbled) => Err(Trouble::garbled(&garbled, data, Login::None)),
+        }
+    }
+
+    /// What stands where an event should may be an error that nobody announced.
+    fn misread(&self, data: &[u8]) -> Option<Trouble> {
+        let error = rpc::decode_response(data).ok()?.result.err()?;
+        Some(Trouble::remote(&error))
+    }
+}
+
+/// The error in the data of an `error` event: in an envelope, or bare, or only words.
+fn error_in(data: &[u8]) -> RpcError {
+    if let Ok(rpc::Response { result: Err(error), .. }) = rpc::decode_response(data) {
+        return error;
+    }
+    RpcError::new(Code::Internal, String::from_utf8_lossy(data).trim().to_owned())
+}

@@ -1,0 +1,180 @@
+//! Tells what an agent says of a task in the model's words, and tells nothing twice.
+//!
+//! An agent may describe the same task by snapshots, by events, or by both in turn (a stream that breaks and is then
+//! polled). The teller remembers what it has told, so that a snapshot only adds what is new.
+
+use std::collections::VecDeque;
+
+use rialto_a2a_wire::task::{ArtifactUpdate, SendAnswer, State, Status, StatusUpdate, StreamEvent, Task};
+use rialto_model::{
+    event::{Aside, Ask, Event, Remote},
+    failure::{Failure, Kind},
+    json::{Extra, Json},
+    message::{Artifact, Message},
+};
+
+/// What was told of one task so far.
+#[derive(Default)]
+pub(crate) struct Teller {
+    remote: Remote,
+    facts: Aside,
+    artifacts: Vec<Artifact>,
+    status: Option<(State, Option<Message>)>,
+    queue: VecDeque<Event>,
+    is_over: bool,
+    has_ended: bool,
+}
+
+// === impl Teller ===
+
+impl Teller {
+    /// A teller whose listener already knows the task by this name.
+    pub(crate) fn knowing(remote: Remote) -> Self {
+        Self { remote, ..Self::default() }
+    }
+
+    /// The next event to tell.
+    pub(crate) fn next(&mut self) -> Option<Event> {
+        self.queue.pop_front()
+    }
+
+    /// Whether the last thing heard ends the task or makes it wait.
+    pub(crate) const fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Whether the task has come to an end that nothing can follow.
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// What the far side calls the task, as far as it has said so.
+    pub(crate) const fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
+    pub(crate) fn hear_answer(&mut self, answer: SendAnswer) {
+        match answer {
+            SendAnswer::Task(task) => self.hear_task(task),
+            SendAnswer::Message(message) => self.hear_message(message),
+        }
+    }
+
+    pub(crate) fn hear_event(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Task(task) => self.hear_task(task),
+            StreamEvent::Message(message) => self.hear_message(message),
+            StreamEvent::Status(update) => self.hear_status(update),
+            StreamEvent::Artifact(update) => self.hear_artifact(update),
+        }
+    }
+
+    pub(crate) fn hear_task(&mut self, task: Task) {
+        let facts = Aside { timestamp: None, metadata: task.metadata, extra: task.extra };
+        let ends = task.status.state.ends_stream();
+        self.accept(Some(task.id), task.context_id, facts);
+        for artifact in task.artifacts {
+            self.tell_whole(artifact, ends);
+        }
+        self.tell_status(task.status, None, Extra::new());
+    }
+
+    fn hear_message(&mut self, message: Message) {
+        if message.context_id.is_some() {
+            self.accept(None, message.context_id.clone(), Aside::default());
+        }
+        self.queue.push_back(Event::Replied { message });
+        self.is_over = true;
+    }
+
+    fn hear_status(&mut self, update: StatusUpdate) {
+        self.accept(Some(update.task_id), update.context_id, Aside::default());
+        self.tell_status(update.status, update.metadata, update.extra);
+    }
+
+    fn hear_artifact(&mut self, update: ArtifactUpdate) {
+        self.accept(Some(update.task_id), update.context_id, Aside::default());
+        let ArtifactUpdate { artifact, append, last_chunk: last, metadata, extra, .. } = update;
+        self.remember(&artifact, append);
+        let aside = Aside { timestamp: None, metadata, extra };
+        self.queue.push_back(Event::Artifact { artifact, append, last, aside });
+    }
+
+    /// Tells the far side's names and facts when they are new.
+    fn accept(&mut self, task_id: Option<String>, context_id: Option<String>, facts: Aside) {
+        let task_id = task_id.filter(|id| !id.is_empty());
+        let context_id = context_id.filter(|id| !id.is_empty());
+        let known = |new: &Option<String>, old: &Option<String>| new.is_none() || new == old;
+        let is_known = known(&task_id, &self.remote.task_id) && known(&context_id, &self.remote.context_id);
+        if is_known && (facts == Aside::default() || facts == self.facts) {
+            return;
+        }
+        self.remote.task_id = task_id.or_else(|| self.remote.task_id.take());
+        self.remote.context_id = context_id.or_else(|| self.remote.context_id.take());
+        self.facts = facts.clone();
+        self.queue.push_back(Event::Accepted { remote: self.remote.clone(), aside: facts });
+    }
+
+    /// Tells a whole artifact unless its pieces were told already. Nothing follows a task that `ends`.
+    fn tell_whole(&mut self, artifact: Artifact, ends: bool) {
+        let known = self.artifacts.iter().find(|known| known.id == artifact.id);
+        if known.is_some_and(|known| known.parts == artifact.parts) {
+            return;
+        }
+        if !ends {
+            self.remember(&artifact, false);
+        }
+        self.queue.push_back(Event::Artifact {
+            artifact,
+            append: false,
+            last: true,
+            aside: Aside::default(),
+        });
+    }
+
+    fn remember(&mut self, piece: &Artifact, append: bool) {
+        match self.artifacts.iter_mut().find(|known| known.id == piece.id) {
+            Some(known) if append => known.parts.extend(piece.parts.iter().cloned()),
+            Some(known) => known.clone_from(piece),
+            None => self.artifacts.push(piece.clone()),
+        }
+    }
+
+    fn tell_status(&mut self, status: Status, metadata: Option<Json>, more: Extra) {
+        let Status { state, message, timestamp, extra } = status;
+        self.is_over = state.ends_stream();
+        self.has_ended = state.is_terminal();
+        let is_known = self.status.as_ref().is_some_and(|known| known.0 == state && known.1 == message);
+        if is_known && metadata.is_none() {
+            return;
+        }
+        self.status = Some((state, message.clone()));
+        let extra = if more.is_empty() { extra } else { more };
+        let aside = Aside { timestamp, metadata, extra };
+        let event = match state {
+            State::Unspecified | State::Submitted => Event::Progress { working: false, message, aside },
+            State::Working => Event::Progress { working: true, message, aside },
+            State::InputRequired => Event::Asked { ask: Ask::Input, message, aside },
+            State::AuthRequired => Event::Asked { ask: Ask::Auth, message, aside },
+            State::Completed => Event::Finished { message, aside },
+            State::Failed => {
+                let failure = self.failure(message.as_ref());
+                Event::Failed { failure, message, aside }
+            }
+            State::Rejected => Event::Rejected { message, aside },
+            State::Canceled => Event::Canceled { message, aside },
+        };
+        self.queue.push_back(event);
+    }
+
+    fn failure(&self, message: Option<&Message>) -> Failure {
+        let words = message.map(Message::text).filter(|text| !text.trim().is_empty());
+        let words = words.unwrap_or_else(|| "the agent says the task failed".to_owned());
+        let data = serde_json::json!({
+            "remoteState": "failed",
+            "taskId": self.remote.task_id,
+            "contextId": self.remote.context_id,
+        });
+        Failure::new(Kind::PeerFailed, words).with_data(Json::of(&data))
+    }
+}

@@ -1,0 +1,189 @@
+//! What goes wrong between us and an agent, in words for the caller.
+//!
+//! Every failure says whose fault it is and carries the facts: the agent's own code and words, the HTTP status, the
+//! beginning of a body that made no sense. A token never stands in any of it.
+
+use http::StatusCode;
+use rialto_a2a_wire::{
+    error::{Code, RpcError},
+    garbled::Garbled,
+};
+use rialto_edge::fetch::FetchError;
+use rialto_model::{
+    agent::Secret,
+    failure::{Failure, Kind},
+    json::Json,
+};
+use serde_json::json;
+
+/// How much of a body is shown.
+const SNIPPET: usize = 200;
+
+/// A failure, and what a caller inside this crate may do about it.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    pub(crate) failure: Failure,
+    /// Which error the agent answered with, if it answered with one.
+    pub(crate) code: Option<Code>,
+    /// Whether the agent did not understand, so that another dialect may be tried: nothing has happened there.
+    pub(crate) is_foreign: bool,
+    /// Whether asking again later may work.
+    pub(crate) is_passing: bool,
+}
+
+// === impl Trouble ===
+
+impl Trouble {
+    /// The exchange did not work out.
+    pub(crate) fn fetching(error: &FetchError) -> Self {
+        let kind = match error {
+            FetchError::Timeout(_) => Kind::PeerTimeout,
+            FetchError::TooLarge(limit) => return Self::too_large(*limit),
+            FetchError::Forbidden(_) | FetchError::NotSent(_) | FetchError::Broken(_) => {
+                Kind::PeerUnreachable
+            }
+        };
+        let message = match error {
+            FetchError::Timeout(_) => format!("the agent {error}"),
+            _ => format!("the agent could not be reached: {error}"),
+        };
+        let is_passing = !matches!(error, FetchError::Forbidden(_));
+        Self { is_passing, ..Failure::new(kind, message).into() }
+    }
+
+    pub(crate) fn too_large(limit: usize) -> Self {
+        let message = format!(
+            "the agent's answer is larger than the limit of {limit} bytes; raise max_response_bytes to take it"
+        );
+        Failure::new(Kind::PeerGarbled, message).into()
+    }
+
+    /// The agent answered with an error of the protocol.
+    pub(crate) fn remote(error: &RpcError) -> Self {
+        let said = error.message.trim();
+        let message = match said {
+            "" => format!("the agent answered with error {}", error.code),
+            said => format!("the agent answered with error {}: {said}", error.code),
+        };
+        let data = json!({
+            "remoteCode": error.code,
+            "remoteMessage": error.message,
+            "remoteData": error.data,
+        });
+        let failure = Failure::new(Kind::PeerFailed, message).with_data(Json::of(&data));
+        Self { failure, code: error.known(), is_foreign: is_foreign(error), is_passing: false }
+    }
+
+    /// The agent answered with an HTTP status that is not success, and nothing of the protocol.
+    pub(crate) fn status(status: StatusCode, body: &[u8], login: Login<'_>) -> Self {
+        let mut message = format!("the agent answered with HTTP status {}", status.as_u16());
+        if let StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN = status {
+            message.push_str(login.advice());
+        }
+        let data = json!({ "status": status.as_u16(), "body": snippet(body, login.secret()) });
+        let failure = Failure::new(Kind::PeerUnreachable, message).with_data(Json::of(&data));
+        let is_passing = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+        Self { is_passing, ..failure.into() }
+    }
+
+    /// The agent answered with something that is not its protocol.
+    pub(crate) fn garbled(garbled: &Garbled, body: &[u8], login: Login<'_>) -> Self {
+        let message = format!("the agent's answer is not A2A: {garbled}");
+        let data = json!({ "body": snippet(body, login.secret()) });
+        Failure::new(Kind::PeerGarbled, message).with_data(Json::of(&data)).into()
+    }
+
+    /// The same trouble, if another dialect may be tried because of it.
+    pub(crate) fn foreign_if(mut self, is_foreign: bool) -> Self {
+        self.is_foreign |= is_foreign;
+        self
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        let is_passing = failure.kind == Kind::Busy;
+        Self { failure, code: None, is_foreign: false, is_passing }
+    }
+}
+
+/// What was shown at the agent's door.
+#[derive(Clone, Copy)]
+pub(crate) enum Login<'a> {
+    /// Nothing: the agent has no token.
+    None,
+    /// Nothing: the address is not where the token belongs.
+    Withheld,
+    /// This.
+    Shown(&'a Secret),
+}
+
+// === impl Login ===
+
+impl<'a> Login<'a> {
+    const fn secret(self) -> Option<&'a Secret> {
+        match self {
+            Self::Shown(secret) => Some(secret),
+            Self::None | Self::Withheld => None,
+        }
+    }
+
+    const fn advice(self) -> &'static str {
+        match self {
+            Self::None => ": it wants a login; register it with a token (--token-env NAME)",
+            Self::Withheld => {
+                ": it wants a login, but its card names an address on another host than its URL, and its token is \
+                 not shown there; register it under the host that its card names"
+            }
+            Self::Shown(_) => ": it does not accept the token it was registered with",
+        }
+    }
+}
+
+/// Whether an error says that the agent does not speak like this.
+fn is_foreign(error: &RpcError) -> bool {
+    match error.known() {
+        Some(Code::MethodNotFound | Code::VersionNotSupported) => true,
+        // a2a-sdk 1.3 tells 0.3 clients about versions with the only code they know (Q7).
+        Some(Code::Internal) => {
+            let said = error.message.to_ascii_lowercase();
+            said.contains("version") && said.contains("not supported")
+        }
+        _ => false,
+    }
+}
+
+/// The beginning of a body, on one line, without the token.
+fn snippet(body: &[u8], secret: Option<&Secret>) -> String {
+    let head = body.get(..4 * SNIPPET).unwrap_or(body);
+    let mut text = String::from_utf8_lossy(head).split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some(secret) = secret {
+        text = text.replace(secret.expose(), "[secret]");
+    }
+    match text.char_indices().nth(SNIPPET) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_shown_without_the_token_and_not_whole() {
+        let secret = Secret::from("hunter2");
+        let body = format!("you sent\n\thunter2 {}", "x".repeat(1000));
+        let shown = snippet(body.as_bytes(), Some(&secret));
+        assert!(shown.starts_with("you sent [secret] xxx") && shown.ends_with('…'));
+        assert_eq!(shown.chars().count(), SNIPPET + 1);
+    }
+
+    #[test]
+    fn an_error_about_the_version_is_foreign_even_under_the_code_for_everything() {
+        let said = "A2A version '1.0' is not supported by this handler. Expected version '0.3'.";
+        assert!(is_foreign(&RpcError::new(Code::Internal, said)));
+        assert!(is_foreign(&RpcError::new(Code::MethodNotFound, "")));
+        assert!(!is_foreign(&RpcError::new(Code::Internal, "database is down")));
+    }
+}

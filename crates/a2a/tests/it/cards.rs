@@ -1,0 +1,207 @@
+//! Fetching cards.
+
+use std::{sync::Arc, time::Duration};
+
+use rialto_a2a::discover::Discoverer;
+use rialto_a2a_wire::card::signature::{Keys, Signer, sign};
+use rialto_edge::{
+    client::{Client, Config},
+    fetch::{Fetch, FetchError, Request, Response},
+};
+use rialto_engine::peer::{Discovery, DiscoveryError, Fetched, Place};
+use rialto_model::agent::{Credential, Signature};
+
+use crate::{
+    rows::tokens,
+    script::{Answer, Script, http, json},
+};
+
+const CARD: &str =
+    r#"{"name":"Weather","skills":[{"id":"forecast","name":"Forecast","description":"","tags":[]}]}"#;
+
+fn place(script: &Script) -> Place {
+    Place {
+        url: script.url(),
+        card_path: None,
+        credential: None,
+        allow_private: true,
+        etag: None,
+        timeout: Duration::from_secs(5),
+    }
+}
+
+async fn look_for(place: Place) -> Result<Fetched, DiscoveryError> {
+    discoverer(Keys::new()).fetch(&place).await
+}
+
+fn discoverer(keys: Keys) -> Discoverer {
+    Discoverer::new(Arc::new(Client::new(&Config::default())), tokens(), keys)
+}
+
+const OUR_KEY: &[u8] = include_bytes!("keys/ours.pem");
+const OUR_PUBLIC_KEY: &[u8] = include_bytes!("keys/ours.pub.pem");
+const THEIR_PUBLIC_KEY: &[u8] = include_bytes!("keys/theirs.pub.pem");
+
+fn signed() -> String {
+    sign(CARD, &Signer::from_pem("ours", OUR_KEY).unwrap()).unwrap()
+}
+
+fn keys(pem: &[u8]) -> Keys {
+    let mut keys = Keys::new();
+    keys.add_pem(Some("ours".into()), pem).unwrap();
+    keys
+}
+
+#[tokio::test]
+async fn a_card_is_found_at_the_well_known_place() {
+    let script = Script::start([json(CARD)]).await;
+    let found = look_for(place(&script)).await.unwrap();
+    let Fetched::Card { card, path, etag, signature } = found else { panic!("{found:?}") };
+    assert_eq!((card.name.as_str(), card.skills.len()), ("Weather", 1));
+    assert_eq!((path.as_str(), etag, signature), ("/.well-known/agent-card.json", None, Signature::None));
+    assert_eq!(script.asked(), ["GET /.well-known/agent-card.json"]);
+    assert_eq!(script.heard()[0].header("authorization"), "");
+}
+
+#[tokio::test]
+async fn an_older_agent_is_found_at_the_older_place() {
+    let script = Script::start([http(404, ""), json(CARD)]).await;
+    let found = look_for(place(&script)).await.unwrap();
+    assert!(matches!(found, Fetched::Card { path, .. } if path == "/.well-known/agent.json"));
+}
+
+#[tokio::test]
+async fn a_card_is_first_looked_for_where_it_is_said_to_be() {
+    let script = Script::start([json(CARD)]).await;
+    look_for(Place { card_path: Some("cards/weather.json".into()), ..place(&script) }).await.unwrap();
+    assert_eq!(script.asked(), ["GET /cards/weather.json"]);
+}
+
+#[tokio::test]
+async fn an_agent_without_a_card_is_reported_with_the_status() {
+    let script = Script::start([http(404, ""), http(404, "")]).await;
+    let error = look_for(place(&script)).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("{}/.well-known/agent-card.json answered with HTTP status 404", script.url())
+    );
+}
+
+#[tokio::test]
+async fn other_errors_do_not_lead_to_the_older_place() {
+    let script = Script::start([http(500, "")]).await;
+    let error = look_for(place(&script)).await.unwrap_err();
+    assert!(matches!(error, DiscoveryError::Status { status: 500, .. }));
+    assert_eq!(script.heard().len(), 1);
+}
+
+#[tokio::test]
+async fn a_token_is_shown_only_when_it_is_asked_for() {
+    let script = Script::start([http(401, ""), json(CARD)]).await;
+    let credential = Some(Credential::Env("TOKEN".into()));
+    look_for(Place { credential, ..place(&script) }).await.unwrap();
+    let shown: Vec<_> = script.heard().iter().map(|heard| heard.header("authorization").to_owned()).collect();
+    assert_eq!(shown, ["", "Bearer hunter2"]);
+}
+
+#[tokio::test]
+async fn a_token_that_is_missing_when_it_is_asked_for_is_named() {
+    let script = Script::start([http(401, "")]).await;
+    let credential = Some(Credential::Env("WEATHER_TOKEN".into()));
+    let error = look_for(Place { credential, ..place(&script) }).await.unwrap_err();
+    assert!(error.to_string().contains("WEATHER_TOKEN"), "{error}");
+}
+
+#[tokio::test]
+async fn a_card_that_has_not_changed_is_not_sent_again() {
+    let script = Script::start([http(304, "")]).await;
+    let found = look_for(Place { etag: Some("\"v1\"".into()), ..place(&script) }).await.unwrap();
+    assert!(matches!(found, Fetched::Unchanged));
+    assert_eq!(script.heard()[0].header("if-none-match"), "\"v1\"");
+}
+
+#[tokio::test]
+async fn a_validator_is_kept_for_the_next_time() {
+    let fetch = |_: Request| {
+        let answer = Response::fixed(http::StatusCode::OK, CARD);
+        Ok::<_, FetchError>(answer.header(http::header::ETAG, http::HeaderValue::from_static("\"v2\"")))
+    };
+    let script = Script::start([]).await;
+    let fetch: Arc<dyn Fetch> = Arc::new(fetch);
+    let found = Discoverer::new(fetch, tokens(), Keys::new()).fetch(&place(&script)).await.unwrap();
+    assert!(matches!(found, Fetched::Card { etag: Some(etag), .. } if etag == "\"v2\""));
+}
+
+#[tokio::test]
+async fn a_card_that_is_not_valid_is_reported_with_the_place_of_the_mistake() {
+    let script = Script::start([json(r#"{"name":"Weather","skills":[{"id":"a"},{"name":"no id"}]}"#)]).await;
+    let error = look_for(place(&script)).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "the card at {}/.well-known/agent-card.json is not valid: skills[1].id: expected a string, found nothing",
+            script.url()
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_page_that_is_no_card_is_reported() {
+    let script =
+        Script::start([Answer::Whole { status: 200, media_type: "text/html", body: "<html>".into() }]).await;
+    let error = look_for(place(&script)).await.unwrap_err();
+    assert!(matches!(error, DiscoveryError::Invalid { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_card_may_not_be_larger_than_a_mebibyte() {
+    let script = Script::start([json(&format!("{CARD}{}", " ".repeat(1024 * 1024)))]).await;
+    let error = look_for(place(&script)).await.unwrap_err();
+    assert!(error.to_string().ends_with("is not valid: it is larger than 1048576 bytes"), "{error}");
+}
+
+#[tokio::test]
+async fn the_whole_search_has_one_deadline() {
+    let script = Script::start([http(404, ""), Answer::Silence]).await;
+    let error = look_for(Place { timeout: Duration::from_millis(100), ..place(&script) }).await.unwrap_err();
+    assert!(
+        error.to_string().ends_with("could not be reached: took longer than 100 ms to answer"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_private_address_is_refused_without_leave() {
+    let script = Script::start([]).await;
+    let error = look_for(Place { allow_private: false, ..place(&script) }).await.unwrap_err();
+    assert!(matches!(&error, DiscoveryError::Refused(why) if why.contains("loopback")), "{error}");
+}
+
+#[tokio::test]
+async fn a_signature_is_noted_without_keys_and_checked_with_them() {
+    let script = Script::start((0..3).map(|_| json(&signed()))).await;
+    for (keys, wanted) in [(Keys::new(), Signature::Unchecked), (keys(OUR_PUBLIC_KEY), Signature::Valid)] {
+        let found = discoverer(keys).fetch(&place(&script)).await.unwrap();
+        let Fetched::Card { card, signature, .. } = found else { panic!("{found:?}") };
+        assert_eq!(signature, wanted);
+        assert!(card.signed);
+    }
+    let error = discoverer(keys(THEIR_PUBLIC_KEY)).fetch(&place(&script)).await.unwrap_err();
+    assert!(error.to_string().contains("its signature does not hold"), "{error}");
+}
+
+#[tokio::test]
+async fn a_card_that_was_changed_after_signing_is_refused() {
+    let script = Script::start([json(&signed().replace("Weather", "Leather"))]).await;
+    let error = discoverer(keys(OUR_PUBLIC_KEY)).fetch(&place(&script)).await.unwrap_err();
+    assert!(matches!(error, DiscoveryError::Invalid { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn what_a_signature_does_not_cover_is_not_taken() {
+    let slipped = signed().replacen('{', r#"{"url":"http://elsewhere.example","#, 1);
+    let script = Script::start([json(&slipped)]).await;
+    let found = discoverer(keys(OUR_PUBLIC_KEY)).fetch(&place(&script)).await.unwrap();
+    let Fetched::Card { card, .. } = found else { panic!("{found:?}") };
+    assert!(card.interfaces.is_empty(), "{:?}", card.interfaces);
+}

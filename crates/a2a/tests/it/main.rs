@@ -1,0 +1,15 @@
+//! The peer and discovery against scripted agents: real sockets, bodies as the SDKs write them.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up has failed")]
+
+mod answers;
+mod cancels;
+mod cards;
+mod dialects;
+mod follows;
+mod limits;
+mod requests;
+mod rows;
+mod script;
+mod streams;
+mod troubles;

@@ -1,0 +1,245 @@
+//! Agents, calls and peers as tests want them.
+
+use std::sync::{Arc, LazyLock, Mutex};
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use rialto_a2a::{
+    credential::{Resolver, resolver},
+    peer::{A2aPeer, Config, Ports},
+};
+use rialto_edge::client::{self, Client};
+use rialto_engine::peer::{Learned, Peer};
+use rialto_model::{
+    agent::{Agent, Credential, Health, Keep, Signature, Trust},
+    call::{Call, Caller, Cancel, Door, Follow, Target},
+    card::{Binding, Card, Dialect, Interface, Skill},
+    clock::FixedClock,
+    event::{Event, Remote},
+    failure::Failure,
+    ids::{AgentId, Scope, SkillId, TaskId},
+    json::{Extra, Json},
+    message::Part,
+};
+use rialto_policy::{Deed, Permitted, Policy};
+
+use crate::script::Script;
+
+/// What a peer has learned, to look at.
+#[derive(Default)]
+pub(crate) struct Notes(Mutex<Vec<Dialect>>);
+
+impl Notes {
+    pub(crate) fn dialects(&self) -> Vec<Dialect> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Learned for Notes {
+    fn speaks(&self, _: &Arc<Agent>, dialect: Dialect) {
+        self.0.lock().unwrap().push(dialect);
+    }
+}
+
+/// A peer and what it learns. `TOKEN` is set in its environment.
+pub(crate) struct Desk {
+    pub(crate) peer: A2aPeer,
+    pub(crate) notes: Arc<Notes>,
+}
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        Self::with(quick())
+    }
+
+    pub(crate) fn with(config: Config) -> Self {
+        let notes = Arc::new(Notes::default());
+        let ports = Ports {
+            fetch: Arc::new(Client::new(&client::Config::default())),
+            tokens: tokens(),
+            learned: Arc::clone(&notes) as Arc<dyn Learned>,
+            clock: Arc::new(FixedClock(Timestamp::from_millisecond(1_700_000_000_000).unwrap())),
+        };
+        Self { peer: A2aPeer::new(config, ports), notes }
+    }
+
+    pub(crate) async fn send(&self, call: Call) -> Vec<Event> {
+        self.peer.send(permit(call)).collect().await
+    }
+
+    pub(crate) async fn follow(&self, agent: &Arc<Agent>, to_the_end: bool) -> Vec<Result<Event, Failure>> {
+        let follow = Follow { caller: caller(), target: target(agent), remote: remote("task-1"), to_the_end };
+        self.peer.follow(permit(follow)).collect().await
+    }
+
+    pub(crate) async fn cancel(&self, agent: &Arc<Agent>) -> Result<Vec<Event>, Failure> {
+        let cancel = Cancel { caller: caller(), target: target(agent), remote: remote("task-1") };
+        self.peer.cancel(permit(cancel)).await
+    }
+}
+
+/// Short waits, so that tests are quick.
+pub(crate) fn quick() -> Config {
+    Config { poll_first_ms: 5, poll_longest_ms: 20, cancel_wait_ms: 500, ..Config::default() }
+}
+
+pub(crate) fn tokens() -> Resolver {
+    resolver(|name| (name == "TOKEN").then(|| "hunter2".to_owned()))
+}
+
+/// Calls an agent once, with a peer of its own.
+pub(crate) async fn send(agent: &Arc<Agent>) -> Vec<Event> {
+    Desk::new().send(call(agent)).await
+}
+
+/// An agent at the script's address that speaks one dialect over one binding.
+pub(crate) fn agent(script: &Script, dialect: Dialect, binding: Binding) -> Arc<Agent> {
+    let interface = Interface { url: script.url(), binding, dialect, tenant: None };
+    Arc::new(row(&script.url(), vec![interface], false))
+}
+
+/// The same, and its card says that it streams.
+pub(crate) fn streaming(script: &Script, dialect: Dialect, binding: Binding) -> Arc<Agent> {
+    let interface = Interface { url: script.url(), binding, dialect, tenant: None };
+    Arc::new(row(&script.url(), vec![interface], true))
+}
+
+/// An agent whose card names no interface.
+pub(crate) fn minimal(script: &Script) -> Arc<Agent> {
+    Arc::new(row(&script.url(), Vec::new(), false))
+}
+
+pub(crate) fn with_token(agent: &Arc<Agent>, variable: &str) -> Arc<Agent> {
+    let mut agent = Agent::clone(agent);
+    agent.credential = Some(Credential::Env(variable.into()));
+    Arc::new(agent)
+}
+
+pub(crate) fn row(url: &str, interfaces: Vec<Interface>, is_streaming: bool) -> Agent {
+    let at = Timestamp::UNIX_EPOCH;
+    Agent {
+        id: AgentId::from("agt_1"),
+        scope: Scope::default(),
+        url: url.to_owned(),
+        slug: "weather".into(),
+        card: Arc::new(card(interfaces, is_streaming)),
+        pending: None,
+        trust: Trust::Trusted,
+        health: Health::Healthy,
+        signature: Signature::None,
+        keep: Keep::Stored,
+        credential: None,
+        allow_private: true,
+        card_path: None,
+        etag: None,
+        speaks: None,
+        timeout_ms: None,
+        registered_at: at,
+        last_fetched_at: at,
+        last_seen_at: None,
+        last_error: None,
+        version: 1,
+    }
+}
+
+fn card(interfaces: Vec<Interface>, is_streaming: bool) -> Card {
+    Card {
+        name: "Weather".into(),
+        description: String::new(),
+        version: None,
+        interfaces,
+        skills: vec![forecast()],
+        streaming: is_streaming,
+        push_notifications: false,
+        extended: false,
+        signed: false,
+        raw: Json::empty_object(),
+    }
+}
+
+fn forecast() -> Arc<Skill> {
+    Arc::new(Skill {
+        id: SkillId::from("forecast"),
+        name: "Forecast".into(),
+        description: String::new(),
+        tags: Vec::new(),
+        examples: Vec::new(),
+        input_modes: Vec::new(),
+        output_modes: Vec::new(),
+        input_schema: None,
+        extra: Extra::new(),
+    })
+}
+
+/// A call of the skill `forecast` with the arguments `{"city":"Venice"}`.
+pub(crate) fn call(agent: &Arc<Agent>) -> Call {
+    Call {
+        task: TaskId::from("task_1"),
+        caller: caller(),
+        door: Door::Library,
+        target: target(agent),
+        parts: vec![Part::data(Json::parse(r#"{"city":"Venice"}"#).unwrap())],
+        continues: Remote::default(),
+        session: "a2a-agt_1-forecast-1".into(),
+    }
+}
+
+pub(crate) fn target(agent: &Arc<Agent>) -> Target {
+    Target { agent: Arc::clone(agent), skill: Some(forecast()) }
+}
+
+pub(crate) fn caller() -> Caller {
+    Caller::user("ann")
+}
+
+pub(crate) fn remote(task: &str) -> Remote {
+    Remote { task_id: Some(task.to_owned()), context_id: None }
+}
+
+pub(crate) fn permit<T: Deed>(deed: T) -> Permitted<T> {
+    static STARTER: LazyLock<Policy> = LazyLock::new(|| Policy::starter().unwrap());
+    STARTER.check(deed).unwrap()
+}
+
+/// The names of events, and what they say.
+pub(crate) fn told(events: &[Event]) -> Vec<String> {
+    events.iter().map(tell).collect()
+}
+
+pub(crate) fn tell(event: &Event) -> String {
+    let words = |message: &Option<rialto_model::message::Message>| {
+        message.as_ref().map(|message| format!(": {}", message.text())).unwrap_or_default()
+    };
+    let name = event.name();
+    match event {
+        Event::Accepted { remote, .. } => {
+            let [task, context] =
+                [&remote.task_id, &remote.context_id].map(|id| id.as_deref().unwrap_or("-"));
+            format!("{name} {task} {context}")
+        }
+        Event::Progress { working, message, .. } => {
+            format!("{}{}", if *working { "working" } else { "queued" }, words(message))
+        }
+        Event::Artifact { artifact, append, last, .. } => {
+            let parts: Vec<_> = artifact.parts.iter().map(|part| format!("{:?}", part.content)).collect();
+            let mark = |is: bool, word: &'static str| if is { word } else { "" };
+            format!("{name} {}{}{} {}", artifact.id, mark(*append, " +"), mark(*last, " ."), parts.join(" "))
+        }
+        Event::Asked { ask, message, .. } => format!("{name} {ask:?}{}", words(message)),
+        Event::Finished { message, .. }
+        | Event::Rejected { message, .. }
+        | Event::Canceled { message, .. } => {
+            format!("{name}{}", words(message))
+        }
+        Event::Replied { message } | Event::Answered { message } => format!("{name}: {}", message.text()),
+        Event::Failed { failure, .. } => format!("{name} {:?}: {}", failure.kind, failure.message),
+    }
+}
+
+/// The failure that ended it.
+pub(crate) fn failure(events: &[Event]) -> Failure {
+    match events.last() {
+        Some(Event::Failed { failure, .. }) => failure.clone(),
+        other => panic!("expected a failure, got {other:?}"),
+    }
+}

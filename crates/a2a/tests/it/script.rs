@@ -1,0 +1,178 @@
+//! An agent that answers what it is told to, in order, and remembers what it was asked.
+
+use std::{
+    collections::VecDeque,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    extract::{Request, State},
+    response::Response,
+};
+use futures::{StreamExt, stream};
+use http::{HeaderMap, StatusCode, header};
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+/// What to answer next.
+pub(crate) enum Answer {
+    /// A whole body.
+    Whole { status: u16, media_type: &'static str, body: String },
+    /// Server-sent events, one chunk after the other, and then the end.
+    Events(Vec<String>),
+    /// Server-sent events, and then silence with the stream open.
+    Open(Vec<String>),
+    /// Nothing, ever.
+    Silence,
+    /// After a while, this.
+    Later(Duration, Box<Answer>),
+}
+
+/// What was asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Heard {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+}
+
+/// A scripted agent.
+#[derive(Clone)]
+pub(crate) struct Script {
+    pub(crate) address: SocketAddr,
+    heard: Arc<Mutex<Vec<Heard>>>,
+    answers: Arc<Mutex<VecDeque<Answer>>>,
+}
+
+impl Script {
+    /// An agent with these answers. When they are used up, it says so with a 500.
+    pub(crate) async fn start(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let script = Self {
+            address: listener.local_addr().unwrap(),
+            heard: Arc::default(),
+            answers: Arc::new(Mutex::new(answers.into_iter().collect())),
+        };
+        let router = Router::new().fallback(answer).with_state(script.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        script
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(crate) fn heard(&self) -> Vec<Heard> {
+        self.heard.lock().unwrap().clone()
+    }
+
+    /// Waits until something was asked.
+    pub(crate) async fn is_asked(&self) {
+        while self.heard.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// What was asked, by JSON-RPC method or by HTTP method and path.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.heard().iter().map(Heard::name).collect()
+    }
+}
+
+impl Heard {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    fn name(&self) -> String {
+        let body: Option<Value> = serde_json::from_str(&self.body).ok();
+        let rpc = body.as_ref().and_then(|body| body.get("method")).and_then(Value::as_str);
+        rpc.map_or_else(|| format!("{} {}", self.method, self.path), str::to_owned)
+    }
+}
+
+/// A JSON body.
+pub(crate) fn json(body: &str) -> Answer {
+    http(200, body)
+}
+
+/// A JSON body with a status.
+pub(crate) fn http(status: u16, body: &str) -> Answer {
+    Answer::Whole { status, media_type: "application/json", body: body.to_owned() }
+}
+
+/// A JSON-RPC result.
+pub(crate) fn result(result: &str) -> Answer {
+    json(&envelope(result))
+}
+
+/// A JSON-RPC error.
+pub(crate) fn error(code: i64, message: &str) -> Answer {
+    json(&error_body(code, message))
+}
+
+pub(crate) fn error_body(code: i64, message: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"{message}"}}}}"#)
+}
+
+/// Events whose data are JSON-RPC results.
+pub(crate) fn events(results: &[&str]) -> Answer {
+    Answer::Events(results.iter().map(|result| data(&envelope(result))).collect())
+}
+
+/// One event with `data` on one line.
+pub(crate) fn data(data: &str) -> String {
+    format!("data: {}\r\n\r\n", data.replace('\n', ""))
+}
+
+pub(crate) fn envelope(result: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#)
+}
+
+async fn answer(State(script): State<Script>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let body = to_bytes(body, usize::MAX).await.unwrap();
+    script.heard.lock().unwrap().push(Heard {
+        method: head.method.to_string(),
+        path: head.uri.path_and_query().unwrap().to_string(),
+        headers: head.headers,
+        body: String::from_utf8(body.to_vec()).unwrap(),
+    });
+    let next = script.answers.lock().unwrap().pop_front();
+    let used_up =
+        || Answer::Whole { status: 500, media_type: "text/plain", body: "the script is over".into() };
+    render(next.unwrap_or_else(used_up)).await
+}
+
+async fn render(mut answer: Answer) -> Response {
+    while let Answer::Later(wait, then) = answer {
+        tokio::time::sleep(wait).await;
+        answer = *then;
+    }
+    let chunks = |chunks: Vec<String>| stream::iter(chunks).map(Ok::<_, std::io::Error>);
+    match answer {
+        Answer::Whole { status, media_type, body } => respond(status, media_type, Body::from(body)),
+        Answer::Events(events) => respond(200, "text/event-stream", Body::from_stream(chunks(events))),
+        Answer::Open(events) => {
+            let body = Body::from_stream(chunks(events).chain(stream::pending()));
+            respond(200, "text/event-stream; charset=utf-8", body)
+        }
+        Answer::Silence | Answer::Later(..) => std::future::pending().await,
+    }
+}
+
+fn respond(status: u16, media_type: &str, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(status).unwrap();
+    response.headers_mut().insert(header::CONTENT_TYPE, media_type.parse().unwrap());
+    response
+}

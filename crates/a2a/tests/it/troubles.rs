@@ -1,0 +1,169 @@
+//! Agents that do not answer, or not in their protocol.
+
+use std::{sync::Arc, time::Duration};
+
+use rialto_a2a::peer::Config;
+use rialto_model::{
+    agent::{Agent, Credential},
+    card::{Binding, Dialect, Interface},
+    failure::{Failure, Kind},
+};
+
+use crate::{
+    rows::{Desk, agent, call, failure, quick, row, send, with_token},
+    script::{Answer, Script, http, json, result},
+};
+
+async fn trouble(answer: Answer) -> Failure {
+    let script = Script::start([answer]).await;
+    failure(&send(&agent(&script, Dialect::V03, Binding::JsonRpc)).await)
+}
+
+#[tokio::test]
+async fn a_dead_agent_is_unreachable() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut script = Script::start([]).await;
+    script.address = free;
+    let failure = failure(&send(&agent(&script, Dialect::V10, Binding::JsonRpc)).await);
+    assert_eq!(failure.kind, Kind::PeerUnreachable);
+    assert_eq!(failure.message, format!("the agent could not be reached: connection refused by {free}"));
+}
+
+#[tokio::test]
+async fn an_http_error_without_the_protocol_is_unreachable_with_the_status() {
+    let failure = trouble(Answer::Whole {
+        status: 502,
+        media_type: "text/html",
+        body: "<html>\n  <h1>Bad Gateway</h1></html>".into(),
+    })
+    .await;
+    assert_eq!(failure.kind, Kind::PeerUnreachable);
+    assert_eq!(failure.message, "the agent answered with HTTP status 502");
+    insta::assert_snapshot!(failure.data.unwrap(), @r#"{"status":502,"body":"<html> <h1>Bad Gateway</h1></html>"}"#);
+}
+
+#[tokio::test]
+async fn nonsense_is_garbled_and_shown() {
+    let failure = trouble(json("certainly! here is your forecast")).await;
+    assert_eq!(failure.kind, Kind::PeerGarbled);
+    insta::assert_snapshot!(failure.message, @"the agent's answer is not A2A: expected JSON, found text that is not JSON at line 1 column 1");
+    insta::assert_snapshot!(failure.data.unwrap(), @r#"{"body":"certainly! here is your forecast"}"#);
+}
+
+#[tokio::test]
+async fn json_without_an_envelope_is_garbled() {
+    let failure = trouble(json(r#"{"sky":"clear"}"#)).await;
+    assert_eq!(failure.kind, Kind::PeerGarbled);
+    insta::assert_snapshot!(failure.message, @"the agent's answer is not A2A: expected a JSON-RPC answer, found an object with neither result nor error");
+}
+
+#[tokio::test]
+async fn a_result_that_is_no_task_is_garbled() {
+    let failure = trouble(result(r#"{"kind":"task"}"#)).await;
+    assert_eq!(failure.kind, Kind::PeerGarbled);
+    insta::assert_snapshot!(failure.message, @"the agent's answer is not A2A: id: expected a string, found nothing");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_says_how_to_raise_the_limit() {
+    let script = Script::start([json(&" ".repeat(101))]).await;
+    let desk = Desk::with(Config { max_response_bytes: 100, ..quick() });
+    let failure = failure(&desk.send(call(&agent(&script, Dialect::V03, Binding::JsonRpc))).await);
+    assert_eq!(failure.kind, Kind::PeerGarbled);
+    assert_eq!(
+        failure.message,
+        "the agent's answer is larger than the limit of 100 bytes; raise max_response_bytes to take it"
+    );
+}
+
+#[tokio::test]
+async fn an_agent_that_falls_silent_times_out() {
+    let script = Script::start([Answer::Silence]).await;
+    let desk = Desk::with(Config { patience_ms: 50, ..quick() });
+    let failure = failure(&desk.send(call(&agent(&script, Dialect::V03, Binding::JsonRpc))).await);
+    assert_eq!(failure.kind, Kind::PeerTimeout);
+    assert_eq!(failure.message, "the agent took longer than 50 ms to answer");
+}
+
+#[tokio::test]
+async fn a_request_that_may_have_arrived_is_not_repeated() {
+    let script = Script::start([http(503, ""), result("{}")]).await;
+    send(&agent(&script, Dialect::V03, Binding::JsonRpc)).await;
+    assert_eq!(script.asked(), ["message/send"]);
+}
+
+#[tokio::test]
+async fn a_missing_token_is_named_and_nothing_is_sent() {
+    let script = Script::start([]).await;
+    let agent = with_token(&agent(&script, Dialect::V03, Binding::JsonRpc), "WEATHER_TOKEN");
+    let failure = failure(&send(&agent).await);
+    assert_eq!(failure.message, "the agent's token is missing: set the environment variable WEATHER_TOKEN");
+    assert!(script.heard().is_empty());
+}
+
+#[tokio::test]
+async fn an_agent_that_wants_a_login_is_said_to() {
+    let script = Script::start([http(401, "{}"), http(403, "you sent hunter2")]).await;
+    let open = agent(&script, Dialect::V03, Binding::JsonRpc);
+    insta::assert_snapshot!(failure(&send(&open).await).message, @"the agent answered with HTTP status 401: it wants a login; register it with a token (--token-env NAME)");
+    let refused = failure(&send(&with_token(&open, "TOKEN")).await);
+    insta::assert_snapshot!(refused.message, @"the agent answered with HTTP status 403: it does not accept the token it was registered with");
+    assert!(!refused.data.unwrap().get().contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_token_is_not_shown_to_another_host_that_the_card_names() {
+    let script = Script::start([http(401, "")]).await;
+    let interface = Interface {
+        url: format!("http://localhost:{}", script.address.port()),
+        binding: Binding::JsonRpc,
+        dialect: Dialect::V03,
+        tenant: None,
+    };
+    let mut agent = row("https://weather.example", vec![interface], false);
+    agent.credential = Some(Credential::Env("TOKEN".into()));
+    let failure = failure(&send(&Arc::new(agent)).await);
+    assert_eq!(script.heard()[0].header("authorization"), "");
+    assert!(failure.message.contains("its token is not shown there"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn a_private_address_is_not_called_without_leave() {
+    let script = Script::start([]).await;
+    let mut agent = Agent::clone(&agent(&script, Dialect::V03, Binding::JsonRpc));
+    agent.allow_private = false;
+    let failure = failure(&send(&Arc::new(agent)).await);
+    assert_eq!(failure.kind, Kind::PeerUnreachable);
+    assert!(failure.message.contains("127.0.0.1 is a loopback address"), "{}", failure.message);
+    assert!(script.heard().is_empty());
+}
+
+#[tokio::test]
+async fn a_card_with_an_odd_address_is_said_to_be_wrong() {
+    for url in ["/rpc", "weather.example", "ftp://weather.example", "http://me:pw@weather.example"] {
+        let interface =
+            Interface { url: url.into(), binding: Binding::JsonRpc, dialect: Dialect::V10, tenant: None };
+        let failure = failure(&send(&Arc::new(row("http://weather.example", vec![interface], false))).await);
+        assert!(failure.message.starts_with(&format!("the card's address \"{url}\" is not")), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn a_card_that_offers_nothing_we_speak_is_said_so() {
+    let interface = Interface {
+        url: "http://weather.example".into(),
+        binding: Binding::Grpc,
+        dialect: Dialect::V10,
+        tenant: None,
+    };
+    let failure = failure(&send(&Arc::new(row("http://weather.example", vec![interface], false))).await);
+    assert_eq!(failure.message, "the card offers GRPC in A2A 1.0, which is not spoken here yet");
+}
+
+#[tokio::test]
+async fn a_slow_answer_is_still_an_answer() {
+    let task = result(r#"{"kind":"task","id":"t","contextId":"c","status":{"state":"completed"}}"#);
+    let script = Script::start([Answer::Later(Duration::from_millis(100), Box::new(task))]).await;
+    let events = send(&agent(&script, Dialect::V03, Binding::JsonRpc)).await;
+    assert_eq!(events.last().unwrap().name(), "finished");
+}
