@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use rialto_model::{agent::Agent, ids::OrgId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How calls are made and agents looked after.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Wall clock of one call, in milliseconds. A call that takes longer is answered with its task id.

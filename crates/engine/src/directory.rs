@@ -76,6 +76,11 @@ impl Directory {
         self.listed.iter().filter_map(|at| self.entries.get(*at as usize))
     }
 
+    /// All skills, listed or not, ordered by canonical name.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     /// How many skills are listed.
     pub const fn len(&self) -> usize {
         self.listed.len()

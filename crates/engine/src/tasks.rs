@@ -51,6 +51,13 @@ impl Engine {
         self.learn(task, events).await
     }
 
+    /// Who does the work of a caller's task.
+    pub async fn worker(&self, caller: &Caller, id: &str) -> Result<Target, Failure> {
+        let task = self.own_task(caller, id).await?;
+        let agent = self.agent_of(&task).ok_or_else(|| gone(id, &task))?;
+        Ok(target_of(agent, &task))
+    }
+
     /// A caller's tasks, newest first.
     pub async fn tasks(&self, caller: &Caller, filter: TaskFilter) -> Result<Vec<TaskHead>, Failure> {
         let filter = TaskFilter { caller: Some(caller.id.clone()), ..filter };
@@ -66,12 +73,7 @@ impl Engine {
             return Err(Failure::new(Kind::Conflict, message));
         }
         let inner = self.inner();
-        let agent = self.agent_of(&task).ok_or_else(|| {
-            Failure::new(
-                Kind::NotFound,
-                format!("the agent of task {id} ({}) is no longer registered", task.head.agent_url),
-            )
-        })?;
+        let agent = self.agent_of(&task).ok_or_else(|| gone(id, &task))?;
         let events = inner.call_off(caller, &target_of(agent, &task), &task).await?;
         // A run of ours hears it from the agent too; whoever writes first is right.
         if let Some(run) = inner.running.lock().get(&task.head.id) {
@@ -121,6 +123,11 @@ impl Engine {
         let registry = self.registry();
         registry.get(&task.head.agent).or_else(|| registry.find(&task.head.scope, &task.head.agent_url).ok())
     }
+}
+
+fn gone(id: &str, task: &Task) -> Failure {
+    let message = format!("the agent of task {id} ({}) is no longer registered", task.head.agent_url);
+    Failure::new(Kind::NotFound, message)
 }
 
 fn target_of(agent: Arc<Agent>, task: &Task) -> Target {

@@ -1,0 +1,305 @@
+//! What becomes of calls.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::{StreamExt, stream};
+use rialto_engine::{Config, Request, Step};
+use rialto_model::{
+    agent::Trust,
+    call::{Caller, Door, Target},
+    event::{Aside, Ask, Event},
+    failure::{Failure, Kind},
+    message::{Message, Part, Role},
+    store::TaskFilter,
+    task::TaskState,
+    verb::VerbEvent,
+};
+use rialto_testkit::{
+    agents,
+    peer::{ScriptedPeer, accepted, finished_with_data, working},
+};
+use serde_json::json;
+
+use crate::world::World;
+
+fn asked() -> Vec<Event> {
+    let message = Some(Message::new("q", Role::Agent, vec![Part::text("which colour?")]));
+    vec![
+        accepted("remote-1", "context-1"),
+        Event::Asked { ask: Ask::Input, message, aside: Aside::default() },
+    ]
+}
+
+#[tokio::test]
+async fn a_call_brings_its_result_and_is_in_the_journal() {
+    let world = World::with(ScriptedPeer::echo()).await;
+    let task = world.call(json!({ "n": 1 })).await.unwrap();
+    assert_eq!(task.head.state, TaskState::Completed);
+    let events = world.store.events(&task.head.id, 0).await.unwrap();
+    assert_eq!(
+        events.iter().map(|e| e.event.name()).collect::<Vec<_>>(),
+        ["accepted", "artifact", "finished"]
+    );
+    assert_eq!(world.engine.task(&world.caller, task.head.id.as_str()).await.unwrap(), task);
+}
+
+#[tokio::test]
+async fn the_bus_hears_of_a_call_before_and_after() {
+    let world = World::with(ScriptedPeer::echo()).await;
+    world.call(json!({ "branch": "main" })).await.unwrap();
+    assert_eq!(world.phases(), ["pre-verb", "post-verb completed"]);
+    let event = serde_json::to_value(&world.heard.events()[1]).unwrap();
+    for member in [
+        "verb",
+        "legacyAlias",
+        "orgId",
+        "agentCardId",
+        "agentUrl",
+        "skillId",
+        "sessionId",
+        "args",
+        "emittedAt",
+        "durationMs",
+        "outcome",
+    ] {
+        assert!(!event[member].is_null(), "{member} is missing in {event}");
+    }
+    assert_eq!(event["verb"], "vercel_ops.deploy");
+    assert_eq!(event["legacyAlias"], "a2a_vercel_ops_deploy");
+    assert_eq!(event["args"], json!({ "branch": "main" }));
+    let prefix = format!("a2a-{}-deploy-", event["agentCardId"].as_str().unwrap());
+    assert!(event["sessionId"].as_str().unwrap().starts_with(&prefix));
+}
+
+#[tokio::test]
+async fn a_denied_call_leaves_no_packet_and_no_task_but_three_events() {
+    let world = World::empty(ScriptedPeer::echo(), Config::default()).await;
+    world.register(agents::skill("deploy"), Trust::External).await;
+    let failure = world.call(json!({})).await.unwrap_err();
+    assert_eq!(failure.kind, Kind::Denied);
+    assert!(failure.message.contains("rialto agents trust vercel_ops trusted"), "{failure}");
+    assert!(world.peer.calls.lock().is_empty());
+    assert_eq!(world.phases(), ["pre-verb", "post-verb failed", "verb-error"]);
+    assert!(world.heard.events()[0].context.denied);
+    assert_eq!(world.heard.events()[2].error.as_ref().unwrap().code, -32003);
+    let tasks =
+        world.engine.tasks(&world.caller, TaskFilter { limit: 10, ..TaskFilter::default() }).await.unwrap();
+    assert!(tasks.is_empty());
+    assert_eq!(world.store.audit_trail(&world.caller.scope, 10).await.unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_change_of_trust_holds_for_the_very_next_call() {
+    let world = World::empty(ScriptedPeer::echo(), Config::default()).await;
+    world.register(agents::skill("deploy"), Trust::External).await;
+    assert!(world.call(json!({})).await.is_err());
+    let agent = world.engine.registry().find(&world.caller.scope, "vercel_ops").unwrap();
+    world.engine.registry().set_trust(&agent, Trust::Trusted).await.unwrap();
+    assert!(world.call(json!({})).await.is_ok());
+    let agent = world.engine.registry().find(&world.caller.scope, "vercel_ops").unwrap();
+    world.engine.registry().set_trust(&agent, Trust::External).await.unwrap();
+    assert_eq!(world.call(json!({})).await.unwrap_err().kind, Kind::Denied);
+}
+
+#[tokio::test]
+async fn a_subscriber_can_deny_a_call() {
+    let world = World::with(ScriptedPeer::echo()).await;
+    world.engine.bus().subscribe(Arc::new(|event: &mut VerbEvent| event.context.deny("not on a Sunday")));
+    let failure = world.call(json!({})).await.unwrap_err();
+    assert_eq!((failure.kind, failure.message.as_str()), (Kind::Denied, "not on a Sunday"));
+    assert!(world.peer.calls.lock().is_empty());
+}
+
+#[tokio::test]
+async fn arguments_that_the_schema_does_not_allow_never_leave() {
+    let world = World::empty(ScriptedPeer::echo(), Config::default()).await;
+    let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
+    world.register(agents::skill_with_schema("deploy", schema), Trust::Trusted).await;
+    let failure = world.call(json!({ "n": "one" })).await.unwrap_err();
+    assert_eq!(failure.kind, Kind::Invalid);
+    assert_eq!(failure.message, "arguments/n: \"one\" is not of type \"integer\"");
+    assert_eq!(failure.data.unwrap().value()["path"], "/n");
+    assert!(world.peer.calls.lock().is_empty());
+    assert!(world.call(json!({ "n": 1 })).await.is_ok());
+}
+
+#[tokio::test]
+async fn secrets_in_arguments_are_sent_but_not_written_down() {
+    let world = World::with(ScriptedPeer::echo()).await;
+    let task = world.call(json!({ "api_key": "hunter2" })).await.unwrap();
+    assert!(world.peer.calls.lock()[0].args().get().contains("hunter2"));
+    assert!(!task.head.args.get().contains("hunter2"));
+    let trail = world.store.audit_trail(&world.caller.scope, 10).await.unwrap();
+    assert!(!serde_json::to_string(&trail).unwrap().contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_failing_task_is_a_failure_with_the_task_s_ids() {
+    let failure = Failure::new(Kind::PeerFailed, "it broke");
+    let world = World::telling(vec![accepted("remote-1", "context-1"), Event::failed(failure)]).await;
+    let failure = world.call(json!({})).await.unwrap_err();
+    assert_eq!((failure.kind, failure.message.as_str()), (Kind::PeerFailed, "it broke"));
+    let data = failure.data.unwrap().value();
+    assert_eq!(
+        (&data["remoteTaskId"], &data["contextId"], &data["state"]),
+        (&json!("remote-1"), &json!("context-1"), &json!("failed"))
+    );
+    assert_eq!(world.phases(), ["pre-verb", "post-verb failed", "verb-error"]);
+}
+
+#[tokio::test]
+async fn a_peer_that_hangs_up_fails_the_task() {
+    let world = World::telling(vec![working()]).await;
+    assert_eq!(world.call(json!({})).await.unwrap_err().kind, Kind::PeerGarbled);
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_goes_on_and_can_be_fetched_later() {
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let opened = Arc::clone(&gate);
+    let peer = ScriptedPeer::with(move |_| {
+        let first = stream::iter([accepted("remote-1", "context-1"), working()]);
+        let gate = Arc::clone(&gate);
+        let later = stream::once(async move {
+            gate.notified().await;
+            stream::iter(finished_with_data(json!({ "late": true })))
+        });
+        first.chain(later.flatten()).boxed()
+    });
+    let world = World::with(peer).await;
+    let request = Request { wall_clock: Some(Duration::from_millis(30)), ..world.request(json!({})) };
+    let failure = world.engine.call(request).await.unwrap().finish().await.unwrap_err();
+    assert_eq!(failure.kind, Kind::PeerTimeout);
+    let data = failure.data.unwrap().value();
+    assert_eq!(data["remoteTaskId"], "remote-1");
+    assert_eq!(world.phases(), ["pre-verb", "post-verb failed", "verb-error"]);
+    let id = data["taskId"].as_str().unwrap();
+    assert_eq!(world.engine.task(&world.caller, id).await.unwrap().head.state, TaskState::Working);
+    opened.notify_one();
+    let task = eventually_ended(&world, id).await;
+    assert_eq!(task.artifacts.len(), 1);
+    assert_eq!(world.phases().len(), 3, "a late end is not announced again");
+}
+
+async fn eventually_ended(world: &World, id: &str) -> rialto_model::task::Task {
+    loop {
+        let task = world.engine.task(&world.caller, id).await.unwrap();
+        if task.head.state.is_terminal() {
+            return task;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn whoever_waits_hears_something_now_and_then() {
+    let peer = ScriptedPeer::with(|_| stream::pending().boxed());
+    let world = World::empty(peer, Config { heartbeat_secs: 1, ..Config::default() }).await;
+    world.register(agents::skill("deploy"), Trust::Trusted).await;
+    let mut running = world.engine.call(world.request(json!({}))).await.unwrap();
+    assert!(matches!(running.next().await, Step::Heartbeat));
+    assert!(matches!(running.next().await, Step::Heartbeat));
+}
+
+#[tokio::test]
+async fn a_cancelled_call_reaches_the_remote_task() {
+    let peer = ScriptedPeer::with(|_| {
+        stream::iter([accepted("remote-1", "context-1"), working()]).chain(stream::pending()).boxed()
+    });
+    let world = World::with(peer).await;
+    let mut running = world.engine.call(world.request(json!({}))).await.unwrap();
+    assert!(matches!(running.next().await, Step::Event(_)));
+    let id = running.task().clone();
+    running.cancel();
+    let failure = running.finish().await.unwrap_err();
+    assert_eq!(failure.kind, Kind::PeerFailed);
+    assert_eq!(world.peer.cancels.lock()[0].remote.task_id.as_deref(), Some("remote-1"));
+    assert_eq!(world.engine.task(&world.caller, id.as_str()).await.unwrap().head.state, TaskState::Canceled);
+}
+
+#[tokio::test]
+async fn a_question_is_no_failure_and_the_answer_goes_on_with_the_same_task() {
+    let peer = ScriptedPeer::with(|call| {
+        let events = if call.continues.task_id.is_some() {
+            finished_with_data(json!({ "colour": "red" }))
+        } else {
+            asked()
+        };
+        stream::iter(events).boxed()
+    });
+    let world = World::with(peer).await;
+    let waiting = world.call(json!({})).await.unwrap();
+    assert_eq!(waiting.head.state, TaskState::InputRequired);
+    assert_eq!(waiting.message.unwrap().text(), "which colour?");
+    let answer = Request {
+        task: Some("remote-1".to_owned()),
+        ..Request::message(
+            world.caller.clone(),
+            Door::Library,
+            world.request(json!({})).target,
+            vec![Part::text("red")],
+        )
+    };
+    let done = world.engine.call(answer).await.unwrap().finish().await.unwrap();
+    assert_eq!((done.head.id, done.head.state), (waiting.head.id, TaskState::Completed));
+    assert_eq!(world.phases(), ["pre-verb", "post-verb completed", "pre-verb", "post-verb completed"]);
+}
+
+#[tokio::test]
+async fn an_open_task_is_asked_about_and_what_is_known_is_not_written_twice() {
+    let world = World::telling(asked()).await;
+    let waiting = world.call(json!({})).await.unwrap();
+    world.peer.will_tell(asked());
+    let same = world.engine.task(&world.caller, "remote-1").await.unwrap();
+    assert_eq!(same.head.version, waiting.head.version);
+    world.peer.will_tell(finished_with_data(json!(1)));
+    let done = world.engine.task(&world.caller, "remote-1").await.unwrap();
+    assert_eq!(done.head.state, TaskState::Completed);
+}
+
+#[tokio::test]
+async fn nobody_finds_another_caller_s_task() {
+    let world = World::telling(asked()).await;
+    let task = world.call(json!({})).await.unwrap();
+    let other = Caller::user("bob");
+    for id in [task.head.id.as_str(), "remote-1"] {
+        assert_eq!(world.engine.task(&other, id).await.unwrap_err().kind, Kind::NotFound);
+        assert_eq!(world.engine.cancel(&other, id).await.unwrap_err().kind, Kind::NotFound);
+    }
+    assert!(
+        world
+            .engine
+            .tasks(&other, TaskFilter { limit: 9, ..TaskFilter::default() })
+            .await
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn an_ended_task_cannot_be_called_off_or_continued() {
+    let world = World::with(ScriptedPeer::echo()).await;
+    let task = world.call(json!({})).await.unwrap();
+    let id = task.head.id.to_string();
+    assert_eq!(world.engine.cancel(&world.caller, &id).await.unwrap_err().kind, Kind::Conflict);
+    let request = Request { task: Some(id), ..world.request(json!({})) };
+    assert_eq!(world.engine.call(request).await.unwrap_err().kind, Kind::Conflict);
+}
+
+#[tokio::test]
+async fn both_names_reach_the_same_skill() {
+    let world = World::with(ScriptedPeer::echo()).await;
+    for name in ["vercel_ops.deploy", "a2a_vercel_ops_deploy"] {
+        let Target { agent, skill } = world.engine.resolve(&world.caller, name).unwrap();
+        assert_eq!((agent.slug.as_str(), skill.unwrap().id.as_str()), ("vercel_ops", "deploy"));
+    }
+    assert!(world.engine.resolve(&world.caller, "vercel_ops.other").is_none());
+}
+
+#[tokio::test]
+async fn many_calls_at_once_all_end() {
+    let world = World::with(ScriptedPeer::echo()).await;
+    let calls = (0..200).map(|n| world.call(json!({ "n": n })));
+    let results = futures::future::join_all(calls).await;
+    assert!(results.iter().all(|result| result.as_ref().is_ok_and(|task| task.head.version == 3)));
+}
