@@ -1,0 +1,85 @@
+//! The result of a tool, before any wire has seen it.
+
+use rialto_model::{json::Json, task::Task};
+use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
+use serde::Serialize;
+use serde_json::Value;
+
+/// What a tool answers. Structured content stays the text it came in.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Answer {
+    /// What the model reads.
+    pub(crate) content: Vec<ContentBlock>,
+    /// What a program reads.
+    pub(crate) structured: Option<Json>,
+    /// Whether this tells of a failure.
+    pub(crate) is_error: bool,
+    /// Where the result comes from.
+    pub(crate) marks: Marks,
+}
+
+/// What every result says in its `_meta`: enough to find the task again, here and at the agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Marks {
+    /// Our id of the task.
+    #[serde(rename = "rialto/taskId", skip_serializing_if = "Option::is_none")]
+    pub(crate) task: Option<String>,
+    /// The conversation, as the agent calls it.
+    #[serde(rename = "rialto/contextId", skip_serializing_if = "Option::is_none")]
+    pub(crate) context: Option<String>,
+    /// Where the task stands.
+    #[serde(rename = "rialto/state", skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<&'static str>,
+    /// The agent's id of the task.
+    #[serde(rename = "rialto/remoteTaskId", skip_serializing_if = "Option::is_none")]
+    pub(crate) remote_task: Option<String>,
+}
+
+// === impl Answer ===
+
+impl Answer {
+    /// An answer in words.
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self {
+            content: vec![ContentBlock::text(text)],
+            structured: None,
+            is_error: false,
+            marks: Marks::default(),
+        }
+    }
+
+    /// The same answer, for programs too.
+    #[must_use]
+    pub(crate) fn with_structured(mut self, structured: Json) -> Self {
+        self.structured = Some(structured);
+        self
+    }
+}
+
+impl From<Answer> for CallToolResult {
+    fn from(answer: Answer) -> Self {
+        let mut result = Self::success(answer.content);
+        result.is_error = answer.is_error.then_some(true);
+        result.structured_content = answer.structured.map(|json| json.value());
+        if let Ok(Value::Object(marks)) = serde_json::to_value(&answer.marks)
+            && !marks.is_empty()
+        {
+            result.meta = Some(MetaObject(marks));
+        }
+        result
+    }
+}
+
+// === impl Marks ===
+
+impl Marks {
+    /// The marks of a task.
+    pub(crate) fn of(task: &Task) -> Self {
+        Self {
+            task: Some(task.head.id.to_string()),
+            context: task.head.remote.context_id.clone(),
+            state: Some(task.head.state.as_str()),
+            remote_task: task.head.remote.task_id.clone(),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The list of tools, prepared once per version of the registry and way of naming.
+//!
+//! Nothing here walks over all skills for one page: a page prepares the tools it shows, once, and the next reader of
+//! the same page finds them ready. A cursor names the last skill that was shown, so a page after a change of the
+//! registry goes on at the right place.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, OnceLock},
+};
+
+use arc_swap::ArcSwap;
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use rialto_engine::{
+    Engine,
+    directory::{Directory, Entry},
+};
+use rialto_model::{call::Caller, ids::Scope};
+use rmcp::model::Tool;
+
+use crate::{names::Naming, own, tool};
+
+/// Lists are kept for this many projects and ways of naming; one more forgets the oldest.
+const KEPT: usize = 64;
+
+/// How many skills that its caller may not see a page steps over, for each one it shows.
+const STEPS: usize = 8;
+
+/// All lists that were asked for lately.
+pub(crate) struct Catalogs {
+    kept: ArcSwap<Vec<Arc<Catalog>>>,
+}
+
+/// The tools of one project, named one way.
+pub(crate) struct Catalog {
+    scope: Scope,
+    naming: Naming,
+    directory: Arc<Directory>,
+    /// The names of skills that the client's rewriting would make equal to an earlier one.
+    renamed: HashMap<String, String>,
+    /// By place in the directory: a skill's tools, one for each name. Filled as it is read.
+    tools: Vec<OnceLock<Box<[Tool]>>>,
+}
+
+/// A piece of a list.
+pub(crate) struct Page {
+    /// The tools, in order.
+    pub(crate) tools: Vec<Tool>,
+    /// How to ask for the next piece; none when this is the last.
+    pub(crate) next: Option<String>,
+}
+
+// === impl Catalogs ===
+
+impl Catalogs {
+    pub(crate) fn new() -> Self {
+        Self { kept: ArcSwap::from_pointee(Vec::new()) }
+    }
+
+    /// The list for a project, named one way, as the registry is now.
+    pub(crate) fn of(&self, engine: &Engine, scope: &Scope, naming: Naming) -> Arc<Catalog> {
+        let directory = engine.registry().directory(scope);
+        let is_meant = |kept: &&Arc<Catalog>| kept.naming == naming && kept.scope == *scope;
+        if let Some(known) = self.kept.load().iter().find(is_meant)
+            && Arc::ptr_eq(&known.directory, &directory)
+        {
+            return Arc::clone(known);
+        }
+        let catalog = Arc::new(Catalog::new(scope.clone(), naming, directory));
+        self.kept.rcu(|kept| {
+            let others = kept.iter().filter(|other| !is_meant(other)).cloned();
+            let mut kept: Vec<_> = others.chain([Arc::clone(&catalog)]).collect();
+            kept.drain(..kept.len().saturating_sub(KEPT));
+            kept
+        });
+        catalog
+    }
+}
+
+// === impl Catalog ===
+
+impl Catalog {
+    fn new(scope: Scope, naming: Naming, directory: Arc<Directory>) -> Self {
+        let renamed = renamed(&directory, naming);
+        let mut tools = Vec::new();
+        tools.resize_with(directory.len(), OnceLock::new);
+        Self { scope, naming, directory, renamed, tools }
+    }
+
+    /// The piece after `cursor`, or the first. None when the cursor is not one of ours.
+    pub(crate) fn page(
+        &self,
+        engine: &Engine,
+        caller: &Caller,
+        cursor: Option<&str>,
+        size: usize,
+    ) -> Option<Page> {
+        let (mut tools, first) = match cursor {
+            None => (own::tools().to_vec(), 0),
+            Some(cursor) => (Vec::new(), self.place_after(&read_cursor(cursor)?)),
+        };
+        let (mut shown, mut last) = (0, None);
+        for place in first..self.directory.len() {
+            let Some(entry) = self.directory.at(place) else { break };
+            if shown >= size || place - first >= size.saturating_mul(STEPS) {
+                return Some(Page { tools, next: last.map(write_cursor) });
+            }
+            if engine.may_discover(caller, &entry.target()) {
+                tools.extend_from_slice(self.tools_at(place, entry));
+                shown += 1;
+            }
+            last = Some(entry.canonical.as_str());
+        }
+        Some(Page { tools, next: None })
+    }
+
+    /// The place of the first skill whose canonical name comes after `name`.
+    fn place_after(&self, name: &str) -> usize {
+        let (mut low, mut high) = (0, self.directory.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let is_after = self.directory.at(middle).is_some_and(|entry| entry.canonical.as_str() > name);
+            if is_after { high = middle } else { low = middle + 1 }
+        }
+        low
+    }
+
+    fn tools_at(&self, place: usize, entry: &Entry) -> &[Tool] {
+        let Some(slot) = self.tools.get(place) else { return &[] };
+        slot.get_or_init(|| {
+            let names = self.naming.names(entry).into_iter();
+            names
+                .map(|name| tool::of_skill(self.renamed.get(&name).cloned().unwrap_or(name), entry))
+                .collect()
+        })
+    }
+}
+
+/// New names for skills whose names would be equal once the client has rewritten them, by the name they would have.
+fn renamed(directory: &Directory, naming: Naming) -> HashMap<String, String> {
+    let rule = naming.rule;
+    if !rule.rewrites() {
+        return HashMap::new();
+    }
+    let mut taken: HashSet<String> = own::NAMES.map(str::to_owned).into();
+    let mut renamed = HashMap::new();
+    for entry in directory.listed() {
+        for name in naming.names(entry) {
+            if !taken.insert(rule.rewritten(&name)) {
+                let other = rule.cut(&name, &entry.canonical);
+                taken.insert(rule.rewritten(&other));
+                renamed.insert(name, other);
+            }
+        }
+    }
+    renamed
+}
+
+fn write_cursor(last: &str) -> String {
+    BASE64_URL_SAFE_NO_PAD.encode(last)
+}
+
+fn read_cursor(cursor: &str) -> Option<String> {
+    String::from_utf8(BASE64_URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()
+}

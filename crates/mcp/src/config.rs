@@ -1,0 +1,105 @@
+//! What can be set about the MCP door.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How the MCP door presents itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Which names `tools/list` shows. Every name always works in `tools/call`, whatever is listed.
+    pub tool_names: ToolNames,
+    /// How a call that went wrong is told: as a JSON-RPC error, or as a result that the model reads.
+    pub tool_errors: ToolErrors,
+    /// Skills on one page of `tools/list`. Many clients read only the first page.
+    pub page_size: usize,
+    /// How long a client may keep the list of tools without asking again, in milliseconds.
+    pub list_ttl_ms: u64,
+    /// Whether HTTP clients of protocol versions before 2026-07-28 get a session, and with it news of changed tools.
+    /// Without sessions such clients are served request by request, which survives a restart.
+    pub legacy_sessions: bool,
+    /// How many such sessions there may be. One more ends the one that has been quiet the longest.
+    pub max_sessions: usize,
+    /// Host names this server answers to over HTTP, with or without port; `*` answers to every name.
+    pub allowed_hosts: Vec<String>,
+    /// Origins (`https://app.example.com:443`, `http://localhost:*`) whose web pages may call over HTTP.
+    pub allowed_origins: Vec<String>,
+    /// The largest request body over HTTP, in bytes.
+    pub max_body_bytes: usize,
+}
+
+/// Which names `tools/list` shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolNames {
+    /// Canonical names, and the legacy alias to clients that are known to refuse dots.
+    #[default]
+    Auto,
+    /// `<agentSlug>.<skillId>`.
+    Canonical,
+    /// `a2a_<agentSlug>_<skillId>`.
+    Legacy,
+    /// Each skill twice, under both names.
+    Both,
+}
+
+/// How a call that went wrong is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolErrors {
+    /// As a JSON-RPC error with a code of its own.
+    #[default]
+    Error,
+    /// As a result with `isError`, with the same data.
+    Result,
+}
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            tool_names: ToolNames::Auto,
+            tool_errors: ToolErrors::Error,
+            page_size: 500,
+            list_ttl_ms: 60_000,
+            legacy_sessions: true,
+            max_sessions: 1_000,
+            allowed_hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec(),
+            allowed_origins: Vec::new(),
+            max_body_bytes: 4 * 1024 * 1024,
+        }
+    }
+}
+
+// === impl ToolNames ===
+
+impl ToolNames {
+    /// The mode with that name, as configuration and `?names=` spell it.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "auto" => Some(Self::Auto),
+            "canonical" => Some(Self::Canonical),
+            "legacy" => Some(Self::Legacy),
+            "both" => Some(Self::Both),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_key_is_an_error() {
+        let error = serde_json::from_str::<Config>(r#"{"tool_name":"auto"}"#).unwrap_err();
+        assert!(error.to_string().contains("tool_name"), "{error}");
+    }
+
+    #[test]
+    fn what_is_not_set_has_its_default() {
+        let config: Config = serde_json::from_str(r#"{"tool_errors":"result"}"#).unwrap();
+        assert_eq!(config, Config { tool_errors: ToolErrors::Result, ..Config::default() });
+    }
+}

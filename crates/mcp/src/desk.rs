@@ -1,0 +1,120 @@
+//! What the door does for a client, whatever carries the request.
+
+use std::sync::Arc;
+
+use rialto_engine::{Engine, Request};
+use rialto_model::{
+    failure::{Failure, Kind},
+    json::Json,
+};
+use rmcp::ErrorData;
+use serde_json::json;
+
+use crate::{
+    answer::Answer,
+    catalog::{Catalogs, Page},
+    client::Client,
+    config::Config,
+    door::LoadAgents,
+    find::{self, Finder},
+    own::{self, Own},
+    tool, trouble,
+    underway::{Manner, Underway},
+};
+
+/// Lists tools and calls them.
+pub(crate) struct Desk {
+    pub(crate) engine: Engine,
+    pub(crate) config: Config,
+    load_agents: LoadAgents,
+    catalogs: Catalogs,
+    finder: Finder,
+}
+
+/// How a call begins.
+pub(crate) enum Begun {
+    /// It is already over.
+    Done(Answer),
+    /// It runs, and there will be something to tell.
+    Underway(Box<Underway>),
+}
+
+// === impl Desk ===
+
+impl Desk {
+    pub(crate) fn new(engine: Engine, config: Config, load_agents: LoadAgents) -> Arc<Self> {
+        Arc::new(Self { engine, config, load_agents, catalogs: Catalogs::new(), finder: Finder::new() })
+    }
+
+    /// A page of tools.
+    pub(crate) async fn list(&self, client: &Client, cursor: Option<&str>) -> Result<Page, ErrorData> {
+        self.engine.sync().await.map_err(|failure| trouble::error(&failure))?;
+        let catalog = self.catalogs.of(&self.engine, &client.caller.scope, client.naming);
+        catalog.page(&self.engine, &client.caller, cursor, self.config.page_size.max(1)).ok_or_else(|| {
+            let message = "this cursor is not one that tools/list gave; ask for the first page again";
+            trouble::error(&Failure::new(Kind::Invalid, message))
+        })
+    }
+
+    /// Begins to call a tool.
+    pub(crate) async fn call(&self, client: &Client, name: &str, args: Json) -> Result<Begun, ErrorData> {
+        let begun = match Own::parse(name) {
+            Some(own) => self.call_own(client, own, &args).await,
+            None => self.call_skill(client, name, args).await?,
+        };
+        begun.or_else(|failure| trouble::told(&failure, self.config.tool_errors).map(Begun::Done))
+    }
+
+    /// Calls a skill. A name that is nobody's is not a failure of a tool, so it is told as an error at once.
+    async fn call_skill(
+        &self,
+        client: &Client,
+        name: &str,
+        args: Json,
+    ) -> Result<Result<Begun, Failure>, ErrorData> {
+        if let Err(failure) = self.engine.sync().await {
+            return Ok(Err(failure));
+        }
+        let Some(target) = self.finder.find(&self.engine, &client.caller, name) else {
+            return Err(self.no_such_tool(client, name));
+        };
+        let args =
+            target.skill.as_ref().map_or_else(|| args.clone(), |skill| tool::arguments(skill, args.clone()));
+        let request = Request::skill(client.caller.clone(), client.door, target, args);
+        Ok(self.begin(client, request, Manner::Skill).await)
+    }
+
+    async fn call_own(&self, client: &Client, own: Own, args: &Json) -> Result<Begun, Failure> {
+        let engine = &self.engine;
+        match own {
+            Own::LoadAgent => match &self.load_agents {
+                LoadAgents::Session => own::load_agent(engine, client, args).await.map(Begun::Done),
+                LoadAgents::Refused(reason) => Err(Failure::new(Kind::Denied, reason.clone())),
+            },
+            Own::ListAgents => own::list_agents(engine, client, args).await.map(Begun::Done),
+            Own::SendMessage => {
+                let request = own::message(engine, client, args).await?;
+                self.begin(client, request, Manner::Message).await
+            }
+            Own::GetTask => own::get_task(engine, client, args).await.map(Begun::Done),
+            Own::CancelTask => own::cancel_task(engine, client, args).await.map(Begun::Done),
+        }
+    }
+
+    async fn begin(&self, client: &Client, request: Request, manner: Manner) -> Result<Begun, Failure> {
+        let agent = request.target.agent.slug.clone();
+        let running = self.engine.call(request).await?;
+        Ok(Begun::Underway(Box::new(Underway::new(self.engine.clone(), client, agent, running, manner))))
+    }
+
+    fn no_such_tool(&self, client: &Client, name: &str) -> ErrorData {
+        let near = find::near(&self.engine, &client.caller, name, &own::NAMES);
+        let hint = if near.is_empty() {
+            "tools/list shows those there are".to_owned()
+        } else {
+            format!("did you mean {}?", near.join(" or "))
+        };
+        let failure = Failure::new(Kind::NotFound, format!("there is no tool \"{name}\"; {hint}"));
+        trouble::error(&failure.with_data(Json::of(&json!({ "tool": name, "near": near }))))
+    }
+}

@@ -1,0 +1,158 @@
+//! The door itself: stdin and stdout, or `/mcp` over HTTP.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use axum::Router;
+use rialto_engine::Engine;
+use rialto_model::call::Caller;
+use rmcp::{
+    service::{ServerInitializeError, serve_server_with_ct},
+    transport::{async_rw::AsyncRwTransport, io::stdio_pipes},
+};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    changes::Listeners,
+    config::Config,
+    desk::Desk,
+    handler::{Handler, Whose},
+    http,
+};
+
+/// Lets MCP clients in.
+#[derive(Clone)]
+pub struct Door {
+    desk: Arc<Desk>,
+}
+
+/// What a door lets its clients do beside calling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// What `load_agent` does.
+    pub load_agents: LoadAgents,
+}
+
+/// What `load_agent` does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadAgents {
+    /// Makes the agent known, trusted, for as long as this process lives: the person at the client approves.
+    Session,
+    /// Nothing; the client is told this instead.
+    Refused(String),
+}
+
+/// Why a connection ended badly.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The client did not begin as MCP begins.
+    #[error("the client did not begin with an MCP request")]
+    Handshake(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The connection broke inside.
+    #[error("the connection ended unexpectedly")]
+    Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+// === impl Door ===
+
+impl Door {
+    /// A door to `engine`.
+    pub fn new(engine: Engine, config: Config, control: Control) -> Self {
+        Self { desk: Desk::new(engine, config, control.load_agents) }
+    }
+
+    /// Serves one client on stdin and stdout, until stdin is closed or it is told to stop.
+    pub async fn serve_stdio(&self, caller: Caller, stop: CancellationToken) -> Result<(), ServeError> {
+        let (input, output) = stdio_pipes();
+        self.serve(input, output, caller, stop).await
+    }
+
+    /// Serves one client on any pair of streams, one JSON message a line.
+    ///
+    /// When the input ends, calls in flight get a few seconds to answer; then they are called off.
+    pub async fn serve<R, W>(
+        &self,
+        input: R,
+        output: W,
+        caller: Caller,
+        stop: CancellationToken,
+    ) -> Result<(), ServeError>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let stop = stop.child_token();
+        // Ends with this connection, and with it whatever only lasts as long as that.
+        let _ends = stop.clone().drop_guard();
+        let closing = stop.child_token();
+        let listeners = Arc::<Listeners>::default();
+        let handler = Handler::new(
+            Arc::clone(&self.desk),
+            Arc::clone(&listeners),
+            Whose::Known(caller),
+            closing.clone(),
+        );
+        let transport = AsyncRwTransport::new_server(Ending { input, closing }, output);
+        let serving = async {
+            let running = match serve_server_with_ct(handler, transport, stop.clone()).await {
+                Ok(running) => running,
+                // A client that leaves before it says anything has done nothing wrong.
+                Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {
+                    return Ok(());
+                }
+                Err(error) => return Err(ServeError::Handshake(Box::new(error))),
+            };
+            running.waiting().await.map(drop).map_err(|error| ServeError::Broken(Box::new(error)))
+        };
+        let telling = listeners.clone().tell(self.desk.engine.registry().watch(), stop.clone());
+        tokio::pin!(serving);
+        tokio::select! {
+            served = &mut serving => served,
+            () = telling => serving.await,
+        }
+    }
+
+    /// The HTTP door: `/mcp`. Each request must carry a [`Caller`] in its extensions; one without is refused.
+    ///
+    /// Streams end when `stop` is cancelled. To be called inside a Tokio runtime.
+    pub fn router(&self, stop: CancellationToken) -> Router {
+        http::router(&self.desk, stop)
+    }
+}
+
+impl LoadAgents {
+    /// The refusal for a door where registering is an administrator's business.
+    pub fn refused() -> Self {
+        let reason = "agents are registered by an administrator here; ask for `rialto agents add URL`";
+        Self::Refused(reason.to_owned())
+    }
+}
+
+/// An input that tells when it has ended, so that nobody waits for more.
+struct Ending<R> {
+    input: R,
+    closing: CancellationToken,
+}
+
+// === impl Ending ===
+
+impl<R: AsyncRead + Unpin> AsyncRead for Ending<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.input).poll_read(context, buffer);
+        if matches!(polled, Poll::Ready(Ok(()))) && buffer.filled().len() == before && buffer.remaining() > 0
+        {
+            self.closing.cancel();
+        }
+        polled
+    }
+}

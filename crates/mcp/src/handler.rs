@@ -1,0 +1,241 @@
+//! The door as rmcp sees it: one handler for every protocol version and transport.
+
+use std::sync::Arc;
+
+use http::request::Parts;
+use rialto_model::{
+    call::{Caller, Door},
+    failure::{Failure, Kind},
+    json::Json,
+};
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
+        CompleteRequestParams, CompleteResult, DiscoverResult, Implementation, ListPromptsRequestMethod,
+        ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
+        ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams,
+        ProgressNotificationParam, ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter,
+    },
+    service::{NotificationContext, RequestContext, SubscriptionContext},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    answer::Answer,
+    changes::Listeners,
+    client::Client,
+    config::ToolNames,
+    desk::{Begun, Desk},
+    trouble,
+    underway::{Note, Underway},
+};
+
+/// What a client is told about how to use the tools.
+const INSTRUCTIONS: &str = "Rialto is a bridge to A2A agents. Each skill of each agent is a tool named \
+    <agent>.<skill>: call it with its arguments and it answers with the agent's result. send_message talks to an \
+    agent freely and answers its questions (pass task_id). A call that takes too long leaves a task id: get_task \
+    fetches the result later, cancel_task calls it off. list_agents shows who is there.";
+
+/// Where a result names its server, from 2026-07-28 on.
+pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+/// Serves one connection, or one request over HTTP.
+#[derive(Clone)]
+pub(crate) struct Handler {
+    desk: Arc<Desk>,
+    listeners: Arc<Listeners>,
+    whose: Whose,
+    /// Ends what would otherwise last as long as the connection.
+    closing: CancellationToken,
+}
+
+/// How to know who calls.
+#[derive(Clone)]
+pub(crate) enum Whose {
+    /// It is always the same one, on stdin and stdout.
+    Known(Caller),
+    /// Each HTTP request says so.
+    Asked,
+}
+
+// === impl Handler ===
+
+impl Handler {
+    pub(crate) fn new(
+        desk: Arc<Desk>,
+        listeners: Arc<Listeners>,
+        whose: Whose,
+        closing: CancellationToken,
+    ) -> Self {
+        Self { desk, listeners, whose, closing }
+    }
+
+    /// Who asks, and what it can bear.
+    fn client(&self, context: &RequestContext<RoleServer>) -> Result<Client, ErrorData> {
+        let parts = context.extensions.get::<Parts>();
+        let (caller, door) = match &self.whose {
+            Whose::Known(caller) => (caller.clone(), Door::McpStdio),
+            Whose::Asked => {
+                let caller = parts.and_then(|parts| parts.extensions.get::<Caller>());
+                (caller.cloned().ok_or_else(nobody)?, Door::McpHttp)
+            }
+        };
+        let asked = parts.and_then(|parts| parts.extensions.get::<ToolNames>());
+        let mode = asked.copied().unwrap_or(self.desk.config.tool_names);
+        let version = context.protocol_version();
+        let name = context.client_info().map(|client| client.name).unwrap_or_default();
+        Ok(Client::new(caller, door, version.as_ref().map(ProtocolVersion::as_str), &name, mode))
+    }
+
+    /// Waits for a call's end, telling the client what happens meanwhile.
+    async fn follow(
+        &self,
+        mut call: Box<Underway>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Answer, ErrorData> {
+        let token = context.meta.get_progress_token();
+        loop {
+            let note = tokio::select! {
+                note = call.next() => note,
+                // Letting go of the call calls it off. Nobody reads this error.
+                () = context.ct.cancelled() => return Err(ErrorData::internal_error("the call was cancelled", None)),
+            };
+            match (note, &token) {
+                (Note::End(Ok(answer)), _) => return Ok(answer),
+                (Note::End(Err(failure)), _) => return trouble::told(&failure, self.desk.config.tool_errors),
+                (Note::Progress { step, text }, Some(token)) => {
+                    let progress = ProgressNotificationParam::new(token.clone(), f64::from(step));
+                    // A client that does not take progress still gets its result.
+                    let _ = context.peer.notify_progress(progress.with_message(text)).await;
+                }
+                (Note::Progress { .. }, None) => {}
+            }
+        }
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        ServerConfig::new(capabilities).with_server_info(implementation()).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let versions = self.supported_protocol_versions().into_owned();
+        let mut result = DiscoverResult::from_server_info(versions, self.get_info());
+        (result.ttl_ms, result.cache_scope) = (self.desk.config.list_ttl_ms, CacheScope::Private);
+        Ok(result)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let client = self.client(&context)?;
+        let cursor = request.and_then(|request| request.cursor);
+        let page = self.desk.list(&client, cursor.as_deref()).await?;
+        let mut result = ListToolsResult::with_all_items(page.tools);
+        result.next_cursor = page.next;
+        if client.fluency.modern {
+            result.meta = Some(signed(None));
+            result = result.with_ttl_ms(self.desk.config.list_ttl_ms).with_cache_scope(CacheScope::Private);
+        }
+        Ok(result)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let client = self.client(&context)?;
+        let args = request.arguments.map_or_else(Json::empty_object, |args| Json::of(&args));
+        let answer = match self.desk.call(&client, &request.name, args).await? {
+            Begun::Done(answer) => answer,
+            Begun::Underway(call) => self.follow(call, &context).await?,
+        };
+        let mut result = CallToolResult::from(answer);
+        if client.fluency.modern {
+            result.meta = Some(signed(result.meta.take()));
+        }
+        Ok(result.into())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.intersection(&SubscriptionFilter::builder().tools_list_changed().build()))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = self.desk.engine.registry().watch();
+        loop {
+            tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                () = self.closing.cancelled() => return Ok(()),
+                changed = changes.changed() => {
+                    if changed.is_err() || context.accepted().tools_list_changed != Some(true) {
+                        context.cancelled().await;
+                        return Ok(());
+                    }
+                    if context.sink().notify_tool_list_changed().await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.listeners.add(context.peer);
+    }
+
+    async fn complete(
+        &self,
+        _request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+    }
+}
+
+/// Who we are.
+pub(crate) fn implementation() -> Implementation {
+    Implementation::new("rialto", env!("CARGO_PKG_VERSION")).with_title("Rialto")
+}
+
+fn signed(meta: Option<MetaObject>) -> MetaObject {
+    let mut meta = meta.unwrap_or_default();
+    if let Ok(server) = serde_json::to_value(implementation()) {
+        meta.insert(SERVER_INFO.to_owned(), server);
+    }
+    meta
+}
+
+fn nobody() -> ErrorData {
+    trouble::error(&Failure::new(Kind::Unauthenticated, "this request does not say who calls"))
+}

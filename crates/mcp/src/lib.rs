@@ -1,0 +1,27 @@
+//! MCP: the door through which MCP clients come in, over stdin and stdout or over HTTP.
+//!
+//! Every skill of every agent is a tool here, beside five tools of Rialto's own. All protocol versions from
+//! 2024-11-05 to 2026-07-28 are served at once. rmcp speaks the protocol; no other crate names it, and none of its
+//! types leave this one.
+
+mod answer;
+mod catalog;
+mod changes;
+mod client;
+mod config;
+mod desk;
+mod door;
+mod find;
+mod handler;
+mod http;
+mod names;
+mod own;
+mod render;
+mod sessions;
+mod shape;
+mod tool;
+mod trouble;
+mod underway;
+
+pub use config::{Config, ToolErrors, ToolNames};
+pub use door::{Control, Door, LoadAgents, ServeError};

@@ -1,0 +1,231 @@
+//! What an agent did, said in MCP: pure functions from a task to an answer.
+//!
+//! The rule is R2.6's: one data part is its data, one text part is its text, and whatever is more than that is
+//! preserved in full. What a client's protocol version has no words for is said in older words.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use rialto_model::{
+    json::Json,
+    message::{Artifact, Content, Message, Part, text_of},
+    task::{Task, TaskState},
+};
+use rmcp::model::{ContentBlock, Resource, ResourceContents};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::{
+    answer::{Answer, Marks},
+    client::Fluency,
+    shape::{AsArtifact, AsMessage},
+    trouble,
+};
+
+/// What a skill's tool answers when its task ended well or waits for the caller. `agent` is how to address the agent.
+pub(crate) fn result(task: &Task, agent: &str, fluency: Fluency) -> Answer {
+    let answer = if task.head.state.is_waiting() { question(task, agent) } else { outcome(task, fluency) };
+    Answer { marks: Marks::of(task), ..answer }
+}
+
+/// What `send_message`, `get_task` and `cancel_task` answer: the result if it is there, and always where the task stands.
+pub(crate) fn status(task: &Task, agent: &str, fluency: Fluency) -> Answer {
+    let state = task.head.state;
+    let mut answer = match state {
+        TaskState::InputRequired | TaskState::AuthRequired => question(task, agent),
+        TaskState::Completed => outcome(task, fluency),
+        TaskState::Submitted | TaskState::Working => Answer::text(under_way(task)),
+        TaskState::Failed | TaskState::Canceled | TaskState::Rejected => Answer::text(ended_badly(task)),
+    };
+    answer.structured = Some(Json::of(&Standing::of(task, agent)));
+    answer.marks = Marks::of(task);
+    answer
+}
+
+/// A task as `structuredContent` shows it.
+#[derive(Serialize)]
+struct Standing<'a> {
+    task_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context_id: Option<&'a str>,
+    state: &'static str,
+    agent: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<AsMessage<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    artifacts: Vec<AsArtifact<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<serde_json::Value>,
+}
+
+// === impl Standing ===
+
+impl<'a> Standing<'a> {
+    fn of(task: &'a Task, agent: &'a str) -> Self {
+        let is_waiting = task.head.state.is_waiting();
+        Self {
+            task_id: task.head.id.as_str(),
+            context_id: task.head.remote.context_id.as_deref(),
+            state: task.head.state.as_str(),
+            agent,
+            question: is_waiting.then(|| words(task)),
+            message: task.message.as_ref().map(AsMessage),
+            artifacts: task.artifacts.iter().map(AsArtifact).collect(),
+            error: task.failure.as_ref().map(trouble::described),
+        }
+    }
+}
+
+/// A task that waits: the question, and how to go on.
+///
+/// This is the least common form, which every client can use. Forms that a newer protocol has for this belong here.
+fn question(task: &Task, agent: &str) -> Answer {
+    let id = &task.head.id;
+    let how = if task.head.state == TaskState::AuthRequired {
+        format!(
+            "The agent waits for a login. Do what it says, then call send_message with agent \"{agent}\", \
+             task_id \"{id}\" and a message that says so."
+        )
+    } else {
+        format!(
+            "The agent waits for an answer. To go on, call send_message with agent \"{agent}\", task_id \"{id}\" \
+             and the answer as message."
+        )
+    };
+    Answer::text(format!("{}\n\n{how}", words(task))).with_structured(Json::of(&Standing::of(task, agent)))
+}
+
+/// What a finished task brought.
+fn outcome(task: &Task, fluency: Fluency) -> Answer {
+    let place = format!("rialto://tasks/{}", task.head.id);
+    match (task.artifacts.as_slice(), &task.message) {
+        ([Artifact { id, parts, .. }], _) if let [part] = parts.as_slice() => {
+            single(part, &format!("{place}/{}/0", escaped(id)), fluency)
+        }
+        ([], None) => Answer::text("the agent finished without a result"),
+        ([], Some(message)) => spoken(message, &format!("{place}/message"), fluency),
+        (artifacts, _) => {
+            let made: Vec<_> = artifacts.iter().map(AsArtifact).collect();
+            let content = artifacts
+                .iter()
+                .flat_map(|artifact| {
+                    blocks(&artifact.parts, &format!("{place}/{}", escaped(&artifact.id)), fluency)
+                })
+                .collect();
+            several(content, &json!({ "artifacts": made }))
+        }
+    }
+}
+
+fn spoken(message: &Message, place: &str, fluency: Fluency) -> Answer {
+    match message.parts.as_slice() {
+        [] => Answer::text("the agent answered with an empty message"),
+        [part] => single(part, &format!("{place}/0"), fluency),
+        parts => several(blocks(parts, place, fluency), &json!({ "message": AsMessage(message) })),
+    }
+}
+
+fn single(part: &Part, place: &str, fluency: Fluency) -> Answer {
+    let content = vec![block(part, place, fluency)];
+    let structured = match &part.content {
+        // Before 2026-07-28 structured content had to be an object.
+        Content::Data(data) if fluency.modern || data.is_object() => Some(data.clone()),
+        _ => None,
+    };
+    Answer { content, structured, is_error: false, marks: Marks::default() }
+}
+
+fn several(content: Vec<ContentBlock>, whole: &serde_json::Value) -> Answer {
+    Answer { content, structured: Some(Json::of(whole)), is_error: false, marks: Marks::default() }
+}
+
+fn blocks(parts: &[Part], place: &str, fluency: Fluency) -> Vec<ContentBlock> {
+    parts.iter().enumerate().map(|(at, part)| block(part, &format!("{place}/{at}"), fluency)).collect()
+}
+
+/// One part as a content block. `place` names it where a name is needed and it has none.
+fn block(part: &Part, place: &str, fluency: Fluency) -> ContentBlock {
+    match &part.content {
+        Content::Text(text) => ContentBlock::text(text),
+        Content::Data(json) | Content::Unknown(json) => ContentBlock::text(json.get()),
+        Content::Raw(base64) => file(part, base64, place, fluency),
+        Content::Url(url) => link(part, url, fluency),
+    }
+}
+
+fn file(part: &Part, base64: &str, place: &str, fluency: Fluency) -> ContentBlock {
+    let kind = part.media_type.as_deref().unwrap_or("application/octet-stream");
+    if kind.starts_with("image/") {
+        return ContentBlock::image(base64, kind);
+    }
+    if kind.starts_with("audio/") && fluency.audio {
+        return ContentBlock::audio(base64, kind);
+    }
+    let uri =
+        part.filename.as_ref().map_or_else(|| place.to_owned(), |name| format!("{place}/{}", escaped(name)));
+    let contents = match plain_text(kind, base64) {
+        Some(text) => ResourceContents::text(text, uri),
+        None => ResourceContents::blob(base64, uri),
+    };
+    ContentBlock::resource(contents.with_mime_type(kind))
+}
+
+fn plain_text(kind: &str, base64: &str) -> Option<String> {
+    if !kind.starts_with("text/") {
+        return None;
+    }
+    String::from_utf8(BASE64_STANDARD.decode(base64).ok()?).ok()
+}
+
+fn link(part: &Part, url: &str, fluency: Fluency) -> ContentBlock {
+    let last = url.split(['?', '#']).next().and_then(|path| path.rsplit('/').find(|piece| !piece.is_empty()));
+    let name = part.filename.as_deref().or(last).unwrap_or(url);
+    if !fluency.links {
+        return ContentBlock::text(format!("{name}: {url}"));
+    }
+    let resource = Resource::new(url, name);
+    ContentBlock::ResourceLink(match &part.media_type {
+        Some(kind) => resource.with_mime_type(kind),
+        None => resource,
+    })
+}
+
+/// The agent's words; its data as JSON when it has no words.
+fn words(task: &Task) -> String {
+    let Some(message) = &task.message else { return "The agent did not say what it needs.".to_owned() };
+    let text = message.text();
+    if !text.is_empty() {
+        return text;
+    }
+    let data = message.parts.iter().filter_map(|part| match &part.content {
+        Content::Data(json) | Content::Unknown(json) => Some(json.get()),
+        Content::Url(url) => Some(url.as_str()),
+        Content::Text(_) | Content::Raw(_) => None,
+    });
+    data.collect::<Vec<_>>().join("\n")
+}
+
+fn under_way(task: &Task) -> String {
+    let so_far = task.message.as_ref().map(|message| text_of(&message.parts)).filter(|text| !text.is_empty());
+    let so_far = so_far.map(|text| format!(": {text}")).unwrap_or_default();
+    let (id, state) = (&task.head.id, task.head.state);
+    format!("task {id} is {state}{so_far}\n\nCall get_task with task_id \"{id}\" to fetch its result later.")
+}
+
+fn ended_badly(task: &Task) -> String {
+    let why = task.failure.as_ref().map(|failure| format!(": {}", failure.message)).unwrap_or_default();
+    format!("task {} is {}{why}", task.head.id, task.head.state)
+}
+
+/// What may stand in a path stays; everything else is percent-encoded.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    escaped
+}

@@ -1,0 +1,106 @@
+//! A skill, shown as a tool.
+
+use std::sync::Arc;
+
+use rialto_engine::directory::Entry;
+use rialto_model::{card::Skill, json::Json};
+use rmcp::model::{JsonObject, MetaObject, Tool};
+use serde_json::{Value, json};
+
+/// Where a tool says which skill it is, whatever it is called.
+pub(crate) const CANONICAL: &str = "rialto/canonical";
+
+/// The one argument of a skill whose own schema takes something else than an object.
+const WRAPPED: &str = "input";
+
+/// The tool that stands for a skill, under the given name.
+pub(crate) fn of_skill(name: String, entry: &Entry) -> Tool {
+    let (skill, agent) = (&entry.skill, &entry.agent.card.name);
+    let mut meta = MetaObject::new();
+    meta.insert(CANONICAL.to_owned(), Value::String(entry.canonical.clone()));
+    Tool::new(name, description(skill, agent), Arc::new(schema(skill)))
+        .with_title(format!("{} ({agent})", skill.name))
+        .with_meta(meta)
+}
+
+/// The arguments as the skill wants them: what [`schema`] wrapped is taken out again.
+pub(crate) fn arguments(skill: &Skill, args: Json) -> Json {
+    // Only a call with exactly the wrapper's member can be a wrapped one; no other call has to be looked into.
+    if !args.get().contains(WRAPPED) {
+        return args;
+    }
+    let Ok(mut members) = args.read::<serde_json::Map<String, Value>>() else { return args };
+    match (members.remove(WRAPPED), members.is_empty()) {
+        (Some(inner), true) if is_wrapped(skill) => Json::of(&inner),
+        _ => args,
+    }
+}
+
+fn description(skill: &Skill, agent: &str) -> String {
+    match skill.description.trim() {
+        "" => format!("Invokes the {} skill on remote A2A agent {agent}", skill.id),
+        own => format!("{agent}: {own}"),
+    }
+}
+
+/// The skill's own schema, verbatim if it is one that MCP allows. MCP wants arguments to be an object and the schema
+/// to say so: a schema that does not say is told to, and one that wants something else becomes the schema of the one
+/// member of an object.
+fn schema(skill: &Skill) -> JsonObject {
+    let Some(own) = skill.input_schema.as_ref() else { return anything() };
+    let Value::Object(mut own) = own.value() else { return anything() };
+    match takes(&own) {
+        Takes::Objects => {}
+        Takes::Unsaid => {
+            own.shift_insert(0, "type".to_owned(), json!("object"));
+        }
+        Takes::Others => return wrap(own),
+    }
+    own
+}
+
+/// What a schema says about its root.
+enum Takes {
+    /// `"type": "object"`.
+    Objects,
+    /// Objects, among others, or nothing about it.
+    Unsaid,
+    /// Something, but not objects.
+    Others,
+}
+
+fn takes(schema: &JsonObject) -> Takes {
+    match schema.get("type") {
+        Some(Value::String(one)) if one == "object" => Takes::Objects,
+        Some(Value::Array(some)) if some.iter().any(|one| one == "object") => Takes::Unsaid,
+        Some(Value::String(_) | Value::Array(_)) => Takes::Others,
+        _ => Takes::Unsaid,
+    }
+}
+
+fn is_wrapped(skill: &Skill) -> bool {
+    let own = skill.input_schema.as_ref().and_then(|own| own.read::<JsonObject>().ok());
+    own.is_some_and(|own| matches!(takes(&own), Takes::Others))
+}
+
+/// Definitions move to the new root, where references look for them.
+fn wrap(mut own: JsonObject) -> JsonObject {
+    let mut outer = JsonObject::new();
+    outer.insert("type".to_owned(), json!("object"));
+    for definitions in ["$schema", "$defs", "definitions"] {
+        if let Some(moved) = own.shift_remove(definitions) {
+            outer.insert(definitions.to_owned(), moved);
+        }
+    }
+    outer.insert("properties".to_owned(), json!({ WRAPPED: own }));
+    outer.insert("required".to_owned(), json!([WRAPPED]));
+    outer.insert("additionalProperties".to_owned(), json!(false));
+    outer
+}
+
+fn anything() -> JsonObject {
+    let mut schema = JsonObject::new();
+    schema.insert("type".to_owned(), json!("object"));
+    schema.insert("additionalProperties".to_owned(), json!(true));
+    schema
+}

@@ -1,0 +1,148 @@
+//! A call under way, as its client hears of it: progress, and then the end.
+
+use rialto_engine::{Engine, Running, Step};
+use rialto_model::{
+    call::Caller,
+    event::Event,
+    failure::{Failure, Kind},
+    message::{Message, text_of},
+};
+
+use crate::{
+    answer::Answer,
+    client::{Client, Fluency},
+    render,
+};
+
+/// Progress is told in at most so many characters: the whole text is in the result.
+const TOLD: usize = 1_000;
+
+/// How a call ends for its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// A skill's tool: with the result; taking too long is an error.
+    Skill,
+    /// `send_message`: with how the task stands; taking too long is not an error.
+    Message,
+}
+
+/// A call that runs. A client that lets go of it before its end calls it off.
+pub(crate) struct Underway {
+    engine: Engine,
+    caller: Caller,
+    fluency: Fluency,
+    agent: String,
+    running: Running,
+    manner: Manner,
+    told: u32,
+    is_over: bool,
+}
+
+/// What there is to tell.
+pub(crate) enum Note {
+    /// It goes on.
+    Progress {
+        /// Counts up from one.
+        step: u32,
+        /// What happened.
+        text: String,
+    },
+    /// It is over.
+    End(Result<Answer, Failure>),
+}
+
+// === impl Underway ===
+
+impl Underway {
+    pub(crate) fn new(
+        engine: Engine,
+        client: &Client,
+        agent: String,
+        running: Running,
+        manner: Manner,
+    ) -> Self {
+        let (caller, fluency) = (client.caller.clone(), client.fluency);
+        Self { engine, caller, fluency, agent, running, manner, told: 0, is_over: false }
+    }
+
+    /// Waits for the next thing to tell. Nothing comes after the end.
+    pub(crate) async fn next(&mut self) -> Note {
+        loop {
+            match self.running.next().await {
+                Step::Event(event) => {
+                    if let Some(text) = happened(&event) {
+                        return self.progress(text);
+                    }
+                }
+                Step::Heartbeat => return self.progress(format!("{} is still working", self.agent)),
+                Step::Done(task) => {
+                    self.is_over = true;
+                    let render = match self.manner {
+                        Manner::Skill => render::result,
+                        Manner::Message => render::status,
+                    };
+                    return Note::End(Ok(render(&task, &self.agent, self.fluency)));
+                }
+                Step::Failed(failure) => {
+                    self.is_over = true;
+                    return Note::End(self.failed(failure).await);
+                }
+            }
+        }
+    }
+
+    fn progress(&mut self, text: String) -> Note {
+        self.told += 1;
+        Note::Progress { step: self.told, text }
+    }
+
+    /// A message whose task still runs has not failed: its sender gets the task's id.
+    async fn failed(&self, failure: Failure) -> Result<Answer, Failure> {
+        if self.manner == Manner::Message && failure.kind == Kind::PeerTimeout {
+            let task = self.engine.task(&self.caller, self.running.task().as_str()).await?;
+            if !task.head.state.is_terminal() {
+                return Ok(render::status(&task, &self.agent, self.fluency));
+            }
+        }
+        Err(failure)
+    }
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.running.cancel();
+        }
+    }
+}
+
+/// What an event is worth telling while the call goes on.
+fn happened(event: &Event) -> Option<String> {
+    match event {
+        Event::Progress { working, message, .. } => {
+            let said = message.as_ref().map(Message::text).filter(|text| !text.is_empty());
+            Some(said.map_or_else(|| if *working { "working" } else { "queued" }.to_owned(), shortened))
+        }
+        Event::Artifact { artifact, .. } => {
+            let text = text_of(&artifact.parts);
+            let name = artifact.name.as_deref().unwrap_or(&artifact.id);
+            Some(if text.is_empty() { format!("received {name}") } else { shortened(text) })
+        }
+        Event::Accepted { .. }
+        | Event::Asked { .. }
+        | Event::Answered { .. }
+        | Event::Finished { .. }
+        | Event::Replied { .. }
+        | Event::Failed { .. }
+        | Event::Rejected { .. }
+        | Event::Canceled { .. } => None,
+    }
+}
+
+fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(TOLD) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}

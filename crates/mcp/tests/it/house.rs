@@ -1,0 +1,163 @@
+//! A door with everything behind it, built the way the program builds it, but with agents that follow a script.
+
+use std::{sync::Arc, time::Duration};
+
+use rialto_engine::{Engine, Parts, Registry, registry::Registration};
+use rialto_mcp::{Config, Control, Door, LoadAgents};
+use rialto_model::{
+    agent::{Keep, Trust},
+    call::Caller,
+    card::{Card, Skill},
+    clock::{FixedClock, Timestamp},
+    failure::Kind,
+};
+use rialto_policy::{Policy, STARTER, Source};
+use rialto_store::SqliteStore;
+use rialto_testkit::{
+    agents::{card, skill},
+    peer::{ScriptedDiscovery, ScriptedPeer},
+    store_suite::parse_card,
+};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+/// The parts of a door that a test may look at.
+pub struct House {
+    pub engine: Engine,
+    pub peer: Arc<ScriptedPeer>,
+    pub discovery: Arc<ScriptedDiscovery>,
+    pub door: Door,
+    pub stop: CancellationToken,
+}
+
+/// What a test says about its house; everything else is ordinary.
+pub struct Plan {
+    pub peer: Arc<ScriptedPeer>,
+    pub agents: Vec<Card>,
+    pub config: Config,
+    pub calls: rialto_engine::Config,
+    pub load_agents: LoadAgents,
+    pub policy: &'static str,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            peer: ScriptedPeer::echo(),
+            agents: vec![weather()],
+            config: Config::default(),
+            calls: rialto_engine::Config::default(),
+            load_agents: LoadAgents::Session,
+            policy: "",
+        }
+    }
+}
+
+impl Plan {
+    /// An ordinary house whose agents answer as `peer` does.
+    pub fn with(peer: Arc<ScriptedPeer>) -> Self {
+        Self { peer, ..Self::default() }
+    }
+
+    pub async fn build(self) -> House {
+        let store = Arc::new(SqliteStore::in_memory(parse_card).unwrap());
+        let discovery = Arc::new(ScriptedDiscovery::default());
+        let clock = Arc::new(FixedClock(Timestamp::UNIX_EPOCH));
+        let registry =
+            Arc::new(Registry::new(store.clone(), discovery.clone(), clock.clone(), self.calls.clone()));
+        let source = |name: &str, text: &str| Source { name: name.into(), text: text.into() };
+        let sources = [source("starter.cedar", STARTER), source("more.cedar", self.policy)];
+        let engine = Engine::new(Parts {
+            store,
+            registry,
+            peer: self.peer.clone(),
+            policy: Policy::parse(&sources).unwrap(),
+            policy_loader: None,
+            clock,
+            config: self.calls,
+        });
+        engine.sync().await.unwrap();
+        let control = Control { load_agents: self.load_agents };
+        let door = Door::new(engine.clone(), self.config, control);
+        let house = House { engine, peer: self.peer, discovery, door, stop: CancellationToken::new() };
+        for card in self.agents {
+            house.meet(card).await;
+        }
+        house
+    }
+}
+
+impl House {
+    /// Registers an agent with this card.
+    pub async fn meet(&self, card: Card) {
+        let url = url_of(&card);
+        self.discovery.serve(&url, card);
+        let registration =
+            Registration { trust: Some(Trust::Trusted), keep: Keep::Session, ..Registration::new(url) };
+        self.engine.registry().register(registration).await.unwrap();
+    }
+
+    /// Removes an agent again.
+    pub async fn part_from(&self, name: &str) {
+        let agent = self.engine.registry().find(&ann().scope, name).unwrap();
+        self.engine.registry().remove(&agent).await.unwrap();
+    }
+}
+
+/// The caller of these tests.
+pub fn ann() -> Caller {
+    Caller::user("ann")
+}
+
+/// Where an agent of these tests lives.
+pub fn url_of(card: &Card) -> String {
+    format!("https://{}.example.com", rialto_model::name::agent_slug(&card.name).replace('_', "-"))
+}
+
+/// An agent with one skill that takes anything.
+pub fn weather() -> Card {
+    card("Weather", vec![named("forecast", "Forecast", "Tells the weather of tomorrow")])
+}
+
+pub fn named(id: &str, name: &str, description: &str) -> Skill {
+    Skill { name: name.into(), description: description.into(), ..skill(id) }
+}
+
+/// Short enough to test, long enough to be met.
+pub fn within<T>(what: impl Future<Output = T>) -> impl Future<Output = T> {
+    async { tokio::time::timeout(Duration::from_secs(10), what).await.expect("in time") }
+}
+
+/// The same JSON with task ids by the order they first appear, and without our version: the same in every run.
+pub fn steady(value: &Value) -> Value {
+    let version = format!(r#""version":"{}""#, env!("CARGO_PKG_VERSION"));
+    let text = value.to_string().replace(&version, r#""version":"[version]""#);
+    let mut seen: Vec<String> = Vec::new();
+    let mut steady = String::new();
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find("task_") {
+        let (before, from) = rest.split_at(at);
+        steady.push_str(before);
+        match from.get(5..37).filter(|id| id.bytes().all(|byte| byte.is_ascii_hexdigit())) {
+            Some(id) => {
+                let number = seen.iter().position(|known| known == id).unwrap_or_else(|| {
+                    seen.push(id.to_owned());
+                    seen.len() - 1
+                });
+                steady.push_str(&format!("task_{}", number + 1));
+                rest = from.get(37..).unwrap_or_default();
+            }
+            None => {
+                steady.push_str("task_");
+                rest = from.get(5..).unwrap_or_default();
+            }
+        }
+    }
+    steady.push_str(rest);
+    serde_json::from_str(&steady).unwrap()
+}
+
+/// The code that stands for a kind of failure.
+pub fn code(kind: Kind) -> i64 {
+    kind.rpc_code()
+}
