@@ -1,0 +1,62 @@
+"""How every foreign agent starts and stops.
+
+It binds 127.0.0.1, prints `READY <url>` as its only line on stdout once it
+answers, and lives no longer than its stdin: when the parent closes the pipe or
+dies, the agent is gone. SIGTERM ends it too.
+"""
+
+import argparse
+import contextlib
+import os
+import signal
+import socket
+import sys
+import threading
+
+
+def parse(description: str, bindings: tuple[str, ...] = ("jsonrpc",)) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument("--binding", choices=bindings, default="jsonrpc")
+    parser.add_argument("--no-streaming", action="store_true", help="advertise streaming=false")
+    return parser.parse_args()
+
+
+def bind(port: int) -> tuple[socket.socket, str]:
+    """A bound socket and its address, known before the card is written."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    sock.bind(("127.0.0.1", port))
+    return sock, f"http://127.0.0.1:{sock.getsockname()[1]}"
+
+
+def end_with_parent() -> None:
+    def wait_for_the_end() -> None:
+        while os.read(sys.stdin.fileno(), 4096):
+            pass
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    signal.signal(signal.SIGINT, lambda *_: os._exit(0))
+    threading.Thread(target=wait_for_the_end, daemon=True).start()
+
+
+def ready(url: str) -> None:
+    print(f"READY {url}", flush=True)
+
+
+def serve(app, sock: socket.socket, url: str) -> None:
+    """Runs an ASGI application until the parent goes away."""
+    import uvicorn  # the stdlib agents do not have it
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets=None):
+            await super().startup(sockets=sockets)
+            ready(url)
+
+        @contextlib.contextmanager
+        def capture_signals(self):
+            yield  # `end_with_parent` has them
+
+    end_with_parent()
+    Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[sock])
