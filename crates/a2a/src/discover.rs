@@ -19,7 +19,7 @@ use rialto_edge::{
     fetch::{Fetch, FetchError, Request, Response},
 };
 use rialto_engine::peer::{Discovery, DiscoveryError, Fetched, Place};
-use rialto_model::{agent::Signature, card::Card};
+use rialto_model::{agent::Signature, card::Card, json::Extra};
 use tokio::time::Instant;
 
 use crate::{
@@ -68,8 +68,9 @@ impl Discoverer {
         }
         match verify(text, &self.keys) {
             Verdict::Verified { covered, .. } => {
-                let covered = card::decode(&covered).map_err(invalid)?;
-                Ok((Card { signed: true, ..covered }, Signature::Valid))
+                let covered =
+                    with_signatures(&covered, text).map_err(|_| "it is not an object".to_owned())?;
+                Ok((card::decode(&covered).map_err(invalid)?, Signature::Valid))
             }
             Verdict::Invalid(why) => Err(format!("its signature does not hold: {why}")),
             Verdict::NoSignature => Ok((card, Signature::None)),
@@ -164,6 +165,15 @@ impl Search<'_> {
             }
         }
     }
+}
+
+/// What is covered, with the signatures that cover it: a card that is read again later must still count as signed.
+fn with_signatures(covered: &str, card: &str) -> Result<String, serde_json::Error> {
+    let mut members: Extra = serde_json::from_str(covered)?;
+    if let Some(signatures) = serde_json::from_str::<Extra>(card)?.take("signatures") {
+        members.push("signatures", signatures);
+    }
+    serde_json::to_string(&members)
 }
 
 /// Where to look, below the base URL.

@@ -71,11 +71,12 @@ impl Exchange {
     /// Says something.
     pub(crate) fn saying(post: Arc<Post>, agent: Arc<Agent>, request: SendRequest) -> Self {
         let line = post.lines.to(&agent);
+        let is_answer = request.message.task_id.is_some();
         Self {
             post,
             agent,
             line,
-            teller: Teller::default(),
+            teller: if is_answer { Teller::answering() } else { Teller::default() },
             stage: Stage::Say,
             request: Some(Box::new(request)),
             is_rejoined: false,

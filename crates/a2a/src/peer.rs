@@ -14,7 +14,7 @@ use rialto_a2a_wire::{
     error::Code,
     request::{GetTask, Request, SendRequest, TaskRef},
 };
-use rialto_edge::fetch::{DEFAULT_LIMIT, Fetch};
+use rialto_edge::fetch::Fetch;
 use rialto_engine::peer::{Learned, Peer};
 use rialto_model::{
     call::{Call, Cancel, Follow},
@@ -42,17 +42,16 @@ use crate::{
 pub struct Config {
     /// How many exchanges may run with one agent at the same time.
     pub max_in_flight: usize,
-    /// How long a call may wait for its turn.
+    /// How long a call may wait for its turn, in milliseconds.
     pub max_wait_ms: u64,
-    /// How long an agent may be silent in the middle of an exchange. Calls have a shorter wall clock of their own.
+    /// How long an agent may be silent in the middle of an exchange, in milliseconds. Calls have a shorter wall clock of
+    /// their own; this is for what goes on after it.
     pub patience_ms: u64,
-    /// How many bytes an answer, or one event of a stream, may have.
-    pub max_response_bytes: usize,
-    /// How long to wait before a task is first asked for again.
+    /// How long to wait before a task is first asked for again, in milliseconds.
     pub poll_first_ms: u64,
-    /// How long to wait at most between two questions.
+    /// How long to wait at most between two questions, in milliseconds.
     pub poll_longest_ms: u64,
-    /// How long to wait for a task that was called off to come to its end.
+    /// How long to wait for a task that was called off to come to its end, in milliseconds.
     pub cancel_wait_ms: u64,
 }
 
@@ -80,7 +79,6 @@ impl Default for Config {
             max_in_flight: 64,
             max_wait_ms: 5_000,
             patience_ms: 300_000,
-            max_response_bytes: DEFAULT_LIMIT,
             poll_first_ms: 250,
             poll_longest_ms: 5_000,
             cancel_wait_ms: 5_000,

@@ -1,6 +1,7 @@
 //! One request to an agent and the answer to it, in whatever dialect the two can agree on.
 
 use std::{
+    borrow::Cow,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -132,10 +133,11 @@ impl Post {
         let answer = self.fetch.fetch(message).await.map_err(|error| Trouble::fetching(&error))?;
         let status = answer.status;
         if status.is_success() && answer.media_type().eq_ignore_ascii_case("text/event-stream") {
-            let events = Events::new(answer.body, route.carrier, route.wire, self.config.max_response_bytes);
+            let events = Events::new(answer.body, route.carrier, route.wire);
             return Ok(Reply::Events(Box::new(events)));
         }
         let body = answer.body.read().await.map_err(|error| Trouble::fetching(&error))?;
+        let body = one_line(&body);
         match route.carrier {
             Carrier::Rpc => read_rpc(route, status, &body, login),
             Carrier::Rest => read_rest(route, status, &body, login),
@@ -184,7 +186,7 @@ impl Post {
             reach: if agent.allow_private { Reach::Private } else { Reach::Public },
             patience: Duration::from_millis(self.config.patience_ms),
             total: None,
-            limit: Some(self.config.max_response_bytes),
+            limit: None,
         })
     }
 }
@@ -239,6 +241,16 @@ pub(crate) fn bearer(secret: &Secret) -> Result<HeaderValue, Failure> {
     })?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+/// JSON without line ends. Payloads travel on as the text they came in, and on some wires a line end ends the message.
+/// In JSON a line end is only ever space, so no parsing is needed.
+pub(crate) fn one_line(json: &[u8]) -> Cow<'_, [u8]> {
+    let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    if !json.iter().any(is_end) {
+        return Cow::Borrowed(json);
+    }
+    Cow::Owned(json.iter().map(|byte| if is_end(byte) { b' ' } else { *byte }).collect())
 }
 
 fn read_rpc(route: &Route, status: StatusCode, body: &[u8], login: Login<'_>) -> Result<Reply, Trouble> {

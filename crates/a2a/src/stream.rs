@@ -14,6 +14,7 @@ use rialto_edge::fetch::Body;
 
 use crate::{
     line::Slot,
+    post::one_line,
     route::Carrier,
     trouble::{Login, Trouble},
 };
@@ -32,10 +33,10 @@ pub(crate) struct Events {
 // === impl Events ===
 
 impl Events {
-    pub(crate) fn new(body: Body, carrier: Carrier, wire: Wire, limit: usize) -> Self {
+    pub(crate) fn new(body: Body, carrier: Carrier, wire: Wire) -> Self {
         Self {
+            parser: Parser::new(body.limit()),
             body,
-            parser: Parser::new(limit),
             ready: VecDeque::new(),
             carrier,
             wire,
@@ -75,7 +76,8 @@ impl Events {
     }
 
     fn decode(&self, event: &sse::Event) -> Result<StreamEvent, Trouble> {
-        let data = event.data.as_bytes();
+        let data = one_line(event.data.as_bytes());
+        let data = data.as_ref();
         if event.event.as_deref() == Some("error") {
             return Err(Trouble::remote(&error_in(data)));
         }

@@ -12,6 +12,7 @@ use rialto_model::{
     json::{Extra, Json},
     message::{Artifact, Message},
 };
+use serde_json::json;
 
 /// What was told of one task so far.
 #[derive(Default)]
@@ -23,6 +24,8 @@ pub(crate) struct Teller {
     queue: VecDeque<Event>,
     is_over: bool,
     has_ended: bool,
+    /// Whether the next snapshot on the stream may show the task as it was before we answered.
+    may_be_old: bool,
 }
 
 // === impl Teller ===
@@ -31,6 +34,11 @@ impl Teller {
     /// A teller whose listener already knows the task by this name.
     pub(crate) fn knowing(remote: Remote) -> Self {
         Self { remote, ..Self::default() }
+    }
+
+    /// A teller for a task that waited and is now answered: some agents show it as it waited before they go on.
+    pub(crate) fn answering() -> Self {
+        Self { may_be_old: true, ..Self::default() }
     }
 
     /// The next event to tell.
@@ -61,7 +69,11 @@ impl Teller {
     }
 
     pub(crate) fn hear_event(&mut self, event: StreamEvent) {
+        let may_be_old = std::mem::take(&mut self.may_be_old);
         match event {
+            StreamEvent::Task(task) if may_be_old && waits(task.status.state) => {
+                self.accept(Some(task.id), task.context_id, Aside::default());
+            }
             StreamEvent::Task(task) => self.hear_task(task),
             StreamEvent::Message(message) => self.hear_message(message),
             StreamEvent::Status(update) => self.hear_status(update),
@@ -158,7 +170,7 @@ impl Teller {
             State::AuthRequired => Event::Asked { ask: Ask::Auth, message, aside },
             State::Completed => Event::Finished { message, aside },
             State::Failed => {
-                let failure = self.failure(message.as_ref());
+                let failure = failure(message.as_ref());
                 Event::Failed { failure, message, aside }
             }
             State::Rejected => Event::Rejected { message, aside },
@@ -166,15 +178,15 @@ impl Teller {
         };
         self.queue.push_back(event);
     }
+}
 
-    fn failure(&self, message: Option<&Message>) -> Failure {
-        let words = message.map(Message::text).filter(|text| !text.trim().is_empty());
-        let words = words.unwrap_or_else(|| "the agent says the task failed".to_owned());
-        let data = serde_json::json!({
-            "remoteState": "failed",
-            "taskId": self.remote.task_id,
-            "contextId": self.remote.context_id,
-        });
-        Failure::new(Kind::PeerFailed, words).with_data(Json::of(&data))
-    }
+fn failure(message: Option<&Message>) -> Failure {
+    let words = message.map(Message::text).filter(|text| !text.trim().is_empty());
+    let words = words.unwrap_or_else(|| "the agent says the task failed".to_owned());
+    Failure::new(Kind::PeerFailed, words).with_data(Json::of(&json!({ "remoteState": "failed" })))
+}
+
+/// Whether a task in this state waits for its caller.
+const fn waits(state: State) -> bool {
+    matches!(state, State::InputRequired | State::AuthRequired)
 }

@@ -53,7 +53,7 @@ impl Trouble {
 
     pub(crate) fn too_large(limit: usize) -> Self {
         let message = format!(
-            "the agent's answer is larger than the limit of {limit} bytes; raise max_response_bytes to take it"
+            "the agent's answer is larger than the limit of {limit} bytes; raise outbound.max_response_bytes to take it"
         );
         Failure::new(Kind::PeerGarbled, message).into()
     }
@@ -65,11 +65,10 @@ impl Trouble {
             "" => format!("the agent answered with error {}", error.code),
             said => format!("the agent answered with error {}: {said}", error.code),
         };
-        let data = json!({
-            "remoteCode": error.code,
-            "remoteMessage": error.message,
-            "remoteData": error.data,
-        });
+        let mut data = json!({ "remoteCode": error.code, "remoteMessage": error.message });
+        if let Some(facts) = &error.data {
+            data["remoteData"] = facts.value();
+        }
         let failure = Failure::new(Kind::PeerFailed, message).with_data(Json::of(&data));
         Self { failure, code: error.known(), is_foreign: is_foreign(error), is_passing: false }
     }

@@ -32,12 +32,12 @@ const MAX_REDIRECTS: usize = 3;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// How long a connection may take: name, TCP and TLS together.
+    /// How long a connection may take in milliseconds: name, TCP and TLS together.
     pub connect_timeout_ms: u64,
-    /// How long an unused connection is kept. Below the five seconds after which common servers hang up, because a
-    /// request that meets a closing connection cannot be repeated safely.
+    /// How long an unused connection is kept, in milliseconds. Below the five seconds after which common servers hang
+    /// up, because a request that meets a closing connection cannot be repeated safely.
     pub keep_idle_ms: u64,
-    /// How many bytes an answer may have.
+    /// How many bytes an answer, or one event of a stream, may have.
     pub max_response_bytes: usize,
     /// A PEM file with the authorities to trust, in place of the built-in ones.
     pub ca_file: Option<PathBuf>,

@@ -168,6 +168,11 @@ impl Body {
         Self { source: Source::Live(incoming), patience, deadline, limit }
     }
 
+    /// How many bytes may be taken in as a whole.
+    pub const fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// The next piece, or none at the end. Pieces are as large as they come; their sum is not limited.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
         let (wait, blame) = wait_for(self.patience, self.deadline);

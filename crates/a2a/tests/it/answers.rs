@@ -105,7 +105,7 @@ async fn a_failure_without_words_still_says_what_happened() {
             .await;
     let failure = failure(&send(&agent(&script, Dialect::V03, Binding::JsonRpc)).await);
     assert_eq!(failure.message, "the agent says the task failed");
-    insta::assert_snapshot!(failure.data.unwrap(), @r#"{"remoteState":"failed","taskId":"t","contextId":"c"}"#);
+    insta::assert_snapshot!(failure.data.unwrap(), @r#"{"remoteState":"failed"}"#);
 }
 
 #[tokio::test]
@@ -130,12 +130,20 @@ async fn what_we_do_not_know_of_a_task_travels_along() {
 }
 
 #[tokio::test]
+async fn a_payload_spread_over_lines_comes_out_on_one() {
+    let answer = "{\"kind\":\"message\",\"messageId\":\"m\",\"role\":\"agent\",\"parts\":[{\"kind\":\"data\",\"data\":{\r\n\"a\":1\n}}]}";
+    let script = Script::start([result(answer)]).await;
+    let events = send(&agent(&script, Dialect::V03, Binding::JsonRpc)).await;
+    assert!(format!("{events:?}").contains(r#"Data({  "a":1 })"#), "{events:?}");
+}
+
+#[tokio::test]
 async fn an_error_of_the_agent_carries_its_code_and_words() {
     let script = Script::start([error(-32000, "out of cheese")]).await;
     let failure = failure(&send(&agent(&script, Dialect::V03, Binding::JsonRpc)).await);
     assert_eq!(failure.kind, Kind::PeerFailed);
     assert_eq!(failure.message, "the agent answered with error -32000: out of cheese");
-    insta::assert_snapshot!(failure.data.unwrap(), @r#"{"remoteCode":-32000,"remoteMessage":"out of cheese","remoteData":null}"#);
+    insta::assert_snapshot!(failure.data.unwrap(), @r#"{"remoteCode":-32000,"remoteMessage":"out of cheese"}"#);
 }
 
 #[tokio::test]

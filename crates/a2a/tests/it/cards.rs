@@ -204,4 +204,5 @@ async fn what_a_signature_does_not_cover_is_not_taken() {
     let found = discoverer(keys(OUR_PUBLIC_KEY)).fetch(&place(&script)).await.unwrap();
     let Fetched::Card { card, .. } = found else { panic!("{found:?}") };
     assert!(card.interfaces.is_empty(), "{:?}", card.interfaces);
+    assert_eq!(rialto_a2a_wire::card::decode(card.raw.get()).unwrap(), *card);
 }

@@ -53,9 +53,13 @@ impl Desk {
     }
 
     pub(crate) fn with(config: Config) -> Self {
+        Self::on(config, &client::Config::default())
+    }
+
+    pub(crate) fn on(config: Config, outbound: &client::Config) -> Self {
         let notes = Arc::new(Notes::default());
         let ports = Ports {
-            fetch: Arc::new(Client::new(&client::Config::default())),
+            fetch: Arc::new(Client::new(outbound)),
             tokens: tokens(),
             learned: Arc::clone(&notes) as Arc<dyn Learned>,
             clock: Arc::new(FixedClock(Timestamp::from_millisecond(1_700_000_000_000).unwrap())),

@@ -84,13 +84,14 @@ async fn a_stream_of_0_1_is_told_without_a_task_to_begin_with() {
 }
 
 #[tokio::test]
-async fn json_spread_over_many_data_lines_is_one_event() {
+async fn json_spread_over_many_data_lines_is_one_event_and_comes_out_on_one() {
     // Q1: 0.3.26 over REST.
     let pretty = "data: {\r\ndata:   \"task\": {\r\ndata:     \"id\": \"task-1\",\r\ndata:     \"contextId\": \"ctx-1\",\r\n\
+        data:     \"artifacts\": [{\"artifactId\": \"a-1\", \"parts\": [{\"data\": {\"data\": {\r\ndata:   \"n\": 1\r\ndata: }}}]}],\r\n\
         data:     \"status\": {\"state\": \"TASK_STATE_COMPLETED\"}\r\ndata:   }\r\ndata: }\r\n\r\n";
     let script = Script::start([Answer::Events(vec![": ping\r\n\r\n".into(), pretty.into()])]).await;
     let events = send(&streaming(&script, Dialect::V03, Binding::HttpJson)).await;
-    assert_eq!(told(&events), ["accepted task-1 ctx-1", "finished"]);
+    assert_eq!(told(&events), ["accepted task-1 ctx-1", r#"artifact a-1 . Data({   "n": 1 })"#, "finished"]);
     assert_eq!(script.asked(), ["POST /v1/message:stream"]);
 }
 
@@ -124,6 +125,32 @@ async fn a_continued_stream_may_begin_with_an_artifact() {
     // Q6: a2a-sdk 1.3 after input-required.
     let (told, _) = stream(vec![events(&[FIRST, DONE])]).await;
     assert_eq!(told, ["accepted task-1 ctx-1", r#"artifact a-1 Text("1 ")"#, "finished"]);
+}
+
+#[tokio::test]
+async fn a_continued_stream_may_begin_with_the_question_that_was_answered() {
+    // @a2a-js/sdk shows the task as it waited, and only then goes on.
+    let waiting =
+        r#"{"task":{"id":"task-1","contextId":"ctx-1","status":{"state":"TASK_STATE_INPUT_REQUIRED"}}}"#;
+    for (answers, ends_with) in [
+        (vec![events(&[waiting, FIRST, DONE])], "finished"),
+        // It asked again and hung up: what the task waits for now is looked up.
+        (
+            vec![
+                events(&[waiting]),
+                error(-32004, "not running"),
+                result(&snapshot("TASK_STATE_INPUT_REQUIRED", "")),
+            ],
+            "asked Input",
+        ),
+    ] {
+        let script = Script::start(answers).await;
+        let mut call = call(&streaming(&script, Dialect::V10, Binding::JsonRpc));
+        call.continues.task_id = Some("task-1".into());
+        let told = told(&Desk::new().send(call).await);
+        assert_eq!(told[0], "accepted task-1 ctx-1");
+        assert_eq!(told.last().unwrap(), ends_with, "{told:?}");
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use rialto_a2a::peer::Config;
+use rialto_edge::client;
 use rialto_model::{
     agent::{Agent, Credential},
     card::{Binding, Dialect, Interface},
@@ -67,12 +68,12 @@ async fn a_result_that_is_no_task_is_garbled() {
 #[tokio::test]
 async fn an_answer_that_is_too_large_says_how_to_raise_the_limit() {
     let script = Script::start([json(&" ".repeat(101))]).await;
-    let desk = Desk::with(Config { max_response_bytes: 100, ..quick() });
+    let desk = Desk::on(quick(), &client::Config { max_response_bytes: 100, ..client::Config::default() });
     let failure = failure(&desk.send(call(&agent(&script, Dialect::V03, Binding::JsonRpc))).await);
     assert_eq!(failure.kind, Kind::PeerGarbled);
     assert_eq!(
         failure.message,
-        "the agent's answer is larger than the limit of 100 bytes; raise max_response_bytes to take it"
+        "the agent's answer is larger than the limit of 100 bytes; raise outbound.max_response_bytes to take it"
     );
 }
 

@@ -9,7 +9,6 @@ use rialto_model::{
     call::Caller,
     card::{Card, Skill},
     clock::{FixedClock, Timestamp},
-    failure::Kind,
 };
 use rialto_policy::{Policy, STARTER, Source};
 use rialto_store::SqliteStore;
@@ -22,22 +21,22 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 /// The parts of a door that a test may look at.
-pub struct House {
-    pub engine: Engine,
-    pub peer: Arc<ScriptedPeer>,
-    pub discovery: Arc<ScriptedDiscovery>,
-    pub door: Door,
-    pub stop: CancellationToken,
+pub(crate) struct House {
+    pub(crate) engine: Engine,
+    pub(crate) peer: Arc<ScriptedPeer>,
+    pub(crate) discovery: Arc<ScriptedDiscovery>,
+    pub(crate) door: Door,
+    pub(crate) stop: CancellationToken,
 }
 
 /// What a test says about its house; everything else is ordinary.
-pub struct Plan {
-    pub peer: Arc<ScriptedPeer>,
-    pub agents: Vec<Card>,
-    pub config: Config,
-    pub calls: rialto_engine::Config,
-    pub load_agents: LoadAgents,
-    pub policy: &'static str,
+pub(crate) struct Plan {
+    pub(crate) peer: Arc<ScriptedPeer>,
+    pub(crate) agents: Vec<Card>,
+    pub(crate) config: Config,
+    pub(crate) calls: rialto_engine::Config,
+    pub(crate) load_agents: LoadAgents,
+    pub(crate) policy: &'static str,
 }
 
 impl Default for Plan {
@@ -55,11 +54,11 @@ impl Default for Plan {
 
 impl Plan {
     /// An ordinary house whose agents answer as `peer` does.
-    pub fn with(peer: Arc<ScriptedPeer>) -> Self {
+    pub(crate) fn with(peer: Arc<ScriptedPeer>) -> Self {
         Self { peer, ..Self::default() }
     }
 
-    pub async fn build(self) -> House {
+    pub(crate) async fn build(self) -> House {
         let store = Arc::new(SqliteStore::in_memory(parse_card).unwrap());
         let discovery = Arc::new(ScriptedDiscovery::default());
         let clock = Arc::new(FixedClock(Timestamp::UNIX_EPOCH));
@@ -89,7 +88,7 @@ impl Plan {
 
 impl House {
     /// Registers an agent with this card.
-    pub async fn meet(&self, card: Card) {
+    pub(crate) async fn meet(&self, card: Card) {
         let url = url_of(&card);
         self.discovery.serve(&url, card);
         let registration =
@@ -98,38 +97,38 @@ impl House {
     }
 
     /// Removes an agent again.
-    pub async fn part_from(&self, name: &str) {
+    pub(crate) async fn part_from(&self, name: &str) {
         let agent = self.engine.registry().find(&ann().scope, name).unwrap();
         self.engine.registry().remove(&agent).await.unwrap();
     }
 }
 
 /// The caller of these tests.
-pub fn ann() -> Caller {
+pub(crate) fn ann() -> Caller {
     Caller::user("ann")
 }
 
 /// Where an agent of these tests lives.
-pub fn url_of(card: &Card) -> String {
+pub(crate) fn url_of(card: &Card) -> String {
     format!("https://{}.example.com", rialto_model::name::agent_slug(&card.name).replace('_', "-"))
 }
 
 /// An agent with one skill that takes anything.
-pub fn weather() -> Card {
+pub(crate) fn weather() -> Card {
     card("Weather", vec![named("forecast", "Forecast", "Tells the weather of tomorrow")])
 }
 
-pub fn named(id: &str, name: &str, description: &str) -> Skill {
+pub(crate) fn named(id: &str, name: &str, description: &str) -> Skill {
     Skill { name: name.into(), description: description.into(), ..skill(id) }
 }
 
 /// Short enough to test, long enough to be met.
-pub fn within<T>(what: impl Future<Output = T>) -> impl Future<Output = T> {
+pub(crate) fn within<T>(what: impl Future<Output = T>) -> impl Future<Output = T> {
     async { tokio::time::timeout(Duration::from_secs(10), what).await.expect("in time") }
 }
 
 /// The same JSON with task ids by the order they first appear, and without our version: the same in every run.
-pub fn steady(value: &Value) -> Value {
+pub(crate) fn steady(value: &Value) -> Value {
     let version = format!(r#""version":"{}""#, env!("CARGO_PKG_VERSION"));
     let text = value.to_string().replace(&version, r#""version":"[version]""#);
     let mut seen: Vec<String> = Vec::new();
@@ -157,7 +156,3 @@ pub fn steady(value: &Value) -> Value {
     serde_json::from_str(&steady).unwrap()
 }
 
-/// The code that stands for a kind of failure.
-pub fn code(kind: Kind) -> i64 {
-    kind.rpc_code()
-}

@@ -10,7 +10,7 @@ use tokio::{
 use crate::house::{House, ann, within};
 
 /// A client that is connected to the door.
-pub struct Client {
+pub(crate) struct Client {
     lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
     to: WriteHalf<DuplexStream>,
     server: JoinHandle<Result<(), ServeError>>,
@@ -19,7 +19,7 @@ pub struct Client {
 
 impl Client {
     /// Connects, and says nothing yet.
-    pub fn connect(house: &House) -> Self {
+    pub(crate) fn connect(house: &House) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (door, stop) = (house.door.clone(), house.stop.clone());
         let (input, output) = split(theirs);
@@ -29,13 +29,13 @@ impl Client {
     }
 
     /// Connects and shakes hands in a protocol version before 2026-07-28.
-    pub async fn initialized(house: &House, version: &str, name: &str) -> Self {
+    pub(crate) async fn initialized(house: &House, version: &str, name: &str) -> Self {
         let mut client = Self::connect(house);
         client.initialize(version, name).await;
         client
     }
 
-    pub async fn initialize(&mut self, version: &str, name: &str) -> Value {
+    pub(crate) async fn initialize(&mut self, version: &str, name: &str) -> Value {
         let params = json!({
             "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": name, "version": "1" },
         });
@@ -45,7 +45,7 @@ impl Client {
     }
 
     /// Sends a request and waits for its answer, which must come next.
-    pub async fn ask(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) async fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin(method, params).await;
         let answer = self.hear().await;
         assert_eq!(answer["id"], id, "{answer}");
@@ -53,32 +53,32 @@ impl Client {
     }
 
     /// Sends a request; its answer is for another moment.
-    pub async fn begin(&mut self, method: &str, params: Value) -> i64 {
+    pub(crate) async fn begin(&mut self, method: &str, params: Value) -> i64 {
         self.last_id += 1;
         let id = self.last_id;
         self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
         id
     }
 
-    pub async fn say(&mut self, message: &Value) {
+    pub(crate) async fn say(&mut self, message: &Value) {
         self.to.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
 
     /// The next message, whatever it is.
-    pub async fn hear(&mut self) -> Value {
+    pub(crate) async fn hear(&mut self) -> Value {
         let line = within(self.lines.next_line()).await.unwrap().expect("a message, not the end");
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("not protocol: {line}"))
     }
 
     /// Hangs up, and waits until the server has noticed.
-    pub async fn hang_up(mut self) -> Result<(), ServeError> {
+    pub(crate) async fn hang_up(mut self) -> Result<(), ServeError> {
         self.to.shutdown().await.unwrap();
         within(self.server).await.unwrap()
     }
 }
 
 /// What a request of 2026-07-28 says about its sender, with `more` beside it.
-pub fn modern(client: &str, more: Value) -> Value {
+pub(crate) fn modern(client: &str, more: Value) -> Value {
     let mut meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},

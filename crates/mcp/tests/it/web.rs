@@ -14,75 +14,75 @@ use crate::{
 
 /// A web client and what it has in mind.
 #[derive(Clone)]
-pub struct Web {
+pub(crate) struct Web {
     router: Router,
-    pub path: String,
-    pub client: &'static str,
-    pub session: Option<String>,
+    pub(crate) path: String,
+    pub(crate) client: &'static str,
+    pub(crate) session: Option<String>,
 }
 
 /// What came back.
 #[derive(Debug)]
-pub struct Reply {
-    pub status: StatusCode,
-    pub kind: String,
-    pub session: Option<String>,
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) kind: String,
+    pub(crate) session: Option<String>,
     /// The messages of a stream, or the one message of a plain answer.
-    pub messages: Vec<Value>,
-    pub text: String,
+    pub(crate) messages: Vec<Value>,
+    pub(crate) text: String,
 }
 
 /// A stream that is still open.
-pub struct Open {
+pub(crate) struct Open {
     body: Body,
     read: String,
 }
 
 impl Web {
     /// A client whose requests are ann's.
-    pub fn new(house: &House) -> Self {
+    pub(crate) fn new(house: &House) -> Self {
         Self::of(house, ann())
     }
 
-    pub fn of(house: &House, caller: Caller) -> Self {
+    pub(crate) fn of(house: &House, caller: Caller) -> Self {
         Self::on(house.door.router(house.stop.clone()), caller)
     }
 
     /// A client of a router that others use too.
-    pub fn on(router: Router, caller: Caller) -> Self {
+    pub(crate) fn on(router: Router, caller: Caller) -> Self {
         Self { router: router.layer(Extension(caller)), path: "/mcp".into(), client: "test", session: None }
     }
 
     /// A client that nobody has authenticated.
-    pub fn stranger(house: &House) -> Self {
+    pub(crate) fn stranger(house: &House) -> Self {
         let router = house.door.router(house.stop.clone());
         Self { router, path: "/mcp".into(), client: "test", session: None }
     }
 
     /// Asks in protocol version 2026-07-28.
-    pub async fn ask(&self, method: &str, params: Value) -> Reply {
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Reply {
         self.ask_with(method, params, json!({})).await
     }
 
     /// Asks in protocol version 2026-07-28, with more in `_meta`.
-    pub async fn ask_with(&self, method: &str, params: Value, meta: Value) -> Reply {
+    pub(crate) async fn ask_with(&self, method: &str, params: Value, meta: Value) -> Reply {
         let response = self.send(self.modern(method, params, meta)).await;
         read(response).await
     }
 
     /// Asks and reads only what comes by and by.
-    pub async fn open(&self, method: &str, params: Value, meta: Value) -> Open {
+    pub(crate) async fn open(&self, method: &str, params: Value, meta: Value) -> Open {
         Open { body: self.send(self.modern(method, params, meta)).await.into_body(), read: String::new() }
     }
 
     /// Calls a tool in protocol version 2026-07-28 and expects a result.
-    pub async fn call(&self, tool: &str, args: Value) -> Value {
+    pub(crate) async fn call(&self, tool: &str, args: Value) -> Value {
         let reply = self.ask("tools/call", json!({ "name": tool, "arguments": args })).await;
         assert_eq!(reply.status, StatusCode::OK, "{}", reply.text);
         reply.only()
     }
 
-    pub fn modern(&self, method: &str, mut params: Value, meta: Value) -> Request<Body> {
+    pub(crate) fn modern(&self, method: &str, mut params: Value, meta: Value) -> Request<Body> {
         let name = params["name"].as_str().map(str::to_owned);
         params["_meta"] = modern(self.client, meta);
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
@@ -95,7 +95,7 @@ impl Web {
     }
 
     /// Shakes hands in a protocol version before 2026-07-28.
-    pub async fn initialize(&mut self, version: &str) -> Value {
+    pub(crate) async fn initialize(&mut self, version: &str) -> Value {
         let params = json!({
             "protocolVersion": version, "capabilities": {},
             "clientInfo": { "name": self.client, "version": "1" },
@@ -109,15 +109,15 @@ impl Web {
     }
 
     /// Asks in the session, or without one.
-    pub async fn ask_legacy(&self, method: &str, params: Value) -> Reply {
+    pub(crate) async fn ask_legacy(&self, method: &str, params: Value) -> Reply {
         self.say(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })).await
     }
 
-    pub async fn say(&self, message: &Value) -> Reply {
+    pub(crate) async fn say(&self, message: &Value) -> Reply {
         read(self.send(self.legacy(message)).await).await
     }
 
-    pub fn legacy(&self, message: &Value) -> Request<Body> {
+    pub(crate) fn legacy(&self, message: &Value) -> Request<Body> {
         let request = match &self.session {
             Some(id) => self.post().header("mcp-session-id", id),
             None => self.post(),
@@ -126,7 +126,7 @@ impl Web {
     }
 
     /// Opens the stream on which a server of a version before 2026-07-28 speaks up.
-    pub async fn listen(&self) -> Open {
+    pub(crate) async fn listen(&self) -> Open {
         let request = Request::builder()
             .uri(&self.path)
             .header("host", "localhost")
@@ -138,7 +138,7 @@ impl Web {
         Open { body: response.into_body(), read: String::new() }
     }
 
-    pub fn post(&self) -> http::request::Builder {
+    pub(crate) fn post(&self) -> http::request::Builder {
         Request::builder()
             .method(Method::POST)
             .uri(&self.path)
@@ -147,21 +147,21 @@ impl Web {
             .header("accept", "application/json, text/event-stream")
     }
 
-    pub async fn send(&self, request: Request<Body>) -> http::Response<Body> {
+    pub(crate) async fn send(&self, request: Request<Body>) -> http::Response<Body> {
         within(self.router.clone().oneshot(request)).await.unwrap()
     }
 }
 
 impl Reply {
     /// The last message, which is the answer.
-    pub fn only(&self) -> Value {
+    pub(crate) fn only(&self) -> Value {
         self.messages.last().cloned().unwrap_or_else(|| panic!("no message in {:?}", self.text))
     }
 }
 
 impl Open {
     /// The next message.
-    pub async fn hear(&mut self) -> Value {
+    pub(crate) async fn hear(&mut self) -> Value {
         loop {
             if let Some((event, rest)) = self.read.split_once("\n\n") {
                 let (event, rest) = (event.to_owned(), rest.to_owned());
@@ -177,12 +177,12 @@ impl Open {
     }
 
     /// Whether the stream ends without another message.
-    pub async fn is_over(mut self) -> bool {
+    pub(crate) async fn is_over(mut self) -> bool {
         within(self.body.frame()).await.is_none()
     }
 }
 
-pub async fn read(response: http::Response<Body>) -> Reply {
+pub(crate) async fn read(response: http::Response<Body>) -> Reply {
     let header = |name: &str| {
         response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
     };

@@ -1,0 +1,323 @@
+//! What a crossing costs: an MCP call to an A2A agent through Rialto, beside the same agent behind a bare proxy.
+//!
+//! All candidates run at the same time and are asked in turn, a slice each, so that a noise hits all of them. What a
+//! candidate still does a moment after its slice (writing audit rows, say) is on its bill.
+
+use std::{
+    fmt::{self, Display, Formatter},
+    net::SocketAddr,
+    time::Duration,
+};
+
+use serde::Serialize;
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::time::sleep;
+
+use crate::{
+    agent,
+    load::{Asker, Connection, Crowd, Seen, Template},
+    mcp::Era,
+    process::{self, Process},
+    program::{self, Served},
+    report::{Check, Table, Verdict, checks, percentile},
+    trouble::{Trouble, during},
+};
+
+/// How to measure.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How long each candidate is asked, per number of connections.
+    #[arg(long, default_value_t = 5.0)]
+    seconds: f64,
+    /// How many slices that time is cut into.
+    #[arg(long, default_value_t = 3)]
+    rounds: u32,
+    /// How many connections ask at the same time.
+    #[arg(long, value_delimiter = ',', default_value = "1,64")]
+    connections: Vec<usize>,
+    /// Which MCP is spoken to Rialto.
+    #[arg(long, value_enum, default_value_t)]
+    era: Era,
+    /// Measure the agent and the proxy only.
+    #[arg(long)]
+    without_rialto: bool,
+    #[command(flatten)]
+    program: program::Args,
+}
+
+/// What was measured.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    era: Era,
+    seconds: f64,
+    cores: usize,
+    rows: Vec<Row>,
+    ratios: Vec<Ratio>,
+    checks: Vec<Check>,
+}
+
+/// One candidate at one number of connections.
+#[derive(Serialize)]
+struct Row {
+    candidate: &'static str,
+    connections: usize,
+    calls: usize,
+    errors: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_example: Option<String>,
+    per_second: f64,
+    p50_ms: f64,
+    p99_ms: f64,
+    cpu_us_per_call: f64,
+    #[serde(flatten)]
+    memory: process::Memory,
+}
+
+/// Rialto in terms of the proxy.
+#[derive(Serialize)]
+struct Ratio {
+    connections: usize,
+    per_second: f64,
+    cpu: f64,
+}
+
+/// Someone to ask.
+struct Candidate {
+    name: &'static str,
+    pid: u32,
+    address: SocketAddr,
+    speaks: Speaks,
+}
+
+#[derive(Clone, Copy)]
+enum Speaks {
+    A2a,
+    Mcp(Era),
+}
+
+/// Everything that runs, until it is dropped.
+struct Stage {
+    candidates: Vec<Candidate>,
+    _processes: [Process; 2],
+    _rialto: Option<(Served, TempDir)>,
+}
+
+const AGENT: &str = "agent alone";
+const PROXY: &str = "bare proxy";
+const RIALTO: &str = "rialto";
+
+/// The number of connections that the targets are for.
+const BUSY: usize = 64;
+
+/// How long each candidate is asked before anything is measured.
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// How long a candidate may tidy up after a slice at its own cost.
+const SETTLE: Duration = Duration::from_millis(200);
+
+/// Measures.
+pub(crate) async fn run(args: &Args) -> Result<Report, Trouble> {
+    let stage = Stage::set(args).await?;
+    let mut rows = Vec::new();
+    for &connections in &args.connections {
+        rows.extend(stage.measure(args, connections).await?);
+    }
+    let ratios: Vec<_> =
+        args.connections.iter().filter_map(|&connections| Ratio::of(&rows, connections)).collect();
+    let checks = targets(&rows, &ratios);
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Ok(Report { era: args.era, seconds: args.seconds, cores, rows, ratios, checks })
+}
+
+// === impl Stage ===
+
+impl Stage {
+    async fn set(args: &Args) -> Result<Self, Trouble> {
+        let agent = Process::again(&["agent"], None).await?;
+        let proxy = Process::again(&["proxy", &agent.said], None).await?;
+        let mut candidates = vec![Candidate::ours(AGENT, &agent)?, Candidate::ours(PROXY, &proxy)?];
+        let rialto = if args.without_rialto { None } else { Some(serve(args, &agent.said).await?) };
+        if let Some((served, _)) = &rialto {
+            let (pid, address) = (served.pid, served.address);
+            candidates.push(Candidate { name: RIALTO, pid, address, speaks: Speaks::Mcp(args.era) });
+        }
+        Ok(Self { candidates, _processes: [agent, proxy], _rialto: rialto })
+    }
+
+    async fn measure(&self, args: &Args, connections: usize) -> Result<Vec<Row>, Trouble> {
+        let mut runs = Vec::new();
+        for candidate in &self.candidates {
+            let mut crowd = candidate.crowd(connections).await?;
+            crowd.ask(WARM_UP).await?;
+            runs.push((candidate, crowd, Seen::default(), Duration::ZERO));
+        }
+        let slice = Duration::from_secs_f64(args.seconds.max(0.1)) / args.rounds.max(1);
+        for _ in 0..args.rounds.max(1) {
+            for (candidate, crowd, seen, cpu) in &mut runs {
+                let before = process::cpu(candidate.pid)?;
+                seen.add(crowd.ask(slice).await?);
+                sleep(SETTLE).await;
+                *cpu += process::cpu(candidate.pid)?.saturating_sub(before);
+            }
+        }
+        runs.into_iter()
+            .map(|(candidate, _, seen, cpu)| Row::new(candidate, connections, seen, cpu))
+            .collect()
+    }
+}
+
+async fn serve(args: &Args, agent: &str) -> Result<(Served, TempDir), Trouble> {
+    let program = args.program.find()?;
+    let data = tempfile::tempdir().map_err(during("no folder for the data"))?;
+    program.add_agent(&format!("http://{agent}"), data.path()).await?;
+    Ok((program.serve(data.path()).await?, data))
+}
+
+// === impl Candidate ===
+
+impl Candidate {
+    fn ours(name: &'static str, process: &Process) -> Result<Self, Trouble> {
+        let address = process.said.parse().map_err(during("a child process gave no address"))?;
+        Ok(Self { name, pid: process.id()?, address, speaks: Speaks::A2a })
+    }
+
+    async fn crowd(&self, connections: usize) -> Result<Crowd, Trouble> {
+        let mut askers = Vec::new();
+        for _ in 0..connections {
+            let mut connection = Connection::open(self.address).await?;
+            let template = self.template(&mut connection).await?;
+            askers.push(Asker::new(connection, template));
+        }
+        Ok(Crowd::new(askers))
+    }
+
+    async fn template(&self, connection: &mut Connection) -> Result<Template, Trouble> {
+        match self.speaks {
+            Speaks::A2a => Ok(Template::new("/", self.address, "message/send", &agent::send_params())),
+            Speaks::Mcp(era) => {
+                let tool = agent::tool();
+                let params = json!({"name": tool, "arguments": agent::arguments()});
+                era.prepare(connection, self.address, ("tools/call", Some(&tool)), params).await
+            }
+        }
+    }
+}
+
+// === impl Row ===
+
+impl Row {
+    fn new(
+        candidate: &Candidate,
+        connections: usize,
+        mut seen: Seen,
+        cpu: Duration,
+    ) -> Result<Self, Trouble> {
+        let calls = seen.micros.len();
+        Ok(Self {
+            candidate: candidate.name,
+            connections,
+            calls,
+            errors: seen.errors,
+            error_example: seen.example,
+            per_second: calls as f64 / seen.elapsed.as_secs_f64(),
+            p50_ms: f64::from(percentile(&mut seen.micros, 0.5)) / 1000.0,
+            p99_ms: f64::from(percentile(&mut seen.micros, 0.99)) / 1000.0,
+            cpu_us_per_call: cpu.as_secs_f64() * 1e6 / calls.max(1) as f64,
+            memory: process::memory(candidate.pid)?,
+        })
+    }
+}
+
+// === impl Ratio ===
+
+impl Ratio {
+    fn of(rows: &[Row], connections: usize) -> Option<Self> {
+        let row = |name| rows.iter().find(|row| row.candidate == name && row.connections == connections);
+        let (rialto, proxy) = (row(RIALTO)?, row(PROXY)?);
+        Some(Self {
+            connections,
+            per_second: rialto.per_second / proxy.per_second,
+            cpu: rialto.cpu_us_per_call / proxy.cpu_us_per_call,
+        })
+    }
+}
+
+/// The targets are for a busy gateway: 64 connections, or the most that were asked for.
+fn targets(rows: &[Row], ratios: &[Ratio]) -> Vec<Check> {
+    let ours = || rows.iter().filter(|row| row.candidate == RIALTO);
+    let Some(busy) =
+        ours().map(|row| row.connections).max_by_key(|&connections| (connections == BUSY, connections))
+    else {
+        return Vec::new();
+    };
+    let cpu = ours().filter(|row| row.connections == busy).map(|row| {
+        Check::at_most(format!("CPU per call at {busy} connections"), row.cpu_us_per_call, 120.0, "µs")
+    });
+    let speed = ratios.iter().filter(|ratio| ratio.connections == busy).map(|ratio| {
+        let what = format!("calls/s at {busy} connections, as a share of the bare proxy's");
+        Check::at_least(what, ratio.per_second, 0.35, "")
+    });
+    let memory = ours().map(|row| row.memory.rss_mb).reduce(f64::max);
+    let memory = memory.map(|mb| Check::at_most("memory held", mb, 40.0, "MB"));
+    cpu.chain(speed).chain(memory).collect()
+}
+
+// === impl Report ===
+
+impl Verdict for Report {
+    fn checks(&self) -> &[Check] {
+        &self.checks
+    }
+
+    fn is_broken(&self) -> bool {
+        self.rows.iter().any(|row| row.errors > 0 || row.calls == 0)
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut table = Table::new(&[
+            "",
+            "connections",
+            "calls/s",
+            "p50 ms",
+            "p99 ms",
+            "CPU µs/call",
+            "RSS MB",
+            "peak MB",
+            "errors",
+        ]);
+        for row in &self.rows {
+            table.row([
+                row.candidate.to_owned(),
+                row.connections.to_string(),
+                format!("{:.0}", row.per_second),
+                format!("{:.3}", row.p50_ms),
+                format!("{:.3}", row.p99_ms),
+                format!("{:.1}", row.cpu_us_per_call),
+                format!("{:.1}", row.memory.rss_mb),
+                format!("{:.1}", row.memory.peak_mb),
+                row.errors.to_string(),
+            ]);
+        }
+        writeln!(f, "{table}")?;
+        for Ratio { connections, per_second, cpu } in &self.ratios {
+            writeln!(
+                f,
+                "rialto : proxy at {connections} connections: {per_second:.2} of its calls/s, {cpu:.1} times its CPU"
+            )?;
+        }
+        for (row, example) in self.rows.iter().filter_map(|row| Some((row, row.error_example.as_ref()?))) {
+            writeln!(f, "a wrong answer of {} at {} connections: {example}", row.candidate, row.connections)?;
+        }
+        checks(f, &self.checks)?;
+        write!(f, "\n{FOOTER}")
+    }
+}
+
+const FOOTER: &str = "\
+How to read this: agent, proxy, Rialto and the load share this machine's cores, so calls/s tells what all of them cost
+together: compare it only within one run. CPU µs/call is user + kernel time of that one process (background work
+included) and barely moves with noise. 'agent alone' is the floor. Bodies are about 1 KB each way; Rialto runs with
+policy and audit on, its data in the temporary folder (TMPDIR).";

@@ -1,0 +1,229 @@
+//! What a list costs: pages of `tools/list` while the registry grows.
+
+use std::{
+    fmt::Write as _,
+    fmt::{self, Display, Formatter},
+    fs,
+    net::SocketAddr,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{
+    fleet,
+    load::Connection,
+    mcp::{self, Era},
+    process::{self, Process},
+    program::{self, Program, Served},
+    report::{Check, Table, Verdict, checks, percentile},
+    trouble::{Trouble, during},
+};
+
+/// How to measure.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How many skills there are.
+    #[arg(long, value_delimiter = ',', default_value = "1,1000,100000")]
+    skills: Vec<usize>,
+    /// How many pages to read at least; the list is read from its start as often as that takes.
+    #[arg(long, default_value_t = 200)]
+    pages: usize,
+    #[command(flatten)]
+    program: program::Args,
+}
+
+/// What was measured.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    rows: Vec<Row>,
+    checks: Vec<Check>,
+}
+
+/// One size of registry.
+#[derive(Serialize)]
+struct Row {
+    skills: usize,
+    agents: usize,
+    tools_listed: usize,
+    pages: usize,
+    first_page_ms: f64,
+    page_p50_ms: f64,
+    page_max_ms: f64,
+    page_kb: f64,
+    cpu_us_per_page: f64,
+    import_seconds: f64,
+    ready_ms: f64,
+    #[serde(flatten)]
+    memory: process::Memory,
+}
+
+/// Pages that were read.
+#[derive(Default)]
+struct Read {
+    times: Vec<Duration>,
+    bytes: usize,
+    tools: usize,
+}
+
+/// How many skills each agent has, when there are enough.
+const SKILLS_EACH: usize = 10;
+
+/// Measures.
+pub(crate) async fn run(args: &Args) -> Result<Report, Trouble> {
+    let program = args.program.find()?;
+    let mut rows = Vec::new();
+    for &skills in &args.skills {
+        rows.push(Box::pin(measure(&program, skills.max(1), args.pages)).await?);
+    }
+    let largest = rows.iter().max_by_key(|row| row.skills);
+    let page = largest
+        .map(|row| Check::at_most(format!("a page of {} skills", row.skills), row.page_p50_ms, 5.0, "ms"));
+    Ok(Report { checks: page.into_iter().collect(), rows })
+}
+
+async fn measure(program: &Program, skills: usize, pages: usize) -> Result<Row, Trouble> {
+    let fleet = fleet::Args { agents: skills.div_ceil(SKILLS_EACH), skills: SKILLS_EACH.min(skills) };
+    let ships = ["fleet", "--agents", &fleet.agents.to_string(), "--skills", &fleet.skills.to_string()];
+    let ships = Process::again(&ships, None).await?;
+    let at = ships.said.parse().map_err(during("the fleet gave no address"))?;
+    let data = tempfile::tempdir().map_err(during("no folder for the data"))?;
+    let begun = Instant::now();
+    import(program, at, fleet.agents, data.path()).await?;
+    let import_seconds = begun.elapsed().as_secs_f64();
+    let served = program.serve(data.path()).await?;
+    let row = read(&served, fleet, pages).await?;
+    served.stop().await?;
+    ships.stop().await?;
+    Ok(Row { import_seconds, ..row })
+}
+
+/// Registers the whole fleet.
+async fn import(program: &Program, at: SocketAddr, agents: usize, data: &Path) -> Result<(), Trouble> {
+    let list = data.join("bench-fleet.txt");
+    let urls = (0..agents).fold(String::new(), |mut urls, agent| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(urls, "{}", fleet::url(at, agent));
+        urls
+    });
+    fs::write(&list, urls).map_err(during("the list of agents could not be written"))?;
+    let list = list.to_string_lossy();
+    program.run(&["agents", "import", &*list, "--trust", "trusted"], data).await
+}
+
+async fn read(served: &Served, fleet: fleet::Args, pages: usize) -> Result<Row, Trouble> {
+    let mut connection = Connection::open(served.address).await?;
+    let before = process::cpu(served.pid)?;
+    let mut all = walk(&mut connection, served.address).await?;
+    let (tools_listed, pages_each, first) = (all.tools, all.times.len(), all.times.first().copied());
+    let expected = fleet.agents * fleet.skills;
+    if tools_listed != expected {
+        return Err(Trouble::new(format!("{tools_listed} tools of the fleet are listed, not {expected}")));
+    }
+    while all.times.len() < pages {
+        all.add(walk(&mut connection, served.address).await?);
+    }
+    let cpu = process::cpu(served.pid)?.saturating_sub(before);
+    let count = f64::from(u32::try_from(all.times.len()).unwrap_or(u32::MAX));
+    let bytes = all.bytes as f64;
+    Ok(Row {
+        skills: expected,
+        agents: fleet.agents,
+        tools_listed,
+        pages: pages_each,
+        first_page_ms: millis(first.unwrap_or_default()),
+        page_p50_ms: millis(percentile(&mut all.times, 0.5)),
+        page_max_ms: millis(percentile(&mut all.times, 1.0)),
+        page_kb: bytes / 1024.0 / count,
+        cpu_us_per_page: cpu.as_secs_f64() * 1e6 / count,
+        import_seconds: 0.0,
+        ready_ms: millis(served.ready),
+        memory: process::memory(served.pid)?,
+    })
+}
+
+/// Reads the list from its first page to its last.
+async fn walk(connection: &mut Connection, host: SocketAddr) -> Result<Read, Trouble> {
+    let mut read = Read::default();
+    let mut params = json!({});
+    loop {
+        let template = Era::Modern.prepare(connection, host, ("tools/list", None), params).await?;
+        let begun = Instant::now();
+        let (head, body) = connection.send(template.request(1)).await?;
+        read.times.push(begun.elapsed());
+        read.bytes += body.len();
+        let page = mcp::answer(&head, &body)?;
+        let tools = page.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let names = tools.iter().filter_map(|tool| tool.get("name")?.as_str());
+        read.tools += names.filter(|name| name.starts_with(fleet::PREFIX)).count();
+        match page.get("nextCursor").and_then(Value::as_str) {
+            Some(cursor) => params = json!({"cursor": cursor}),
+            None => return Ok(read),
+        }
+    }
+}
+
+// === impl Read ===
+
+impl Read {
+    fn add(&mut self, other: Self) {
+        self.times.extend(other.times);
+        self.bytes += other.bytes;
+        self.tools += other.tools;
+    }
+}
+
+// === impl Report ===
+
+impl Verdict for Report {
+    fn checks(&self) -> &[Check] {
+        &self.checks
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut table = Table::new(&[
+            "skills",
+            "agents",
+            "pages",
+            "first ms",
+            "p50 ms",
+            "max ms",
+            "KB/page",
+            "CPU µs/page",
+            "import s",
+            "ready ms",
+            "RSS MB",
+        ]);
+        for row in &self.rows {
+            table.row([
+                row.skills.to_string(),
+                row.agents.to_string(),
+                row.pages.to_string(),
+                format!("{:.2}", row.first_page_ms),
+                format!("{:.2}", row.page_p50_ms),
+                format!("{:.2}", row.page_max_ms),
+                format!("{:.0}", row.page_kb),
+                format!("{:.0}", row.cpu_us_per_page),
+                format!("{:.1}", row.import_seconds),
+                format!("{:.0}", row.ready_ms),
+                format!("{:.1}", row.memory.rss_mb),
+            ]);
+        }
+        writeln!(f, "{table}")?;
+        checks(f, &self.checks)?;
+        write!(f, "\n{FOOTER}")
+    }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
+
+const FOOTER: &str = "\
+How to read this: one connection reads tools/list page after page; a page's time is from request to last byte. 'first'
+is the first page after the start, when the list has to be prepared. 'pages' is one whole list; it is read again until
+enough pages were timed. CPU includes what the health probes of that many agents cost meanwhile.";

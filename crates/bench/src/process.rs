@@ -1,0 +1,111 @@
+//! Child processes, and what the kernel says they have used.
+//!
+//! Each child holds the reading end of a pipe whose other end is ours: when this process ends, however it ends, the pipe
+//! closes and the child goes too.
+
+use std::{ffi::OsStr, fs, path::Path, process::Stdio, time::Duration};
+
+use serde::Serialize;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, ChildStdin, Command},
+    time::timeout,
+};
+
+use crate::trouble::{Trouble, during};
+
+/// A running child that has said the one thing it has to say.
+pub(crate) struct Process {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    /// Its first line on standard output.
+    pub(crate) said: String,
+}
+
+/// What a process holds in memory.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Memory {
+    /// Now.
+    pub(crate) rss_mb: f64,
+    /// At its worst.
+    pub(crate) peak_mb: f64,
+}
+
+/// How long a child may take to say its line.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The kernel's number for "clock ticks per second" among the facts it gives a new program.
+const AT_CLKTCK: u64 = 17;
+
+// === impl Process ===
+
+impl Process {
+    /// Starts this very program again with other arguments; its standard error goes to `log`, or to ours.
+    pub(crate) async fn again<S: AsRef<OsStr>>(args: &[S], log: Option<&Path>) -> Result<Self, Trouble> {
+        let us = std::env::current_exe().map_err(during("this program cannot find itself"))?;
+        let stderr = match log {
+            None => Stdio::inherit(),
+            Some(path) => fs::File::create(path).map_err(during("no log file could be made"))?.into(),
+        };
+        let mut child = Command::new(us)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .map_err(during("a child process could not be started"))?;
+        let stdin = child.stdin.take();
+        let stdout = child.stdout.take().ok_or_else(|| Trouble::new("a child process has no output"))?;
+        let line = timeout(PATIENCE, BufReader::new(stdout).lines().next_line()).await;
+        let said = line
+            .map_err(during("a child process says nothing"))?
+            .map_err(during("a child process was lost"))?;
+        let said = said.ok_or_else(|| Trouble::new("a child process ended before it was ready"))?;
+        Ok(Self { child, stdin, said })
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> Result<u32, Trouble> {
+        self.child.id().ok_or_else(|| Trouble::new("a child process has ended"))
+    }
+
+    /// Lets it end and waits until it has.
+    pub(crate) async fn stop(mut self) -> Result<(), Trouble> {
+        drop(self.stdin.take());
+        self.child.wait().await.map(drop).map_err(during("a child process does not end"))
+    }
+}
+
+/// The CPU time a process has used so far, in user and kernel mode, by all its threads.
+pub(crate) fn cpu(pid: u32) -> Result<Duration, Trouble> {
+    let stat =
+        fs::read_to_string(format!("/proc/{pid}/stat")).map_err(during(format!("process {pid} is gone")))?;
+    // The second field is a file name in parentheses and may hold anything; after it come numbers.
+    let numbers = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let ticks: u64 =
+        numbers.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
+    Ok(Duration::from_nanos(ticks.saturating_mul(1_000_000_000 / ticks_per_second())))
+}
+
+/// What a process holds in memory.
+pub(crate) fn memory(pid: u32) -> Result<Memory, Trouble> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))
+        .map_err(during(format!("process {pid} is gone")))?;
+    Ok(Memory { rss_mb: megabytes(&status, "VmRSS:"), peak_mb: megabytes(&status, "VmHWM:") })
+}
+
+fn megabytes(status: &str, name: &str) -> f64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    let kilobytes = line.split_whitespace().next().and_then(|number| number.parse::<f64>().ok());
+    kilobytes.unwrap_or_default() / 1024.0
+}
+
+fn ticks_per_second() -> u64 {
+    let facts = fs::read("/proc/self/auxv").unwrap_or_default();
+    let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_ne_bytes);
+    let facts = facts.chunks_exact(16).map(|pair| pair.split_at(8));
+    facts
+        .map(|(name, value)| (word(name), word(value)))
+        .find(|(name, _)| *name == AT_CLKTCK)
+        .map_or(100, |(_, n)| n.max(1))
+}

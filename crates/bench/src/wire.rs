@@ -1,0 +1,183 @@
+//! What the codecs cost: reading and writing a small and a large task in every dialect.
+
+use std::{
+    fmt::{self, Display, Formatter},
+    hint::black_box,
+    time::{Duration, Instant},
+};
+
+use rialto_a2a_wire::{
+    answer,
+    garbled::Garbled,
+    rpc,
+    task::{SendAnswer, State, Status, Task},
+    wire::Wire,
+};
+use rialto_model::{
+    json::Json,
+    message::{Artifact, Message, Part, Role},
+};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::{
+    report::{Check, Table, Verdict},
+    trouble::{Trouble, during},
+};
+
+/// How to measure.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How long each number is measured.
+    #[arg(long, default_value_t = 0.5)]
+    seconds: f64,
+}
+
+/// What was measured.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    rows: Vec<Row>,
+}
+
+/// One task on one wire.
+#[derive(Serialize)]
+struct Row {
+    wire: &'static str,
+    bytes: usize,
+    decode_us: f64,
+    encode_us: f64,
+    to_1_0_us: f64,
+}
+
+/// How many runs are timed together.
+const BATCH: u32 = 100;
+
+/// Measures.
+pub(crate) fn run(args: &Args) -> Result<Report, Trouble> {
+    let each = Duration::from_secs_f64(args.seconds.max(0.01));
+    let mut rows = Vec::new();
+    for task in [small(), large()] {
+        for wire in Wire::ALL {
+            rows.push(measure(wire, &SendAnswer::Task(task.clone()), each)?);
+        }
+    }
+    Ok(Report { rows })
+}
+
+fn measure(wire: Wire, task: &SendAnswer, each: Duration) -> Result<Row, Trouble> {
+    let body = encode(wire, task);
+    let read = decode(wire, body.as_bytes()).map_err(during("our own words cannot be read"))?;
+    Ok(Row {
+        wire: name(wire),
+        bytes: body.len(),
+        decode_us: best(each, || decode(wire, black_box(body.as_bytes())).is_ok()),
+        encode_us: best(each, || encode(wire, black_box(&read)).len()),
+        to_1_0_us: best(each, || {
+            decode(wire, black_box(body.as_bytes())).map(|task| encode(Wire::V10, &task).len()).ok()
+        }),
+    })
+}
+
+/// The microseconds one run takes when nothing disturbs it: the best of many batches.
+fn best<T>(each: Duration, run: impl Fn() -> T) -> f64 {
+    let begun = Instant::now();
+    let mut best = f64::INFINITY;
+    while begun.elapsed() < each || best.is_infinite() {
+        let batch = Instant::now();
+        for _ in 0..BATCH {
+            black_box(run());
+        }
+        best = best.min(batch.elapsed().as_secs_f64() * 1e6 / f64::from(BATCH));
+    }
+    best
+}
+
+/// The whole body of an answer: JSON-RPC, except where the wire is REST.
+fn encode(wire: Wire, task: &SendAnswer) -> String {
+    let answer = answer::encode_send(wire, task);
+    match wire {
+        Wire::V03Proto => answer.text(),
+        Wire::V10 | Wire::V03 | Wire::V01 => rpc::encode_result(&rpc::Id::from(1), &answer),
+    }
+}
+
+fn decode(wire: Wire, body: &[u8]) -> Result<SendAnswer, Garbled> {
+    match wire {
+        Wire::V03Proto => answer::decode_send(wire, answer::parse(body)?),
+        Wire::V10 | Wire::V03 | Wire::V01 => match rpc::decode_response(body)?.result {
+            Ok(result) => answer::decode_send(wire, result),
+            Err(error) => Err(Garbled::new("a result", error.message)),
+        },
+    }
+}
+
+const fn name(wire: Wire) -> &'static str {
+    match wire {
+        Wire::V10 => "1.0",
+        Wire::V03 => "0.3 JSON-RPC",
+        Wire::V03Proto => "0.3 REST",
+        Wire::V01 => "0.1",
+    }
+}
+
+/// A task of about 1 KB.
+fn small() -> Task {
+    task(1, 3)
+}
+
+/// A task of about 40 KB.
+fn large() -> Task {
+    task(20, 9)
+}
+
+fn task(artifacts: usize, lines: usize) -> Task {
+    let line = "a line of what the agent has found out, with \"quotes\" and a number. ";
+    let data = Json::of(
+        &json!({"found": line.repeat(lines), "score": 0.75, "tags": ["a", "b", "c"], "deep": {"er": [1, 2, 3]}}),
+    );
+    let artifact = |number: usize| {
+        let mut parts = vec![Part::data(data.clone())];
+        if artifacts > 1 {
+            parts.push(Part::text(line.repeat(lines * 2)));
+        }
+        Artifact::new(format!("artifact-{number}"), parts)
+    };
+    let message = |role, text: &str| Message::new("message-1", role, vec![Part::text(text)]);
+    let mut status = Status::new(State::Completed);
+    status.message = Some(message(Role::Agent, "done, and gladly"));
+    status.timestamp = Some("2026-11-15T12:00:00.000Z".to_owned());
+    let mut task = Task::new("0199f0c2-7d5e-7c3a-9b1f-2f6a1c0d4e5b", status);
+    task.context_id = Some("0199f0c2-7d5e-7c3a-9b1f-2f6a1c0d4e5c".to_owned());
+    task.artifacts = (0..artifacts).map(artifact).collect();
+    task.history = vec![message(Role::User, "please find out what there is to be found out")];
+    task
+}
+
+// === impl Report ===
+
+impl Verdict for Report {
+    fn checks(&self) -> &[Check] {
+        &[]
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut table = Table::new(&["wire", "bytes", "decode µs", "encode µs", "to 1.0 µs"]);
+        for row in &self.rows {
+            table.row([
+                row.wire.to_owned(),
+                row.bytes.to_string(),
+                format!("{:.1}", row.decode_us),
+                format!("{:.1}", row.encode_us),
+                format!("{:.1}", row.to_1_0_us),
+            ]);
+        }
+        write!(f, "{table}\n{FOOTER}")
+    }
+}
+
+const FOOTER: &str = "\
+How to read this: a completed task as the whole body of an answer, envelope included. 'decode' is bytes to our types,
+'encode' is back to bytes in the same dialect, 'to 1.0' is both with 1.0 as the target. Each number is the best of many
+batches, so that a busy machine shows in none of them.";

@@ -1,0 +1,201 @@
+//! What a call costs on its way through this door, in CPU time: `cargo run --release -p rialto-mcp --example cost`.
+//!
+//! The agent answers at once and the store keeps nothing, so that what is left is the door and the engine. The first
+//! line is the engine alone.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a tool for the bench, not part of the product")]
+
+use std::{sync::Arc, time::Instant};
+
+use async_trait::async_trait;
+use axum::{Extension, Router, body::Body};
+use http::{Method, Request};
+use http_body_util::BodyExt;
+use rialto_engine::{Engine, Parts, Registry, Request as Ask, registry::Registration};
+use rialto_mcp::{Config, Control, Door, LoadAgents};
+use rialto_model::{
+    agent::{Agent, Keep, OldCard, Probe, Trust},
+    call::{Caller, Door as By},
+    clock::SystemClock,
+    event::Recorded,
+    ids::{AgentId, Scope, TaskId},
+    json::Json,
+    store::{Entry, Store, StoreError, TaskFilter, Token},
+    task::TaskHead,
+    verb::VerbEvent,
+};
+use rialto_policy::Policy;
+use rialto_testkit::{
+    agents::{card, skill},
+    peer::{ScriptedDiscovery, ScriptedPeer, finished_with_data},
+};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+const CALLS: u32 = 20_000;
+
+/// Keeps nothing.
+struct Nowhere;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let engine = engine().await;
+    let door = Door::new(engine.clone(), Config::default(), Control { load_agents: LoadAgents::Session });
+    let router = door.router(CancellationToken::new()).layer(Extension(Caller::user("ann")));
+    measure("engine alone", || engine_call(&engine)).await;
+    measure("POST /mcp, 2026-07-28, tools/call", || send(&router, modern("tools/call"))).await;
+    measure("POST /mcp, 2026-07-28, tools/list", || send(&router, modern("tools/list"))).await;
+    let session = open_session(&router).await;
+    measure("POST /mcp, session, tools/call", || send(&router, legacy(&session))).await;
+}
+
+async fn measure<F: Future<Output = ()>>(what: &str, mut call: impl FnMut() -> F) {
+    for _ in 0..CALLS / 10 {
+        call().await;
+    }
+    let (begun, cpu) = (Instant::now(), cpu_micros());
+    for _ in 0..CALLS {
+        call().await;
+    }
+    let per_call = (cpu_micros() - cpu) / f64::from(CALLS);
+    let wall = begun.elapsed().as_secs_f64() * 1e6 / f64::from(CALLS);
+    println!("{what:40} {per_call:7.1} µs CPU {wall:7.1} µs wall");
+}
+
+/// CPU time of this process so far. The kernel counts nanoseconds for each thread.
+fn cpu_micros() -> f64 {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let nanos = threads.filter_map(|thread| {
+        let text = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<f64>().ok()
+    });
+    nanos.sum::<f64>() / 1e3
+}
+
+async fn engine_call(engine: &Engine) {
+    let caller = Caller::user("ann");
+    let target = engine.resolve(&caller, "weather.forecast").unwrap();
+    let args = Json::parse(r#"{"city":"Venice"}"#).unwrap();
+    engine.call(Ask::skill(caller, By::McpHttp, target, args)).await.unwrap().finish().await.unwrap();
+}
+
+async fn send(router: &Router, request: Request<Body>) {
+    let response = router.clone().oneshot(request).await.unwrap();
+    assert!(response.status().is_success());
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert!(!body.is_empty());
+}
+
+fn post() -> http::request::Builder {
+    Request::builder()
+        .method(Method::POST)
+        .uri("/mcp")
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+}
+
+fn modern(method: &str) -> Request<Body> {
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"name":"weather.forecast","arguments":{{"city":"Venice"}},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"bench","version":"1"}}}}}}}}"#
+    );
+    post()
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", method)
+        .header("mcp-name", "weather.forecast")
+        .body(Body::from(body))
+        .unwrap()
+}
+
+fn legacy(session: &str) -> Request<Body> {
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"weather.forecast","arguments":{"city":"Venice"}}}"#;
+    post().header("mcp-session-id", session).body(Body::from(body)).unwrap()
+}
+
+async fn open_session(router: &Router) -> String {
+    let client = json!({ "name": "bench", "version": "1" });
+    let params: Value = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+    let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    let response = router.clone().oneshot(post().body(Body::from(hello.to_string())).unwrap()).await.unwrap();
+    response.headers()["mcp-session-id"].to_str().unwrap().to_owned()
+}
+
+async fn engine() -> Engine {
+    let store: Arc<dyn Store> = Arc::new(Nowhere);
+    let discovery = Arc::new(ScriptedDiscovery::default());
+    discovery.serve("https://weather.example.com", card("Weather", vec![skill("forecast")]));
+    let (clock, config) = (Arc::new(SystemClock), rialto_engine::Config::default());
+    let registry = Arc::new(Registry::new(store.clone(), discovery, clock.clone(), config.clone()));
+    let engine = Engine::new(Parts {
+        store,
+        registry: registry.clone(),
+        peer: ScriptedPeer::telling(finished_with_data(json!({ "forecast": "sun", "degrees": 21 }))),
+        policy: Policy::starter().unwrap(),
+        policy_loader: None,
+        clock,
+        config,
+    });
+    engine.sync().await.unwrap();
+    let wanted = Registration::new("https://weather.example.com");
+    registry
+        .register(Registration { trust: Some(Trust::Trusted), keep: Keep::Session, ..wanted })
+        .await
+        .unwrap();
+    engine
+}
+
+#[async_trait]
+impl Store for Nowhere {
+    fn generation(&self) -> u64 {
+        1
+    }
+    async fn touch(&self) -> Result<u64, StoreError> {
+        Ok(1)
+    }
+    async fn agents(&self) -> Result<Vec<Agent>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn put_agent(&self, _: &Agent, _: Option<u64>) -> Result<u64, StoreError> {
+        Ok(1)
+    }
+    async fn remove_agent(&self, _: &AgentId) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+    async fn card_history(&self, _: &AgentId) -> Result<Vec<OldCard>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn record_probe(&self, _: &Probe) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn probes(&self, _: &AgentId, _: usize) -> Result<Vec<Probe>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn open_task(&self, _: &TaskHead, _: Vec<VerbEvent>) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn append(&self, _: Entry) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn task(&self, _: &Scope, _: &str) -> Result<Option<TaskHead>, StoreError> {
+        Ok(None)
+    }
+    async fn events(&self, _: &TaskId, _: u64) -> Result<Vec<Recorded>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn tasks(&self, _: &Scope, _: &TaskFilter) -> Result<Vec<TaskHead>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn audit(&self, _: Vec<VerbEvent>) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn audit_trail(&self, _: &Scope, _: usize) -> Result<Vec<VerbEvent>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn put_token(&self, _: &Token) -> Result<(), StoreError> {
+        Ok(())
+    }
+}

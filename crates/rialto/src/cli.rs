@@ -1,0 +1,335 @@
+//! The command line, as `--help` shows it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// The bridge between MCP and A2A: every A2A agent becomes a set of MCP tools.
+#[derive(Debug, Parser)]
+#[command(name = "rialto", version, about, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Common {
+    /// The folder everything is kept in
+    #[arg(long, global = true, value_name = "DIR", env = "RIALTO_DATA")]
+    pub(crate) data: Option<PathBuf>,
+    /// The configuration file (default: rialto.toml in this folder, if it is there)
+    #[arg(long, global = true, value_name = "FILE", env = "RIALTO_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    /// What to log on stderr: error, warn, info, debug, or a filter like rialto_a2a=debug
+    #[arg(long, global = true, value_name = "FILTER", env = "RIALTO_LOG")]
+    pub(crate) log: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve MCP over HTTP at /mcp
+    Serve(Serve),
+    /// Be an MCP server on stdin and stdout
+    Mcp(Mcp),
+    /// Show the bridge at work with built-in sample agents
+    Demo(Demo),
+    /// Register, look at and remove agents
+    #[command(subcommand)]
+    Agents(Agents),
+    /// Call a skill and print its result
+    Call(Call),
+    /// Look at tasks and call them off
+    #[command(subcommand)]
+    Tasks(Tasks),
+    /// Check, test and list policies
+    #[command(subcommand)]
+    Policy(Policy),
+    /// Make tokens for callers of the server
+    #[command(subcommand)]
+    Tokens(Tokens),
+    /// Look at the configuration
+    #[command(subcommand)]
+    Config(Config),
+    /// Write the entry for Rialto into an MCP client's own configuration
+    Install(Install),
+    /// Find out what would fail, and how to fix it
+    Doctor(Listing),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+}
+
+/// How a listing is printed.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Listing {
+    /// Print JSON for programs
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Where to listen
+    #[arg(long, value_name = "HOST:PORT", env = "RIALTO_ADDR")]
+    pub(crate) addr: Option<String>,
+    /// Let everybody in who can reach the address; only on loopback
+    #[arg(long)]
+    pub(crate) allow_no_auth: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// An agent to load at the start (repeatable)
+    #[arg(long = "agent", value_name = "URL")]
+    pub(crate) agents: Vec<String>,
+    /// A Cedar policy file in place of the starter policy
+    #[arg(long, value_name = "FILE")]
+    pub(crate) policy: Option<PathBuf>,
+    /// Names to list: auto, canonical, legacy or both
+    #[arg(long, value_name = "MODE")]
+    pub(crate) names: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Exit when everything was shown, with a status that says whether it worked
+    #[arg(long)]
+    pub(crate) once: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Agents {
+    /// Register an agent by its base URL
+    Add(AddAgent),
+    /// Register many agents, one URL a line
+    Import(ImportAgents),
+    /// List all agents
+    List(Listing),
+    /// Show one agent: skills, card, health, history
+    Show {
+        /// Slug, name, id or URL
+        agent: String,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Fetch the card again
+    Refresh {
+        /// Slug, name, id or URL; none with --all
+        #[arg(required_unless_present = "all")]
+        agent: Option<String>,
+        /// Refresh every agent
+        #[arg(long)]
+        all: bool,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Forget an agent
+    Remove {
+        /// Slug, name, id or URL
+        agent: String,
+    },
+    /// Say how far an agent is trusted
+    Trust {
+        /// Slug, name, id or URL
+        agent: String,
+        /// external or trusted
+        level: String,
+    },
+    /// Take a changed card into use that was held back
+    Approve {
+        /// Slug, name, id or URL
+        agent: String,
+    },
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct AddAgent {
+    /// The agent's base URL
+    pub(crate) url: String,
+    /// external (default) or trusted
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) trust: Option<String>,
+    /// Write a policy that lets everybody call its skills
+    #[arg(long)]
+    pub(crate) allow: bool,
+    /// The environment variable its bearer token is in
+    #[arg(long, value_name = "VARIABLE", conflicts_with = "token_file")]
+    pub(crate) token_env: Option<String>,
+    /// The file its bearer token is in
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<String>,
+    /// Where below the base URL its card is, when not at a well-known place
+    #[arg(long, value_name = "PATH")]
+    pub(crate) card_path: Option<String>,
+    /// Its own wall clock, in milliseconds
+    #[arg(long, value_name = "MS")]
+    pub(crate) timeout_ms: Option<u64>,
+    #[command(flatten)]
+    pub(crate) listing: Listing,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportAgents {
+    /// The file; `-` reads stdin
+    pub(crate) file: PathBuf,
+    /// external (default) or trusted
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) trust: Option<String>,
+    #[command(flatten)]
+    pub(crate) listing: Listing,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    /// A skill (vercel_ops.deploy or a2a_vercel_ops_deploy), or an agent to send a message to
+    pub(crate) name: String,
+    /// The arguments as JSON, or the message; `-` reads stdin
+    pub(crate) input: Option<String>,
+    /// An agent to load for this call only (repeatable)
+    #[arg(long = "agent", value_name = "URL")]
+    pub(crate) agents: Vec<String>,
+    /// The task to go on with
+    #[arg(long, value_name = "ID")]
+    pub(crate) task: Option<String>,
+    /// The conversation to go on with
+    #[arg(long, value_name = "ID")]
+    pub(crate) context: Option<String>,
+    /// How long to wait, in milliseconds
+    #[arg(long, value_name = "MS")]
+    pub(crate) timeout_ms: Option<u64>,
+    #[command(flatten)]
+    pub(crate) listing: Listing,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tasks {
+    /// List your tasks, newest first
+    List {
+        /// Only those that are not over
+        #[arg(long)]
+        open: bool,
+        /// Only this agent's
+        #[arg(long)]
+        agent: Option<String>,
+        /// At most so many
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+        /// Only older ones than this task
+        #[arg(long, value_name = "ID")]
+        before: Option<String>,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Show one task; an open one is asked about at its agent
+    Show {
+        /// Its id, ours or the agent's
+        task: String,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Call a task off
+    Cancel {
+        /// Its id, ours or the agent's
+        task: String,
+        #[command(flatten)]
+        listing: Listing,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Policy {
+    /// Check policy files; without a file, those in force
+    Check {
+        /// Cedar files
+        files: Vec<PathBuf>,
+    },
+    /// Ask whether a call would be allowed, and which policies decide
+    Test(PolicyTest),
+    /// List the policies in force
+    List(Listing),
+    /// Write a policy that lets everybody call an agent's skills
+    Allow {
+        /// Slug, name, id or URL
+        agent: String,
+    },
+    /// Print the schema that policies are checked against
+    Schema,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PolicyTest {
+    /// A skill (vercel_ops.deploy) or an agent
+    pub(crate) target: String,
+    /// Who calls
+    #[arg(long, default_value = "local")]
+    pub(crate) caller: String,
+    /// user, session or agent
+    #[arg(long, default_value = "user")]
+    pub(crate) caller_kind: CallerKindName,
+    /// a2a_invoke, a2a_discover or a2a_cancel
+    #[arg(long, default_value = "a2a_invoke")]
+    pub(crate) action: String,
+    #[command(flatten)]
+    pub(crate) listing: Listing,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum CallerKindName {
+    User,
+    Session,
+    Agent,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tokens {
+    /// Make a token; it is shown this once
+    Create {
+        /// Who comes with it
+        #[arg(default_value = "admin")]
+        caller: String,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// List tokens, without the tokens themselves
+    List(Listing),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Print every option with its meaning and default, as JSON Schema
+    Schema,
+    /// Print the configuration in force, as TOML
+    Show,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Install {
+    /// The client
+    pub(crate) client: Client,
+    /// An agent to load at the start (repeatable)
+    #[arg(long = "agent", value_name = "URL")]
+    pub(crate) agents: Vec<String>,
+    /// Write without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// Only show the change
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// The clients whose configuration we know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Client {
+    ClaudeCode,
+    ClaudeDesktop,
+    Gemini,
+    Codex,
+    Cursor,
+    Vscode,
+}

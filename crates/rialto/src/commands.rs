@@ -1,0 +1,12 @@
+//! One module per command; each does one thing and says how it went.
+
+pub(crate) mod agents;
+pub(crate) mod call;
+pub(crate) mod config;
+pub(crate) mod doctor;
+pub(crate) mod install;
+pub(crate) mod mcp;
+pub(crate) mod policy;
+pub(crate) mod serve;
+pub(crate) mod tasks;
+pub(crate) mod tokens;

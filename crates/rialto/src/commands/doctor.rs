@@ -1,0 +1,195 @@
+//! `rialto doctor`: what would fail, and how to fix it.
+
+use futures::StreamExt;
+use rialto_model::{
+    agent::{Credential, Health, Trust},
+    ids::Scope,
+};
+use serde::Serialize;
+
+use crate::{
+    cli::Common,
+    config::Config,
+    environment::Environment,
+    output::{self, Spinner, Trouble},
+    program::{Place, Program},
+};
+
+/// More tools than this drown a model.
+const MANY_TOOLS: usize = 200;
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    what: String,
+    level: Level,
+    finding: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Ok,
+    Warning,
+    Error,
+}
+
+pub(crate) async fn run(common: &Common, environment: &Environment, as_json: bool) -> Result<(), Trouble> {
+    let spinner = Spinner::new("looking");
+    let findings = examine(common, environment).await;
+    drop(spinner);
+    if as_json {
+        output::json(&findings);
+    } else {
+        for finding in &findings {
+            let mark = match finding.level {
+                Level::Ok => "ok  ",
+                Level::Warning => "warn",
+                Level::Error => "FAIL",
+            };
+            output::line(format!("{mark}  {:<14} {}", finding.what, output::printable(&finding.finding)));
+            if let Some(fix) = &finding.fix {
+                output::line(format!("      {:<14} -> {fix}", ""));
+            }
+        }
+    }
+    let failing = findings.iter().filter(|finding| finding.level == Level::Error).count();
+    if failing == 0 {
+        Ok(())
+    } else {
+        Err(Trouble::other(format!("{failing} of {} checks failed", findings.len())))
+    }
+}
+
+async fn examine(common: &Common, environment: &Environment) -> Vec<Finding> {
+    let config = match Config::load(common.config.as_deref(), environment) {
+        Ok(config) => config,
+        Err(error) => {
+            return vec![bad(
+                "configuration",
+                error,
+                "mend the file; `rialto config schema` lists every option",
+            )];
+        }
+    };
+    let mut findings = vec![good("configuration", "valid")];
+    let folder = crate::data_folder(common, &config, environment);
+    let program = match Program::open(config, Place::Folder(folder.clone()), None, environment).await {
+        Ok(program) => program,
+        Err(error) => {
+            findings.push(bad(
+                "store",
+                error,
+                &format!(
+                    "see that {} can be written to, or name another folder with --data",
+                    folder.display()
+                ),
+            ));
+            return findings;
+        }
+    };
+    findings.push(good("store", format!("opens in {}", folder.display())));
+    findings.push(good("policies", format!("{} in force", program.engine.policy().ids().len())));
+    findings.push(tools(&program));
+    findings.extend(agents(&program, environment).await);
+    findings.push(address(&program).await);
+    findings
+}
+
+fn tools(program: &Program) -> Finding {
+    match program.engine.registry().directory(&Scope::default()).len() {
+        0 => warn("tools", "there are none", "rialto agents add URL --allow"),
+        n if n > MANY_TOOLS => warn(
+            "tools",
+            format!("{n} tools are listed"),
+            "a model chooses badly among so many: register fewer agents per project",
+        ),
+        n => good("tools", format!("{n} tools are listed")),
+    }
+}
+
+async fn agents(program: &Program, environment: &Environment) -> Vec<Finding> {
+    let registry = program.engine.registry();
+    let agents = registry.agents(&Scope::default());
+    let probes = futures::stream::iter(agents).map(|agent| async move {
+        let health = registry.probe(&agent).await;
+        let now = registry.get(&agent.id).unwrap_or(agent);
+        (now, health)
+    });
+    let probed: Vec<_> = probes.buffered(16).collect().await;
+    let mut findings = Vec::new();
+    for (agent, health) in probed {
+        let what = format!("agent {}", agent.slug);
+        if let Some(Credential::Env(variable)) = &agent.credential
+            && environment.get(variable).is_none()
+        {
+            findings.push(bad(
+                &what,
+                format!("its token variable {variable} is not set"),
+                &format!("export {variable}=…"),
+            ));
+        }
+        let error = agent.last_error.clone().unwrap_or_default();
+        findings.push(match health {
+            Ok(Health::Healthy | Health::Unknown) => {
+                good(&what, format!("healthy, {} skills", agent.card.skills.len()))
+            }
+            Ok(Health::Degraded) => {
+                warn(&what, format!("degraded: {error}"), &format!("rialto agents show {}", agent.slug))
+            }
+            Ok(Health::Unreachable) => bad(
+                &what,
+                format!("unreachable: {error}"),
+                &format!("start it, or rialto agents remove {}", agent.slug),
+            ),
+            Err(error) => bad(&what, error, "see the line above about the store"),
+        });
+        let caller = Program::local_caller();
+        let target = rialto_model::call::Target { skill: agent.card.skills.first().cloned(), agent };
+        let question = rialto_policy::Question::about(&caller, rialto_policy::Action::Invoke, &target);
+        if target.agent.trust == Trust::External && !program.engine.policy().decide(&question).allowed {
+            findings.push(warn(
+                &what,
+                "no policy lets you call it",
+                &format!("rialto policy allow {}", target.agent.slug),
+            ));
+        }
+    }
+    findings
+}
+
+async fn address(program: &Program) -> Finding {
+    let address = &program.config.server.addr;
+    match rialto_edge::serve::Door::open(address).await {
+        Ok(_) => good("address", format!("{address} is free for `rialto serve`")),
+        Err(_) => warn(
+            "address",
+            format!("{address} is in use"),
+            "a server may be running already; else choose another with --addr",
+        ),
+    }
+}
+
+fn good(what: &str, finding: impl ToString) -> Finding {
+    Finding { what: what.to_owned(), level: Level::Ok, finding: finding.to_string(), fix: None }
+}
+
+fn warn(what: &str, finding: impl ToString, fix: &str) -> Finding {
+    Finding {
+        what: what.to_owned(),
+        level: Level::Warning,
+        finding: finding.to_string(),
+        fix: Some(fix.to_owned()),
+    }
+}
+
+fn bad(what: &str, finding: impl ToString, fix: &str) -> Finding {
+    Finding {
+        what: what.to_owned(),
+        level: Level::Error,
+        finding: finding.to_string(),
+        fix: Some(fix.to_owned()),
+    }
+}

@@ -1,0 +1,51 @@
+//! `rialto mcp`: an MCP server on stdin and stdout, for one client.
+
+use rialto_engine::Engine;
+use rialto_mcp::{Control, Door, LoadAgents, ToolNames};
+
+use crate::{
+    cli::Mcp,
+    commands::{call, serve},
+    output::Trouble,
+    program::Program,
+};
+
+pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
+    let mut config = program.config.mcp.clone();
+    if let Some(mode) = &mcp.names {
+        config.tool_names = ToolNames::parse(mode).ok_or_else(|| {
+            Trouble::usage(format!(
+                "\"{mode}\" is not a way to name tools; use auto, canonical, legacy or both"
+            ))
+        })?;
+    }
+    load(&program, &mcp.agents).await;
+    program.start();
+    let door = Door::new(program.engine.clone(), config, Control { load_agents: LoadAgents::Session });
+    let stop = program.stop().clone();
+    let terminated = stop.clone();
+    tokio::spawn(async move {
+        serve::terminated().await;
+        terminated.cancel();
+    });
+    let served = door.serve_stdio(Program::local_caller(), stop).await;
+    drain(&program.engine).await;
+    program.close().await;
+    served.map_err(|error| Trouble::other(error.to_string()))
+}
+
+/// Loads the agents that were named. One that does not answer is no reason not to start: it is said, and tried again
+/// by the client with `load_agent`.
+async fn load(program: &Program, agents: &[String]) {
+    let loading = agents.iter().map(|url| async move {
+        if let Err(trouble) = call::load(program, url).await {
+            tracing::error!("agent {url} was not loaded: {}", trouble.message);
+        }
+    });
+    futures::future::join_all(loading).await;
+}
+
+/// A client that hung up does not wait for its calls any more.
+async fn drain(engine: &Engine) {
+    engine.drain(std::time::Duration::from_millis(200)).await;
+}

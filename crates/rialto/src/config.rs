@@ -1,0 +1,241 @@
+//! Everything that can be set: `rialto.toml`, and the environment on top of it.
+//!
+//! Each crate owns its section. An unknown key is an error that names the key, because a setting that is silently
+//! ignored is worse than none.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::environment::Environment;
+
+/// The file that is read when none is named and it is there.
+const DEFAULT_FILE: &str = "rialto.toml";
+
+/// `RIALTO_CALLS__TIMEOUT_MS=1000` is `[calls] timeout_ms = 1000`.
+const PREFIX: &str = "RIALTO_";
+
+/// The whole configuration.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    /// The folder everything is kept in. Default: `rialto` in the system's place for data.
+    pub(crate) data: Option<PathBuf>,
+    /// The HTTP server.
+    pub(crate) server: Server,
+    /// The store.
+    pub(crate) store: rialto_store::Config,
+    /// Calls and the registry.
+    pub(crate) calls: rialto_engine::Config,
+    /// Everything that leaves over HTTP.
+    pub(crate) outbound: rialto_edge::client::Config,
+    /// The MCP door.
+    pub(crate) mcp: rialto_mcp::Config,
+    /// How agents are called.
+    pub(crate) agents: rialto_a2a::peer::Config,
+    /// The A2A side.
+    pub(crate) a2a: A2a,
+}
+
+/// The HTTP server.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Server {
+    /// Where to listen.
+    pub(crate) addr: String,
+    /// Host names to answer to besides loopback names; `*` answers to all.
+    pub(crate) allowed_hosts: Vec<String>,
+    /// Largest request body, in bytes.
+    pub(crate) max_body_bytes: usize,
+}
+
+/// The A2A side.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct A2a {
+    /// Whether tools are offered as an A2A agent. Read by the A2A door, which this version does not have yet.
+    pub(crate) enabled: bool,
+    /// That agent's name. Read by the A2A door.
+    pub(crate) agent_name: String,
+    /// That agent's description. Read by the A2A door.
+    pub(crate) agent_description: String,
+    /// Wall clock of `invoke_a2a`, in seconds. Read by `invoke_a2a`, which this version does not have yet.
+    pub(crate) default_timeout: u64,
+    /// The agent that is called when none is named. Read by `invoke_a2a`.
+    pub(crate) default_agent_card_url: Option<String>,
+    /// PEM or JWK files with keys that agent cards may be signed with. When there are any, a card with a wrong
+    /// signature is refused.
+    pub(crate) card_keys: Vec<PathBuf>,
+}
+
+/// Why the configuration was not accepted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// The file that was named is not there or cannot be read.
+    #[error("{path}: {reason}")]
+    Unreadable {
+        /// Which file.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// It says something we do not understand.
+    #[error("{place}: {reason}")]
+    Invalid {
+        /// File and key, or variable.
+        place: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+// === impl Server ===
+
+impl Default for Server {
+    fn default() -> Self {
+        Self { addr: "127.0.0.1:8420".to_owned(), allowed_hosts: Vec::new(), max_body_bytes: 4 * 1024 * 1024 }
+    }
+}
+
+// === impl A2a ===
+
+impl Default for A2a {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            agent_name: "Rialto".to_owned(),
+            agent_description: "Tools and agents behind one governed door".to_owned(),
+            default_timeout: 120,
+            default_agent_card_url: None,
+            card_keys: Vec::new(),
+        }
+    }
+}
+
+// === impl Config ===
+
+impl Config {
+    /// Reads the file, if there is one, and then the environment.
+    pub(crate) fn load(file: Option<&Path>, environment: &Environment) -> Result<Self, ConfigError> {
+        let (place, mut table) = read(file)?;
+        overlay(&mut table, environment)?;
+        serde_path_to_error::deserialize(Value::Table(table)).map_err(|error| ConfigError::Invalid {
+            place: format!("{place}: {}", error.path()),
+            reason: error.inner().to_string().trim().to_owned(),
+        })
+    }
+
+    /// JSON Schema of the file, every option with its meaning and default.
+    pub(crate) fn schema() -> serde_json::Value {
+        schemars::schema_for!(Self).to_value()
+    }
+}
+
+fn read(file: Option<&Path>) -> Result<(String, Table), ConfigError> {
+    let path = file.unwrap_or(Path::new(DEFAULT_FILE));
+    let place = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => match text.parse::<Table>() {
+            Ok(table) => Ok((place, table)),
+            Err(error) => Err(ConfigError::Invalid { place, reason: error.to_string().trim().to_owned() }),
+        },
+        Err(error) if file.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
+            Ok(("the environment".to_owned(), Table::new()))
+        }
+        Err(error) => Err(ConfigError::Unreadable { path: place, reason: error.to_string() }),
+    }
+}
+
+fn overlay(table: &mut Table, environment: &Environment) -> Result<(), ConfigError> {
+    for (name, value) in environment.starting_with(PREFIX) {
+        let path: Vec<String> = name[PREFIX.len()..].split("__").map(str::to_lowercase).collect();
+        if let [section, key] = path.as_slice() {
+            set(table, name, section, key, toml_value(value))?;
+        }
+    }
+    if let Some(value) = environment.get("A2A_DISCOVERY_TIMEOUT_MS") {
+        set(table, "A2A_DISCOVERY_TIMEOUT_MS", "calls", "discovery_timeout_ms", toml_value(value))?;
+    }
+    Ok(())
+}
+
+fn set(table: &mut Table, variable: &str, section: &str, key: &str, value: Value) -> Result<(), ConfigError> {
+    let section = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
+    let Value::Table(section) = section else {
+        let reason = "this is not a section of the configuration".to_owned();
+        return Err(ConfigError::Invalid { place: variable.to_owned(), reason });
+    };
+    section.insert(key.to_owned(), value);
+    Ok(())
+}
+
+/// `5`, `true` and `["a"]` are what they look like; everything else is a text.
+fn toml_value(text: &str) -> Value {
+    let parsed = format!("value = {text}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
+    parsed.unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(variables: &[(&str, &str)]) -> Environment {
+        variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn loaded(text: &str, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rialto.toml");
+        std::fs::write(&file, text).unwrap();
+        Config::load(Some(&file), &environment(variables))
+    }
+
+    #[test]
+    fn the_environment_wins_over_the_file() {
+        let text = "[calls]\ntimeout_ms = 1\npin_cards = true";
+        let config =
+            loaded(text, &[("RIALTO_CALLS__TIMEOUT_MS", "7"), ("RIALTO_SERVER__ADDR", "127.0.0.1:1")])
+                .unwrap();
+        assert_eq!((config.calls.timeout_ms, config.calls.pin_cards), (7, true));
+        assert_eq!(config.server.addr, "127.0.0.1:1");
+    }
+
+    #[test]
+    fn the_discovery_timeout_has_a_variable_of_its_own() {
+        let config = loaded("", &[("A2A_DISCOVERY_TIMEOUT_MS", "250")]).unwrap();
+        assert_eq!(config.calls.discovery_timeout_ms, 250);
+    }
+
+    #[test]
+    fn an_unknown_key_is_an_error_that_names_it() {
+        let error = loaded("[calls]\ntimeout = 1", &[]).unwrap_err().to_string();
+        assert!(error.contains("calls") && error.contains("timeout"), "{error}");
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_kind_is_an_error_that_names_its_place() {
+        let error = loaded("[calls]\ntimeout_ms = \"soon\"", &[]).unwrap_err().to_string();
+        assert!(error.contains("calls.timeout_ms"), "{error}");
+    }
+
+    #[test]
+    fn every_option_is_documented() {
+        fn undocumented(schema: &serde_json::Value, path: &str, found: &mut Vec<String>) {
+            for (name, option) in schema["properties"].as_object().into_iter().flatten() {
+                let path = format!("{path}.{name}");
+                if option["description"].as_str().is_none_or(str::is_empty) {
+                    found.push(path.clone());
+                }
+                undocumented(option, &path, found);
+            }
+            for (name, definition) in schema["$defs"].as_object().into_iter().flatten() {
+                undocumented(definition, name, found);
+            }
+        }
+        let mut found = Vec::new();
+        undocumented(&Config::schema(), "", &mut found);
+        assert_eq!(found, Vec::<String>::new());
+    }
+}

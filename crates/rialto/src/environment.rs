@@ -1,0 +1,49 @@
+//! The process environment, read once at the start and passed on from there.
+
+use std::{collections::BTreeMap, path::PathBuf};
+
+/// What the process was started with.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Environment(BTreeMap<String, String>);
+
+// === impl Environment ===
+
+impl Environment {
+    /// The environment of this process. Variables that are not text are left out.
+    pub(crate) fn of_process() -> Self {
+        Self(
+            std::env::vars_os()
+                .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+                .collect(),
+        )
+    }
+
+    /// The variable called `name`, unless it is empty.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// All variables whose name begins with `prefix`.
+    pub(crate) fn starting_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let of_interest =
+            self.0.range(prefix.to_owned()..).take_while(move |(name, _)| name.starts_with(prefix));
+        of_interest.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// Where data goes when nobody says: the place this kind of system has for it.
+    pub(crate) fn default_data_dir(&self) -> PathBuf {
+        let home = || self.get("HOME").or_else(|| self.get("USERPROFILE")).map(PathBuf::from);
+        self.get("XDG_DATA_HOME")
+            .or_else(|| self.get("LOCALAPPDATA"))
+            .map(PathBuf::from)
+            .or_else(|| home().map(|home| home.join(".local/share")))
+            .unwrap_or_else(|| PathBuf::from("."))
+            .join("rialto")
+    }
+}
+
+impl FromIterator<(String, String)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
+        Self(variables.into_iter().collect())
+    }
+}

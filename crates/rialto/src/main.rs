@@ -1,0 +1,148 @@
+//! The program: reads the command line, puts the parts together, decides nothing.
+
+mod cli;
+mod commands;
+mod config;
+mod demo;
+mod environment;
+mod output;
+mod policies;
+mod program;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{CommandFactory, Parser};
+use tracing_subscriber::EnvFilter;
+
+use crate::{
+    cli::{Cli, Command, Common},
+    commands::{agents, call, doctor, install, mcp, policy, serve, tasks, tokens},
+    config::Config,
+    environment::Environment,
+    output::Trouble,
+    policies::Policies,
+    program::{Place, Program},
+};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let environment = Environment::of_process();
+    log(&cli);
+    let wants_json = std::env::args_os().any(|argument| argument == "--json");
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            output::note(format!("rialto: the runtime did not start: {error}"));
+            return ExitCode::from(70);
+        }
+    };
+    let result = runtime.block_on(run(cli, &environment));
+    // A thread that still reads stdin must not keep the program from ending.
+    runtime.shutdown_background();
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(trouble) => {
+            report(&trouble, wants_json);
+            ExitCode::from(trouble.status)
+        }
+    }
+}
+
+async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
+    let common = cli.common;
+    match cli.command {
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "rialto", &mut std::io::stdout());
+            Ok(())
+        }
+        Command::Demo(options) => demo::run(options, environment).await,
+        Command::Doctor(listing) => doctor::run(&common, environment, listing.json).await,
+        Command::Install(options) => install::run(&options, environment),
+        Command::Config(command) => {
+            commands::config::run(&Config::load(common.config.as_deref(), environment)?, &command)
+        }
+        Command::Policy(cli::Policy::Schema) => {
+            output::line(rialto_policy::SCHEMA.trim_end());
+            Ok(())
+        }
+        Command::Policy(cli::Policy::Check { files }) => {
+            let config = Config::load(common.config.as_deref(), environment)?;
+            let folder = Policies::Folder(data_folder(&common, &config, environment).join("policies"));
+            folder.prepare().map_err(|error| Trouble::other(error.to_string()))?;
+            policy::check(&folder, &files)
+        }
+        Command::Mcp(options) => {
+            mcp::run(open_for_client(&common, &options, environment).await?, options).await
+        }
+        Command::Serve(options) => serve::run(open(&common, environment).await?, options, environment).await,
+        Command::Agents(command) => agents::run(&open(&common, environment).await?, command).await,
+        Command::Call(options) => call::run(&open(&common, environment).await?, options).await,
+        Command::Tasks(command) => tasks::run(&open(&common, environment).await?, command).await,
+        Command::Policy(command) => policy::run(&open(&common, environment).await?, command).await,
+        Command::Tokens(command) => tokens::run(&open(&common, environment).await?, command).await,
+    }
+}
+
+async fn open(common: &Common, environment: &Environment) -> Result<Program, Trouble> {
+    let config = Config::load(common.config.as_deref(), environment)?;
+    let folder = data_folder(common, &config, environment);
+    Ok(Program::open(config, Place::Folder(folder), None, environment).await?)
+}
+
+/// For a client's own server a folder that cannot be written to is no reason to fail: it then remembers nothing.
+async fn open_for_client(
+    common: &Common,
+    options: &cli::Mcp,
+    environment: &Environment,
+) -> Result<Program, Trouble> {
+    let config = Config::load(common.config.as_deref(), environment)?;
+    let folder = data_folder(common, &config, environment);
+    let policies = options.policy.clone().map(Policies::File);
+    let opened = Program::open(config.clone(), Place::Folder(folder), policies.clone(), environment).await;
+    match opened {
+        Err(program::BuildError::Store(error) | program::BuildError::File { path: error, .. })
+            if common.data.is_none() =>
+        {
+            tracing::warn!("nothing is remembered beyond this session: {error}");
+            Ok(Program::open(config, Place::Memory, policies, environment).await?)
+        }
+        opened => Ok(opened?),
+    }
+}
+
+/// The folder everything is kept in: named on the command line, in the configuration, or the system's own place.
+pub(crate) fn data_folder(common: &Common, config: &Config, environment: &Environment) -> PathBuf {
+    common.data.clone().or_else(|| config.data.clone()).unwrap_or_else(|| environment.default_data_dir())
+}
+
+fn log(cli: &Cli) {
+    // rmcp logs each error that a caller is told about; that is the caller's trouble, not the operator's.
+    let default =
+        if matches!(cli.command, Command::Serve(_)) { "info,rmcp=error" } else { "warn,rmcp=error" };
+    let filter = EnvFilter::try_new(cli.common.log.as_deref().unwrap_or(default))
+        .unwrap_or_else(|_| EnvFilter::new(default));
+    let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(is_terminal)
+        .with_target(false)
+        .init();
+}
+
+fn report(trouble: &Trouble, wants_json: bool) {
+    match &trouble.failure {
+        Some(failure) if wants_json => output::json(&serde_json::json!({
+            "error": {
+                "code": failure.kind.rpc_code(),
+                "class": failure.kind.class(),
+                "message": failure.message,
+                "data": failure.data,
+            }
+        })),
+        _ => output::note(format!("rialto: {}", trouble.message)),
+    }
+}

@@ -1,0 +1,148 @@
+//! What people and programs read: tables, JSON, and a sign of life while something takes long.
+
+use std::{
+    io::{IsTerminal, Write},
+    time::Duration,
+};
+
+use comfy_table::{ContentArrangement, Table, presets};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rialto_model::failure::{Failure, Kind};
+use serde::Serialize;
+
+/// Why a command did not succeed, and the status to exit with.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    /// For the person.
+    pub(crate) message: String,
+    /// For the shell.
+    pub(crate) status: u8,
+    /// For programs, with `--json`.
+    pub(crate) failure: Option<Failure>,
+}
+
+/// A sign of life on stderr, after a second, and only on a terminal.
+pub(crate) struct Spinner(ProgressBar);
+
+/// Prints one line. A reader that went away is not our trouble.
+pub(crate) fn line(text: impl AsRef<str>) {
+    let _ = writeln!(std::io::stdout(), "{}", text.as_ref());
+}
+
+/// Prints one line beside the result.
+pub(crate) fn note(text: impl AsRef<str>) {
+    let _ = writeln!(std::io::stderr(), "{}", text.as_ref());
+}
+
+/// Prints a value as JSON.
+pub(crate) fn json<T: Serialize + ?Sized>(value: &T) {
+    line(serde_json::to_string_pretty(value).unwrap_or_default());
+}
+
+/// Prints a table, as wide as the terminal, or plain when nobody looks.
+pub(crate) fn table(header: &[&str], rows: Vec<Vec<String>>) {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
+    if !std::io::stdout().is_terminal() {
+        table.set_content_arrangement(ContentArrangement::Disabled);
+    }
+    table.set_header(header.iter().map(|name| name.to_uppercase()));
+    for row in rows {
+        table.add_row(row.into_iter().map(|cell| printable(&cell)));
+    }
+    for text in table.to_string().lines() {
+        line(text.trim_end());
+    }
+}
+
+/// What an agent says about itself is not to move the cursor or turn the text around.
+pub(crate) fn printable(text: &str) -> String {
+    let is_hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if is_hidden(c) { ' ' } else { c }).collect()
+}
+
+// === impl Spinner ===
+
+impl Spinner {
+    /// Begins with a word on what takes so long.
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
+            bar.set_style(style);
+        }
+        bar.set_message(what.into());
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Self(bar)
+    }
+
+    /// Says how it goes.
+    pub(crate) fn say(&self, text: &str) {
+        self.0.set_message(printable(text));
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
+// === impl Trouble ===
+
+impl Trouble {
+    /// Trouble with how the command was given.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { message: message.into(), status: 2, failure: None }
+    }
+
+    /// Trouble of another kind.
+    pub(crate) fn other(message: impl Into<String>) -> Self {
+        Self { message: message.into(), status: 1, failure: None }
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        let status = match failure.kind {
+            Kind::PeerFailed | Kind::Conflict | Kind::Unsupported => 1,
+            Kind::Invalid => 2,
+            Kind::Denied | Kind::Unauthenticated => 3,
+            Kind::NotFound => 4,
+            Kind::PeerUnreachable | Kind::PeerGarbled => 5,
+            Kind::PeerTimeout | Kind::Busy => 6,
+            Kind::Internal => 70,
+        };
+        Self { message: failure.message.clone(), status, failure: Some(failure) }
+    }
+}
+
+impl From<rialto_engine::registry::RegistryError> for Trouble {
+    fn from(error: rialto_engine::registry::RegistryError) -> Self {
+        Failure::from(error).into()
+    }
+}
+
+impl From<crate::program::BuildError> for Trouble {
+    fn from(error: crate::program::BuildError) -> Self {
+        Self::other(error.to_string())
+    }
+}
+
+impl From<crate::config::ConfigError> for Trouble {
+    fn from(error: crate::config::ConfigError) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_agent_says_cannot_move_the_cursor() {
+        assert_eq!(printable("a\u{1b}[2Jb\u{202e}c\nd"), "a [2Jb c d");
+    }
+}

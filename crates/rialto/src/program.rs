@@ -1,0 +1,201 @@
+//! Puts the program together: store, registry, policies, peer, engine.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use rialto_a2a::{
+    credential,
+    discover::Discoverer,
+    peer::{A2aPeer, Ports},
+};
+use rialto_a2a_wire::card::signature::Keys;
+use rialto_edge::client::Client;
+use rialto_engine::{Engine, Parts, Prober, Registry, engine::PolicyLoader};
+use rialto_model::{
+    call::Caller,
+    clock::SystemClock,
+    store::{Store, StoreError},
+};
+use rialto_policy::PolicyError;
+use rialto_store::SqliteStore;
+use tokio_util::sync::CancellationToken;
+
+use crate::{config::Config, environment::Environment, policies::Policies};
+
+/// How long a stop waits for calls under way.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// How often files that others may edit are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The program, put together.
+pub(crate) struct Program {
+    pub(crate) engine: Engine,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) config: Config,
+    pub(crate) policies: Policies,
+    pub(crate) data: Option<PathBuf>,
+    stop: CancellationToken,
+}
+
+/// Where things are kept.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// In a folder.
+    Folder(PathBuf),
+    /// In this process only.
+    Memory,
+}
+
+/// Why the program could not be put together.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BuildError {
+    /// The store did not open.
+    #[error("{0}")]
+    Store(String),
+    /// The policies do not hold up.
+    #[error("the policies are not valid; fix them and check with `rialto policy check`:\n{0}")]
+    Policy(#[from] PolicyError),
+    /// A file could not be read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// Which.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A key for card signatures cannot be used.
+    #[error("{0}")]
+    Key(String),
+}
+
+// === impl Program ===
+
+impl Program {
+    /// Opens the store and builds everything on it. Nothing is fetched yet.
+    pub(crate) async fn open(
+        config: Config,
+        place: Place,
+        policies: Option<Policies>,
+        environment: &Environment,
+    ) -> Result<Self, BuildError> {
+        let parse = |text: &str| rialto_a2a_wire::card::decode(text).map_err(|error| error.to_string());
+        let (store, data) = match &place {
+            Place::Folder(folder) => (SqliteStore::open(folder, config.store, parse), Some(folder.clone())),
+            Place::Memory => (SqliteStore::in_memory(parse), None),
+        };
+        let store: Arc<dyn Store> = Arc::new(store.map_err(|error| store_error(&error))?);
+        let policies = policies.unwrap_or_else(|| match &data {
+            Some(folder) => Policies::Folder(folder.join("policies")),
+            None => Policies::Starter,
+        });
+        let file_error = |path: &Path, source| BuildError::File { path: path.display().to_string(), source };
+        policies
+            .prepare()
+            .map_err(|source| file_error(data.as_deref().unwrap_or(Path::new("policies")), source))?;
+        let policy = policies.load()?;
+
+        let fetch = Arc::new(Client::new(&config.outbound));
+        let variables = environment.clone();
+        let resolve = credential::resolver(move |name| variables.get(name).map(str::to_owned));
+        let keys = card_keys(&config.a2a.card_keys)?;
+        let clock = Arc::new(SystemClock);
+        let discovery = Arc::new(Discoverer::new(fetch.clone(), resolve.clone(), keys));
+        let registry =
+            Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.calls.clone()));
+        let ports = Ports { fetch, tokens: resolve, learned: registry.clone(), clock: clock.clone() };
+        let peer = Arc::new(A2aPeer::new(config.agents.clone(), ports));
+        let loader = policies.clone();
+        let loader: PolicyLoader = Box::new(move || loader.load());
+        let engine = Engine::new(Parts {
+            store: Arc::clone(&store),
+            registry,
+            peer,
+            policy,
+            policy_loader: Some(loader),
+            clock,
+            config: config.calls.clone(),
+        });
+        engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
+        Ok(Self { engine, store, config, policies, data, stop: CancellationToken::new() })
+    }
+
+    /// The person at this machine.
+    pub(crate) fn local_caller() -> Caller {
+        Caller::user("local")
+    }
+
+    /// Stops everything in the background when it is cancelled.
+    pub(crate) const fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Starts what runs in the background: health probes, and the watch over rows and policies that others change.
+    pub(crate) fn start(&self) {
+        let calls = &self.config.calls;
+        if calls.probe_interval_secs > 0 {
+            let interval = Duration::from_secs(calls.probe_interval_secs);
+            let prober = Prober::new(Arc::clone(self.engine.registry()), interval, calls.probe_concurrency);
+            tokio::spawn(prober.run(self.stop.clone()));
+        }
+        tokio::spawn(watch(self.engine.clone(), self.policies.clone(), self.stop.clone()));
+    }
+
+    /// Lets calls under way come to their end, then stops the background.
+    pub(crate) async fn close(self) {
+        self.engine.drain(DRAIN).await;
+        self.stop.cancel();
+    }
+}
+
+/// Sees changes that come without a call: connected clients must hear of them too.
+async fn watch(engine: Engine, policies: Policies, stop: CancellationToken) {
+    let mut known = policies.sources().ok();
+    let mut tick = tokio::time::interval(LOOK);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = tick.tick() => {}
+        }
+        if let Err(failure) = engine.sync().await {
+            tracing::error!("the registry could not be read: {failure}");
+        }
+        let sources = policies.sources().ok();
+        if sources != known {
+            tracing::info!("the policies have changed");
+            engine.reload_policy();
+            known = sources;
+        }
+    }
+}
+
+fn card_keys(files: &[PathBuf]) -> Result<Keys, BuildError> {
+    let mut keys = Keys::new();
+    for file in files {
+        let path = file.display().to_string();
+        let text = std::fs::read_to_string(file)
+            .map_err(|source| BuildError::File { path: path.clone(), source })?;
+        let kid = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let added = if text.trim_start().starts_with('{') {
+            keys.add_jwk(&text)
+        } else {
+            keys.add_pem(kid, text.as_bytes())
+        };
+        added.map_err(|error| BuildError::Key(format!("{path}: {error}")))?;
+    }
+    Ok(keys)
+}
+
+fn store_error(error: &StoreError) -> BuildError {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    BuildError::Store(text)
+}

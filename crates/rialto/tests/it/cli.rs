@@ -1,0 +1,10 @@
+//! The program from the command line, against agents inside the test: nothing but Rust is needed.
+
+mod agents;
+mod calls;
+mod cards;
+mod digits;
+mod policies;
+mod server;
+mod setup;
+mod stdio;

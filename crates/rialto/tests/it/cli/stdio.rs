@@ -1,0 +1,146 @@
+//! `rialto mcp`: nothing but protocol on stdout, whatever happens.
+
+use serde_json::json;
+
+use crate::harness::{agent::SampleAgent, client::names, rialto::Rialto, stdio::Stdio};
+
+#[test]
+fn garbage_on_stdin_does_not_end_it() {
+    let agent = SampleAgent::named("Desk");
+    let mut server = Rialto::fresh().mcp(&["--agent", &agent.url]);
+    feed_garbage(&mut server);
+    server.initialize();
+    feed_garbage(&mut server);
+    assert_eq!(server.call("desk.greet", &json!({ "name": "Ann" })).text(), "hello Ann");
+    server.leave();
+}
+
+#[test]
+fn a_request_that_is_not_understood_is_answered_with_an_error() {
+    let mut server = Rialto::fresh().mcp(&[]);
+    server.initialize();
+    assert_eq!(server.ask("no/such/method", &json!({}))["error"]["code"], -32601);
+    assert_eq!(server.ask("tools/call", &json!({ "arguments": {} }))["error"]["code"], -32602);
+    let unknown = server.call("no_such_tool", &json!({}));
+    assert_eq!(unknown.answer.unwrap_err()["code"], -32602);
+    server.leave();
+}
+
+#[test]
+fn it_ends_content_when_its_client_leaves_without_a_word() {
+    let rialto = Rialto::fresh();
+    rialto.mcp(&[]).leave();
+    let mut server = rialto.mcp(&[]);
+    server.initialize();
+    server.leave();
+}
+
+#[test]
+fn the_agents_that_are_named_are_loaded_trusted_and_not_kept() {
+    let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
+    let mut server = rialto.mcp(&["--agent", &agent.url]);
+    server.initialize();
+    let listed = names(&server.ask("tools/list", &json!({}))["result"]["tools"]);
+    let own = ["load_agent", "list_agents", "send_message", "get_task", "cancel_task"];
+    for name in own.iter().chain(&["desk.echo", "desk.greet"]) {
+        assert!(listed.contains(&(*name).to_owned()), "{name} is not in {listed:?}");
+    }
+    let found = server.call("desk.echo", &json!({ "q": "ü" }));
+    assert_eq!(found.data(), &json!({ "q": "ü" }));
+    server.leave();
+    assert_eq!(rialto.json(&["agents", "list", "--json"]), json!([]));
+}
+
+#[test]
+fn an_agent_that_is_not_there_is_no_reason_not_to_start() {
+    let agent = SampleAgent::named("Desk");
+    let mut server = Rialto::fresh().mcp(&["--agent", "http://127.0.0.1:1", "--agent", &agent.url]);
+    server.initialize();
+    assert_eq!(server.call("desk.greet", &json!({ "name": "Ann" })).text(), "hello Ann");
+    let log = server.leave();
+    assert!(log.contains("127.0.0.1:1"), "{log}");
+}
+
+#[test]
+fn an_agent_that_is_loaded_adds_its_tools_and_the_client_is_told() {
+    let agent = SampleAgent::named("Desk");
+    let mut server = Rialto::fresh().mcp(&[]);
+    server.initialize();
+    server.write(
+        json!({ "jsonrpc": "2.0", "id": "load", "method": "tools/call",
+                "params": { "name": "load_agent", "arguments": { "url": agent.url } } })
+        .to_string()
+        .as_bytes(),
+    );
+    let (mut loaded, mut told) = (false, false);
+    while !(loaded && told) {
+        let message = server.hear();
+        loaded |=
+            message["id"] == "load" && message["result"]["structuredContent"]["agent"]["slug"] == "desk";
+        told |= message["method"] == "notifications/tools/list_changed";
+    }
+    assert_eq!(server.call("a2a_desk_greet", &json!({ "name": "Ann" })).text(), "hello Ann");
+    server
+        .call("load_agent", &json!({ "url": "http://127.0.0.1:1" }))
+        .error(-32202, "RemoteA2ATransportError");
+    server.leave();
+}
+
+#[test]
+fn an_agent_is_spoken_to_by_url_id_slug_or_name() {
+    let agent = SampleAgent::named("The Desk");
+    let mut server = Rialto::fresh().mcp(&["--agent", &agent.url]);
+    server.initialize();
+    let agents = server.call("list_agents", &json!({}));
+    let id = agents.data()["agents"][0]["id"].as_str().unwrap().to_owned();
+    for key in [agent.url.as_str(), &id, "the_desk", "The Desk"] {
+        let sent = server.call("send_message", &json!({ "agent": key, "message": { "x": 1 } }));
+        assert_eq!(sent.data()["state"], "completed", "{key}");
+    }
+    assert_eq!(agent.heard().len(), 4);
+    server.call("send_message", &json!({ "agent": "nobody", "message": "x" })).error(-32602, "NotFoundError");
+    server.leave();
+}
+
+#[test]
+fn a_policy_file_may_forbid_what_the_person_at_the_client_named() {
+    let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
+    let file = rialto.folder().join("strict.cedar");
+    std::fs::write(&file, r#"@id("look") permit (principal, action == Action::"a2a_discover", resource);"#)
+        .unwrap();
+    let mut server = rialto.mcp(&["--agent", &agent.url, "--policy", file.to_str().unwrap()]);
+    server.initialize();
+    server.call("desk.echo", &json!({})).error(-32003, "AuthorizationError");
+    assert_eq!(agent.heard(), Vec::<String>::new());
+    server.leave();
+}
+
+#[test]
+fn each_old_protocol_version_is_answered_in_itself() {
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let mut server = Rialto::fresh().mcp(&[]);
+        let client = json!({ "name": "old", "version": "1" });
+        let params = json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": client });
+        let answer = server.ask("initialize", &params);
+        assert_eq!(answer["result"]["protocolVersion"], version, "{answer}");
+        server.leave();
+    }
+}
+
+fn feed_garbage(server: &mut Stdio) {
+    for line in [
+        &b"garbage"[..],
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b"42",
+        br#""text""#,
+        br#"{"a":1}"#,
+        br#"{"jsonrpc":"2.0"}"#,
+        br#"{"jsonrpc":"1.0","id":9000,"method":"tools/list"}"#,
+        b"\xff\xfe\x00 not text",
+    ] {
+        server.write(line);
+    }
+}

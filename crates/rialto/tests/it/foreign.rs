@@ -1,0 +1,8 @@
+//! The program among strangers: agents and clients that others wrote. Run with `--profile foreign`.
+
+mod agents;
+mod cancels;
+mod clients;
+mod comings;
+mod crash;
+mod troubles;

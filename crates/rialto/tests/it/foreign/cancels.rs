@@ -1,0 +1,85 @@
+//! A client that calls its call off: the agent hears of it.
+
+use serde_json::{Value, json};
+
+use crate::harness::{
+    client::{Door, Era, McpClient, Sdk},
+    http,
+    peer::Peer,
+    rialto::Rialto,
+    until,
+};
+
+const CALL: u32 = 1;
+
+#[test]
+fn a_call_that_is_called_off_is_canceled_at_an_agent_of_1_0() {
+    cancels("py_1_3", "py13_agent.slow", "GetTask", "TASK_STATE_CANCELED");
+}
+
+#[test]
+fn a_call_that_is_called_off_is_canceled_at_an_agent_of_0_3() {
+    cancels("py_0_3", "py03_agent.slow", "tasks/get", "canceled");
+}
+
+#[test]
+fn a_call_that_is_called_off_is_canceled_at_an_agent_of_0_1() {
+    cancels("plain_0_1", "plain01_agent.slow", "tasks/get", "canceled");
+}
+
+#[test]
+fn cancel_task_cancels_at_the_agent_what_took_too_long() {
+    let agent = Peer::start("js_1_3", &[]);
+    let rialto = Rialto::fresh().with("RIALTO_CALLS__TIMEOUT_MS", "1000");
+    let mut client = McpClient::start(Sdk::Python, Era::Auto, &rialto.stdio(&["--agent", &agent.url]));
+    let late = client.call("js13_agent.slow", json!({ "seconds": 60 }));
+    let data = late.error(-32201, "RemoteA2ATimeoutError")["data"].clone();
+    let cancelled = client.call("cancel_task", json!({ "task_id": data["taskId"] }));
+    assert_eq!(cancelled.data()["state"], "canceled");
+    let state = state_at(&agent, "GetTask", data["remoteTaskId"].as_str().unwrap());
+    assert_eq!(state, "TASK_STATE_CANCELED");
+    let seen = client.call("get_task", json!({ "task_id": data["taskId"] }));
+    assert_eq!(seen.data()["state"], "canceled");
+}
+
+fn cancels(peer: &'static str, tool: &str, get: &str, state: &str) {
+    let agent = Peer::start(peer, &[]);
+    let served = Rialto::fresh();
+    served.trust(&agent.url);
+    let server = served.serve(&["--allow-no-auth"]);
+    for sdk in [Sdk::Python, Sdk::TypeScript] {
+        for era in [Era::Auto, Era::Legacy] {
+            let alone = Rialto::fresh();
+            let doors: [(&Rialto, Door); 2] =
+                [(&alone, alone.stdio(&["--agent", &agent.url])), (&served, server.door())];
+            for (rialto, door) in doors {
+                let remote = cancel_one(rialto, &door, sdk, era, tool);
+                assert_eq!(state_at(&agent, get, &remote), state, "{sdk:?} {era:?} {door:?}");
+            }
+        }
+    }
+}
+
+/// Begins a call, calls it off, waits until that is written down, and answers the agent's id of the task.
+fn cancel_one(rialto: &Rialto, door: &Door, sdk: Sdk, era: Era, tool: &str) -> String {
+    let mut client = McpClient::start(sdk, era, door);
+    client.begin(CALL, tool, &json!({ "seconds": 60 }));
+    client.hear_progress(CALL);
+    client.cancel(CALL);
+    let task = until("the call is off", || {
+        let newest = rialto.json(&["tasks", "list", "--limit", "1", "--json"])[0].clone();
+        (newest["state"] == "canceled").then_some(newest)
+    });
+    // The connection is as good as before.
+    assert!(client.list().contains(&tool.to_owned()));
+    client.leave();
+    task["remote"]["task_id"].as_str().unwrap_or_else(|| panic!("no remote id: {task}")).to_owned()
+}
+
+/// What the agent itself says about a task.
+fn state_at(agent: &Peer, method: &str, task: &str) -> String {
+    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "id": task } });
+    let answer = http::post(&format!("{}/", agent.url), &[("A2A-Version", "1.0")], &request.to_string());
+    let answer: Value = serde_json::from_str(&answer.body).unwrap();
+    answer["result"]["status"]["state"].as_str().unwrap_or_else(|| panic!("no state: {answer}")).to_owned()
+}

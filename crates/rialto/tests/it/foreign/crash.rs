@@ -1,0 +1,97 @@
+//! kill -9 in the middle of many calls: what was acknowledged is there, whole.
+
+use std::{collections::BTreeMap, path::Path};
+
+use rialto_model::{
+    ids::Scope,
+    store::{Store, TaskFilter},
+    task::{Task, TaskHead, TaskState},
+};
+use rialto_store::SqliteStore;
+use serde_json::{Value, json};
+
+use crate::harness::{
+    client::{Era, McpClient, Sdk},
+    peer::Peer,
+    rialto::Rialto,
+    until,
+};
+
+const CALLS: usize = 64;
+
+#[test]
+fn killed_in_the_middle_of_64_calls_it_knows_every_one_of_them_and_brings_them_to_their_end() {
+    let agent = Peer::start("py_1_3", &[]);
+    let rialto = Rialto::fresh();
+    rialto.trust(&agent.url);
+    killed_in_the_middle(&rialto);
+
+    let heads = consistent_heads(&rialto.data());
+    assert_eq!(heads.len(), CALLS);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    assert!(server.list().contains(&"py13_agent.slow".to_owned()));
+    let findings = rialto.json(&["doctor", "--json"]);
+    assert_eq!(findings[1]["what"], "store");
+    assert_eq!(findings[1]["level"], "ok");
+
+    let tasks = listed(&rialto);
+    assert_eq!(tasks.len(), CALLS);
+    for task in &tasks {
+        assert!(["submitted", "working"].contains(&task["state"].as_str().unwrap()), "{task}");
+    }
+    let named: Vec<&Value> = tasks.iter().filter(|task| task["remote"]["task_id"].is_string()).collect();
+    assert!(!named.is_empty(), "the server died before any call was under way");
+    for task in named {
+        let id = task["id"].as_str().unwrap();
+        let done = until("the task is done", || {
+            let seen = rialto.json(&["tasks", "show", id, "--json"]);
+            (seen["state"] == "completed").then_some(seen)
+        });
+        assert!(done["artifacts"].to_string().contains("done at last"), "{done}");
+    }
+    consistent_heads(&rialto.data());
+}
+
+/// Kills a server as soon as all calls are written down, and at least some are under way.
+fn killed_in_the_middle(rialto: &Rialto) {
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let mut client = McpClient::start(Sdk::Python, Era::Auto, &server.door());
+    for id in (1..).take(CALLS) {
+        client.begin(id, "py13_agent.slow", &json!({ "seconds": 5 }));
+    }
+    until("64 tasks are written down", || {
+        let tasks = listed(rialto);
+        let under_way = tasks.iter().filter(|task| task["state"] == "working").count();
+        (tasks.len() == CALLS && under_way > 0).then_some(())
+    });
+    server.kill();
+}
+
+fn listed(rialto: &Rialto) -> Vec<Value> {
+    let mut tasks = rialto.json(&["tasks", "list", "--limit", "100", "--json"]);
+    std::mem::take(tasks.as_array_mut().unwrap())
+}
+
+/// The tasks as the store has them. Each must be exactly the fold of its events, and none of those may be missing.
+fn consistent_heads(data: &Path) -> BTreeMap<String, TaskHead> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let parse = |text: &str| rialto_a2a_wire::card::decode(text).map_err(|error| error.to_string());
+    let store = SqliteStore::open(data, rialto_store::Config::default(), parse).unwrap();
+    runtime.block_on(async {
+        let filter = TaskFilter { limit: 1_000, ..TaskFilter::default() };
+        let heads = store.tasks(&Scope::default(), &filter).await.unwrap();
+        for head in &heads {
+            let events = store.events(&head.id, 0).await.unwrap();
+            let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
+            assert_eq!(numbers, (1..=head.version).collect::<Vec<_>>(), "events of {}", head.id);
+            let begun = TaskHead { state: TaskState::Submitted, version: 0, ..head.clone() };
+            let mut task = Task::new(begun);
+            for event in &events {
+                assert!(task.apply(&event.event, event.at), "{event:?} cannot have happened");
+            }
+            assert_eq!((task.head.state, task.head.version), (head.state, head.version), "{}", head.id);
+            assert_eq!(task.head.remote, head.remote, "{}", head.id);
+        }
+        heads.into_iter().map(|head| (head.id.to_string(), head)).collect()
+    })
+}

@@ -1,0 +1,49 @@
+//! Starts the program and everybody it talks to, and ends them with the test.
+//!
+//! Everything waits with a deadline, nothing waits longer than it must, and what a process said on stderr is shown when
+//! the test that started it fails.
+
+pub(crate) mod agent;
+pub(crate) mod client;
+pub(crate) mod http;
+pub(crate) mod outcome;
+pub(crate) mod peer;
+pub(crate) mod process;
+pub(crate) mod rialto;
+pub(crate) mod server;
+pub(crate) mod stdio;
+
+use std::{
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Longer than anything here takes on a machine that has other things to do.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often a thing is looked at that cannot tell by itself.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Looks until there is something to see; after [`PATIENCE`] the test has failed.
+#[track_caller]
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(Instant::now() < end, "waited {PATIENCE:?} for this: {what}");
+        thread::sleep(LOOK);
+    }
+}
+
+/// The repository.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().and_then(Path::parent).unwrap()
+}
+
+/// The script that starts foreign software.
+pub(crate) fn interop() -> PathBuf {
+    root().join("interop/run")
+}

@@ -1,0 +1,173 @@
+//! An A2A 0.3 agent inside the test: its card can be changed while it runs, and it remembers what it was sent.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    extract::State,
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+use tokio::{net::TcpListener, runtime::Runtime};
+
+/// An agent that answers as long as this lives.
+pub(crate) struct SampleAgent {
+    /// Its base URL.
+    pub(crate) url: String,
+    memory: Arc<Memory>,
+    /// Dropped, it takes the server with it.
+    _runtime: Runtime,
+}
+
+struct Memory {
+    /// What it answers to whoever asks for its card.
+    card: Mutex<(u16, String)>,
+    /// The bodies it was sent.
+    heard: Mutex<Vec<String>>,
+    /// What came in their `Authorization` headers.
+    tokens: Mutex<Vec<String>>,
+}
+
+/// What it reads of a request; data stays the text it came as.
+#[derive(Deserialize)]
+struct Request {
+    id: Value,
+    params: Params,
+}
+
+#[derive(Deserialize)]
+struct Params {
+    message: Message,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    parts: Vec<Part>,
+    #[serde(default)]
+    metadata: Value,
+}
+
+#[derive(Deserialize)]
+struct Part {
+    data: Option<Box<RawValue>>,
+}
+
+// === impl SampleAgent ===
+
+impl SampleAgent {
+    /// Starts an agent with this name and the skills `echo`, `greet`, `fail`, `slow` and `nonsense`.
+    pub(crate) fn named(name: &str) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let card = (200, card(name, &url).to_string());
+        let memory =
+            Arc::new(Memory { card: Mutex::new(card), heard: Mutex::default(), tokens: Mutex::default() });
+        let router = Router::new()
+            .route("/.well-known/agent-card.json", get(show_card))
+            .route("/", post(answer))
+            .with_state(Arc::clone(&memory));
+        runtime.spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { url, memory, _runtime: runtime }
+    }
+
+    /// Changes its card.
+    pub(crate) fn change_card(&self, change: impl FnOnce(&mut Value)) {
+        let mut shown = self.memory.card.lock().unwrap();
+        let mut card = serde_json::from_str(&shown.1).unwrap();
+        change(&mut card);
+        shown.1 = card.to_string();
+    }
+
+    /// From now on, whoever asks for its card gets this instead.
+    pub(crate) fn show_instead(&self, status: u16, body: &str) {
+        *self.memory.card.lock().unwrap() = (status, body.to_owned());
+    }
+
+    /// What it was sent so far.
+    pub(crate) fn heard(&self) -> Vec<String> {
+        self.memory.heard.lock().unwrap().clone()
+    }
+
+    /// Who its callers said they are.
+    pub(crate) fn tokens(&self) -> Vec<String> {
+        self.memory.tokens.lock().unwrap().clone()
+    }
+}
+
+fn card(name: &str, url: &str) -> Value {
+    let skill =
+        |id: &str| json!({ "id": id, "name": id, "description": format!("Can {id}."), "tags": ["sample"] });
+    let mut greet = skill("greet");
+    greet["inputSchema"] = json!({
+        "type": "object",
+        "properties": { "name": { "type": "string" } },
+        "required": ["name"],
+    });
+    json!({
+        "name": name,
+        "description": "An agent of the tests.",
+        "url": format!("{url}/"),
+        "version": "1.0.0",
+        "protocolVersion": "0.3.0",
+        "preferredTransport": "JSONRPC",
+        "capabilities": { "streaming": false },
+        "defaultInputModes": ["application/json"],
+        "defaultOutputModes": ["application/json"],
+        "skills": [skill("echo"), greet, skill("fail"), skill("slow"), skill("nonsense")],
+    })
+}
+
+async fn show_card(State(memory): State<Arc<Memory>>) -> Response {
+    let (status, body) = memory.card.lock().unwrap().clone();
+    (StatusCode::from_u16(status).unwrap(), [(header::CONTENT_TYPE, "application/json")], body)
+        .into_response()
+}
+
+async fn answer(State(memory): State<Arc<Memory>>, headers: HeaderMap, body: String) -> Response {
+    let token = headers.get(header::AUTHORIZATION).map(|token| token.to_str().unwrap().to_owned());
+    memory.tokens.lock().unwrap().extend(token);
+    memory.heard.lock().unwrap().push(body.clone());
+    let request: Request = serde_json::from_str(&body).unwrap();
+    let message = &request.params.message;
+    let data = message.parts.iter().find_map(|part| part.data.as_deref()).map_or("{}", RawValue::get);
+    let args: Value = serde_json::from_str(data).unwrap();
+    let result = match message.metadata["skillId"].as_str().unwrap_or_default() {
+        "echo" => completed(&format!(r#"{{"kind":"data","data":{data}}}"#)),
+        "greet" => said(&format!("hello {}", args["name"].as_str().unwrap_or("you"))),
+        "fail" => failed(),
+        "slow" => {
+            tokio::time::sleep(Duration::from_millis(args["ms"].as_u64().unwrap_or(3_000))).await;
+            said("done at last")
+        }
+        "nonsense" => return "this is not json".into_response(),
+        other => said(&format!("there is no skill {other:?}")),
+    };
+    let envelope = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, request.id);
+    ([(header::CONTENT_TYPE, "application/json")], envelope).into_response()
+}
+
+fn said(text: &str) -> String {
+    completed(&json!({ "kind": "text", "text": text }).to_string())
+}
+
+fn completed(part: &str) -> String {
+    format!(
+        r#"{{"kind":"task","id":"task-1","contextId":"context-1","status":{{"state":"completed"}},
+            "artifacts":[{{"artifactId":"result","parts":[{part}]}}]}}"#
+    )
+}
+
+fn failed() -> String {
+    let words = json!({ "kind": "text", "text": "it broke on purpose" });
+    let message = json!({ "kind": "message", "messageId": "m", "role": "agent", "parts": [words] });
+    let status = json!({ "state": "failed", "message": message });
+    json!({ "kind": "task", "id": "task-1", "contextId": "context-1", "status": status }).to_string()
+}

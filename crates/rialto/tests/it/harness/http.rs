@@ -1,0 +1,48 @@
+//! HTTP in a few lines, so that nothing of ours stands between a test and the wire.
+//!
+//! Requests are HTTP/1.0: then an answer ends where the connection does, streams included.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
+
+use super::PATIENCE;
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    /// Status line and headers, as they came.
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+/// Asks for a page.
+pub(crate) fn get(url: &str) -> Option<Answer> {
+    send("GET", url, &[], "").ok()
+}
+
+/// Posts JSON.
+#[track_caller]
+pub(crate) fn post(url: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    send("POST", url, headers, body).unwrap()
+}
+
+fn send(method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> std::io::Result<Answer> {
+    let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let mut stream = TcpStream::connect(host)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let length = body.len();
+    write!(
+        stream,
+        "{method} /{path} HTTP/1.0\r\nHost: {host}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+    Ok(Answer { status, head: head.to_lowercase(), body: body.to_owned() })
+}

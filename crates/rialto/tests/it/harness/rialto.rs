@@ -1,0 +1,137 @@
+//! The program, with a home of its own.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{client::Door, process::Process, server::Server, stdio::Stdio};
+
+/// The binary under test.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_rialto");
+
+/// A fresh installation: an empty data folder and an environment without surprises.
+pub(crate) struct Rialto {
+    folder: TempDir,
+    variables: Vec<(String, String)>,
+}
+
+/// What one command came to.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) status: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+// === impl Rialto ===
+
+impl Rialto {
+    /// Nothing is installed yet.
+    pub(crate) fn fresh() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data").display().to_string();
+        Self { folder, variables: vec![("RIALTO_DATA".to_owned(), data)] }
+    }
+
+    /// The same, with a variable set.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The folder the program starts in.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The folder everything is kept in.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// Runs a command to its end.
+    #[track_caller]
+    pub(crate) fn cli(&self, args: &[&str]) -> Said {
+        self.cli_fed(args, "")
+    }
+
+    /// Runs a command that reads `input`.
+    #[track_caller]
+    pub(crate) fn cli_fed(&self, args: &[&str], input: &str) -> Said {
+        let mut process = self.start(args);
+        if !input.is_empty() {
+            process.say(input.as_bytes());
+        }
+        process.hang_up();
+        let status = process.end().code().unwrap_or(-1);
+        let lines = std::iter::from_fn(|| process.line_now());
+        Said { status, out: lines.map(|line| line + "\n").collect(), err: process.stderr() }
+    }
+
+    /// Runs a command that succeeds and prints JSON.
+    #[track_caller]
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        self.cli(args).ok().json()
+    }
+
+    /// Registers an agent, trusted, and answers its slug.
+    #[track_caller]
+    pub(crate) fn trust(&self, url: &str) -> String {
+        let agent = self.json(&["agents", "add", url, "--trust", "trusted", "--json"]);
+        agent["slug"].as_str().unwrap().to_owned()
+    }
+
+    /// Starts a server on a free port and waits until it answers.
+    #[track_caller]
+    pub(crate) fn serve(&self, args: &[&str]) -> Server {
+        let args = [&["serve", "--addr", "127.0.0.1:0"], args].concat();
+        Server::ready(self.start(&args))
+    }
+
+    /// Starts an MCP server on stdin and stdout.
+    pub(crate) fn mcp(&self, args: &[&str]) -> Stdio {
+        Stdio::new(self.start(&[&["mcp"], args].concat()))
+    }
+
+    /// The door of clients that start an MCP server on stdin and stdout themselves.
+    pub(crate) fn stdio(&self, args: &[&str]) -> Door {
+        let words = [PROGRAM, "mcp"].iter().chain(args);
+        let command = words.map(|&word| word.to_owned()).collect();
+        Door::Stdio { command, variables: self.variables.clone() }
+    }
+
+    /// Starts a command.
+    pub(crate) fn start(&self, args: &[&str]) -> Process {
+        let mut command = Command::new(PROGRAM);
+        let variables = self.variables.iter().map(|(name, value)| (name, value));
+        command.args(args).current_dir(self.folder()).env_clear().env("HOME", self.folder()).envs(variables);
+        Process::start(format!("rialto {}", args.join(" ")), &mut command)
+    }
+}
+
+// === impl Said ===
+
+impl Said {
+    /// It went well.
+    #[track_caller]
+    pub(crate) fn ok(self) -> Self {
+        self.exit(0)
+    }
+
+    /// It ended with this status.
+    #[track_caller]
+    pub(crate) fn exit(self, status: i32) -> Self {
+        assert_eq!(self.status, status, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        self
+    }
+
+    /// What it printed, as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}", self.out))
+    }
+}

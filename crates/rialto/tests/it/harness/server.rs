@@ -1,0 +1,116 @@
+//! `rialto serve` as a process, and a client of it that leaves nothing to an SDK.
+
+use serde_json::{Value, json};
+
+use super::{
+    client::{Door, names},
+    http::{self, Answer},
+    outcome::Outcome,
+    process::Process,
+    until,
+};
+
+/// The protocol that [`Server::call`] speaks: it needs no session.
+const VERSION: &str = "2026-07-28";
+
+/// A server that answers.
+pub(crate) struct Server {
+    /// Where it listens, without a path.
+    pub(crate) url: String,
+    /// The token it showed when it started, if it did.
+    pub(crate) token: Option<String>,
+    /// Everything it said when it started.
+    pub(crate) greeting: String,
+    process: Process,
+}
+
+// === impl Server ===
+
+impl Server {
+    /// Waits until a server that was started answers.
+    #[track_caller]
+    pub(crate) fn ready(process: Process) -> Self {
+        let mut greeting = String::new();
+        let url = loop {
+            let line = process.line().unwrap_or_else(|| panic!("the server ended: {}", process.stderr()));
+            greeting += &line;
+            greeting.push('\n');
+            if let Some((_, url)) = line.split_once(" as MCP tools at ") {
+                break url.trim().strip_suffix("/mcp").unwrap().to_owned();
+            }
+        };
+        let mut words = greeting.split_whitespace();
+        let token = words.find(|word| word.starts_with("rialto_")).map(str::to_owned);
+        let health = format!("{url}/healthz");
+        until("the server is healthy", || http::get(&health).filter(|answer| answer.status == 200));
+        Self { url, token, greeting, process }
+    }
+
+    /// Where MCP clients go.
+    pub(crate) fn mcp(&self) -> String {
+        format!("{}/mcp", self.url)
+    }
+
+    /// The door of SDK clients, with the token if there is one.
+    pub(crate) fn door(&self) -> Door {
+        Door::Http { url: self.mcp(), token: self.token.clone() }
+    }
+
+    /// The tools that are listed now.
+    #[track_caller]
+    pub(crate) fn list(&self) -> Vec<String> {
+        names(&self.list_at("/mcp")["tools"])
+    }
+
+    /// The answer to `tools/list` at a path.
+    #[track_caller]
+    pub(crate) fn list_at(&self, path: &str) -> Value {
+        let answer = self.request(path, "tools/list", json!({}), self.token.as_deref());
+        message(&answer)["result"].take()
+    }
+
+    /// Calls a tool.
+    #[track_caller]
+    pub(crate) fn call(&self, tool: &str, arguments: Value) -> Outcome {
+        let params = json!({ "name": tool, "arguments": arguments });
+        Outcome::of(message(&self.request("/mcp", "tools/call", params, self.token.as_deref())), Vec::new())
+    }
+
+    /// Sends one request of the newest protocol.
+    #[track_caller]
+    pub(crate) fn request(&self, path: &str, method: &str, mut params: Value, token: Option<&str>) -> Answer {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": VERSION,
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": { "name": "rialto-tests", "version": "1" },
+        });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        let (name, bearer) =
+            (params["name"].as_str().unwrap_or_default(), token.map(|token| format!("Bearer {token}")));
+        let mut headers = vec![("MCP-Protocol-Version", VERSION), ("Mcp-Method", method)];
+        headers.extend(Some(("Mcp-Name", name)).filter(|(_, name)| !name.is_empty()));
+        headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
+        http::post(&format!("{}{path}", self.url), &headers, &body)
+    }
+
+    /// Ends it as nobody can prevent.
+    pub(crate) fn kill(mut self) {
+        self.process.kill();
+    }
+
+    /// What it logged so far.
+    pub(crate) fn log(&self) -> String {
+        self.process.stderr()
+    }
+}
+
+/// The JSON-RPC answer, whether it came alone or in a stream.
+#[track_caller]
+fn message(answer: &Answer) -> Value {
+    let data = answer.body.lines().filter_map(|line| line.strip_prefix("data:"));
+    let texts = data.chain([answer.body.as_str()]);
+    texts
+        .filter_map(|text| serde_json::from_str::<Value>(text).ok())
+        .find(|message| !message["result"].is_null() || !message["error"].is_null())
+        .unwrap_or_else(|| panic!("no answer: {answer:?}"))
+}

@@ -1,0 +1,176 @@
+//! The arrows between crates, and who owns which library.
+//!
+//! Cargo forbids cycles, not knots. Each arrow stands in the table with the same commit that draws it, and the drawing
+//! in `docs/ARCHITECTURE.md` is made from what cargo says.
+
+use std::{collections::BTreeMap, path::Path, process::Command};
+
+use serde_json::Value;
+
+/// Who may use whom.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("rialto-model", &[]),
+    ("rialto-a2a-wire", &["rialto-model"]),
+    ("rialto-policy", &["rialto-model"]),
+    ("rialto-engine", &["rialto-model", "rialto-policy"]),
+    ("rialto-store", &["rialto-model"]),
+    ("rialto-edge", &["rialto-model"]),
+    ("rialto-mcp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
+    ("rialto-a2a", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-a2a-wire"]),
+    (
+        "rialto",
+        &[
+            "rialto-model",
+            "rialto-policy",
+            "rialto-engine",
+            "rialto-store",
+            "rialto-edge",
+            "rialto-mcp",
+            "rialto-a2a",
+            "rialto-a2a-wire",
+        ],
+    ),
+    ("rialto-testkit", &["rialto-model", "rialto-policy", "rialto-engine"]),
+    // The load harness measures the codecs directly.
+    ("rialto-bench", &["rialto-model", "rialto-a2a-wire"]),
+];
+
+/// Libraries that are words of the language: any crate may use them.
+const EVERYBODY: &[&str] = &[
+    "arc-swap",
+    "async-trait",
+    "bytes",
+    "futures",
+    "http",
+    "jiff",
+    "parking_lot",
+    "schemars",
+    "serde",
+    "serde_json",
+    "thiserror",
+    "tokio",
+    "tokio-util",
+    "tracing",
+    "url",
+];
+
+/// Every other library, and the crates that may name it.
+const OWNERS: &[(&str, &[&str])] = &[
+    ("axum", &["rialto-edge", "rialto-mcp", "rialto"]),
+    ("base64", &["rialto-a2a-wire", "rialto-mcp"]),
+    ("cedar-policy", &["rialto-policy"]),
+    ("clap", &["rialto", "rialto-bench"]),
+    ("clap_complete", &["rialto"]),
+    ("comfy-table", &["rialto"]),
+    ("console", &["rialto"]),
+    ("getrandom", &["rialto"]),
+    ("http-body", &["rialto-edge", "rialto-mcp"]),
+    ("http-body-util", &["rialto-edge", "rialto-mcp", "rialto-bench"]),
+    ("hyper", &["rialto-edge", "rialto-bench"]),
+    ("hyper-rustls", &["rialto-edge"]),
+    ("hyper-util", &["rialto-edge", "rialto-bench"]),
+    ("indicatif", &["rialto"]),
+    ("jsonschema", &["rialto-engine"]),
+    ("jsonwebtoken", &["rialto-a2a-wire"]),
+    ("miette", &["rialto-policy"]),
+    ("mimalloc", &["rialto"]),
+    ("moka", &["rialto-policy"]),
+    ("rand", &["rialto-engine", "rialto-a2a"]),
+    ("refinery", &["rialto-store"]),
+    ("rmcp", &["rialto-mcp"]),
+    ("rusqlite", &["rialto-store"]),
+    ("rustls", &["rialto-edge"]),
+    ("serde_json_canonicalizer", &["rialto-a2a-wire"]),
+    ("serde_path_to_error", &["rialto"]),
+    ("sha2", &["rialto-edge", "rialto-mcp"]),
+    ("subtle", &["rialto-edge"]),
+    ("tempfile", &["rialto-bench"]),
+    ("toml", &["rialto"]),
+    ("tower", &["rialto-edge", "rialto-mcp"]),
+    ("tower-service", &["rialto-edge"]),
+    ("tracing-subscriber", &["rialto"]),
+    ("uuid", &["rialto-model"]),
+    ("webpki-roots", &["rialto-edge"]),
+];
+
+#[test]
+fn every_arrow_is_in_the_table() {
+    let may_use: BTreeMap<&str, &[&str]> = MAY_USE.iter().copied().collect();
+    for (package, uses) in arrows() {
+        let allowed =
+            may_use.get(package.as_str()).unwrap_or_else(|| panic!("{package} is not in the table"));
+        for used in uses {
+            assert!(
+                allowed.contains(&used.as_str()),
+                "{package} uses {used}, which the table does not allow"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_library_has_its_owners() {
+    let owners: BTreeMap<&str, &[&str]> = OWNERS.iter().copied().collect();
+    for (package, libraries) in dependencies(|name| !is_ours(name)) {
+        for library in libraries.iter().filter(|library| !EVERYBODY.contains(&library.as_str())) {
+            let owners = owners.get(library.as_str()).unwrap_or_else(|| panic!("{library} has no owner"));
+            assert!(
+                owners.contains(&package.as_str()),
+                "{package} names {library}, whose owners are {owners:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_drawing_in_the_architecture_page_is_true() {
+    let mut drawing = String::from("```mermaid\ngraph TD\n");
+    for (package, uses) in arrows() {
+        for used in uses {
+            drawing += &format!("  {} --> {}\n", short(&package), short(&used));
+        }
+    }
+    drawing += "```";
+    let page = std::fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
+    assert!(page.contains(&drawing), "docs/ARCHITECTURE.md must contain this drawing:\n\n{drawing}\n");
+}
+
+fn arrows() -> BTreeMap<String, Vec<String>> {
+    dependencies(is_ours)
+}
+
+/// The ordinary dependencies of each of our packages.
+fn dependencies(wanted: impl Fn(&str) -> bool) -> BTreeMap<String, Vec<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut found = BTreeMap::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        let mut names: Vec<String> = package["dependencies"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|dependency| dependency["kind"].is_null())
+            .map(|dependency| dependency["name"].as_str().unwrap().to_owned())
+            .filter(|name| wanted(name))
+            .collect();
+        names.sort();
+        found.insert(package["name"].as_str().unwrap().to_owned(), names);
+    }
+    found
+}
+
+fn is_ours(name: &str) -> bool {
+    name == "rialto" || name.starts_with("rialto-")
+}
+
+fn short(package: &str) -> &str {
+    package.strip_prefix("rialto-").unwrap_or(package)
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().and_then(Path::parent).unwrap()
+}
