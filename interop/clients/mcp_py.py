@@ -77,17 +77,20 @@ class Driver:
             if cursor is None:
                 return tools
 
-    async def listen(self) -> None:
+    async def listen(self, listening: anyio.Event) -> None:
         """Asks a modern server for changes; both eras' changes then reach `hear`."""
         tools = self.client.server_capabilities.tools
-        if self.client.protocol_version < "2026-07-28" or not (tools and tools.list_changed):
-            return
         try:
+            if self.client.protocol_version < "2026-07-28" or not (tools and tools.list_changed):
+                return
             async with self.client.listen(tools_list_changed=True) as subscription:
+                listening.set()
                 async for _ in subscription:
                     pass
         except Exception as error:
             print(f"the subscription ended: {error}", file=sys.stderr)
+        finally:
+            listening.set()
 
 
 async def hear(message: Any) -> None:
@@ -176,7 +179,9 @@ async def main() -> None:
             }
         )
         async with anyio.create_task_group() as background:
-            background.start_soon(driver.listen)
+            listening = anyio.Event()
+            background.start_soon(driver.listen, listening)
+            await listening.wait()
             await driver.obey()
             background.cancel_scope.cancel()
 

@@ -30,7 +30,12 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<&RawValue, Garbled> {
 
 /// A JSON string.
 pub(crate) fn text(raw: &RawValue) -> Result<String, Garbled> {
-    serde_json::from_str(raw.get()).map_err(|_| Garbled::kind("a string", raw))
+    let plain = raw.get().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    match plain {
+        // Most strings have nothing to undo.
+        Some(plain) if !plain.contains('\\') => Ok(plain.to_owned()),
+        _ => serde_json::from_str(raw.get()).map_err(|_| Garbled::kind("a string", raw)),
+    }
 }
 
 /// A count. Proto's JSON may quote it or write it with a fraction of zero.
@@ -72,8 +77,11 @@ impl<'a> Members<'a> {
 
     /// Takes out what stands under `name`, `null` included.
     pub(crate) fn take_any(&mut self, name: &str) -> Option<&'a RawValue> {
-        let found = self.peek(name)?;
-        self.0.retain(|(key, _)| key != name);
+        let at = self.0.iter().rposition(|(key, _)| key == name)?;
+        let (_, found) = self.0.remove(at);
+        if self.0.iter().take(at).any(|(key, _)| key == name) {
+            self.0.retain(|(key, _)| key != name);
+        }
         Some(found)
     }
 

@@ -112,7 +112,7 @@ pub fn encode(wire: Wire, id: &Id, request: &Request) -> Result<String, Unsuppor
 pub fn decode_request(body: &[u8]) -> Result<Incoming, Refused> {
     let refused = |id: &Id, wire, error| Refused { id: id.clone(), wire, error };
     let mut members = parse(body)
-        .map_err(|garbled| RpcError::new(Code::Parse, format!("the body is not JSON: {garbled}")))
+        .map_err(|garbled| RpcError::new(Code::Parse, garbled.to_string()))
         .and_then(|raw| Members::read(raw).map_err(|garbled| not_a_request(&garbled)))
         .map_err(|error| refused(&Id::null(), Wire::V10, error))?;
     let id = members.take_as("id", Id::decode).map(Option::unwrap_or_default);

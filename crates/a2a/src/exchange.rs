@@ -27,8 +27,8 @@ use crate::{
     trouble::Trouble,
 };
 
-/// How often in a row asking may fail before we give up.
-const MAX_PASSING: u32 = 4;
+/// How often in a row asking may fail before we give up: about 45 seconds, long enough for an agent to restart.
+const MAX_PASSING: u32 = 12;
 
 /// A call on its way.
 pub(crate) struct Exchange {
@@ -39,6 +39,8 @@ pub(crate) struct Exchange {
     stage: Stage,
     /// What was or will be said; none when only following.
     request: Option<Box<SendRequest>>,
+    /// Whether to ask for no stream, because the agent has refused one.
+    is_plain: bool,
     /// Whether the stream was joined again: what it tells of artifacts may then be told twice.
     is_rejoined: bool,
 }
@@ -79,6 +81,7 @@ impl Exchange {
             teller: if is_answer { Teller::answering() } else { Teller::default() },
             stage: Stage::Say,
             request: Some(Box::new(request)),
+            is_plain: false,
             is_rejoined: false,
         }
     }
@@ -87,7 +90,8 @@ impl Exchange {
     pub(crate) fn following(post: Arc<Post>, agent: Arc<Agent>, remote: Remote, to_the_end: bool) -> Self {
         let line = post.lines.to(&agent);
         let stage = if to_the_end { Stage::Poll(Backoff::NONE) } else { Stage::Look };
-        Self { post, agent, line, teller: Teller::knowing(remote), stage, request: None, is_rejoined: false }
+        let teller = Teller::knowing(remote);
+        Self { post, agent, line, teller, stage, request: None, is_plain: false, is_rejoined: false }
     }
 
     /// What happens, in order.
@@ -123,13 +127,17 @@ impl Exchange {
 
     async fn say(&mut self) -> Result<Stage, Trouble> {
         let slot = self.slot().await?;
-        if self.line.streams() {
+        if self.line.streams() && !self.is_plain {
             match self.ask(Request::Stream).await {
-                Err(trouble) if cannot_stream(&trouble) => self.line.give_up_streams(),
+                Err(trouble) if cannot_stream(&trouble) => self.is_plain = true,
                 outcome => return self.heard(outcome?, slot),
             }
         }
         let reply = self.ask(Request::Send).await?;
+        if self.is_plain {
+            // It was the stream that the agent refused, not what was said: the same code stands for both.
+            self.line.give_up_streams();
+        }
         self.heard(reply, slot)
     }
 
@@ -179,8 +187,10 @@ impl Exchange {
                 if self.is_rejoined && update.status.state.ends_stream() =>
             {
                 drop(events);
-                self.look().await?;
-                self.go_on(Backoff::NONE)
+                match self.look().await {
+                    Ok(()) => self.go_on(Backoff::NONE),
+                    Err(trouble) => self.later(trouble),
+                }
             }
             Ok(Some(event)) => {
                 self.teller.hear_event(event);
@@ -188,7 +198,7 @@ impl Exchange {
             }
             Ok(None) => self.go_on(Backoff::NONE),
             Err(trouble) if self.has_told_nothing() && cannot_stream(&trouble) => {
-                self.line.give_up_streams();
+                self.is_plain = true;
                 Ok(Stage::Say)
             }
             Err(trouble) if trouble.is_passing && !self.has_told_nothing() => self.go_on(Backoff::NONE),
@@ -200,13 +210,18 @@ impl Exchange {
     /// because the stream may then repeat pieces of artifacts, these are taken from snapshots only from now on.
     async fn rejoin(&mut self) -> Result<Stage, Trouble> {
         self.is_rejoined = true;
-        let slot = self.slot().await?;
+        let slot = match self.slot().await {
+            Ok(slot) => slot,
+            Err(busy) => return self.later(busy),
+        };
         let mut request = Request::Subscribe(TaskRef { id: self.task_id()?, ..TaskRef::default() });
         match self.post.ask(&self.agent, &self.line, &mut request).await {
             Ok(Reply::Events(events)) => {
                 let events = Box::new(events.holding(slot));
-                self.look().await?;
-                Ok(Stage::Listen(events))
+                match self.look().await {
+                    Ok(()) => Ok(Stage::Listen(events)),
+                    Err(trouble) => self.later(trouble),
+                }
             }
             Ok(Reply::Whole(answer)) => {
                 self.teller.hear_answer(answer);
@@ -214,6 +229,14 @@ impl Exchange {
             }
             Err(_) => Ok(Stage::Poll(Backoff::NONE)),
         }
+    }
+
+    /// Trouble in asking about a task is not the task's: what passes is waited for.
+    fn later(&self, trouble: Trouble) -> Result<Stage, Trouble> {
+        if !trouble.is_passing {
+            return Err(trouble);
+        }
+        Ok(Stage::Poll(Backoff::first(self.post.config.poll_first_ms)))
     }
 
     async fn look(&mut self) -> Result<(), Trouble> {

@@ -2,7 +2,7 @@
 //!
 //! [`peer::A2aPeer`] sends a call to an agent of any generation and tells what becomes of it in the model's words;
 //! [`discover::Discoverer`] fetches cards. Both reach the network only through an injected
-//! [`rialto_edge::fetch::Fetch`].
+//! [`rialto_edge::fetch::Fetch`]. [`tool::SkillTool`] is one skill as a library function.
 
 pub mod credential;
 pub mod discover;
@@ -13,4 +13,5 @@ mod post;
 mod route;
 mod stream;
 mod teller;
+pub mod tool;
 mod trouble;

@@ -109,12 +109,11 @@ impl Line {
         let routes = self.routes.as_ref().map_err(|why| Failure::new(Kind::PeerUnreachable, why.clone()))?;
         let first = self.current.load(Ordering::Relaxed).min(routes.len() - 1);
         let rest = (0..routes.len()).filter(move |&at| at != first);
-        let mut tried = Vec::with_capacity(4);
-        Ok(std::iter::once(first).chain(rest).map(|at| (at, &routes[at])).filter(move |(_, route)| {
-            let is_new = !tried.contains(&route.dialect);
-            tried.push(route.dialect);
-            is_new
-        }))
+        let mut tried = [false; 4];
+        Ok(std::iter::once(first)
+            .chain(rest)
+            .map(|at| (at, &routes[at]))
+            .filter(move |(_, route)| !std::mem::replace(&mut tried[route.dialect as usize], true)))
     }
 
     /// Remembers that the route at `at` works; answers whether that is news.

@@ -38,7 +38,7 @@ use crate::{
     peer::Config,
     route::{Carrier, Route},
     stream::Events,
-    trouble::{Login, Trouble},
+    trouble::{Login, Trouble, wants_login},
 };
 
 /// Everything an exchange needs, shared by all of them.
@@ -124,24 +124,25 @@ impl Post {
 
     async fn exchange(&self, agent: &Agent, route: &Route, request: &Request) -> Result<Reply, Trouble> {
         let secret = self.token(agent, route)?;
+        let message = self.write(agent, route, request, secret.as_ref())?;
+        let answer = self.fetch.fetch(message).await.map_err(|error| Trouble::fetching(&error))?;
+        let status = answer.status;
+        if status.is_success() && answer.media_type().eq_ignore_ascii_case("text/event-stream") {
+            let events = Events::new(answer.body, route.carrier, route.wire, secret);
+            return Ok(Reply::Events(Box::new(events)));
+        }
+        let body = answer.body.read().await.map_err(|error| Trouble::fetching(&error))?;
+        let body = one_line(&body);
         let login = match &secret {
             Some(secret) => Login::Shown(secret),
             None if agent.credential.is_some() => Login::Withheld,
             None => Login::None,
         };
-        let message = self.write(agent, route, request, secret.as_ref())?;
-        let answer = self.fetch.fetch(message).await.map_err(|error| Trouble::fetching(&error))?;
-        let status = answer.status;
-        if status.is_success() && answer.media_type().eq_ignore_ascii_case("text/event-stream") {
-            let events = Events::new(answer.body, route.carrier, route.wire);
-            return Ok(Reply::Events(Box::new(events)));
-        }
-        let body = answer.body.read().await.map_err(|error| Trouble::fetching(&error))?;
-        let body = one_line(&body);
-        match route.carrier {
+        let read = match route.carrier {
             Carrier::Rpc => read_rpc(route, status, &body, login),
             Carrier::Rest => read_rest(route, status, &body, login),
-        }
+        };
+        read.map_err(|trouble| trouble.without(secret.as_ref()))
     }
 
     /// The agent's token, if it has one and this is where it belongs.
@@ -254,22 +255,25 @@ pub(crate) fn one_line(json: &[u8]) -> Cow<'_, [u8]> {
 }
 
 fn read_rpc(route: &Route, status: StatusCode, body: &[u8], login: Login<'_>) -> Result<Reply, Trouble> {
-    let response = match rpc::decode_response(body) {
-        Ok(response) => response,
-        Err(_) if !status.is_success() => return Err(Trouble::status(status, body, login)),
-        Err(garbled) => return Err(Trouble::garbled(&garbled, body, login)),
-    };
-    match response.result {
-        Ok(_) if !status.is_success() => Err(Trouble::status(status, body, login)),
-        Ok(raw) => match answer::decode_send(route.wire, raw) {
-            Ok(answer) => Ok(Reply::Whole(answer)),
-            Err(garbled) => Err(Trouble::garbled(&garbled, body, login)),
-        },
-        Err(error) => {
+    if !status.is_success() {
+        return Err(read_rpc_error(status, body, login));
+    }
+    let response = rpc::decode_response(body).map_err(|garbled| Trouble::garbled(&garbled, body, login))?;
+    let raw = response.result.map_err(|error| Trouble::remote(&error))?;
+    let read = answer::decode_send(route.wire, raw);
+    read.map(Reply::Whole).map_err(|garbled| Trouble::garbled(&garbled, body, login))
+}
+
+/// An error of the protocol if the body is one; else only a status.
+fn read_rpc_error(status: StatusCode, body: &[u8], login: Login<'_>) -> Trouble {
+    let is_envelope = || has(body, |body| body.get("jsonrpc").is_some());
+    match rpc::decode_response(body) {
+        Ok(rpc::Response { result: Err(error), .. }) if !wants_login(status) && is_envelope() => {
             // A 0.1 server does not even take a method it does not know for a request (Q11).
             let is_foreign = status == StatusCode::BAD_REQUEST && error.code == Code::InvalidRequest.number();
-            Err(Trouble::remote(&error).foreign_if(is_foreign))
+            Trouble::remote(&error).foreign_if(is_foreign)
         }
+        _ => Trouble::status(status, body, login),
     }
 }
 
@@ -284,8 +288,7 @@ fn read_rest(route: &Route, status: StatusCode, body: &[u8], login: Login<'_>) -
 /// An error of the protocol if the body is one; else only a status, and perhaps a path that is not known there.
 fn read_rest_error(status: StatusCode, body: &[u8], login: Login<'_>) -> Trouble {
     let error = rest::decode_error(status.as_u16(), body);
-    let wants_login = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-    if !wants_login && is_protocol_error(body) {
+    if !wants_login(status) && is_protocol_error(body) {
         return Trouble::remote(&error);
     }
     let mut trouble = Trouble::status(status, body, login);
@@ -296,8 +299,11 @@ fn read_rest_error(status: StatusCode, body: &[u8], login: Login<'_>) -> Trouble
 
 /// Frameworks answer unknown paths with JSON too, but not with an `error` object or a `message`.
 fn is_protocol_error(body: &[u8]) -> bool {
-    let body: Option<Value> = serde_json::from_slice(body).ok();
-    body.is_some_and(|body| body.get("error").is_some_and(Value::is_object) || body.get("message").is_some())
+    has(body, |body| body.get("error").is_some_and(Value::is_object) || body.get("message").is_some())
+}
+
+fn has(body: &[u8], what: impl FnOnce(Value) -> bool) -> bool {
+    serde_json::from_slice(body).is_ok_and(what)
 }
 
 fn unsupported(error: rpc::Unsupported) -> Trouble {

@@ -167,3 +167,29 @@ fn host(url: &Url) -> Option<&str> {
         host => host,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn home(base: &str, url: &str) -> bool {
+        is_home(base, &Url::parse(url).unwrap())
+    }
+
+    #[test]
+    fn a_token_belongs_to_the_host_it_was_given_for() {
+        assert!(home("https://a.example", "https://a.example:8443/rpc"));
+        assert!(home("http://localhost:1", "http://127.0.0.1:2"));
+        assert!(home("http://a.example", "https://a.example"));
+        assert!(!home("https://a.example", "https://b.example"));
+        assert!(!home("https://a.example", "https://a.example.evil"));
+        assert!(!home("https://a.example", "http://a.example"));
+    }
+
+    #[test]
+    fn each_dialect_has_the_others_to_fall_back_on() {
+        for dialect in [Dialect::V01, Dialect::V02, Dialect::V03, Dialect::V10] {
+            assert!(others(dialect).iter().all(|other| *other != dialect), "{dialect}");
+        }
+    }
+}

@@ -11,6 +11,7 @@ use rialto_a2a_wire::{
     wire::Wire,
 };
 use rialto_edge::fetch::Body;
+use rialto_model::agent::Secret;
 
 use crate::{
     line::Slot,
@@ -26,6 +27,8 @@ pub(crate) struct Events {
     ready: VecDeque<sse::Event>,
     carrier: Carrier,
     wire: Wire,
+    /// What was shown at the door, and must not come out in words.
+    secret: Option<Secret>,
     is_at_end: bool,
     _slot: Option<Slot>,
 }
@@ -33,13 +36,14 @@ pub(crate) struct Events {
 // === impl Events ===
 
 impl Events {
-    pub(crate) fn new(body: Body, carrier: Carrier, wire: Wire) -> Self {
+    pub(crate) fn new(body: Body, carrier: Carrier, wire: Wire, secret: Option<Secret>) -> Self {
         Self {
             parser: Parser::new(body.limit()),
             body,
             ready: VecDeque::new(),
             carrier,
             wire,
+            secret,
             is_at_end: false,
             _slot: None,
         }
@@ -56,7 +60,8 @@ impl Events {
         loop {
             while let Some(event) = self.ready.pop_front() {
                 if !event.data.trim().is_empty() {
-                    return self.decode(&event).map(Some);
+                    let decoded = self.decode(&event);
+                    return decoded.map(Some).map_err(|trouble| trouble.without(self.secret.as_ref()));
                 }
             }
             if self.is_at_end {
@@ -87,11 +92,15 @@ impl Events {
         };
         match read {
             Ok(Ok(raw)) => answer::decode_stream_event(self.wire, raw).map_err(|garbled| {
-                self.misread(data).unwrap_or_else(|| Trouble::garbled(&garbled, data, Login::None))
+                self.misread(data).unwrap_or_else(|| Trouble::garbled(&garbled, data, self.login()))
             }),
             Ok(Err(error)) => Err(Trouble::remote(&error)),
-            Err(garbled) => Err(Trouble::garbled(&garbled, data, Login::None)),
+            Err(garbled) => Err(Trouble::garbled(&garbled, data, self.login())),
         }
+    }
+
+    fn login(&self) -> Login<'_> {
+        self.secret.as_ref().map_or(Login::None, Login::Shown)
     }
 
     /// What stands where an event should may be an error that nobody announced.

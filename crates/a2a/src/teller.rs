@@ -190,3 +190,79 @@ fn failure(message: Option<&Message>) -> Failure {
 const fn waits(state: State) -> bool {
     matches!(state, State::InputRequired | State::AuthRequired)
 }
+
+#[cfg(test)]
+mod tests {
+    use rialto_model::message::Part;
+
+    use super::*;
+
+    fn task(state: State, pieces: &[&str]) -> Task {
+        let mut task = Task::new("t", Status::new(state));
+        if !pieces.is_empty() {
+            task.artifacts = vec![Artifact::new("a", pieces.iter().map(|text| Part::text(*text)).collect())];
+        }
+        task
+    }
+
+    fn chunk(text: &str, append: bool) -> StreamEvent {
+        StreamEvent::Artifact(ArtifactUpdate {
+            task_id: "t".into(),
+            context_id: None,
+            artifact: Artifact::new("a", vec![Part::text(text)]),
+            append,
+            last_chunk: false,
+            metadata: None,
+            extra: Extra::new(),
+        })
+    }
+
+    fn told(teller: &mut Teller) -> Vec<&'static str> {
+        std::iter::from_fn(|| teller.next()).map(|event| event.name()).collect()
+    }
+
+    #[test]
+    fn a_snapshot_repeats_nothing_that_was_streamed() {
+        let mut teller = Teller::default();
+        teller.hear_event(chunk("1", false));
+        teller.hear_event(chunk("2", true));
+        assert_eq!(told(&mut teller), ["accepted", "artifact", "artifact"]);
+        teller.hear_task(task(State::Working, &["1", "2"]));
+        assert_eq!(told(&mut teller), ["progress"]);
+        teller.hear_task(task(State::Working, &["1", "2"]));
+        assert!(told(&mut teller).is_empty());
+        teller.hear_task(task(State::Completed, &["1", "2", "3"]));
+        assert_eq!(told(&mut teller), ["artifact", "finished"]);
+        assert!(teller.is_over() && teller.has_ended());
+    }
+
+    #[test]
+    fn a_task_that_waits_is_over_for_now_but_has_not_ended() {
+        let mut teller = Teller::default();
+        teller.hear_task(task(State::InputRequired, &[]));
+        assert!(teller.is_over() && !teller.has_ended());
+    }
+
+    #[test]
+    fn a_state_nobody_knows_is_progress() {
+        let mut teller = Teller::default();
+        teller.hear_task(task(State::Unspecified, &[]));
+        assert_eq!(told(&mut teller), ["accepted", "progress"]);
+        assert!(!teller.is_over());
+    }
+
+    #[test]
+    fn facts_about_a_task_are_told_again_only_when_they_change() {
+        let mut teller = Teller::default();
+        let with = |cost: u32| Task {
+            metadata: Some(Json::of(&json!({ "cost": cost }))),
+            ..task(State::Working, &[])
+        };
+        teller.hear_task(with(1));
+        assert_eq!(told(&mut teller), ["accepted", "progress"]);
+        teller.hear_task(with(1));
+        assert!(told(&mut teller).is_empty());
+        teller.hear_task(with(2));
+        assert_eq!(told(&mut teller), ["accepted"]);
+    }
+}

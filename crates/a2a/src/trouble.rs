@@ -19,6 +19,9 @@ use serde_json::json;
 /// How much of a body is shown.
 const SNIPPET: usize = 200;
 
+/// What stands where a token stood.
+const HIDDEN: &str = "[secret]";
+
 /// A failure, and what a caller inside this crate may do about it.
 #[derive(Debug)]
 pub(crate) struct Trouble {
@@ -76,8 +79,10 @@ impl Trouble {
     /// The agent answered with an HTTP status that is not success, and nothing of the protocol.
     pub(crate) fn status(status: StatusCode, body: &[u8], login: Login<'_>) -> Self {
         let mut message = format!("the agent answered with HTTP status {}", status.as_u16());
-        if let StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN = status {
+        if wants_login(status) {
             message.push_str(login.advice());
+        } else if status.is_redirection() {
+            message.push_str(": it sends us to another address, which its card should name instead");
         }
         let data = json!({ "status": status.as_u16(), "body": snippet(body, login.secret()) });
         let failure = Failure::new(Kind::PeerUnreachable, message).with_data(Json::of(&data));
@@ -90,6 +95,18 @@ impl Trouble {
         let message = format!("the agent's answer is not A2A: {garbled}");
         let data = json!({ "body": snippet(body, login.secret()) });
         Failure::new(Kind::PeerGarbled, message).with_data(Json::of(&data)).into()
+    }
+
+    /// The same trouble in words that do not repeat the token, should the agent have done so.
+    pub(crate) fn without(mut self, secret: Option<&Secret>) -> Self {
+        let Some(secret) = secret.map(Secret::expose).filter(|secret| !secret.is_empty()) else {
+            return self;
+        };
+        self.failure.message = self.failure.message.replace(secret, HIDDEN);
+        if let Some(data) = self.failure.data.take_if(|data| data.get().contains(secret)) {
+            self.failure.data = Json::parse(data.get().replace(secret, HIDDEN)).ok();
+        }
+        self
     }
 
     /// The same trouble, if another dialect may be tried because of it.
@@ -139,6 +156,11 @@ impl<'a> Login<'a> {
     }
 }
 
+/// Whether a status is about who asks, whatever stands in the body.
+pub(crate) const fn wants_login(status: StatusCode) -> bool {
+    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+}
+
 /// Whether an error says that the agent does not speak like this.
 fn is_foreign(error: &RpcError) -> bool {
     match error.known() {
@@ -157,7 +179,7 @@ fn snippet(body: &[u8], secret: Option<&Secret>) -> String {
     let head = body.get(..4 * SNIPPET).unwrap_or(body);
     let mut text = String::from_utf8_lossy(head).split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some(secret) = secret {
-        text = text.replace(secret.expose(), "[secret]");
+        text = text.replace(secret.expose(), HIDDEN);
     }
     match text.char_indices().nth(SNIPPET) {
         Some((end, _)) => format!("{}…", &text[..end]),

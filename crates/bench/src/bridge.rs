@@ -21,6 +21,7 @@ use crate::{
     process::{self, Process},
     program::{self, Served},
     report::{Check, Table, Verdict, checks, percentile},
+    seconds,
     trouble::{Trouble, during},
 };
 
@@ -28,8 +29,8 @@ use crate::{
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// How long each candidate is asked, per number of connections.
-    #[arg(long, default_value_t = 5.0)]
-    seconds: f64,
+    #[arg(long, default_value = "5", value_parser = seconds::parse)]
+    seconds: Duration,
     /// How many slices that time is cut into.
     #[arg(long, default_value_t = 3)]
     rounds: u32,
@@ -127,7 +128,7 @@ pub(crate) async fn run(args: &Args) -> Result<Report, Trouble> {
         args.connections.iter().filter_map(|&connections| Ratio::of(&rows, connections)).collect();
     let checks = targets(&rows, &ratios);
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Ok(Report { era: args.era, seconds: args.seconds, cores, rows, ratios, checks })
+    Ok(Report { era: args.era, seconds: args.seconds.as_secs_f64(), cores, rows, ratios, checks })
 }
 
 // === impl Stage ===
@@ -152,7 +153,7 @@ impl Stage {
             crowd.ask(WARM_UP).await?;
             runs.push((candidate, crowd, Seen::default(), Duration::ZERO));
         }
-        let slice = Duration::from_secs_f64(args.seconds.max(0.1)) / args.rounds.max(1);
+        let slice = args.seconds / args.rounds.max(1);
         for _ in 0..args.rounds.max(1) {
             for (candidate, crowd, seen, cpu) in &mut runs {
                 let before = process::cpu(candidate.pid)?;
@@ -318,6 +319,7 @@ impl Display for Report {
 
 const FOOTER: &str = "\
 How to read this: agent, proxy, Rialto and the load share this machine's cores, so calls/s tells what all of them cost
-together: compare it only within one run. CPU µs/call is user + kernel time of that one process (background work
-included) and barely moves with noise. 'agent alone' is the floor. Bodies are about 1 KB each way; Rialto runs with
-policy and audit on, its data in the temporary folder (TMPDIR).";
+together: compare it only within one run. CPU µs/call is user + kernel time of that one process, background work
+included; it moves far less with what else the machine does, but compare it with the proxy's all the same. At one
+connection it is mostly threads falling asleep and waking up. 'agent alone' is the floor. Bodies are about 1 KB each
+way; Rialto runs with policy and audit on, its data in the temporary folder (TMPDIR).";

@@ -11,6 +11,7 @@ use std::{
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::{
     fleet,
@@ -19,6 +20,7 @@ use crate::{
     process::{self, Process},
     program::{self, Program, Served},
     report::{Check, Table, Verdict, checks, percentile},
+    seconds,
     trouble::{Trouble, during},
 };
 
@@ -31,6 +33,9 @@ pub(crate) struct Args {
     /// How many pages to read at least; the list is read from its start as often as that takes.
     #[arg(long, default_value_t = 200)]
     pages: usize,
+    /// How long to wait between the first page and the rest, for a server that is still busy with its start.
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds::parse)]
+    settle: Duration,
     #[command(flatten)]
     program: program::Args,
 }
@@ -54,10 +59,20 @@ struct Row {
     page_max_ms: f64,
     page_kb: f64,
     cpu_us_per_page: f64,
+    /// How busy one core is kept while nobody asks.
+    idle_cpu_percent: f64,
     import_seconds: f64,
     ready_ms: f64,
     #[serde(flatten)]
     memory: process::Memory,
+}
+
+/// One page.
+struct Page {
+    took: Duration,
+    bytes: usize,
+    tools: usize,
+    next: Option<String>,
 }
 
 /// Pages that were read.
@@ -71,12 +86,15 @@ struct Read {
 /// How many skills each agent has, when there are enough.
 const SKILLS_EACH: usize = 10;
 
+/// How long to watch what is done when nobody asks.
+const IDLE: Duration = Duration::from_secs(3);
+
 /// Measures.
 pub(crate) async fn run(args: &Args) -> Result<Report, Trouble> {
     let program = args.program.find()?;
     let mut rows = Vec::new();
     for &skills in &args.skills {
-        rows.push(Box::pin(measure(&program, skills.max(1), args.pages)).await?);
+        rows.push(Box::pin(measure(&program, skills.max(1), args)).await?);
     }
     let largest = rows.iter().max_by_key(|row| row.skills);
     let page = largest
@@ -84,7 +102,7 @@ pub(crate) async fn run(args: &Args) -> Result<Report, Trouble> {
     Ok(Report { checks: page.into_iter().collect(), rows })
 }
 
-async fn measure(program: &Program, skills: usize, pages: usize) -> Result<Row, Trouble> {
+async fn measure(program: &Program, skills: usize, args: &Args) -> Result<Row, Trouble> {
     let fleet = fleet::Args { agents: skills.div_ceil(SKILLS_EACH), skills: SKILLS_EACH.min(skills) };
     let ships = ["fleet", "--agents", &fleet.agents.to_string(), "--skills", &fleet.skills.to_string()];
     let ships = Process::again(&ships, None).await?;
@@ -94,7 +112,7 @@ async fn measure(program: &Program, skills: usize, pages: usize) -> Result<Row, 
     import(program, at, fleet.agents, data.path()).await?;
     let import_seconds = begun.elapsed().as_secs_f64();
     let served = program.serve(data.path()).await?;
-    let row = read(&served, fleet, pages).await?;
+    let row = read(&served, fleet, args).await?;
     served.stop().await?;
     ships.stop().await?;
     Ok(Row { import_seconds, ..row })
@@ -113,19 +131,23 @@ async fn import(program: &Program, at: SocketAddr, agents: usize, data: &Path) -
     program.run(&["agents", "import", &*list, "--trust", "trusted"], data).await
 }
 
-async fn read(served: &Served, fleet: fleet::Args, pages: usize) -> Result<Row, Trouble> {
+async fn read(served: &Served, fleet: fleet::Args, args: &Args) -> Result<Row, Trouble> {
     let mut connection = Connection::open(served.address).await?;
+    let first = page(&mut connection, served.address, json!({})).await?.took;
+    sleep(args.settle).await;
     let before = process::cpu(served.pid)?;
     let mut all = walk(&mut connection, served.address).await?;
-    let (tools_listed, pages_each, first) = (all.tools, all.times.len(), all.times.first().copied());
+    let (tools_listed, pages_each) = (all.tools, all.times.len());
     let expected = fleet.agents * fleet.skills;
     if tools_listed != expected {
         return Err(Trouble::new(format!("{tools_listed} tools of the fleet are listed, not {expected}")));
     }
-    while all.times.len() < pages {
+    while all.times.len() < args.pages {
         all.add(walk(&mut connection, served.address).await?);
     }
     let cpu = process::cpu(served.pid)?.saturating_sub(before);
+    sleep(IDLE).await;
+    let idle = process::cpu(served.pid)?.saturating_sub(before + cpu);
     let count = f64::from(u32::try_from(all.times.len()).unwrap_or(u32::MAX));
     let bytes = all.bytes as f64;
     Ok(Row {
@@ -133,11 +155,12 @@ async fn read(served: &Served, fleet: fleet::Args, pages: usize) -> Result<Row, 
         agents: fleet.agents,
         tools_listed,
         pages: pages_each,
-        first_page_ms: millis(first.unwrap_or_default()),
+        first_page_ms: millis(first),
         page_p50_ms: millis(percentile(&mut all.times, 0.5)),
         page_max_ms: millis(percentile(&mut all.times, 1.0)),
         page_kb: bytes / 1024.0 / count,
         cpu_us_per_page: cpu.as_secs_f64() * 1e6 / count,
+        idle_cpu_percent: idle.as_secs_f64() * 100.0 / IDLE.as_secs_f64(),
         import_seconds: 0.0,
         ready_ms: millis(served.ready),
         memory: process::memory(served.pid)?,
@@ -149,20 +172,28 @@ async fn walk(connection: &mut Connection, host: SocketAddr) -> Result<Read, Tro
     let mut read = Read::default();
     let mut params = json!({});
     loop {
-        let template = Era::Modern.prepare(connection, host, ("tools/list", None), params).await?;
-        let begun = Instant::now();
-        let (head, body) = connection.send(template.request(1)).await?;
-        read.times.push(begun.elapsed());
-        read.bytes += body.len();
-        let page = mcp::answer(&head, &body)?;
-        let tools = page.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let names = tools.iter().filter_map(|tool| tool.get("name")?.as_str());
-        read.tools += names.filter(|name| name.starts_with(fleet::PREFIX)).count();
-        match page.get("nextCursor").and_then(Value::as_str) {
+        let page = page(connection, host, params).await?;
+        read.times.push(page.took);
+        read.bytes += page.bytes;
+        read.tools += page.tools;
+        match page.next {
             Some(cursor) => params = json!({"cursor": cursor}),
             None => return Ok(read),
         }
     }
+}
+
+async fn page(connection: &mut Connection, host: SocketAddr, params: Value) -> Result<Page, Trouble> {
+    let template = Era::Modern.prepare(connection, host, ("tools/list", None), params).await?;
+    let begun = Instant::now();
+    let (head, body) = connection.send(template.request(1)).await?;
+    let took = begun.elapsed();
+    let result = mcp::answer(&head, &body)?;
+    let tools = result.get("tools").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let names = tools.iter().filter_map(|tool| tool.get("name")?.as_str());
+    let tools = names.filter(|name| name.starts_with(fleet::PREFIX)).count();
+    let next = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+    Ok(Page { took, bytes: body.len(), tools, next })
 }
 
 // === impl Read ===
@@ -194,6 +225,7 @@ impl Display for Report {
             "max ms",
             "KB/page",
             "CPU µs/page",
+            "idle CPU %",
             "import s",
             "ready ms",
             "RSS MB",
@@ -208,6 +240,7 @@ impl Display for Report {
                 format!("{:.2}", row.page_max_ms),
                 format!("{:.0}", row.page_kb),
                 format!("{:.0}", row.cpu_us_per_page),
+                format!("{:.1}", row.idle_cpu_percent),
                 format!("{:.1}", row.import_seconds),
                 format!("{:.0}", row.ready_ms),
                 format!("{:.1}", row.memory.rss_mb),
@@ -226,4 +259,5 @@ fn millis(time: Duration) -> f64 {
 const FOOTER: &str = "\
 How to read this: one connection reads tools/list page after page; a page's time is from request to last byte. 'first'
 is the first page after the start, when the list has to be prepared. 'pages' is one whole list; it is read again until
-enough pages were timed. CPU includes what the health probes of that many agents cost meanwhile.";
+enough pages were timed. CPU per page includes what else the server did meanwhile, such as probing that many agents;
+'idle CPU' is what it does of that with nobody asking, in percent of one core.";

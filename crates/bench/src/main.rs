@@ -17,6 +17,7 @@ mod process;
 mod program;
 mod proxy;
 mod report;
+mod seconds;
 mod start;
 mod trouble;
 mod wire;

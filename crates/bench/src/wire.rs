@@ -22,6 +22,7 @@ use serde_json::json;
 
 use crate::{
     report::{Check, Table, Verdict},
+    seconds,
     trouble::{Trouble, during},
 };
 
@@ -29,8 +30,8 @@ use crate::{
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// How long each number is measured.
-    #[arg(long, default_value_t = 0.5)]
-    seconds: f64,
+    #[arg(long, default_value = "0.5", value_parser = seconds::parse)]
+    seconds: Duration,
 }
 
 /// What was measured.
@@ -49,16 +50,15 @@ struct Row {
     to_1_0_us: f64,
 }
 
-/// How many runs are timed together.
-const BATCH: u32 = 100;
+/// How many runs are timed together: few, so that some batches fit between two disturbances.
+const BATCH: u32 = 10;
 
 /// Measures.
 pub(crate) fn run(args: &Args) -> Result<Report, Trouble> {
-    let each = Duration::from_secs_f64(args.seconds.max(0.01));
     let mut rows = Vec::new();
     for task in [small(), large()] {
         for wire in Wire::ALL {
-            rows.push(measure(wire, &SendAnswer::Task(task.clone()), each)?);
+            rows.push(measure(wire, &SendAnswer::Task(task.clone()), args.seconds)?);
         }
     }
     Ok(Report { rows })

@@ -3,31 +3,41 @@
 //! The agent answers at once and the store keeps nothing, so that what is left is the door and the engine. The first
 //! line is the engine alone.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a tool for the bench, not part of the product")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a tool for the bench, not part of the product"
+)]
 
 use std::{sync::Arc, time::Instant};
 
 use async_trait::async_trait;
 use axum::{Extension, Router, body::Body};
+use futures::{
+    FutureExt, StreamExt,
+    future::BoxFuture,
+    stream::{self, BoxStream},
+};
 use http::{Method, Request};
 use http_body_util::BodyExt;
-use rialto_engine::{Engine, Parts, Registry, Request as Ask, registry::Registration};
+use rialto_engine::{Engine, Parts, Registry, Request as Ask, peer::Peer};
 use rialto_mcp::{Config, Control, Door, LoadAgents};
 use rialto_model::{
-    agent::{Agent, Keep, OldCard, Probe, Trust},
-    call::{Caller, Door as By},
+    agent::{Agent, OldCard, Probe},
+    call::{Call, Caller, Cancel, Door as By, Follow},
     clock::SystemClock,
-    event::Recorded,
+    event::{Event, Recorded},
+    failure::Failure,
     ids::{AgentId, Scope, TaskId},
     json::Json,
     store::{Entry, Store, StoreError, TaskFilter, Token},
     task::TaskHead,
     verb::VerbEvent,
 };
-use rialto_policy::Policy;
+use rialto_policy::{Permitted, Policy};
 use rialto_testkit::{
-    agents::{card, skill},
-    peer::{ScriptedDiscovery, ScriptedPeer, finished_with_data},
+    agents::{agent, skill},
+    peer::{ScriptedDiscovery, finished_with_data},
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -35,31 +45,55 @@ use tower::ServiceExt;
 
 const CALLS: u32 = 20_000;
 
-/// Keeps nothing.
-struct Nowhere;
+/// An agent that answers at once, and remembers nothing.
+struct AtOnce;
+
+/// Keeps nothing but the agents it was given.
+struct Nowhere(Vec<Agent>);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let engine = engine().await;
-    let door = Door::new(engine.clone(), Config::default(), Control { load_agents: LoadAgents::Session });
-    let router = door.router(CancellationToken::new()).layer(Extension(Caller::user("ann")));
-    measure("engine alone", || engine_call(&engine)).await;
-    measure("POST /mcp, 2026-07-28, tools/call", || send(&router, modern("tools/call"))).await;
-    measure("POST /mcp, 2026-07-28, tools/list", || send(&router, modern("tools/list"))).await;
+    let engine = engine(vec![agent("Weather", vec![skill("forecast")])]).await;
+    let router = router(&engine);
+    measure("engine alone", CALLS, || engine_call(&engine)).await;
+    measure("POST /mcp, 2026-07-28, tools/call", CALLS, || send(&router, modern("tools/call"))).await;
+    // A request of a web page goes the long way, through rmcp.
+    measure("the same through rmcp", CALLS, || send(&router, of_a_page(modern("tools/call")))).await;
     let session = open_session(&router).await;
-    measure("POST /mcp, session, tools/call", || send(&router, legacy(&session))).await;
+    measure("POST /mcp, session, tools/call", CALLS, || send(&router, legacy(&session))).await;
+    for agents in [0, 100, 10_000] {
+        list(agents).await;
+    }
 }
 
-async fn measure<F: Future<Output = ()>>(what: &str, mut call: impl FnMut() -> F) {
-    for _ in 0..CALLS / 10 {
+/// The first page of a list, when nobody has read it before, and again.
+async fn list(agents: usize) {
+    let skills = || (0..10).map(|n| skill(&format!("skill-{n}"))).collect();
+    let engine = engine((0..agents).map(|n| agent(&format!("Agent {n:05}"), skills())).collect()).await;
+    let router = router(&engine);
+    let begun = Instant::now();
+    send(&router, modern("tools/list")).await;
+    println!(
+        "tools/list of {:6} skills, first time {:9.1} µs",
+        agents * 10,
+        begun.elapsed().as_secs_f64() * 1e6
+    );
+    measure(&format!("tools/list of {} skills", agents * 10), 200, || send(&router, modern("tools/list")))
+        .await;
+    let through_rmcp = format!("tools/list of {} skills, through rmcp", agents * 10);
+    measure(&through_rmcp, 200, || send(&router, of_a_page(modern("tools/list")))).await;
+}
+
+async fn measure<F: Future<Output = ()>>(what: &str, calls: u32, mut call: impl FnMut() -> F) {
+    for _ in 0..calls / 10 {
         call().await;
     }
     let (begun, cpu) = (Instant::now(), cpu_micros());
-    for _ in 0..CALLS {
+    for _ in 0..calls {
         call().await;
     }
-    let per_call = (cpu_micros() - cpu) / f64::from(CALLS);
-    let wall = begun.elapsed().as_secs_f64() * 1e6 / f64::from(CALLS);
+    let per_call = (cpu_micros() - cpu) / f64::from(calls);
+    let wall = begun.elapsed().as_secs_f64() * 1e6 / f64::from(calls);
     println!("{what:40} {per_call:7.1} µs CPU {wall:7.1} µs wall");
 }
 
@@ -85,6 +119,11 @@ async fn send(router: &Router, request: Request<Body>) {
     assert!(response.status().is_success());
     let body = response.into_body().collect().await.unwrap().to_bytes();
     assert!(!body.is_empty());
+}
+
+fn of_a_page(mut request: Request<Body>) -> Request<Body> {
+    request.headers_mut().insert("origin", "http://localhost:3000".parse().unwrap());
+    request
 }
 
 fn post() -> http::request::Builder {
@@ -121,28 +160,39 @@ async fn open_session(router: &Router) -> String {
     response.headers()["mcp-session-id"].to_str().unwrap().to_owned()
 }
 
-async fn engine() -> Engine {
-    let store: Arc<dyn Store> = Arc::new(Nowhere);
+fn router(engine: &Engine) -> Router {
+    let config = Config { allowed_origins: vec!["http://localhost:*".into()], ..Config::default() };
+    let door = Door::new(engine.clone(), config, Control { load_agents: LoadAgents::Session });
+    door.router(CancellationToken::new()).layer(Extension(Caller::user("ann")))
+}
+
+async fn engine(agents: Vec<Agent>) -> Engine {
+    let store: Arc<dyn Store> = Arc::new(Nowhere(agents));
     let discovery = Arc::new(ScriptedDiscovery::default());
-    discovery.serve("https://weather.example.com", card("Weather", vec![skill("forecast")]));
     let (clock, config) = (Arc::new(SystemClock), rialto_engine::Config::default());
-    let registry = Arc::new(Registry::new(store.clone(), discovery, clock.clone(), config.clone()));
     let engine = Engine::new(Parts {
+        registry: Arc::new(Registry::new(store.clone(), discovery, clock.clone(), config.clone())),
         store,
-        registry: registry.clone(),
-        peer: ScriptedPeer::telling(finished_with_data(json!({ "forecast": "sun", "degrees": 21 }))),
+        peer: Arc::new(AtOnce),
         policy: Policy::starter().unwrap(),
         policy_loader: None,
         clock,
         config,
     });
     engine.sync().await.unwrap();
-    let wanted = Registration::new("https://weather.example.com");
-    registry
-        .register(Registration { trust: Some(Trust::Trusted), keep: Keep::Session, ..wanted })
-        .await
-        .unwrap();
     engine
+}
+
+impl Peer for AtOnce {
+    fn send(&self, _: Permitted<Call>) -> BoxStream<'static, Event> {
+        stream::iter(finished_with_data(json!({ "forecast": "sun", "degrees": 21 }))).boxed()
+    }
+    fn follow(&self, _: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+        stream::empty().boxed()
+    }
+    fn cancel(&self, _: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
 }
 
 #[async_trait]
@@ -154,7 +204,7 @@ impl Store for Nowhere {
         Ok(1)
     }
     async fn agents(&self) -> Result<Vec<Agent>, StoreError> {
-        Ok(Vec::new())
+        Ok(self.0.clone())
     }
     async fn put_agent(&self, _: &Agent, _: Option<u64>) -> Result<u64, StoreError> {
         Ok(1)

@@ -33,7 +33,22 @@ pub(crate) struct Marks {
     /// The agent's id of the task.
     #[serde(rename = "rialto/remoteTaskId", skip_serializing_if = "Option::is_none")]
     pub(crate) remote_task: Option<String>,
+    /// Who answers; from 2026-07-28 on every result says so.
+    #[serde(rename = "io.modelcontextprotocol/serverInfo", skip_serializing_if = "Option::is_none")]
+    pub(crate) server: Option<&'static Server>,
 }
+
+/// Who we are.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Server {
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) version: &'static str,
+}
+
+/// Us.
+pub(crate) static SERVER: Server =
+    Server { name: "rialto", title: "Rialto", version: env!("CARGO_PKG_VERSION") };
 
 // === impl Answer ===
 
@@ -80,6 +95,7 @@ impl Marks {
             context: task.head.remote.context_id.clone(),
             state: Some(task.head.state.as_str()),
             remote_task: task.head.remote.task_id.clone(),
+            server: None,
         }
     }
 }

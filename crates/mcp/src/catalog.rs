@@ -11,10 +11,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use rialto_engine::{
-    Engine,
-    directory::{Directory, Entry},
-};
+use rialto_engine::{Engine, directory::Directory};
 use rialto_model::{call::Caller, ids::Scope};
 use rmcp::model::Tool;
 
@@ -44,8 +41,11 @@ pub(crate) struct Catalog {
 
 /// A piece of a list.
 pub(crate) struct Page {
-    /// The tools, in order.
-    pub(crate) tools: Vec<Tool>,
+    catalog: Arc<Catalog>,
+    /// Whether our own tools come first.
+    is_first: bool,
+    /// The places of the skills that are on it.
+    places: Vec<usize>,
     /// How to ask for the next piece; none when this is the last.
     pub(crate) next: Option<String>,
 }
@@ -89,29 +89,30 @@ impl Catalog {
 
     /// The piece after `cursor`, or the first. None when the cursor is not one of ours.
     pub(crate) fn page(
-        &self,
+        self: &Arc<Self>,
         engine: &Engine,
         caller: &Caller,
         cursor: Option<&str>,
         size: usize,
     ) -> Option<Page> {
-        let (mut tools, first) = match cursor {
-            None => (own::tools().to_vec(), 0),
-            Some(cursor) => (Vec::new(), self.place_after(&read_cursor(cursor)?)),
+        let first = match cursor {
+            None => 0,
+            Some(cursor) => self.place_after(&read_cursor(cursor)?),
         };
-        let (mut shown, mut last) = (0, None);
+        let mut page =
+            Page { catalog: Arc::clone(self), is_first: cursor.is_none(), places: Vec::new(), next: None };
         for place in first..self.directory.len() {
             let Some(entry) = self.directory.at(place) else { break };
-            if shown >= size || place - first >= size.saturating_mul(STEPS) {
-                return Some(Page { tools, next: last.map(write_cursor) });
+            if page.places.len() >= size || place - first >= size.saturating_mul(STEPS) {
+                let last = place.checked_sub(1).and_then(|last| self.directory.at(last));
+                page.next = last.map(|last| write_cursor(&last.canonical));
+                break;
             }
             if engine.may_discover(caller, &entry.target()) {
-                tools.extend_from_slice(self.tools_at(place, entry));
-                shown += 1;
+                page.places.push(place);
             }
-            last = Some(entry.canonical.as_str());
         }
-        Some(Page { tools, next: None })
+        Some(page)
     }
 
     /// The place of the first skill whose canonical name comes after `name`.
@@ -125,14 +126,25 @@ impl Catalog {
         low
     }
 
-    fn tools_at(&self, place: usize, entry: &Entry) -> &[Tool] {
-        let Some(slot) = self.tools.get(place) else { return &[] };
+    fn tools_at(&self, place: usize) -> &[Tool] {
+        let (Some(slot), Some(entry)) = (self.tools.get(place), self.directory.at(place)) else { return &[] };
         slot.get_or_init(|| {
             let names = self.naming.names(entry).into_iter();
             names
                 .map(|name| tool::of_skill(self.renamed.get(&name).cloned().unwrap_or(name), entry))
                 .collect()
         })
+    }
+}
+
+// === impl Page ===
+
+impl Page {
+    /// The tools, in order.
+    pub(crate) fn tools(&self) -> Vec<&Tool> {
+        let own = if self.is_first { own::tools() } else { &[] };
+        let skills = self.places.iter().flat_map(|place| self.catalog.tools_at(*place));
+        own.iter().chain(skills).collect()
     }
 }
 

@@ -6,6 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
+use parking_lot::Mutex;
 use rmcp::{Peer, RoleServer};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The clients to tell.
 #[derive(Default)]
 pub(crate) struct Listeners {
-    peers: std::sync::Mutex<Vec<Peer<RoleServer>>>,
+    peers: Mutex<Vec<Peer<RoleServer>>>,
 }
 
 // === impl Listeners ===
@@ -24,7 +25,7 @@ pub(crate) struct Listeners {
 impl Listeners {
     /// From now on `peer` is told, until it is gone.
     pub(crate) fn add(&self, peer: Peer<RoleServer>) {
-        let mut peers = self.lock();
+        let mut peers = self.peers.lock();
         peers.retain(|known| !known.is_transport_closed());
         peers.push(peer);
     }
@@ -37,7 +38,7 @@ impl Listeners {
                 changed = changes.changed() => if changed.is_err() { return },
             }
             let peers = {
-                let mut peers = self.lock();
+                let mut peers = self.peers.lock();
                 peers.retain(|known| !known.is_transport_closed());
                 peers.clone()
             };
@@ -45,10 +46,5 @@ impl Listeners {
                 peers.iter().map(|peer| tokio::time::timeout(PATIENCE, peer.notify_tool_list_changed()));
             join_all(told).await;
         }
-    }
-
-    /// Whoever panicked while holding this left a list that is still a list.
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Peer<RoleServer>>> {
-        self.peers.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

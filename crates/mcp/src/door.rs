@@ -119,7 +119,8 @@ impl Door {
 
     /// The HTTP door: `/mcp`. Each request must carry a [`Caller`] in its extensions; one without is refused.
     ///
-    /// Streams end when `stop` is cancelled. To be called inside a Tokio runtime.
+    /// When `stop` is cancelled, streams end that would not end by themselves; calls in flight are still answered. To
+    /// be called inside a Tokio runtime.
     pub fn router(&self, stop: CancellationToken) -> Router {
         http::router(&self.desk, stop)
     }

@@ -22,7 +22,7 @@ use rmcp::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    answer::Answer,
+    answer::{Answer, Marks, SERVER},
     changes::Listeners,
     client::Client,
     config::ToolNames,
@@ -36,9 +36,6 @@ const INSTRUCTIONS: &str = "Rialto is a bridge to A2A agents. Each skill of each
     <agent>.<skill>: call it with its arguments and it answers with the agent's result. send_message talks to an \
     agent freely and answers its questions (pass task_id). A call that takes too long leaves a task id: get_task \
     fetches the result later, cancel_task calls it off. list_agents shows who is there.";
-
-/// Where a result names its server, from 2026-07-28 on.
-pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 /// Serves one connection, or one request over HTTP.
 #[derive(Clone)]
@@ -118,7 +115,8 @@ impl Handler {
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
-        ServerConfig::new(capabilities).with_server_info(implementation()).with_instructions(INSTRUCTIONS)
+        let server = Implementation::new(SERVER.name, SERVER.version).with_title(SERVER.title);
+        ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS)
     }
 
     async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
@@ -136,10 +134,10 @@ impl ServerHandler for Handler {
         let client = self.client(&context)?;
         let cursor = request.and_then(|request| request.cursor);
         let page = self.desk.list(&client, cursor.as_deref()).await?;
-        let mut result = ListToolsResult::with_all_items(page.tools);
-        result.next_cursor = page.next;
+        let mut result = ListToolsResult::with_all_items(page.tools().into_iter().cloned().collect());
+        result.next_cursor.clone_from(&page.next);
         if client.fluency.modern {
-            result.meta = Some(signed(None));
+            result.meta = signature();
             result = result.with_ttl_ms(self.desk.config.list_ttl_ms).with_cache_scope(CacheScope::Private);
         }
         Ok(result)
@@ -156,11 +154,8 @@ impl ServerHandler for Handler {
             Begun::Done(answer) => answer,
             Begun::Underway(call) => self.follow(call, &context).await?,
         };
-        let mut result = CallToolResult::from(answer);
-        if client.fluency.modern {
-            result.meta = Some(signed(result.meta.take()));
-        }
-        Ok(result.into())
+        let marks = Marks { server: client.fluency.modern.then_some(&SERVER), ..answer.marks };
+        Ok(CallToolResult::from(Answer { marks, ..answer }).into())
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -223,17 +218,10 @@ impl ServerHandler for Handler {
     }
 }
 
-/// Who we are.
-pub(crate) fn implementation() -> Implementation {
-    Implementation::new("rialto", env!("CARGO_PKG_VERSION")).with_title("Rialto")
-}
-
-fn signed(meta: Option<MetaObject>) -> MetaObject {
-    let mut meta = meta.unwrap_or_default();
-    if let Ok(server) = serde_json::to_value(implementation()) {
-        meta.insert(SERVER_INFO.to_owned(), server);
-    }
-    meta
+/// What a list says about who made it.
+fn signature() -> Option<MetaObject> {
+    let marks = serde_json::to_value(Marks { server: Some(&SERVER), ..Marks::default() }).ok()?;
+    marks.as_object().cloned().map(MetaObject)
 }
 
 fn nobody() -> ErrorData {

@@ -4,21 +4,22 @@ use std::sync::Arc;
 
 use axum::{
     Json, Router,
-    body::Body,
+    body::{Body, to_bytes},
     extract::{Request, State},
     response::{IntoResponse, Response},
     routing::any,
 };
-use http::{StatusCode, Uri};
+use http::{HeaderMap, Method, StatusCode, Uri, header::CONTENT_TYPE};
 use rialto_model::call::Caller;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::json;
+use serde_json::{json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     changes::Listeners,
     config::{Config, ToolNames},
     desk::Desk,
+    direct::Direct,
     handler::{Handler, Whose},
     sessions::Sessions,
 };
@@ -29,29 +30,32 @@ const SESSION: &str = "mcp-session-id";
 /// Serves `/mcp`.
 #[derive(Clone)]
 struct Http {
+    direct: Direct,
     sessions: Arc<Sessions>,
     service: Arc<StreamableHttpService<Handler, Sessions>>,
+    max_body_bytes: usize,
 }
 
 /// The router of the door.
 pub(crate) fn router(desk: &Arc<Desk>, stop: CancellationToken) -> Router {
     let listeners = Arc::<Listeners>::default();
-    let sessions = Arc::new(Sessions::new(desk.config.max_sessions));
-    let config = service_config(&desk.config, stop.clone());
+    let sessions = Arc::new(Sessions::new(desk.config.max_sessions, stop.clone()));
+    let config = service_config(&desk.config);
     tokio::spawn(Arc::clone(&listeners).tell(desk.engine.registry().watch(), stop.clone()));
     let handler = Handler::new(Arc::clone(desk), listeners, Whose::Asked, stop);
     let service = StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&sessions), config);
-    Router::new().route("/mcp", any(serve)).with_state(Http { sessions, service: Arc::new(service) })
+    let (direct, max_body_bytes) = (Direct::new(Arc::clone(desk)), desk.config.max_body_bytes);
+    let http = Http { direct, sessions, service: Arc::new(service), max_body_bytes };
+    Router::new().route("/mcp", any(serve)).with_state(http)
 }
 
-fn service_config(config: &Config, stop: CancellationToken) -> StreamableHttpServerConfig {
+fn service_config(config: &Config) -> StreamableHttpServerConfig {
     let service = StreamableHttpServerConfig::default()
         // An empty first event breaks clients before 2025-11-25: they read it as JSON.
         .with_sse_retry(None)
         .with_json_response(true)
         .with_legacy_session_mode(config.legacy_sessions)
         .with_max_request_body_bytes(config.max_body_bytes)
-        .with_cancellation_token(stop)
         .with_allowed_origins(&config.allowed_origins)
         .enforce_origin_validation();
     if config.allowed_hosts.iter().any(|host| host == "*") {
@@ -78,7 +82,56 @@ async fn serve(State(http): State<Http>, mut request: Request) -> Response {
             return refused(StatusCode::BAD_REQUEST, "invalid-names", message);
         }
     }
-    http.service.handle(request).await.map(Body::new)
+    match *request.method() {
+        Method::POST => post(&http, request).await,
+        Method::DELETE => {
+            let mut response = http.service.handle(request).await.map(Body::new);
+            // rmcp says that it will do it; it has done it, and some clients take the other for a failure.
+            if response.status() == StatusCode::ACCEPTED {
+                *response.status_mut() = StatusCode::NO_CONTENT;
+            }
+            response
+        }
+        _ => http.service.handle(request).await.map(Body::new),
+    }
+}
+
+async fn post(http: &Http, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, http.max_body_bytes).await else {
+        let message = format!("the body is larger than the limit of {} bytes", http.max_body_bytes);
+        return refused(StatusCode::PAYLOAD_TOO_LARGE, "too-large", &message);
+    };
+    if let Some(response) = http.direct.answer(&parts, &body).await {
+        return response;
+    }
+    let is_json = is_json(&parts.headers);
+    let request = Request::from_parts(parts, Body::from(body.clone()));
+    let response = http.service.handle(request).await.map(Body::new);
+    // rmcp also says this of JSON that it cannot read, and tells why in its own types' names.
+    if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        unreadable(&body)
+    } else {
+        response
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("application/json"))
+}
+
+/// The answer to a body that is not a message.
+fn unreadable(body: &[u8]) -> Response {
+    let error = match serde_json::from_slice::<&RawValue>(body) {
+        Err(error) => json!({ "code": -32700, "message": format!("the body is not JSON: {error}") }),
+        Ok(json) if json.get().starts_with('[') => {
+            json!({ "code": -32600, "message": "a batch is not taken; send one message in each request" })
+        }
+        Ok(_) => json!({ "code": -32600, "message": "the body is not a JSON-RPC 2.0 message of MCP" }),
+    };
+    let message = json!({ "jsonrpc": "2.0", "id": null, "error": error });
+    (StatusCode::BAD_REQUEST, Json(message)).into_response()
 }
 
 /// What `?names=` asks for.

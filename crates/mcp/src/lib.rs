@@ -10,6 +10,7 @@ mod changes;
 mod client;
 mod config;
 mod desk;
+mod direct;
 mod door;
 mod find;
 mod handler;
@@ -22,6 +23,7 @@ mod shape;
 mod tool;
 mod trouble;
 mod underway;
+mod wire;
 
 pub use config::{Config, ToolErrors, ToolNames};
 pub use door::{Control, Door, LoadAgents, ServeError};

@@ -168,3 +168,6 @@ pub(crate) fn hash_at_end(name: &str) -> Option<(&str, &str)> {
 fn is_allowed(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
 }
+
+#[cfg(test)]
+mod tests;

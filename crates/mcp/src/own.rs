@@ -298,7 +298,7 @@ fn send_message_tool() -> Tool {
             "properties": {
                 "agent": { "type": "string", "description": "The agent: its URL, id, slug or name. With task_id it may be left out." },
                 "message": {
-                    "type": ["string", "object"],
+                    "anyOf": [{ "type": "string" }, { "type": "object" }],
                     "description": "What to say: a text, or an object to be sent as data.",
                 },
                 "task_id": { "type": "string", "description": "The task to go on with." },

@@ -8,14 +8,15 @@ use std::{
     collections::HashMap,
     pin::Pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
 };
 
-use futures::Stream;
+use futures::{Stream, StreamExt};
 use http::request::Parts;
+use parking_lot::Mutex;
 use rialto_model::call::Caller;
 use rmcp::{
     model::{ClientJsonRpcMessage, GetExtensions, ServerJsonRpcMessage},
@@ -27,6 +28,7 @@ use rmcp::{
         },
     },
 };
+use tokio_util::sync::CancellationToken;
 
 /// Keeps sessions, a limited number of them.
 pub(crate) struct Sessions {
@@ -34,12 +36,14 @@ pub(crate) struct Sessions {
     known: Mutex<HashMap<SessionId, Arc<Known>>>,
     max: usize,
     clock: AtomicU64,
+    /// Ends the streams that nobody else would end.
+    stop: CancellationToken,
 }
 
 /// What we know of a session beside what rmcp does.
 #[derive(Default)]
 struct Known {
-    owner: std::sync::OnceLock<Caller>,
+    owner: OnceLock<Caller>,
     used: AtomicU64,
     open: AtomicUsize,
 }
@@ -53,12 +57,12 @@ struct Used<S> {
 // === impl Sessions ===
 
 impl Sessions {
-    pub(crate) fn new(max: usize) -> Self {
+    pub(crate) fn new(max: usize, stop: CancellationToken) -> Self {
         let mut inner = LocalSessionManager::default();
         inner.session_config.keep_alive = None;
         // An empty first event breaks clients before 2025-11-25: they read it as JSON.
         inner.session_config.sse_retry = None;
-        Self { inner, known: Mutex::default(), max: max.max(1), clock: AtomicU64::new(0) }
+        Self { inner, known: Mutex::default(), max: max.max(1), clock: AtomicU64::new(0), stop }
     }
 
     /// Whether `caller` may use the session. One that is gone may be named by anybody: they learn that it is gone.
@@ -67,7 +71,7 @@ impl Sessions {
     }
 
     fn get(&self, id: &str) -> Option<Arc<Known>> {
-        self.lock().get(id).cloned()
+        self.known.lock().get(id).cloned()
     }
 
     fn used(&self, id: &SessionId) -> Option<Arc<Known>> {
@@ -78,7 +82,7 @@ impl Sessions {
 
     /// The sessions that must go so that there is room for one more: idle ones first, then the longest quiet.
     fn too_many(&self) -> Vec<SessionId> {
-        let known = self.lock();
+        let known = self.known.lock();
         let excess = (known.len() + 1).saturating_sub(self.max);
         if excess == 0 {
             return Vec::new();
@@ -93,11 +97,6 @@ impl Sessions {
         ids.sort();
         ids.into_iter().map(|(.., id)| id).take(excess).collect()
     }
-
-    /// Whoever panicked while holding this left a map that is still a map.
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Known>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl SessionManager for Sessions {
@@ -110,7 +109,7 @@ impl SessionManager for Sessions {
             self.close_session(&id).await?;
         }
         let (id, transport) = self.inner.create_session().await?;
-        self.lock().insert(Arc::clone(&id), Arc::default());
+        self.known.lock().insert(Arc::clone(&id), Arc::default());
         drop(self.used(&id));
         Ok((id, transport))
     }
@@ -132,7 +131,7 @@ impl SessionManager for Sessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        self.lock().remove(id);
+        self.known.lock().remove(id);
         self.inner.close_session(id).await
     }
 
@@ -155,7 +154,8 @@ impl SessionManager for Sessions {
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let session = self.used(id);
-        Ok(Used::new(Box::pin(self.inner.create_standalone_stream(id).await?), session))
+        let stream = self.inner.create_standalone_stream(id).await?;
+        Ok(Used::new(Box::pin(stream.take_until(self.stop.clone().cancelled_owned())), session))
     }
 
     async fn resume(
@@ -164,7 +164,8 @@ impl SessionManager for Sessions {
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let session = self.used(id);
-        Ok(Used::new(Box::pin(self.inner.resume(id, last_event_id).await?), session))
+        let stream = self.inner.resume(id, last_event_id).await?;
+        Ok(Used::new(Box::pin(stream.take_until(self.stop.clone().cancelled_owned())), session))
     }
 }
 

@@ -104,3 +104,6 @@ fn anything() -> JsonObject {
     schema.insert("additionalProperties".to_owned(), json!(true));
     schema
 }
+
+#[cfg(test)]
+mod tests;

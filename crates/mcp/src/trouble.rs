@@ -3,6 +3,7 @@
 use rialto_model::{
     failure::{Failure, Kind},
     json::Json,
+    task::TaskState,
 };
 use rmcp::{
     ErrorData,
@@ -64,7 +65,20 @@ fn answer(failure: &Failure) -> Answer {
         content: vec![ContentBlock::text(&failure.message)],
         structured: Some(Json::of(&json!({ "error": described(failure) }))),
         is_error: true,
-        marks: Marks::default(),
+        marks: marks(failure),
+    }
+}
+
+/// A failure that left a task says which one in its data.
+fn marks(failure: &Failure) -> Marks {
+    let data = failure.data.as_ref().map_or(Value::Null, Json::value);
+    let text = |name: &str| data.get(name).and_then(Value::as_str).map(str::to_owned);
+    Marks {
+        task: text("taskId"),
+        context: text("contextId"),
+        state: text("state").and_then(|state| TaskState::parse(&state)).map(TaskState::as_str),
+        remote_task: text("remoteTaskId"),
+        server: None,
     }
 }
 
@@ -76,4 +90,59 @@ fn data(failure: &Failure) -> Map<String, Value> {
     };
     data.shift_insert(0, "class".to_owned(), json!(failure.kind.class()));
     data
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Kind; 12] = [
+        Kind::Invalid,
+        Kind::Unauthenticated,
+        Kind::Denied,
+        Kind::NotFound,
+        Kind::Conflict,
+        Kind::Busy,
+        Kind::PeerTimeout,
+        Kind::PeerUnreachable,
+        Kind::PeerGarbled,
+        Kind::PeerFailed,
+        Kind::Unsupported,
+        Kind::Internal,
+    ];
+
+    #[test]
+    fn every_kind_has_a_code_and_a_class() {
+        let told: Vec<_> = ALL
+            .iter()
+            .map(|kind| {
+                let error = error(&Failure::new(*kind, "what happened"));
+                let class = error.data.unwrap()["class"].as_str().unwrap().to_owned();
+                format!("{} {class}", error.code.0)
+            })
+            .collect();
+        insta::assert_snapshot!(told.join("\n"));
+    }
+
+    #[test]
+    fn a_failure_brings_its_facts_along_and_keeps_its_class() {
+        let data = Json::from(json!({ "taskId": "task_1", "class": "other" }));
+        let error = error(&Failure::new(Kind::PeerTimeout, "too slow").with_data(data));
+        assert_eq!(error.data, Some(json!({ "class": "RemoteA2ATimeoutError", "taskId": "task_1" })));
+    }
+
+    #[test]
+    fn as_a_result_a_failure_says_the_same() {
+        let failure = Failure::new(Kind::PeerFailed, "no such city");
+        let answer = told(&failure, ToolErrors::Result).unwrap();
+        assert!(answer.is_error);
+        let structured = answer.structured.unwrap().value();
+        assert_eq!(structured["error"]["code"], -32204);
+        assert_eq!(structured["error"]["data"]["class"], "RemoteA2ATaskFailedError");
+    }
+
+    #[test]
+    fn our_own_trouble_is_never_a_result() {
+        assert!(told(&Failure::new(Kind::Internal, "oh"), ToolErrors::Result).is_err());
+    }
 }

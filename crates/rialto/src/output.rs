@@ -34,9 +34,9 @@ pub(crate) fn note(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr(), "{}", text.as_ref());
 }
 
-/// Prints a value as JSON.
+/// Prints a value as JSON, on many lines. Raw JSON inside of it keeps its text.
 pub(crate) fn json<T: Serialize + ?Sized>(value: &T) {
-    line(serde_json::to_string_pretty(value).unwrap_or_default());
+    line(indented(&serde_json::to_string(value).unwrap_or_default()));
 }
 
 /// Prints a table, as wide as the terminal, or plain when nobody looks.
@@ -62,6 +62,54 @@ pub(crate) fn printable(text: &str) -> String {
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
     text.chars().map(|c| if is_hidden(c) { ' ' } else { c }).collect()
+}
+
+/// JSON with a line for each member. Only white space changes: a number is never read, so it keeps its digits.
+fn indented(json: &str) -> String {
+    let mut out = String::with_capacity(json.len() * 2);
+    let (mut depth, mut in_text, mut is_escaped) = (0_usize, false, false);
+    let mut chars = json.chars().peekable();
+    while let Some(c) = chars.next() {
+        if in_text {
+            out.push(c);
+            in_text = is_escaped || c != '"';
+            is_escaped = !is_escaped && c == '\\';
+            continue;
+        }
+        match c {
+            c if c.is_whitespace() => {}
+            '{' | '[' => {
+                out.push(c);
+                while chars.next_if(|next| next.is_whitespace()).is_some() {}
+                if let Some(end) = chars.next_if(|next| matches!(next, '}' | ']')) {
+                    out.push(end);
+                } else {
+                    depth += 1;
+                    new_line(&mut out, depth);
+                }
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                new_line(&mut out, depth);
+                out.push(c);
+            }
+            ',' => {
+                out.push(c);
+                new_line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            c => {
+                in_text = c == '"';
+                out.push(c);
+            }
+        }
+    }
+    out
+}
+
+fn new_line(out: &mut String, depth: usize) {
+    out.push('\n');
+    out.extend(std::iter::repeat_n("  ", depth));
 }
 
 // === impl Spinner ===
@@ -140,6 +188,16 @@ impl From<crate::config::ConfigError> for Trouble {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_is_indented_and_no_digit_changes() {
+        let value = serde_json::json!({ "a": [1, {}, [], { "b": "x\\\": [1, 2]" }], "ü": null });
+        assert_eq!(indented(&value.to_string()), serde_json::to_string_pretty(&value).unwrap());
+        assert_eq!(
+            indented("{ \"n\" :123456789012345678901234567890.10}"),
+            "{\n  \"n\": 123456789012345678901234567890.10\n}"
+        );
+    }
 
     #[test]
     fn what_an_agent_says_cannot_move_the_cursor() {

@@ -29,6 +29,11 @@ const RESERVED: &[&str] = &["text", "data", "raw", "url", "file", "kind", "type"
 const RESERVED_V10: &[&str] =
     &["text", "data", "raw", "url", "file", "kind", "type", "filename", "mediaType"];
 
+/// The kinds of parts, as raw JSON.
+const KINDS: [&str; 3] = [TEXT, DATA, r#""file""#];
+const TEXT: &str = r#""text""#;
+const DATA: &str = r#""data""#;
+
 enum Shape {
     Text,
     Data,
@@ -44,7 +49,16 @@ struct File<'a>(Wire, &'a Part);
 struct Single<'a>(&'static str, &'a Json);
 
 pub(crate) fn decode(wire: Wire, raw: &RawValue) -> Result<Part, Garbled> {
-    let mut members = Members::read(raw)?;
+    let members = Members::read(raw)?;
+    let is_strange = said_kind(&members).is_some_and(|kind| !KINDS.contains(&kind));
+    match read(wire, raw, members) {
+        // Whatever that kind is, it is not ours to refuse.
+        Err(_) if is_strange => Ok(Part::new(Content::Unknown(raw.into()))),
+        part => part,
+    }
+}
+
+fn read(wire: Wire, raw: &RawValue, mut members: Members<'_>) -> Result<Part, Garbled> {
     let Some(shape) = shape(wire, &mut members) else { return Ok(Part::new(Content::Unknown(raw.into()))) };
     let mut part = Part::new(Content::Text(String::new()));
     part.content = match shape {
@@ -71,14 +85,13 @@ pub(crate) fn decode(wire: Wire, raw: &RawValue) -> Result<Part, Garbled> {
 
 /// What kind of part this is, by what it says of itself or else by what it has.
 fn shape(wire: Wire, members: &mut Members<'_>) -> Option<Shape> {
-    let tag = ["kind", "type"].into_iter().find_map(|name| members.peek(name));
-    match tag.map(RawValue::get) {
-        Some(tag @ (r#""text""# | r#""data""# | r#""file""#)) => {
+    match said_kind(members) {
+        Some(kind) if KINDS.contains(&kind) => {
             members.take("kind");
             members.take("type");
-            Some(match tag {
-                r#""text""# => Shape::Text,
-                r#""data""# => Shape::Data,
+            Some(match kind {
+                TEXT => Shape::Text,
+                DATA => Shape::Data,
                 _ => Shape::File,
             })
         }
@@ -89,6 +102,11 @@ fn shape(wire: Wire, members: &mut Members<'_>) -> Option<Shape> {
         _ if members.has("url") => Some(Shape::Url),
         _ => members.peek("data").map(|_| Shape::Data),
     }
+}
+
+/// What a part says of itself, as raw JSON.
+fn said_kind<'a>(members: &Members<'a>) -> Option<&'a str> {
+    ["kind", "type"].into_iter().find_map(|name| members.peek(name)).map(RawValue::get)
 }
 
 fn data(wire: Wire, members: &mut Members<'_>) -> Result<Json, Garbled> {

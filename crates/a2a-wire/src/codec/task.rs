@@ -27,9 +27,11 @@ pub(crate) fn decode(wire: Wire, raw: &RawValue) -> Result<Task, Garbled> {
 
 pub(crate) fn from_members(wire: Wire, mut members: Members<'_>) -> Result<Task, Garbled> {
     members.drop_kind("task");
+    // An agent of 0.1 may already use the newer word.
+    let session_id = if wire == Wire::V01 { members.id("sessionId")? } else { None };
     Ok(Task {
         id: members.need("id", "a string", text)?,
-        context_id: members.id(context_name(wire))?,
+        context_id: session_id.or(members.id("contextId")?),
         status: members.need("status", "an object", |raw| status(wire, raw))?,
         artifacts: members.list("artifacts", |raw| artifact::decode(wire, raw))?,
         history: members.list("history", |raw| message::decode(wire, raw))?,
@@ -133,7 +135,7 @@ impl Serialize for On<'_, Task> {
         object.put_some("metadata", task.metadata.as_ref())?;
         let reserved: &[&str] = match wire {
             // A bare task of 0.1 is known by what it does not have.
-            Wire::V01 => &["sessionId", "kind", "artifact"],
+            Wire::V01 => &["sessionId", "contextId", "kind", "artifact", "final"],
             Wire::V10 | Wire::V03 | Wire::V03Proto => &["contextId"],
         };
         object.close(&task.extra, reserved)

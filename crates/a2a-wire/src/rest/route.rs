@@ -159,8 +159,7 @@ impl Load<'_> {
         if self.body.is_empty() {
             return Ok(Json::empty_object());
         }
-        let raw = parse(self.body)
-            .map_err(|garbled| RpcError::new(Code::Parse, format!("the body is not JSON: {garbled}")))?;
+        let raw = parse(self.body).map_err(|garbled| RpcError::new(Code::Parse, garbled.to_string()))?;
         Ok(raw.into())
     }
 

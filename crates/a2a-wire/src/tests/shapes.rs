@@ -147,6 +147,37 @@ fn events_of_0_1_become_updates() {
 }
 
 #[test]
+fn an_empty_task_of_0_1_in_a_stream_can_be_read_again() {
+    // Found by the fuzzer: an empty list makes it a task, and is not written again.
+    let text = r#"{"id":"t","status":{},"history":[],"final":[1]}"#;
+    let again = answer::encode_stream_event(Wire::V01, &event(Wire::V01, text)).text();
+    assert!(matches!(event(Wire::V01, &again), StreamEvent::Status(_)));
+}
+
+#[test]
+fn a_part_of_a_strange_kind_passes_through_every_wire() {
+    let part = r#"{"kind":"hologram","file":{"uri":444}}"#;
+    let text = format!(r#"{{"kind":"message","messageId":"m","role":"agent","parts":[{part}]}}"#);
+    let StreamEvent::Message(message) = event(Wire::V03, &text) else { panic!("not a message") };
+    for wire in Wire::ALL {
+        let said = StreamEvent::Message(message.clone());
+        let StreamEvent::Message(again) = event(wire, &answer::encode_stream_event(wire, &said).text())
+        else {
+            panic!("not a message")
+        };
+        assert_eq!(again.parts, [Part::new(Content::Unknown(Json::parse(part).unwrap()))]);
+    }
+}
+
+#[test]
+fn unknown_members_can_be_left_out_for_strict_servers() {
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"messageId":"m","role":"user",
+        "parts":[{"kind":"text","text":"a","x":1}],"x":1},"configuration":{"x":1},"x":1}}"#;
+    let call = rest::encode(Wire::V03Proto, &Request::Send(sent(body).without_unknown())).unwrap();
+    assert!(!call.body.unwrap().contains(r#""x""#));
+}
+
+#[test]
 fn results_without_a_kind_are_told_apart_by_what_they_have() {
     let bare = [
         r#"{"id":"t","status":{"state":"working"}}"#,

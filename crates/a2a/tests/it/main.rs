@@ -12,4 +12,5 @@ mod requests;
 mod rows;
 mod script;
 mod streams;
+mod tools;
 mod troubles;

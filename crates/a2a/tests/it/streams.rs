@@ -188,6 +188,18 @@ async fn an_agent_that_cannot_stream_after_all_is_asked_plainly_and_remembered()
 }
 
 #[tokio::test]
+async fn a_refusal_that_is_not_about_streams_does_not_end_them() {
+    // @a2a-js/sdk refuses a message to a task that is over with the code for what is not supported.
+    let over = || error(-32004, "Task task-1 is in a terminal state");
+    let script = Script::start([over(), over(), events(&[TASK, DONE])]).await;
+    let agent = streaming(&script, Dialect::V10, Binding::JsonRpc);
+    let desk = Desk::new();
+    assert!(failure(&desk.send(call(&agent)).await).message.ends_with("in a terminal state"));
+    desk.send(call(&agent)).await;
+    assert_eq!(script.asked(), ["SendStreamingMessage", "SendMessage", "SendStreamingMessage"]);
+}
+
+#[tokio::test]
 async fn an_agent_that_says_in_the_stream_that_it_cannot_stream_is_asked_plainly() {
     let error = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32004,"message":"Streaming is not supported"}}"#;
     let done = format!(r#"{{"task":{}}}"#, snapshot("TASK_STATE_COMPLETED", BOTH));

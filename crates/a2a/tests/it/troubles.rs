@@ -11,7 +11,7 @@ use rialto_model::{
 };
 
 use crate::{
-    rows::{Desk, agent, call, failure, quick, row, send, with_token},
+    rows::{Desk, agent, call, failure, quick, row, send, streaming, with_token},
     script::{Answer, Script, http, json, result},
 };
 
@@ -41,6 +41,23 @@ async fn an_http_error_without_the_protocol_is_unreachable_with_the_status() {
     assert_eq!(failure.kind, Kind::PeerUnreachable);
     assert_eq!(failure.message, "the agent answered with HTTP status 502");
     insta::assert_snapshot!(failure.data.unwrap(), @r#"{"status":502,"body":"<html> <h1>Bad Gateway</h1></html>"}"#);
+}
+
+#[tokio::test]
+async fn json_of_a_framework_is_not_taken_for_the_protocol() {
+    let failure = trouble(http(500, r#"{"status":500,"error":"Internal Server Error"}"#)).await;
+    assert_eq!(failure.kind, Kind::PeerUnreachable);
+    let failure = trouble(http(401, &crate::script::error_body(-32000, "who are you"))).await;
+    assert_eq!(failure.kind, Kind::PeerUnreachable);
+}
+
+#[tokio::test]
+async fn an_agent_that_has_moved_is_said_to() {
+    let failure = trouble(http(307, "")).await;
+    assert_eq!(
+        failure.message,
+        "the agent answered with HTTP status 307: it sends us to another address, which its card should name instead"
+    );
 }
 
 #[tokio::test]
@@ -110,6 +127,22 @@ async fn an_agent_that_wants_a_login_is_said_to() {
     let refused = failure(&send(&with_token(&open, "TOKEN")).await);
     insta::assert_snapshot!(refused.message, @"the agent answered with HTTP status 403: it does not accept the token it was registered with");
     assert!(!refused.data.unwrap().get().contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_token_that_the_agent_repeats_is_not_passed_on() {
+    let echo = crate::script::error_body(-32000, "bad token hunter2");
+    for (agent_of, answer) in [
+        (agent as fn(&Script, Dialect, Binding) -> Arc<Agent>, json(&echo)),
+        (streaming, Answer::Events(vec![crate::script::data(&echo)])),
+        (streaming, Answer::Events(vec![crate::script::data("hunter2?")])),
+    ] {
+        let script = Script::start([answer]).await;
+        let agent = with_token(&agent_of(&script, Dialect::V03, Binding::JsonRpc), "TOKEN");
+        let failure = failure(&send(&agent).await);
+        let all = format!("{failure:?}");
+        assert!(all.contains("[secret]") && !all.contains("hunter2"), "{all}");
+    }
 }
 
 #[tokio::test]

@@ -1,1 +1,259 @@
-//! todo
+//! What a client sees of a call: its result, its progress, its end.
+
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use http::StatusCode;
+use insta::assert_json_snapshot;
+use rialto_mcp::ToolErrors;
+use rialto_model::{
+    event::{Aside, Ask, Event},
+    failure::{Failure, Kind},
+    message::{Artifact, Message, Part, Role},
+};
+use rialto_testkit::{
+    agents::{card, skill, skill_with_schema},
+    peer::{ScriptedPeer, accepted, finished_with, working},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    house::{House, Plan, steady, within},
+    lines::Client,
+    web::Web,
+};
+
+fn forecast(args: Value) -> Value {
+    json!({ "name": "weather.forecast", "arguments": args })
+}
+
+/// A house whose agent tells these events and then nothing more.
+fn stuck_after(events: Vec<Event>) -> Plan {
+    Plan::with(ScriptedPeer::with(move |_| stream::iter(events.clone()).chain(stream::pending()).boxed()))
+}
+
+fn says(text: &str) -> Event {
+    let message = Message::new("m", Role::Agent, vec![Part::text(text)]);
+    Event::Progress { working: true, message: Some(message), aside: Aside::default() }
+}
+
+fn asks(question: &str) -> Event {
+    let message = Some(Message::new("m", Role::Agent, vec![Part::text(question)]));
+    Event::Asked { ask: Ask::Input, message, aside: Aside::default() }
+}
+
+async fn until_cancelled(house: &House) {
+    within(async {
+        while house.peer.cancels.lock().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    assert_eq!(house.peer.cancels.lock()[0].remote.task_id.as_deref(), Some("remote-1"));
+}
+
+#[tokio::test]
+async fn arguments_reach_the_agent_as_one_data_part() {
+    let house = Plan::default().build().await;
+    Web::new(&house).call("weather.forecast", json!({ "city": "Venice" })).await;
+    let calls = house.peer.calls.lock();
+    assert_eq!(calls[0].args().get(), r#"{"city":"Venice"}"#);
+    assert_eq!(calls[0].target.verb(), "weather.forecast");
+}
+
+#[tokio::test]
+async fn every_name_of_a_skill_works_whatever_was_listed() {
+    let house = Plan::default().build().await;
+    let web = Web::new(&house);
+    for name in ["weather.forecast", "a2a_weather_forecast"] {
+        web.call(name, json!({})).await;
+    }
+    assert!(house.peer.calls.lock().iter().all(|call| call.target.verb() == "weather.forecast"));
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_there_is_answered_with_those_that_may_be_meant() {
+    let house = Plan::default().build().await;
+    let reply =
+        Web::new(&house).ask("tools/call", json!({ "name": "weather.forcast", "arguments": {} })).await;
+    assert_json_snapshot!(reply.only());
+    let mut client = Client::initialized(&house, "2025-06-18", "test").await;
+    let answer = client.ask("tools/call", json!({ "name": "send_mesage", "arguments": {} })).await;
+    assert_eq!(answer["error"]["code"], -32602);
+    assert_eq!(answer["error"]["data"]["near"], json!(["send_message"]));
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_are_refused_with_the_place() {
+    let schema =
+        json!({ "type": "object", "properties": { "city": { "type": "string" } }, "required": ["city"] });
+    let plan = Plan {
+        agents: vec![card("Weather", vec![skill_with_schema("forecast", schema)])],
+        ..Plan::default()
+    };
+    let house = plan.build().await;
+    let reply = Web::new(&house).ask("tools/call", forecast(json!({ "city": 1 }))).await;
+    assert_json_snapshot!(reply.only());
+    assert!(house.peer.calls.lock().is_empty());
+}
+
+#[tokio::test]
+async fn a_failed_task_is_an_error_with_its_class() {
+    let failure = Failure::new(Kind::PeerFailed, "no such city");
+    let plan =
+        || Plan::with(ScriptedPeer::telling(vec![accepted("remote-1", "c"), Event::failed(failure.clone())]));
+    let house = plan().build().await;
+    let reply = Web::new(&house).ask("tools/call", forecast(json!({}))).await;
+    assert_eq!(reply.status, StatusCode::OK);
+    assert_json_snapshot!(steady(&reply.only()));
+
+    let mut plan = plan();
+    plan.config.tool_errors = ToolErrors::Result;
+    let house = plan.build().await;
+    let answer = Web::new(&house).call("weather.forecast", json!({})).await;
+    assert_json_snapshot!(steady(&answer));
+}
+
+#[tokio::test]
+async fn a_denied_call_names_the_command_that_would_allow_it() {
+    let policy = "@id(\"no-weather\") forbid (principal, action == Action::\"a2a_invoke\", resource);";
+    let house = Plan { policy, ..Plan::default() }.build().await;
+    let reply = Web::new(&house).ask("tools/call", forecast(json!({}))).await;
+    assert_eq!(reply.only()["error"]["code"], -32003);
+    assert_eq!(reply.only()["error"]["data"]["class"], "AuthorizationError");
+    assert!(house.peer.calls.lock().is_empty());
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_leaves_its_task_id() {
+    let mut plan = stuck_after(vec![accepted("remote-1", "context-1"), working()]);
+    plan.calls.timeout_ms = 50;
+    let house = plan.build().await;
+    let web = Web::new(&house);
+    let error = web.ask("tools/call", forecast(json!({}))).await.only();
+    assert_json_snapshot!(steady(&error));
+    let id = &error["error"]["data"]["taskId"];
+    let looked_at = web.call("get_task", json!({ "task_id": id })).await;
+    assert_eq!(looked_at["result"]["structuredContent"]["state"], "working");
+}
+
+#[tokio::test]
+async fn progress_counts_up_and_then_comes_the_result() {
+    let piece = Event::Artifact {
+        artifact: Artifact::new("result", vec![Part::text("clouds")]),
+        append: false,
+        last: false,
+        aside: Aside::default(),
+    };
+    let mut events = vec![accepted("remote-1", "context-1"), says("looking"), piece];
+    events.extend(finished_with(vec![Part::text("sun")]).split_off(2));
+    let script = move |_: &_| {
+        let told = stream::iter(events.clone()).then(|event| async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            event
+        });
+        told.boxed()
+    };
+    let house = Plan::with(ScriptedPeer::with(script)).build().await;
+    let web = Web::new(&house);
+    let reply = web.ask_with("tools/call", forecast(json!({})), json!({ "progressToken": "p" })).await;
+    assert!(reply.kind.starts_with("text/event-stream"));
+    assert_json_snapshot!(reply.messages.iter().map(steady).collect::<Vec<_>>());
+    // Without a token nobody asked for progress.
+    assert_eq!(web.ask("tools/call", forecast(json!({}))).await.messages.len(), 1);
+
+    let mut client = Client::initialized(&house, "2025-06-18", "test").await;
+    let mut params = forecast(json!({}));
+    params["_meta"] = json!({ "progressToken": 7 });
+    let id = client.begin("tools/call", params).await;
+    let heard = [client.hear().await, client.hear().await, client.hear().await];
+    assert_eq!(heard[0]["params"], json!({ "progressToken": 7, "progress": 1.0, "message": "looking" }));
+    assert_eq!(heard[1]["params"]["progress"], 2.0);
+    assert_eq!(heard[2]["id"], id);
+}
+
+#[tokio::test]
+async fn a_silent_call_is_heard_of_again_and_again() {
+    let mut plan = stuck_after(vec![accepted("remote-1", "context-1")]);
+    plan.calls.heartbeat_secs = 1;
+    let house = plan.build().await;
+    let mut open =
+        Web::new(&house).open("tools/call", forecast(json!({})), json!({ "progressToken": "p" })).await;
+    assert_eq!(open.hear().await["params"]["message"], "weather is still working");
+    assert_eq!(open.hear().await["params"]["progress"], 2.0);
+}
+
+#[tokio::test]
+async fn hanging_up_over_http_calls_the_remote_task_off() {
+    let house = stuck_after(vec![accepted("remote-1", "context-1"), working()]).build().await;
+    let web = Web::new(&house);
+    // Before the first message, and on an open stream.
+    let request = web.modern("tools/call", forecast(json!({})), json!({}));
+    let _ = tokio::time::timeout(Duration::from_millis(100), web.send(request)).await.unwrap_err();
+    until_cancelled(&house).await;
+
+    house.peer.cancels.lock().clear();
+    let mut open = web.open("tools/call", forecast(json!({})), json!({ "progressToken": "p" })).await;
+    open.hear().await;
+    drop(open);
+    until_cancelled(&house).await;
+}
+
+#[tokio::test]
+async fn a_cancelled_request_calls_the_remote_task_off() {
+    let house = stuck_after(vec![accepted("remote-1", "context-1"), working()]).build().await;
+    let mut client = Client::initialized(&house, "2025-06-18", "test").await;
+    let mut params = forecast(json!({}));
+    params["_meta"] = json!({ "progressToken": 7 });
+    let id = client.begin("tools/call", params).await;
+    assert_eq!(client.hear().await["params"]["message"], "working");
+    let cancelled = json!({ "requestId": id, "reason": "enough" });
+    client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled })).await;
+    until_cancelled(&house).await;
+    // A cancelled request gets no answer; the next one does.
+    client.ask("ping", json!({})).await;
+}
+
+#[tokio::test]
+async fn a_question_is_a_result_that_says_how_to_answer_it() {
+    let peer = ScriptedPeer::with(|call| {
+        let events = match &call.continues.task_id {
+            None => vec![accepted("remote-1", "context-1"), asks("Which city?")],
+            Some(_) => finished_with(vec![Part::text("sunny in Venice")]).split_off(1),
+        };
+        stream::iter(events).boxed()
+    });
+    let house = Plan::with(peer).build().await;
+    let web = Web::new(&house);
+    let question = web.call("weather.forecast", json!({})).await;
+    assert_json_snapshot!(steady(&question));
+    let asked = &question["result"]["structuredContent"];
+    let args = json!({ "agent": asked["agent"], "task_id": asked["task_id"], "message": "Venice" });
+    let answer = web.call("send_message", args).await;
+    assert_json_snapshot!(steady(&answer));
+}
+
+#[tokio::test]
+async fn calls_in_flight_are_answered_when_the_input_ends() {
+    let script = |_: &_| {
+        let events = stream::iter(finished_with(vec![Part::text("late")]));
+        stream::once(tokio::time::sleep(Duration::from_millis(100)))
+            .flat_map(move |()| events.clone())
+            .boxed()
+    };
+    let house = Plan::with(ScriptedPeer::with(script)).build().await;
+    let mut client = Client::initialized(&house, "2025-06-18", "test").await;
+    let id = client.begin("tools/call", forecast(json!({}))).await;
+    client.end_input().await;
+    let answer = client.hear().await;
+    assert_eq!((&answer["id"], &answer["result"]["content"][0]["text"]), (&json!(id), &json!("late")));
+}
+
+#[tokio::test]
+async fn a_skill_that_takes_no_object_gets_what_its_wrapper_holds() {
+    let numbers = skill_with_schema("sum", json!({ "type": "array", "items": { "type": "number" } }));
+    let plan = Plan { agents: vec![card("Maths", vec![numbers, skill("other")])], ..Plan::default() };
+    let house = plan.build().await;
+    let answer = Web::new(&house).call("maths.sum", json!({ "input": [1, 2] })).await;
+    assert_eq!(answer["result"]["structuredContent"], json!([1, 2]));
+}

@@ -123,8 +123,8 @@ pub(crate) fn named(id: &str, name: &str, description: &str) -> Skill {
 }
 
 /// Short enough to test, long enough to be met.
-pub(crate) fn within<T>(what: impl Future<Output = T>) -> impl Future<Output = T> {
-    async { tokio::time::timeout(Duration::from_secs(10), what).await.expect("in time") }
+pub(crate) async fn within<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(10), what).await.expect("in time")
 }
 
 /// The same JSON with task ids by the order they first appear, and without our version: the same in every run.
@@ -155,4 +155,3 @@ pub(crate) fn steady(value: &Value) -> Value {
     steady.push_str(rest);
     serde_json::from_str(&steady).unwrap()
 }
-

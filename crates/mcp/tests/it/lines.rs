@@ -70,6 +70,11 @@ impl Client {
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("not protocol: {line}"))
     }
 
+    /// Says that nothing more will be asked, but goes on listening.
+    pub(crate) async fn end_input(&mut self) {
+        self.to.shutdown().await.unwrap();
+    }
+
     /// Hangs up, and waits until the server has noticed.
     pub(crate) async fn hang_up(mut self) -> Result<(), ServeError> {
         self.to.shutdown().await.unwrap();

@@ -1,6 +1,7 @@
 //! Every protocol version is served, and each gets the shapes it knows.
 
-use http::StatusCode;
+use axum::body::Body;
+use http::{Request, StatusCode};
 use insta::assert_json_snapshot;
 use serde_json::json;
 
@@ -183,6 +184,17 @@ async fn a_session_is_its_openers_alone() {
     theirs.session.clone_from(&mine.session);
     assert_eq!(theirs.ask_legacy("tools/list", json!({})).await.status, StatusCode::NOT_FOUND);
     assert_eq!(mine.ask_legacy("tools/list", json!({})).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_session_can_be_ended() {
+    let house = Plan::default().build().await;
+    let mut web = Web::new(&house);
+    web.initialize("2025-06-18").await;
+    let session = web.session.clone().unwrap();
+    let end = Request::delete("/mcp").header("host", "localhost").header("mcp-session-id", session);
+    assert_eq!(web.send(end.body(Body::empty()).unwrap()).await.status(), StatusCode::NO_CONTENT);
+    assert_eq!(web.ask_legacy("tools/list", json!({})).await.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]

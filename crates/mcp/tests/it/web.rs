@@ -15,7 +15,7 @@ use crate::{
 /// A web client and what it has in mind.
 #[derive(Clone)]
 pub(crate) struct Web {
-    router: Router,
+    pub(crate) router: Router,
     pub(crate) path: String,
     pub(crate) client: &'static str,
     pub(crate) session: Option<String>,

@@ -6,13 +6,15 @@ use rialto_engine::{Request, Step, registry::Registration};
 use rialto_model::{
     agent::{Keep, Trust},
     call::{Caller, Door, Target},
+    clock::Timestamp,
     event::Event,
     failure::{Failure, Kind},
+    ids::{AgentId, SkillId, TaskId},
     json::Json,
     message::{Artifact, Content, Message, Part},
     task::{Task, TaskState},
 };
-use serde_json::json;
+use serde::Serialize;
 
 use crate::{
     cli::Call,
@@ -34,7 +36,7 @@ pub(crate) async fn run(program: &Program, call: Call) -> Result<(), Trouble> {
     };
     let task = follow(program, request, call.listing.json).await?;
     if call.listing.json {
-        output::json(&task_json(&task));
+        output::json(&TaskJson::of(&task));
     } else {
         print(&task);
     }
@@ -135,23 +137,46 @@ fn tell(spinner: &Spinner, event: &Event, quiet: bool) {
     }
 }
 
-/// A task for programs.
-pub(crate) fn task_json(task: &Task) -> serde_json::Value {
-    json!({
-        "taskId": task.head.id,
-        "state": task.head.state,
-        "agentId": task.head.agent,
-        "agentUrl": task.head.agent_url,
-        "skillId": task.head.skill,
-        "remoteTaskId": task.head.remote.task_id,
-        "contextId": task.head.remote.context_id,
-        "message": task.message,
-        "artifacts": task.artifacts,
-        "failure": task.failure,
-        "args": task.head.args,
-        "createdAt": task.head.created_at,
-        "updatedAt": task.head.updated_at,
-    })
+/// A task for programs. A type of its own, because on the way through a `Value` numbers lose digits.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TaskJson<'a> {
+    task_id: &'a TaskId,
+    state: TaskState,
+    agent_id: &'a AgentId,
+    agent_url: &'a str,
+    skill_id: Option<&'a SkillId>,
+    remote_task_id: Option<&'a str>,
+    context_id: Option<&'a str>,
+    message: Option<&'a Message>,
+    artifacts: &'a [Artifact],
+    failure: Option<&'a Failure>,
+    args: &'a Json,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+// === impl TaskJson ===
+
+impl<'a> TaskJson<'a> {
+    pub(crate) fn of(task: &'a Task) -> Self {
+        let head = &task.head;
+        Self {
+            task_id: &head.id,
+            state: head.state,
+            agent_id: &head.agent,
+            agent_url: &head.agent_url,
+            skill_id: head.skill.as_ref(),
+            remote_task_id: head.remote.task_id.as_deref(),
+            context_id: head.remote.context_id.as_deref(),
+            message: task.message.as_ref(),
+            artifacts: &task.artifacts,
+            failure: task.failure.as_ref(),
+            args: &head.args,
+            created_at: head.created_at,
+            updated_at: head.updated_at,
+        }
+    }
 }
 
 /// A task's result for people: text as it is, data as JSON.
@@ -174,7 +199,7 @@ pub(crate) fn print(task: &Task) {
             task.head.id
         )),
         state if state != TaskState::Completed => {
-            output::note(format!("The task {} is {state}", task.head.id))
+            output::note(format!("The task {} is {state}", task.head.id));
         }
         _ => {}
     }
@@ -194,7 +219,7 @@ fn print_message(message: &Message) {
 fn print_part(part: &Part) {
     match &part.content {
         Content::Text(text) => output::line(text),
-        Content::Data(data) | Content::Unknown(data) => output::json(&data.value()),
+        Content::Data(data) | Content::Unknown(data) => output::json(data),
         Content::Url(url) => output::line(url),
         Content::Raw(bytes) => output::line(format!(
             "[{} {}, {} bytes in base64; --json shows them]",

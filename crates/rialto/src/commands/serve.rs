@@ -114,7 +114,7 @@ async fn tokens_of(program: &Program, environment: &Environment) -> Result<Arc<T
                 generation = store.generation();
                 match store.tokens().await {
                     Ok(tokens) => {
-                        followed.replace(&tokens.into_iter().chain(given.clone()).collect::<Vec<_>>())
+                        followed.replace(&tokens.into_iter().chain(given.clone()).collect::<Vec<_>>());
                     }
                     Err(error) => tracing::error!("the tokens could not be read: {error}"),
                 }

@@ -7,7 +7,7 @@ use rialto_model::{
 
 use crate::{
     cli::Tasks,
-    commands::call::{print, task_json},
+    commands::call::{TaskJson, print},
     output::{self, Spinner, Trouble},
     program::Program,
 };
@@ -57,7 +57,7 @@ pub(crate) async fn run(program: &Program, command: Tasks) -> Result<(), Trouble
 
 fn show(task: &rialto_model::task::Task, as_json: bool) {
     if as_json {
-        output::json(&task_json(task));
+        output::json(&TaskJson::of(task));
         return;
     }
     output::line(format!("{} is {}", task.head.id, task.head.state));

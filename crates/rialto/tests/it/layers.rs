@@ -56,6 +56,7 @@ const EVERYBODY: &[&str] = &[
 
 /// Every other library, and the crates that may name it.
 const OWNERS: &[(&str, &[&str])] = &[
+    ("aho-corasick", &["rialto-engine"]),
     ("axum", &["rialto-edge", "rialto-mcp", "rialto"]),
     ("base64", &["rialto-a2a-wire", "rialto-mcp"]),
     ("cedar-policy", &["rialto-policy"]),

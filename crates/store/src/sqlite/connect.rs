@@ -89,8 +89,8 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, flags)
 }
 
-/// What every connection needs. The page cache stays at a megabyte: the whole program must stay small, and the
-/// system's own cache is behind it.
+/// What every connection needs. The page caches stay at a megabyte, four for the writer: the whole program must stay
+/// small, and the system's own cache is behind them.
 fn settle(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(wait_for_lock))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -117,10 +117,12 @@ fn prepare(mut connection: Connection, config: Config, place: &Place) -> Result<
         Durability::Normal => "NORMAL",
         Durability::Full => "FULL",
     };
-    connection.pragma_update(None, "synchronous", synchronous).map_err(|error| place.fault(error))?;
-    if let Ok(sql) = std::env::var("TUNE") {
-        connection.execute_batch(&sql).map_err(|error| place.fault(error))?;
-    }
+    // Pages that are written again and again go into the file once per so many; and after a crash no more than these
+    // have to be looked through.
+    let pragmas = format!(
+        "PRAGMA synchronous = {synchronous}; PRAGMA wal_autocheckpoint = 2000; PRAGMA cache_size = -4096"
+    );
+    connection.execute_batch(&pragmas).map_err(|error| place.fault(error))?;
     Ok(connection)
 }
 

@@ -21,8 +21,18 @@ use super::{
 };
 use crate::fault::{Fault, Snag};
 
-/// Spelt exactly as in the index of open tasks, or SQLite will not use it.
-const OPEN: &str = "state IN ('submitted', 'working', 'input-required', 'auth-required')";
+/// The task with that id.
+const OURS: &str = "SELECT * FROM tasks WHERE id = :id AND org = :org AND project = :project";
+
+/// The newest with that remote id: it is looked for in every stretch of the index.
+const THEIRS: &str = "
+    WITH RECURSIVE stretch (n) AS (
+        SELECT max(row) / 4096 FROM tasks UNION ALL SELECT n - 1 FROM stretch WHERE n > 0
+    )
+    SELECT tasks.* FROM stretch CROSS JOIN tasks INDEXED BY tasks_by_remote_id
+        ON row / 4096 = n AND remote_task_id = :id
+    WHERE org = :org AND project = :project
+    ORDER BY id DESC LIMIT 1";
 
 /// Something to be written to a task, its JSON already made.
 pub(super) enum TaskWrite {
@@ -87,9 +97,9 @@ pub(super) fn write(connection: &Connection, write: &TaskWrite) -> Result<(), Sn
 
 fn insert(connection: &Connection, head: &TaskHead) -> Result<(), Snag> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO tasks (id, org, project, caller, door, agent, agent_url, skill, session, args, state, version,
-             remote_task_id, remote_context_id, created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        "INSERT INTO tasks (id, org, project, caller, door, agent, agent_url, skill, session, args, state, open,
+             version, remote_task_id, remote_context_id, created_at, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
     )?;
     let inserted = insert.execute(params![
         head.id.as_str(),
@@ -103,6 +113,7 @@ fn insert(connection: &Connection, head: &TaskHead) -> Result<(), Snag> {
         head.session,
         head.args.get(),
         head.state.as_str(),
+        !head.state.is_terminal(),
         head.version,
         head.remote.task_id,
         head.remote.context_id,
@@ -126,13 +137,14 @@ fn advance(connection: &Connection, head: &TaskHead, expected: u64, more: usize)
     let row = select.query_row(params![head.id.as_str(), expected], |row| row.get(0)).optional()?;
     let row: i64 = row.ok_or(StoreError::Conflict)?;
     let mut update = connection.prepare_cached(
-        "UPDATE tasks SET state = ?2, version = version + ?3, remote_task_id = ?4, remote_context_id = ?5,
-             updated_at = ?6
+        "UPDATE tasks SET state = ?2, open = ?3, version = version + ?4, remote_task_id = ?5,
+             remote_context_id = ?6, updated_at = ?7
          WHERE row = ?1",
     )?;
     update.execute(params![
         row,
         head.state.as_str(),
+        !head.state.is_terminal(),
         more,
         head.remote.task_id,
         head.remote.context_id,
@@ -143,10 +155,7 @@ fn advance(connection: &Connection, head: &TaskHead, expected: u64, more: usize)
 
 /// The task with that id, or else the newest with that remote id.
 pub(super) fn find(connection: &Connection, scope: &Scope, id: &str) -> Result<Option<TaskHead>, Snag> {
-    let ours = "SELECT * FROM tasks WHERE id = :id AND org = :org AND project = :project";
-    let theirs = "SELECT * FROM tasks WHERE remote_task_id = :id AND org = :org AND project = :project
-                  ORDER BY id DESC LIMIT 1";
-    for sql in [ours, theirs] {
+    for sql in [OURS, THEIRS] {
         let mut select = connection.prepare_cached(sql)?;
         let values =
             named_params! { ":id": id, ":org": scope.org.as_str(), ":project": scope.project.as_str() };
@@ -170,7 +179,13 @@ pub(super) fn list(
         (" AND id < :before", ":before", filter.before.as_ref().map(TaskId::as_str)),
     ];
     let (org, project) = (scope.org.as_str(), scope.project.as_str());
-    let mut sql = "SELECT * FROM tasks WHERE org = :org AND project = :project".to_owned();
+    // Left to itself, SQLite reads and sorts all tasks of the scope. Each of these is in the order that is asked for.
+    let index = match (filter.open, &filter.caller) {
+        (true, _) => "tasks_open",
+        (false, Some(_)) => "tasks_by_caller",
+        (false, None) => "tasks_by_id",
+    };
+    let mut sql = format!("SELECT * FROM tasks INDEXED BY {index} WHERE org = :org AND project = :project");
     let mut values: Vec<(&str, &dyn ToSql)> =
         vec![(":org", &org), (":project", &project), (":limit", &filter.limit)];
     for (condition, name, value) in &narrowing {
@@ -180,8 +195,7 @@ pub(super) fn list(
         }
     }
     if filter.open {
-        sql.push_str(" AND ");
-        sql.push_str(OPEN);
+        sql.push_str(" AND open = 1");
     }
     sql.push_str(" ORDER BY id DESC LIMIT :limit");
     let mut select = connection.prepare_cached(&sql)?;

@@ -99,14 +99,11 @@ impl Writer {
         let mut waiting = Vec::with_capacity(BATCH);
         let mut closers = Vec::new();
         let mut last = 0;
-        let mut hist = [0u64; 12];
         while jobs.blocking_recv_many(&mut waiting, BATCH) > 0 {
             if last >= CROWD {
                 gather(&mut jobs, &mut waiting);
             }
             last = waiting.len();
-            let b = (usize::BITS - last.leading_zeros()) as usize;
-            hist[b] += 1;
             let mut batch = Vec::with_capacity(waiting.len());
             for job in waiting.drain(..) {
                 match job {
@@ -124,7 +121,6 @@ impl Writer {
             self.commit(batch);
         }
         drop(self.connection);
-        eprintln!("{hist:?}");
         for done in closers {
             // Whoever asked may have gone away.
             let _ = done.send(());

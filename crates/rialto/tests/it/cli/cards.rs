@@ -62,7 +62,8 @@ fn a_failed_refresh_keeps_the_card_and_makes_the_agent_unreachable_until_one_suc
 #[test]
 fn all_agents_are_refreshed_at_once_and_the_status_tells_of_those_that_failed() {
     let (rialto, one, other) = (Rialto::fresh(), SampleAgent::named("One"), SampleAgent::named("Other"));
-    (rialto.trust(&one.url), rialto.trust(&other.url));
+    rialto.trust(&one.url);
+    rialto.trust(&other.url);
     rialto.cli(&["agents", "refresh", "--all"]).ok();
     other.show_instead(500, "");
     let said = rialto.cli(&["agents", "refresh", "--all", "--json"]).exit(5);

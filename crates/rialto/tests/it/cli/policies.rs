@@ -1,6 +1,6 @@
 //! Policies from the command line, and what they mean to a server that is already running.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::harness::{agent::SampleAgent, outcome::Outcome, rialto::Rialto, server::Server};
 
@@ -131,8 +131,7 @@ fn served_stranger() -> (Rialto, SampleAgent, Server) {
 }
 
 fn call(server: &Server) -> Outcome {
-    let arguments: Value = json!({ "to": "you" });
-    server.call("desk.echo", arguments)
+    server.call("desk.echo", &json!({ "to": "you" }))
 }
 
 /// What stands between backticks.

@@ -19,7 +19,7 @@ fn the_first_start_shows_a_token_once_and_nobody_is_let_in_without_it() {
     let call = json!({ "name": "desk.echo", "arguments": {} });
     assert_eq!(server.request("/mcp", "tools/call", call, None).status, 401);
     assert_eq!(agent.heard(), Vec::<String>::new());
-    server.call("desk.echo", json!({})).result();
+    server.call("desk.echo", &json!({})).result();
     assert_eq!(http::get(&format!("{}/healthz", server.url)).unwrap().status, 200);
 
     drop(server);
@@ -50,12 +50,12 @@ fn one_caller_does_not_see_the_tasks_of_another() {
     let other = rialto.json(&["tokens", "create", "bob", "--json"])["token"].as_str().unwrap().to_owned();
     let mut server = rialto.serve(&[]);
     server.token = Some(token);
-    let done = server.call("desk.greet", json!({ "name": "Ann" }));
+    let done = server.call("desk.greet", &json!({ "name": "Ann" }));
     let task = done.result()["_meta"]["rialto/taskId"].clone();
-    assert_eq!(server.call("get_task", json!({ "task_id": task })).data()["state"], "completed");
+    assert_eq!(server.call("get_task", &json!({ "task_id": task })).data()["state"], "completed");
     server.token = Some(other);
-    server.call("get_task", json!({ "task_id": task })).error(-32602, "NotFoundError");
-    server.call("cancel_task", json!({ "task_id": task })).error(-32602, "NotFoundError");
+    server.call("get_task", &json!({ "task_id": task })).error(-32602, "NotFoundError");
+    server.call("cancel_task", &json!({ "task_id": task })).error(-32602, "NotFoundError");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_web_page_of_somebody_else_is_turned_away() {
 fn a_server_tells_its_tools_by_the_names_that_are_asked_for() {
     let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Linear (prod)"));
     agent.change_card(|card| {
-        card["skills"] = json!([{ "id": "create-issue", "name": "x", "description": "", "tags": [] }])
+        card["skills"] = json!([{ "id": "create-issue", "name": "x", "description": "", "tags": [] }]);
     });
     rialto.trust(&agent.url);
     let server = rialto.serve(&["--allow-no-auth"]);
@@ -117,7 +117,7 @@ fn a_tool_carries_the_schema_of_its_skill_and_wrong_arguments_do_not_leave() {
     };
     assert_eq!(schema("desk.greet")["required"], json!(["name"]));
     assert_eq!(schema("desk.echo"), json!({ "type": "object", "additionalProperties": true }));
-    let wrong = server.call("desk.greet", json!({ "name": 7 }));
+    let wrong = server.call("desk.greet", &json!({ "name": 7 }));
     assert_eq!(wrong.error(-32602, "InvalidArgumentsError")["data"]["path"], "/name");
     assert_eq!(agent.heard(), Vec::<String>::new());
 }
@@ -128,7 +128,7 @@ fn errors_are_told_as_results_where_that_is_wanted() {
     let agent = SampleAgent::named("Desk");
     rialto.trust(&agent.url);
     let server = rialto.serve(&["--allow-no-auth"]);
-    let failed = server.call("desk.fail", json!({}));
+    let failed = server.call("desk.fail", &json!({}));
     assert_eq!(failed.result()["isError"], true);
     assert_eq!(failed.data()["error"]["code"], -32204);
     assert_eq!(failed.data()["error"]["data"]["class"], "RemoteA2ATaskFailedError");
@@ -139,7 +139,7 @@ fn errors_are_told_as_results_where_that_is_wanted() {
 fn an_agent_is_not_loaded_through_a_server() {
     let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
     let server = rialto.serve(&["--allow-no-auth"]);
-    server.call("load_agent", json!({ "url": agent.url })).error(-32003, "AuthorizationError");
+    server.call("load_agent", &json!({ "url": agent.url })).error(-32003, "AuthorizationError");
     assert!(!server.list().contains(&"desk.echo".to_owned()));
 }
 
@@ -158,10 +158,10 @@ fn a_call_that_takes_too_long_goes_on_and_its_result_is_fetched_later() {
     let agent = SampleAgent::named("Desk");
     rialto.trust(&agent.url);
     let server = rialto.serve(&["--allow-no-auth"]);
-    let late = server.call("desk.slow", json!({ "ms": 1000 }));
+    let late = server.call("desk.slow", &json!({ "ms": 1000 }));
     let task = late.error(-32201, "RemoteA2ATimeoutError")["data"]["taskId"].clone();
     let done = until("the task is done", || {
-        let seen = server.call("get_task", json!({ "task_id": task }));
+        let seen = server.call("get_task", &json!({ "task_id": task }));
         (seen.data()["state"] == "completed").then_some(seen)
     });
     assert_eq!(done.text(), "done at last");

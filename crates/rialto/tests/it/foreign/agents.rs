@@ -14,8 +14,8 @@ use crate::harness::{
 const SKILLS: [&str; 9] = ["ask", "count", "echo", "fail", "files", "login", "reply", "say", "slow"];
 
 /// The wall clock of these tests, in milliseconds; `slow` is asked to take longer.
-const WALL_CLOCK: &str = "4000";
-const SLOW_SECONDS: u32 = 6;
+const WALL_CLOCK: &str = "3000";
+const SLOW_SECONDS: u32 = 5;
 
 /// The call that runs beside all others.
 const SLOW: u32 = 1;
@@ -116,10 +116,15 @@ impl Stranger {
         let [alone, served] = &homes;
         assert_eq!(served.trust(&agent.url), self.slug);
         let server = served.serve(&["--allow-no-auth"]);
-        for door in [alone.stdio(&["--agent", &agent.url]), server.door()] {
-            let mut visit = Visit { stranger: self, client: McpClient::start(Sdk::Python, Era::Auto, &door) };
-            visit.every_skill_is_listed_once();
+        let doors = [alone.stdio(&["--agent", &agent.url]), server.door()];
+        let mut visits = doors
+            .map(|door| Visit { stranger: self, client: McpClient::start(Sdk::Python, Era::Auto, &door) });
+        // The slow calls run beside everything else.
+        for visit in &mut visits {
             visit.client.begin(SLOW, &visit.tool("slow"), &json!({ "seconds": SLOW_SECONDS }));
+        }
+        for visit in &mut visits {
+            visit.every_skill_is_listed_once();
             visit.data_comes_back_as_it_went();
             visit.text_is_text();
             visit.a_stream_is_followed();
@@ -128,6 +133,8 @@ impl Stranger {
             visit.a_question_is_answered_in_the_same_task();
             visit.a_login_is_asked_for();
             visit.the_arguments_are_checked_where_there_is_a_schema();
+        }
+        for mut visit in visits {
             visit.what_took_too_long_is_fetched_later();
             visit.client.leave();
         }
@@ -148,7 +155,7 @@ impl Visit<'_> {
     }
 
     #[track_caller]
-    fn call(&mut self, skill: &str, arguments: Value) -> Outcome {
+    fn call(&mut self, skill: &str, arguments: &Value) -> Outcome {
         let tool = self.tool(skill);
         self.client.call(&tool, arguments)
     }
@@ -175,7 +182,7 @@ impl Visit<'_> {
             // One more than a double can hold.
             data["big"] = json!(9_007_199_254_740_993_u64);
         }
-        let echoed = self.call("echo", data.clone());
+        let echoed = self.call("echo", &data);
         let as_sent = match self.stranger.numbers {
             Numbers::Exact => *echoed.data() == data,
             Numbers::Doubles => with_doubles(echoed.data()) == with_doubles(&data),
@@ -187,17 +194,17 @@ impl Visit<'_> {
     }
 
     fn text_is_text(&mut self) {
-        let said = self.call("say", json!({ "name": "Ann ✓" }));
+        let said = self.call("say", &json!({ "name": "Ann ✓" }));
         assert_eq!(said.result()["content"], json!([{ "type": "text", "text": "hello Ann ✓" }]));
         assert_eq!(said.result()["structuredContent"], Value::Null);
         // The legacy alias is the same skill.
         let alias = format!("a2a_{}_say", self.stranger.slug);
-        assert_eq!(self.client.call(&alias, json!({ "name": "Bob" })).text(), "hello Bob");
-        assert_eq!(self.call("reply", json!({})).text(), "just a message");
+        assert_eq!(self.client.call(&alias, &json!({ "name": "Bob" })).text(), "hello Bob");
+        assert_eq!(self.call("reply", &json!({})).text(), "just a message");
     }
 
     fn a_stream_is_followed(&mut self) {
-        let counted = self.call("count", json!({ "steps": 4 }));
+        let counted = self.call("count", &json!({ "steps": 4 }));
         assert_eq!(counted.text(), "1 2 3 4");
         if !self.stranger.can_stream() {
             return;
@@ -213,7 +220,7 @@ impl Visit<'_> {
     }
 
     fn a_failure_is_an_error_with_the_agents_words(&mut self) {
-        let failed = self.call("fail", json!({}));
+        let failed = self.call("fail", &json!({}));
         let error = failed.error(-32204, "RemoteA2ATaskFailedError");
         assert!(error["message"].as_str().unwrap().contains("it broke on purpose"), "{error}");
         assert_eq!(error["data"]["state"], "failed");
@@ -221,7 +228,7 @@ impl Visit<'_> {
     }
 
     fn files_are_content_blocks(&mut self) {
-        let files = self.call("files", json!({}));
+        let files = self.call("files", &json!({}));
         let [text, image, link, data] = files.result()["content"].as_array().unwrap().as_slice() else {
             panic!("not four blocks: {}", files.result());
         };
@@ -240,7 +247,7 @@ impl Visit<'_> {
     }
 
     fn a_question_is_answered_in_the_same_task(&mut self) {
-        let asked = self.call("ask", json!({}));
+        let asked = self.call("ask", &json!({}));
         let waiting = asked.data();
         assert_eq!(
             (&waiting["state"], &waiting["question"]),
@@ -249,15 +256,15 @@ impl Visit<'_> {
         assert!(asked.text().contains("which colour?"));
         let task = waiting["task_id"].clone();
         assert!(asked.text().contains(task.as_str().unwrap()), "the text must say how to go on");
-        let chosen = self.client.call("send_message", json!({ "task_id": task, "message": "blue" }));
+        let chosen = self.client.call("send_message", &json!({ "task_id": task, "message": "blue" }));
         assert_eq!((&chosen.data()["state"], &chosen.data()["task_id"]), (&json!("completed"), &task));
         assert_eq!(chosen.text(), "you chose blue");
-        let again = self.client.call("send_message", json!({ "task_id": task, "message": "red" }));
+        let again = self.client.call("send_message", &json!({ "task_id": task, "message": "red" }));
         again.error(-32206, "ConflictError");
     }
 
     fn a_login_is_asked_for(&mut self) {
-        let asked = self.call("login", json!({}));
+        let asked = self.call("login", &json!({}));
         let waiting = asked.data();
         assert_eq!(waiting["state"], self.stranger.login);
         assert!(
@@ -265,7 +272,7 @@ impl Visit<'_> {
             "{waiting}"
         );
         let go_on = json!({ "task_id": waiting["task_id"], "agent": self.stranger.slug, "message": "done" });
-        let signed_in = self.client.call("send_message", go_on);
+        let signed_in = self.client.call("send_message", &go_on);
         assert_eq!(
             (signed_in.text().as_str(), &signed_in.data()["state"]),
             ("signed in", &json!("completed"))
@@ -278,7 +285,7 @@ impl Visit<'_> {
         if say["inputSchema"]["properties"].is_null() {
             return;
         }
-        let wrong = self.call("say", json!({ "name": 7 }));
+        let wrong = self.call("say", &json!({ "name": 7 }));
         assert_eq!(wrong.error(-32602, "InvalidArgumentsError")["data"]["path"], "/name");
     }
 
@@ -286,7 +293,7 @@ impl Visit<'_> {
         let late = self.client.finish(SLOW);
         let task = late.error(-32201, "RemoteA2ATimeoutError")["data"]["taskId"].clone();
         let done = until("the slow task is done", || {
-            let seen = self.client.call("get_task", json!({ "task_id": task }));
+            let seen = self.client.call("get_task", &json!({ "task_id": task }));
             (seen.data()["state"] == "completed").then_some(seen)
         });
         assert_eq!((done.text().as_str(), &done.data()["task_id"]), ("done at last", &task));

@@ -44,14 +44,12 @@ fn a_client_without_the_token_is_not_let_in() {
     let server = Rialto::fresh().serve(&[]);
     let without = Door::Http { url: server.mcp(), token: None };
     let wrong = Door::Http { url: server.mcp(), token: Some("rialto_0000".to_owned()) };
-    for door in [&without, &wrong] {
-        for era in [Era::Auto, Era::Legacy] {
-            for sdk in [Sdk::Python, Sdk::TypeScript] {
-                McpClient::refused(sdk, era, door);
-            }
-        }
-        inspect(&["list"], door).unwrap_err();
+    for era in [Era::Auto, Era::Legacy] {
+        McpClient::refused(Sdk::Python, era, &without);
+        McpClient::refused(Sdk::TypeScript, era, &without);
     }
+    McpClient::refused(Sdk::Python, Era::Auto, &wrong);
+    inspect(&["list"], &without).unwrap_err();
 }
 
 fn lists_and_calls(sdk: Sdk) {
@@ -72,19 +70,19 @@ fn lists_and_calls(sdk: Sdk) {
                 assert_eq!(listed.iter().filter(|listed| *listed == name).count(), 1, "{name} in {listed:?}");
             }
             assert_eq!(client.list(), listed);
-            assert_eq!(client.call("plain01_agent.say", json!({ "name": "Ann" })).text(), "hello Ann");
-            assert_eq!(client.call("plain01_agent.echo", json!({ "a": [1] })).data(), &json!({ "a": [1] }));
-            let counted = client.call("plain01_agent.count", json!({}));
+            assert_eq!(client.call("plain01_agent.say", &json!({ "name": "Ann" })).text(), "hello Ann");
+            assert_eq!(client.call("plain01_agent.echo", &json!({ "a": [1] })).data(), &json!({ "a": [1] }));
+            let counted = client.call("plain01_agent.count", &json!({}));
             assert_eq!(counted.text(), "1 2 3");
             assert!(counted.progress.iter().any(|told| told["message"] == "step 1/3"), "{counted:?}");
-            let failed = client.call("plain01_agent.fail", json!({}));
+            let failed = client.call("plain01_agent.fail", &json!({}));
             assert!(
                 failed.error(-32204, "RemoteA2ATaskFailedError")["message"]
                     .as_str()
                     .unwrap()
                     .contains("on purpose")
             );
-            let unknown = client.call("plain01_agent.nothing", json!({})).answer.unwrap_err();
+            let unknown = client.call("plain01_agent.nothing", &json!({})).answer.unwrap_err();
             assert_eq!(unknown["code"], -32602, "{unknown}");
             several_calls_run_at_once(&mut client);
             client.leave();

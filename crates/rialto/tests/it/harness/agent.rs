@@ -16,6 +16,10 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use tokio::{net::TcpListener, runtime::Runtime};
 
+/// What the skill `digits` answers: more than 64 bits, more than a double, and spellings of its own.
+pub(crate) const DIGITS: &str =
+    r#"{"int":123456789012345678901234567890,"float":0.1234567890123456789,"exp":1e2,"zero":1.0}"#;
+
 /// An agent that answers as long as this lives.
 pub(crate) struct SampleAgent {
     /// Its base URL.
@@ -141,6 +145,7 @@ async fn answer(State(memory): State<Arc<Memory>>, headers: HeaderMap, body: Str
     let args: Value = serde_json::from_str(data).unwrap();
     let result = match message.metadata["skillId"].as_str().unwrap_or_default() {
         "echo" => completed(&format!(r#"{{"kind":"data","data":{data}}}"#)),
+        "digits" => completed(&format!(r#"{{"kind":"data","data":{DIGITS}}}"#)),
         "greet" => said(&format!("hello {}", args["name"].as_str().unwrap_or("you"))),
         "fail" => failed(),
         "slow" => {

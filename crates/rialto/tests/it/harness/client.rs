@@ -148,7 +148,7 @@ impl McpClient {
 
     /// Calls a tool and waits for its end.
     #[track_caller]
-    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Outcome {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Outcome {
         self.say(&json!({ "call": tool, "arguments": arguments }));
         self.outcome(&Value::Null, tool)
     }

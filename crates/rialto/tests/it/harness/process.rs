@@ -89,11 +89,6 @@ impl Process {
         status
     }
 
-    /// Whether it still runs.
-    pub(crate) fn lives(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_none()
-    }
-
     /// Asks it to stop: SIGTERM.
     pub(crate) fn terminate(&self) {
         let asked = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();

@@ -71,7 +71,7 @@ impl Server {
 
     /// Calls a tool.
     #[track_caller]
-    pub(crate) fn call(&self, tool: &str, arguments: Value) -> Outcome {
+    pub(crate) fn call(&self, tool: &str, arguments: &Value) -> Outcome {
         let params = json!({ "name": tool, "arguments": arguments });
         Outcome::of(message(&self.request("/mcp", "tools/call", params, self.token.as_deref())), Vec::new())
     }

@@ -1,0 +1,87 @@
+//! One skill of one agent as something to call: the bridge as a library.
+//!
+//! It takes the whole road of a call (policy, the bus, the schema check, the agent's dialect), but needs no registry and
+//! no disk, and no network either when the fetcher is a stand-in. Nothing is written down: whoever wants to know what
+//! happened subscribes to the bus.
+
+use std::sync::Arc;
+
+use rialto_a2a_wire::card::signature::Keys;
+use rialto_edge::fetch::Fetch;
+use rialto_engine::{Bus, Config, Engine, Parts, Registry, Request};
+use rialto_model::{
+    agent::Agent,
+    call::{Caller, Door, Target},
+    card::{Card, Skill},
+    clock::SystemClock,
+    failure::Failure,
+    json::Json,
+    store::Store,
+    task::Task,
+};
+use rialto_policy::Policy;
+
+use crate::{
+    credential::resolver,
+    discover::Discoverer,
+    peer::{self, A2aPeer, Ports},
+    tool::nowhere::Nowhere,
+};
+
+mod nowhere;
+
+/// A skill to call.
+pub struct SkillTool {
+    engine: Engine,
+    target: Target,
+    caller: Caller,
+}
+
+// === impl SkillTool ===
+
+impl SkillTool {
+    /// A tool for `skill` of the agent in this row, which shows this card. What `policy` does not permit is refused.
+    pub fn new(agent: Agent, card: Card, skill: Skill, fetch: Arc<dyn Fetch>, policy: Policy) -> Self {
+        let clock = Arc::new(SystemClock);
+        let store: Arc<dyn Store> = Arc::new(Nowhere);
+        let config = Config::default();
+        // Only what the row itself holds is known here: there is no environment to look into.
+        let tokens = resolver(|_| None);
+        let discovery = Arc::new(Discoverer::new(Arc::clone(&fetch), Arc::clone(&tokens), Keys::new()));
+        let registry = Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.clone()));
+        let ports = Ports { fetch, tokens, learned: registry.clone(), clock: clock.clone() };
+        let peer = Arc::new(A2aPeer::new(peer::Config::default(), ports));
+        let engine = Engine::new(Parts { store, registry, peer, policy, policy_loader: None, clock, config });
+        let caller = Caller { scope: agent.scope.clone(), ..Caller::user("library") };
+        let agent = Arc::new(Agent { card: Arc::new(card), ..agent });
+        Self { engine, target: Target { agent, skill: Some(Arc::new(skill)) }, caller }
+    }
+
+    /// The same tool, called by somebody else.
+    #[must_use]
+    pub fn with_caller(mut self, caller: Caller) -> Self {
+        self.caller = caller;
+        self
+    }
+
+    /// `<agentSlug>.<skillId>`.
+    pub fn name(&self) -> String {
+        self.target.verb()
+    }
+
+    /// The name older clients know it by.
+    pub fn legacy_alias(&self) -> String {
+        self.target.legacy_alias()
+    }
+
+    /// Where every call is announced, before and after.
+    pub fn bus(&self) -> &Bus {
+        self.engine.bus()
+    }
+
+    /// Calls the skill and waits for what becomes of it.
+    pub async fn call(&self, args: Json) -> Result<Task, Failure> {
+        let request = Request::skill(self.caller.clone(), Door::Library, self.target.clone(), args);
+        self.engine.call(request).await?.finish().await
+    }
+}

@@ -1,0 +1,87 @@
+//! A store that keeps nothing, for calls that nobody will ask about later.
+
+use async_trait::async_trait;
+use rialto_model::{
+    agent::{Agent, OldCard, Probe},
+    event::Recorded,
+    ids::{AgentId, Scope, TaskId},
+    store::{Entry, Store, StoreError, TaskFilter, Token},
+    task::TaskHead,
+    verb::VerbEvent,
+};
+
+/// Keeps nothing.
+pub(super) struct Nowhere;
+
+// === impl Nowhere ===
+
+#[async_trait]
+impl Store for Nowhere {
+    fn generation(&self) -> u64 {
+        0
+    }
+
+    async fn touch(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    async fn agents(&self) -> Result<Vec<Agent>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn put_agent(&self, _: &Agent, _: Option<u64>) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    async fn remove_agent(&self, _: &AgentId) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
+    async fn card_history(&self, _: &AgentId) -> Result<Vec<OldCard>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn record_probe(&self, _: &Probe) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn probes(&self, _: &AgentId, _: usize) -> Result<Vec<Probe>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn open_task(&self, _: &TaskHead, _: Vec<VerbEvent>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn append(&self, _: Entry) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn task(&self, _: &Scope, _: &str) -> Result<Option<TaskHead>, StoreError> {
+        Ok(None)
+    }
+
+    async fn events(&self, _: &TaskId, _: u64) -> Result<Vec<Recorded>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn tasks(&self, _: &Scope, _: &TaskFilter) -> Result<Vec<TaskHead>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn audit(&self, _: Vec<VerbEvent>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn audit_trail(&self, _: &Scope, _: usize) -> Result<Vec<VerbEvent>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn put_token(&self, _: &Token) -> Result<(), StoreError> {
+        Ok(())
+    }
+}

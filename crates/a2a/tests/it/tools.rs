@@ -1,0 +1,92 @@
+//! A skill as a library function, without a network.
+
+use std::sync::{Arc, Mutex};
+
+use http::StatusCode;
+use rialto_a2a::tool::SkillTool;
+use rialto_edge::fetch::{Fetch, FetchError, Request, Response};
+use rialto_engine::Overheard;
+use rialto_model::{
+    agent::{Agent, Trust},
+    failure::Kind,
+    json::Json,
+    message::Content,
+    task::TaskState,
+    verb::{Outcome, Phase, VerbEvent},
+};
+use rialto_policy::Policy;
+use serde_json::json;
+
+use crate::rows::row;
+
+const DONE: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"kind":"task","id":"t","contextId":"c","status":{"state":
+    "completed"},"artifacts":[{"artifactId":"a","parts":[{"kind":"data","data":{"sky":"clear"}}]}]}}"#;
+
+/// A tool whose agent answers with `body`, and what it was sent.
+fn tool(trust: Trust, status: StatusCode, body: &'static str) -> (SkillTool, Arc<Mutex<Vec<String>>>) {
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&sent);
+    let fetch: Arc<dyn Fetch> = Arc::new(move |request: Request| {
+        heard.lock().unwrap().push(String::from_utf8(request.body.to_vec()).unwrap());
+        Ok::<_, FetchError>(Response::fixed(status, body))
+    });
+    let agent = Agent { trust, ..row("https://weather.example", Vec::new(), false) };
+    let (card, skill) = ((*agent.card).clone(), (*agent.card.skills[0]).clone());
+    (SkillTool::new(agent, card, skill, fetch, Policy::starter().unwrap()), sent)
+}
+
+fn venice() -> Json {
+    Json::from(json!({ "city": "Venice" }))
+}
+
+#[tokio::test]
+async fn a_skill_is_called_without_a_network_and_the_bus_hears_of_it() {
+    let (tool, sent) = tool(Trust::Trusted, StatusCode::OK, DONE);
+    let heard = Overheard::default();
+    tool.bus().subscribe(Arc::new(heard.clone()));
+    let task = tool.call(venice()).await.unwrap();
+    assert_eq!(task.head.state, TaskState::Completed);
+    let Content::Data(data) = &task.artifacts[0].parts[0].content else { panic!("{task:?}") };
+    assert_eq!(data.get(), r#"{"sky":"clear"}"#);
+    assert_eq!(sent.lock().unwrap().len(), 1);
+    let phases: Vec<_> = heard.events().iter().map(|event| (event.phase, event.outcome)).collect();
+    assert_eq!(phases, [(Phase::PreVerb, None), (Phase::PostVerb, Some(Outcome::Completed))]);
+    assert_eq!(heard.events()[0].verb.verb, "weather.forecast");
+}
+
+#[tokio::test]
+async fn a_tool_knows_both_its_names() {
+    let (tool, _) = tool(Trust::Trusted, StatusCode::OK, DONE);
+    assert_eq!(
+        (tool.name().as_str(), tool.legacy_alias().as_str()),
+        ("weather.forecast", "a2a_weather_forecast")
+    );
+}
+
+#[tokio::test]
+async fn a_tool_that_policy_does_not_permit_sends_nothing() {
+    let (tool, sent) = tool(Trust::External, StatusCode::OK, DONE);
+    assert_eq!(tool.call(venice()).await.unwrap_err().kind, Kind::Denied);
+    assert!(sent.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_subscriber_can_refuse_a_call() {
+    let (tool, sent) = tool(Trust::Trusted, StatusCode::OK, DONE);
+    tool.bus().subscribe(Arc::new(|event: &mut VerbEvent| event.context.deny("not today")));
+    assert_eq!(tool.call(venice()).await.unwrap_err().message, "not today");
+    assert!(sent.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn each_kind_of_trouble_has_its_code() {
+    for (status, body, code) in [
+        (StatusCode::BAD_GATEWAY, "", -32202),
+        (StatusCode::OK, "nonsense", -32203),
+        (StatusCode::OK, r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no"}}"#, -32204),
+    ] {
+        let (tool, _) = tool(Trust::Trusted, status, body);
+        let failure = tool.call(venice()).await.unwrap_err();
+        assert_eq!(failure.kind.rpc_code(), code, "{failure:?}");
+    }
+}

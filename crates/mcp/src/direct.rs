@@ -1,0 +1,219 @@
+//! The short way for what most requests are: a well-formed `tools/call` or `tools/list` of protocol version 2026-07-28.
+//!
+//! rmcp sets up a service with its tasks and channels for each such request, which costs several times what the call
+//! itself does. Here the request is read, answered and written, and nothing else. Whatever is unusual about a
+//! request, and every mistake in one, is left to rmcp, with the body as it came: so both ways look the same from
+//! outside.
+
+use std::{convert::Infallible, sync::Arc};
+
+use axum::{
+    body::{Body, Bytes},
+    response::{IntoResponse, Response},
+};
+use futures::{StreamExt, stream};
+use http::{
+    HeaderMap,
+    header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN},
+    request::Parts,
+    uri::Authority,
+};
+use rialto_model::{
+    call::{Caller, Door},
+    failure::Failure,
+    json::Json,
+};
+use rmcp::{ErrorData, model::ProtocolVersion};
+use serde_json::value::RawValue;
+
+use crate::{
+    answer::Answer,
+    client::Client,
+    config::{Config, ToolNames},
+    desk::{Begun, Desk},
+    trouble,
+    underway::{Note, Underway},
+    wire::{self, Asked},
+};
+
+const VERSION: &str = "mcp-protocol-version";
+const METHOD: &str = "mcp-method";
+const NAME: &str = "mcp-name";
+
+/// Answers requests directly.
+#[derive(Clone)]
+pub(crate) struct Direct {
+    desk: Arc<Desk>,
+    hosts: Hosts,
+}
+
+/// The names we answer to.
+#[derive(Clone)]
+enum Hosts {
+    Any,
+    /// Each with or without a port.
+    These(Arc<[(String, Option<u16>)]>),
+}
+
+// === impl Direct ===
+
+impl Direct {
+    pub(crate) fn new(desk: Arc<Desk>) -> Self {
+        let hosts = Hosts::of(&desk.config);
+        Self { desk, hosts }
+    }
+
+    /// Answers a request, if it is one that can be answered here.
+    pub(crate) async fn answer(&self, parts: &Parts, body: &[u8]) -> Option<Response> {
+        if !self.takes(parts) {
+            return None;
+        }
+        let asked = Asked::read(body)?;
+        let is_consistent = asked.params.meta.version == ProtocolVersion::V_2026_07_28.as_str()
+            && only(&parts.headers, METHOD) == Some(&asked.method);
+        if !is_consistent {
+            return None;
+        }
+        let client = self.client(parts, asked.client())?;
+        match (&*asked.method, &asked.params.name) {
+            ("tools/list", _) => Some(self.list(&client, &asked).await),
+            ("tools/call", Some(name)) if only(&parts.headers, NAME) == Some(name) => {
+                let args = asked.params.arguments.map_or_else(Json::empty_object, Json::from);
+                let begun = self.desk.call(&client, name, args).await;
+                Some(self.follow(begun, asked.id, asked.progress_token()).await)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the head of a request is all that it should be.
+    fn takes(&self, parts: &Parts) -> bool {
+        let headers = &parts.headers;
+        let accept = only(headers, ACCEPT.as_str()).unwrap_or_default();
+        only(headers, VERSION) == Some(ProtocolVersion::V_2026_07_28.as_str())
+            && matches!(only(headers, METHOD), Some("tools/call" | "tools/list"))
+            && accept.contains("application/json")
+            && accept.contains("text/event-stream")
+            && only(headers, CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("application/json"))
+            // Only browsers say where they come from, and rmcp knows which of them may.
+            && !headers.contains_key(ORIGIN)
+            && host_of(parts).is_some_and(|host| self.hosts.have(host))
+    }
+
+    fn client(&self, parts: &Parts, name: &str) -> Option<Client> {
+        let caller = parts.extensions.get::<Caller>()?.clone();
+        let mode = parts.extensions.get::<ToolNames>().copied().unwrap_or(self.desk.config.tool_names);
+        let version = Some(ProtocolVersion::V_2026_07_28.as_str());
+        Some(Client::new(caller, Door::McpHttp, version, name, mode))
+    }
+
+    async fn list(&self, client: &Client, asked: &Asked<'_>) -> Response {
+        let page = self.desk.list(client, asked.params.cursor.as_deref()).await;
+        plain(match page {
+            Ok(page) => {
+                wire::listed(asked.id, &page.tools(), page.next.as_deref(), self.desk.config.list_ttl_ms)
+            }
+            Err(error) => wire::failed(asked.id, &error),
+        })
+    }
+
+    /// Waits for a call's end. With the first note of progress the answer becomes a stream. A client that hangs up
+    /// lets go of the call, and that calls it off.
+    async fn follow(
+        &self,
+        begun: Result<Begun, ErrorData>,
+        id: &RawValue,
+        token: Option<&RawValue>,
+    ) -> Response {
+        let mut call = match begun {
+            Ok(Begun::Underway(call)) => call,
+            Ok(Begun::Done(answer)) => return plain(wire::called(id, &Ok(answer))),
+            Err(error) => return plain(wire::failed(id, &error)),
+        };
+        loop {
+            match (call.next().await, token) {
+                (Note::End(end), _) => return plain(wire::called(id, &self.told(end))),
+                (Note::Progress { step, text }, Some(token)) => {
+                    let first = wire::progressed(token, step, &text);
+                    return self.clone().stream(call, &first, Json::from(id), Json::from(token));
+                }
+                (Note::Progress { .. }, None) => {}
+            }
+        }
+    }
+
+    /// The rest of a call as a stream of events. Each heartbeat is one, so the stream is never silent for long.
+    fn stream(self, call: Box<Underway>, first: &[u8], id: Json, token: Json) -> Response {
+        let first = Bytes::from(wire::event(first));
+        let rest = stream::unfold(Some(call), move |call| {
+            let (direct, id, token) = (self.clone(), id.clone(), token.clone());
+            async move {
+                let mut call = call?;
+                let (message, call) = match call.next().await {
+                    Note::Progress { step, text } => (wire::progressed(token.raw(), step, &text), Some(call)),
+                    Note::End(end) => (wire::called(id.raw(), &direct.told(end)), None),
+                };
+                Some((Bytes::from(wire::event(&message)), call))
+            }
+        });
+        let events = stream::iter([first]).chain(rest).map(Ok::<_, Infallible>);
+        let headers = [
+            (CONTENT_TYPE.as_str(), "text/event-stream"),
+            (CACHE_CONTROL.as_str(), "no-cache"),
+            ("x-accel-buffering", "no"),
+        ];
+        (headers, Body::from_stream(events)).into_response()
+    }
+
+    fn told(&self, end: Result<Answer, Failure>) -> Result<Answer, ErrorData> {
+        end.or_else(|failure| trouble::told(&failure, self.desk.config.tool_errors))
+    }
+}
+
+// === impl Hosts ===
+
+impl Hosts {
+    fn of(config: &Config) -> Self {
+        if config.allowed_hosts.iter().any(|host| host == "*") {
+            return Self::Any;
+        }
+        let names = config.allowed_hosts.iter().map(|host| match host.parse::<Authority>() {
+            Ok(authority) => (name_of(authority.host()), authority.port_u16()),
+            Err(_) => (name_of(host), None),
+        });
+        Self::These(names.collect())
+    }
+
+    fn have(&self, host: &str) -> bool {
+        let Self::These(known) = self else { return true };
+        let Ok(authority) = host.parse::<Authority>() else { return false };
+        let name = name_of(authority.host());
+        let port = authority.port_u16();
+        known.iter().any(|(known, only)| *known == name && only.is_none_or(|only| port == Some(only)))
+    }
+}
+
+/// A name in its one spelling.
+fn name_of(host: &str) -> String {
+    host.trim_matches(['[', ']']).to_ascii_lowercase()
+}
+
+/// The host a request is for; HTTP/2 says it in the address.
+fn host_of(parts: &Parts) -> Option<&str> {
+    if parts.headers.contains_key(HOST) {
+        only(&parts.headers, HOST.as_str())
+    } else {
+        parts.uri.authority().map(Authority::as_str)
+    }
+}
+
+/// A header's value, if it is there exactly once.
+fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?;
+    if values.next().is_some() { None } else { value.to_str().ok() }
+}
+
+fn plain(message: Vec<u8>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], message).into_response()
+}
