@@ -1,6 +1,8 @@
 //! What our own child processes share: a loopback port told to the parent, and an end when the parent ends.
 
-use std::{convert::Infallible, error::Error, future::Future, net::SocketAddr, pin::pin};
+use std::{
+    convert::Infallible, error::Error, fmt::Display, future::Future, io::Write, net::SocketAddr, pin::pin,
+};
 
 use http::{Request, Response};
 use hyper::{
@@ -39,7 +41,7 @@ impl Port {
         F: Future<Output = Response<B>> + Send + 'static,
         B: Body<Error: Into<Box<dyn Error + Send + Sync>>, Data: Send> + Send + 'static,
     {
-        println!("{}", self.address()?);
+        tell_parent(&self.address()?)?;
         let mut gone = pin!(parent_gone());
         loop {
             tokio::select! {
@@ -51,6 +53,11 @@ impl Port {
             }
         }
     }
+}
+
+/// Says the one thing the parent waits for.
+pub(crate) fn tell_parent(what: &impl Display) -> Result<(), Trouble> {
+    writeln!(std::io::stdout(), "{what}").map_err(during("the parent does not listen"))
 }
 
 /// Waits until the parent has ended or let go of us: either way our standard input closes.

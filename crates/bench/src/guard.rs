@@ -10,7 +10,7 @@ use std::{
 use tokio::process::Command;
 
 use crate::{
-    child::parent_gone,
+    child::{parent_gone, tell_parent},
     trouble::{Trouble, during},
 };
 
@@ -32,7 +32,7 @@ pub(crate) async fn run(args: &Args) -> Result<ExitCode, Trouble> {
         .kill_on_drop(true)
         .spawn()
         .map_err(during(format!("{} could not be started", program.to_string_lossy())))?;
-    println!("{}", child.id().unwrap_or_default());
+    tell_parent(&child.id().unwrap_or_default())?;
     tokio::select! {
         ended = child.wait() => {
             let status = ended.map_err(during("the program was lost"))?;

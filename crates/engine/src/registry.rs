@@ -322,7 +322,7 @@ impl Registry {
             Keep::Session => None,
         };
         let agents = self.live.load().agents.iter().filter(|row| row.id != agent.id).cloned().collect();
-        self.publish(agents, made).await
+        self.publish(agents, made, true).await
     }
 
     /// The cards an agent had before, newest first.
@@ -483,20 +483,26 @@ impl Registry {
         let others = self.live.load();
         let hidden =
             |other: &Agent| other.id == row.id || (row.keep == Keep::Session && same_place(other, &row));
+        let is_visible = !others.agents.iter().any(|other| look(other) == look(&row));
         let mut agents: Vec<_> = others.agents.iter().filter(|other| !hidden(other)).cloned().collect();
         agents.push(Arc::clone(&row));
-        self.publish(agents, made).await?;
+        self.publish(agents, made, is_visible).await?;
         Ok(row)
     }
 
     /// Shows new rows to everybody. A generation other than the next one means that another process was faster: then
     /// everything is read again.
-    async fn publish(&self, agents: Vec<Arc<Agent>>, made: Option<u64>) -> Result<(), RegistryError> {
+    async fn publish(
+        &self,
+        agents: Vec<Arc<Agent>>,
+        made: Option<u64>,
+        is_visible: bool,
+    ) -> Result<(), RegistryError> {
         let known = self.live.load().generation;
         let expected = known.map(|known| [known, known.wrapping_add(1)]);
         let missed_nothing =
             matches!((expected, made), (Some(expected), Some(made)) if expected.contains(&made));
-        self.show(Live { generation: if missed_nothing { made } else { None }, agents });
+        self.show(Live { generation: if missed_nothing { made } else { None }, agents }, is_visible);
         if !missed_nothing {
             self.reload().await?;
         }
@@ -516,18 +522,23 @@ impl Registry {
             if agents.iter().take(own).any(|session| same_place(session, &row)) {
                 continue;
             }
-            match known.get(&row.id) {
-                Some(same) if same.version == row.version => agents.push(Arc::clone(same)),
-                _ => agents.push(Arc::new(row)),
-            }
+            agents.push(match known.get(&row.id) {
+                Some(same) if same.version == row.version => Arc::clone(same),
+                Some(older) if older.card.raw == row.card.raw => {
+                    Arc::new(Agent { card: Arc::clone(&older.card), ..row })
+                }
+                _ => Arc::new(row),
+            });
         }
-        self.show(Live { generation: Some(generation), agents });
+        let is_visible = looks(&live.agents) != looks(&agents);
+        self.show(Live { generation: Some(generation), agents }, is_visible);
         Ok(())
     }
 
-    fn show(&self, live: Live) {
-        let before = self.live.swap(Arc::new(live));
-        if looks(&before.agents) != looks(&self.live.load().agents) {
+    /// `is_visible` says whether a list of tools or a permission may depend on what changed.
+    fn show(&self, live: Live, is_visible: bool) {
+        self.live.store(Arc::new(live));
+        if is_visible {
             let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
             self.changed.send_replace(version);
         }
@@ -575,13 +586,14 @@ impl From<RegistryError> for Failure {
 }
 
 /// What a row looks like from outside: what a list of tools or a permission may depend on.
-fn looks(agents: &[Arc<Agent>]) -> Vec<(&AgentId, &str, *const Card, Trust, bool)> {
-    let mut looks: Vec<_> = agents
-        .iter()
-        .map(|row| {
-            (&row.id, row.slug.as_str(), Arc::as_ptr(&row.card), row.trust, row.health == Health::Unreachable)
-        })
-        .collect();
+type Look<'a> = (&'a AgentId, &'a str, *const Card, Trust, bool);
+
+fn look(row: &Agent) -> Look<'_> {
+    (&row.id, &row.slug, Arc::as_ptr(&row.card), row.trust, row.health == Health::Unreachable)
+}
+
+fn looks(agents: &[Arc<Agent>]) -> Vec<Look<'_>> {
+    let mut looks: Vec<_> = agents.iter().map(|row| look(row)).collect();
     looks.sort_by(|a, b| a.0.cmp(b.0));
     looks
 }

@@ -44,6 +44,9 @@ pub struct Question<'a> {
 // === impl Action ===
 
 impl Action {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Invoke, Self::Discover, Self::Cancel];
+
     /// Its name in policies.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -55,7 +58,7 @@ impl Action {
 
     /// The action with that name.
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Invoke, Self::Discover, Self::Cancel].into_iter().find(|action| action.as_str() == name)
+        Self::ALL.into_iter().find(|action| action.as_str() == name)
     }
 }
 

@@ -58,9 +58,10 @@ pub(crate) async fn run(options: Demo, environment: &Environment) -> Result<(), 
     let shown = show(&program, &client).await;
     connect(&url);
     if shown.is_ok() && !options.once {
+        let terminated = serve::terminated();
         program.start();
         output::line("\nThe agents and the gateway stay up until you press Ctrl-C.");
-        serve::terminated().await;
+        terminated.await;
     }
     stop.cancel();
     let _ = served.await;

@@ -164,12 +164,12 @@ impl Store for SqliteStore {
             tracing::debug!(agent.id = %agent.id, "agent {} belongs to this process and is not stored", agent.id);
             return Ok(self.generation());
         }
-        let put = AgentWrite::Put { agent: agent.clone(), expected };
-        self.change(Write::Agent(Box::new(put))).await
+        let put = AgentWrite::Put { agent: Box::new(agent.clone()), expected };
+        self.change(Write::Agent(put)).await
     }
 
     async fn remove_agent(&self, id: &AgentId) -> Result<Option<u64>, StoreError> {
-        self.write(Write::Agent(Box::new(AgentWrite::Remove(id.clone())))).await
+        self.write(Write::Agent(AgentWrite::Remove(id.clone()))).await
     }
 
     async fn card_history(&self, id: &AgentId) -> Result<Vec<OldCard>, StoreError> {
@@ -178,7 +178,7 @@ impl Store for SqliteStore {
     }
 
     async fn record_probe(&self, probe: &Probe) -> Result<(), StoreError> {
-        self.write(Write::Agent(Box::new(AgentWrite::Probe(probe.clone())))).await.map(drop)
+        self.write(Write::Agent(AgentWrite::Probe(probe.clone()))).await.map(drop)
     }
 
     async fn probes(&self, id: &AgentId, limit: usize) -> Result<Vec<Probe>, StoreError> {

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use axum::Extension;
 use futures::{StreamExt, stream};
 use http::StatusCode;
+use http_body_util::BodyExt;
 use insta::assert_json_snapshot;
 use rialto_mcp::ToolErrors;
 use rialto_model::{
@@ -16,9 +18,13 @@ use rialto_testkit::{
     peer::{ScriptedPeer, accepted, finished_with, working},
 };
 use serde_json::{Value, json};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{TcpListener, TcpStream},
+};
 
 use crate::{
-    house::{House, Plan, steady, within},
+    house::{House, Plan, ann, steady, within},
     lines::Client,
     web::Web,
 };
@@ -200,6 +206,32 @@ async fn hanging_up_over_http_calls_the_remote_task_off() {
 }
 
 #[tokio::test]
+async fn a_connection_that_breaks_calls_the_remote_task_off() {
+    let house = stuck_after(vec![accepted("remote-1", "context-1"), working()]).build().await;
+    let router = house.door.router(house.stop.clone()).layer(Extension(ann()));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut connection = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    tokio::spawn(axum::serve(listener, router).into_future());
+    let (head, body) = Web::new(&house).modern("tools/call", forecast(json!({})), json!({})).into_parts();
+    let body = body.collect().await.unwrap().to_bytes();
+    let mut request = format!("POST /mcp HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
+    for (name, value) in &head.headers {
+        request.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap()));
+    }
+    connection.write_all(request.as_bytes()).await.unwrap();
+    connection.write_all(b"\r\n").await.unwrap();
+    connection.write_all(&body).await.unwrap();
+    within(async {
+        while house.peer.calls.lock().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    drop(connection);
+    until_cancelled(&house).await;
+}
+
+#[tokio::test]
 async fn a_cancelled_request_calls_the_remote_task_off() {
     let house = stuck_after(vec![accepted("remote-1", "context-1"), working()]).build().await;
     let mut client = Client::initialized(&house, "2025-06-18", "test").await;
@@ -233,15 +265,38 @@ async fn a_question_is_a_result_that_says_how_to_answer_it() {
     assert_json_snapshot!(steady(&answer));
 }
 
-#[tokio::test]
-async fn calls_in_flight_are_answered_when_the_input_ends() {
-    let script = |_: &_| {
+/// A house whose agent takes a moment.
+fn slow() -> Plan {
+    Plan::with(ScriptedPeer::with(|_: &_| {
         let events = stream::iter(finished_with(vec![Part::text("late")]));
         stream::once(tokio::time::sleep(Duration::from_millis(100)))
             .flat_map(move |()| events.clone())
             .boxed()
+    }))
+}
+
+#[tokio::test]
+async fn calls_in_flight_are_answered_when_the_server_stops() {
+    let house = slow().build().await;
+    let mut older = Web::new(&house);
+    older.initialize("2025-06-18").await;
+    let newer = Web::new(&house);
+    let stop = async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        house.stop.cancel();
     };
-    let house = Plan::with(ScriptedPeer::with(script)).build().await;
+    let (newer, older, ()) = tokio::join!(
+        newer.ask("tools/call", forecast(json!({}))),
+        older.ask_legacy("tools/call", forecast(json!({}))),
+        stop
+    );
+    assert_eq!(newer.only()["result"]["content"][0]["text"], "late");
+    assert_eq!(older.only()["result"]["content"][0]["text"], "late");
+}
+
+#[tokio::test]
+async fn calls_in_flight_are_answered_when_the_input_ends() {
+    let house = slow().build().await;
     let mut client = Client::initialized(&house, "2025-06-18", "test").await;
     let id = client.begin("tools/call", forecast(json!({}))).await;
     client.end_input().await;

@@ -88,7 +88,7 @@ async fn streams_end_when_the_server_stops() {
     let mut listening = web.open("subscriptions/listen", wanted, json!({})).await;
     listening.hear().await;
     house.stop.cancel();
-    assert!(open.is_over().await);
+    assert!(open.ends().await);
     assert_eq!(listening.hear().await["result"]["resultType"], "complete");
 }
 

@@ -176,8 +176,8 @@ impl Open {
         }
     }
 
-    /// Whether the stream ends without another message.
-    pub(crate) async fn is_over(mut self) -> bool {
+    /// Whether the stream now ends without another message.
+    pub(crate) async fn ends(mut self) -> bool {
         within(self.body.frame()).await.is_none()
     }
 }

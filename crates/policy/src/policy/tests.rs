@@ -159,3 +159,13 @@ fn an_agent_that_calls_itself_is_one_entity() {
     let question = Question { caller: &caller, action: Action::Invoke, agent: &trusted, skill: None };
     assert!(Policy::starter().unwrap().decide(&question).allowed);
 }
+
+#[test]
+fn what_is_open_to_all_is_answered_without_evaluation_but_a_forbid_still_wins() {
+    let open = Policy::starter().unwrap();
+    assert_eq!(ask(&open, &agent(Trust::External), Action::Discover).policies, ["starter-discover"]);
+    let hidden =
+        with("@id(\"hide\") forbid (principal, action == Action::\"a2a_discover\", resource is Skill);");
+    assert_eq!(ask(&hidden, &agent(Trust::Trusted), Action::Discover).policies, ["hide"]);
+    assert!(ask(&hidden, &agent(Trust::Trusted), Action::Cancel).allowed);
+}

@@ -44,13 +44,14 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     } else {
         Authentication::Tokens(tokens_of(&program, environment).await?)
     };
+    let terminated = terminated();
     program.start();
     greet(&program, door.address(), serve.allow_no_auth);
     let router = router(&program, authentication);
     let stop = program.stop().clone();
     let stopped = stop.clone();
     tokio::spawn(async move {
-        terminated().await;
+        terminated.await;
         stop.cancel();
     });
     serve_until(door, router, stopped).await?;
@@ -152,23 +153,26 @@ fn greet(program: &Program, address: SocketAddr, open: bool) {
     }
 }
 
-/// Waits for the signal to stop.
-pub(crate) async fn terminated() {
-    let interrupt = tokio::signal::ctrl_c();
+/// Waits for the signal to stop. It is heard from now on, not only once it is waited for.
+pub(crate) fn terminated() -> impl Future<Output = ()> + Send {
     #[cfg(unix)]
     {
-        let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-        else {
-            let _ = interrupt.await;
-            return;
-        };
-        tokio::select! {
-            _ = interrupt => {}
-            _ = terminate.recv() => {}
+        use tokio::signal::unix::{SignalKind, signal};
+        let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+        async move {
+            let (Ok(mut interrupt), Ok(mut terminate)) = signals else {
+                return std::future::pending().await;
+            };
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
         }
     }
     #[cfg(not(unix))]
-    let _ = interrupt.await;
+    async {
+        let _ = tokio::signal::ctrl_c().await;
+    }
 }
 
 fn with_cause(error: &dyn std::error::Error) -> String {

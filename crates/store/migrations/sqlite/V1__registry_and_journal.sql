@@ -80,8 +80,8 @@ CREATE UNIQUE INDEX tasks_by_id ON tasks (id);
 CREATE INDEX tasks_by_caller ON tasks (org, project, caller, id);
 CREATE INDEX tasks_open ON tasks (id) WHERE open = 1;
 -- Remote ids come in no order: in one great index each would touch a page of its own, and a page is what a commit
--- writes. So there is a stretch of the index for every 4096 tasks, and whoever looks for an id looks in each.
-CREATE INDEX tasks_by_remote_id ON tasks (row / 4096, remote_task_id) WHERE remote_task_id IS NOT NULL;
+-- writes. So there is a stretch of the index for every 1024 tasks, and whoever looks for an id looks in each.
+CREATE INDEX tasks_by_remote_id ON tasks (row / 1024, remote_task_id) WHERE remote_task_id IS NOT NULL;
 
 CREATE TABLE task_events (
     task  INTEGER NOT NULL REFERENCES tasks (row) ON DELETE CASCADE,

@@ -30,7 +30,7 @@ pub(super) enum AgentWrite {
     /// A new row, or a row in place of the one with the expected version.
     Put {
         /// The row.
-        agent: Agent,
+        agent: Box<Agent>,
         /// The version it replaces; none for a new row.
         expected: Option<u64>,
     },

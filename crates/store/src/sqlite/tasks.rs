@@ -27,10 +27,10 @@ const OURS: &str = "SELECT * FROM tasks WHERE id = :id AND org = :org AND projec
 /// The newest with that remote id: it is looked for in every stretch of the index.
 const THEIRS: &str = "
     WITH RECURSIVE stretch (n) AS (
-        SELECT max(row) / 4096 FROM tasks UNION ALL SELECT n - 1 FROM stretch WHERE n > 0
+        SELECT max(row) / 1024 FROM tasks UNION ALL SELECT n - 1 FROM stretch WHERE n > 0
     )
     SELECT tasks.* FROM stretch CROSS JOIN tasks INDEXED BY tasks_by_remote_id
-        ON row / 4096 = n AND remote_task_id = :id
+        ON row / 1024 = n AND remote_task_id = :id
     WHERE org = :org AND project = :project
     ORDER BY id DESC LIMIT 1";
 

@@ -40,7 +40,7 @@ pub(super) enum Write {
     /// To a task.
     Task(Box<TaskWrite>),
     /// To the registry.
-    Agent(Box<AgentWrite>),
+    Agent(AgentWrite),
     /// To the audit trail.
     Audit(Vec<AuditRow>),
     /// A new token.

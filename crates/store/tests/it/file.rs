@@ -10,12 +10,16 @@ use std::{
 
 use rialto_model::{
     agent::Agent,
+    event::Remote,
     ids::Scope,
     store::{Store, StoreError, TaskFilter},
+    task::TaskHead,
     verb::Phase,
 };
 use rialto_store::{Config, Durability, SqliteStore};
-use rialto_testkit::store_suite::{accepted, agent, announced, at, card, entry, finished, head, parse_card};
+use rialto_testkit::store_suite::{
+    accepted, agent, announced, at, card, entry, finished, head, parse_card, progress,
+};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -146,6 +150,49 @@ async fn a_lock_that_another_program_holds_is_waited_for() {
     });
     store.open_task(&head("task_1"), Vec::new()).await.unwrap();
     release.join().unwrap();
+}
+
+#[tokio::test]
+async fn a_write_that_breaks_half_way_is_undone_and_its_neighbours_stay() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let poison = "CREATE TRIGGER poison BEFORE INSERT ON task_events WHEN NEW.event LIKE '%poison%'
+                  BEGIN SELECT RAISE(ABORT, 'poisoned'); END";
+    folder.raw().execute_batch(poison).unwrap();
+    let words = ["a", "b", "poison", "c", "d"];
+    let tasks = words.map(|word| head(&format!("task_{word}")));
+    for task in &tasks {
+        store.open_task(task, Vec::new()).await.unwrap();
+    }
+    let appends = tasks.iter().zip(words).map(|(task, word)| {
+        store.append(entry(task, vec![accepted("r-1"), progress(word), finished()], at(1)))
+    });
+    let outcomes = futures::future::join_all(appends).await;
+    for (task, outcome) in tasks.iter().zip(outcomes) {
+        let is_poisoned = task.id.as_str() == "task_poison";
+        assert_eq!(matches!(outcome, Err(StoreError::Unavailable(_))), is_poisoned, "{outcome:?}");
+        let after = store.task(&task.scope, task.id.as_str()).await.unwrap().unwrap();
+        let events = store.events(&task.id, 0).await.unwrap();
+        assert_eq!((after.version, events.len()), if is_poisoned { (0, 0) } else { (3, 3) });
+    }
+}
+
+#[tokio::test]
+async fn a_remote_id_is_found_however_many_tasks_there_are() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let tasks = (0..2500).map(|n| {
+        let remote = Remote { task_id: Some(format!("r-{n}")), context_id: None };
+        TaskHead { remote, ..head(&format!("task_{n:04}")) }
+    });
+    let tasks: Vec<TaskHead> = tasks.collect();
+    let outcomes =
+        futures::future::join_all(tasks.iter().map(|task| store.open_task(task, Vec::new()))).await;
+    assert!(outcomes.iter().all(Result::is_ok));
+    for n in [0, 1022, 1023, 1024, 2499] {
+        let found = store.task(&Scope::default(), &format!("r-{n}")).await.unwrap();
+        assert_eq!(found.as_ref(), Some(&tasks[n]));
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! The store as its users see it: every promise of the port, in a file and in memory, and what a file adds to them.
 
+#![expect(clippy::unwrap_used, reason = "what cannot be set up has failed its test")]
+
 mod crash;
 mod file;
 

@@ -55,8 +55,8 @@ pub async fn a_stale_version_is_a_conflict_and_changes_nothing(store: &dyn Store
     store.put_agent(&row, None).await.unwrap();
     let late = Agent { trust: Trust::Trusted, card: card("weather", "changed"), version: 5, ..row.clone() };
     assert!(matches!(store.put_agent(&late, Some(4)).await, Err(StoreError::Conflict)));
-    assert_eq!(store.agents().await.unwrap(), [row.clone()]);
     assert!(store.card_history(&row.id).await.unwrap().is_empty());
+    assert_eq!(store.agents().await.unwrap(), [row]);
 }
 
 /// A row that was removed does not come back by an update.

@@ -1,5 +1,7 @@
 //! The registry from the command line.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::harness::{agent::SampleAgent, rialto::Rialto};
@@ -20,7 +22,14 @@ fn an_agent_is_added_listed_shown_and_removed() {
         shown["skills"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
     assert_eq!(
         names,
-        ["vercel_ops.echo", "vercel_ops.greet", "vercel_ops.fail", "vercel_ops.slow", "vercel_ops.nonsense"]
+        [
+            "vercel_ops.echo",
+            "vercel_ops.greet",
+            "vercel_ops.fail",
+            "vercel_ops.slow",
+            "vercel_ops.nonsense",
+            "vercel_ops.ask"
+        ]
     );
     assert_eq!(shown["skills"][0]["legacyAlias"], "a2a_vercel_ops_echo");
 
@@ -110,6 +119,26 @@ fn an_invalid_card_is_not_stored_and_the_error_has_the_path() {
     let said = rialto.cli(&["agents", "add", &agent.url]).exit(5);
     assert!(said.err.contains("skills: expected a list, found nothing"), "{}", said.err);
     assert_eq!(rialto.json(&["agents", "list", "--json"]), json!([]));
+}
+
+#[test]
+fn a_card_that_is_too_large_is_not_read_to_its_end() {
+    let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
+    agent.change_card(|card| card["description"] = json!("x".repeat(2 * 1024 * 1024)));
+    let said = rialto.cli(&["agents", "add", &agent.url]).exit(5);
+    assert!(said.err.contains("larger than 1048576 bytes"), "{}", said.err);
+}
+
+#[test]
+fn an_agent_that_never_answers_is_waited_for_as_long_as_was_set() {
+    let rialto = Rialto::fresh().with("A2A_DISCOVERY_TIMEOUT_MS", "300");
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let begun = Instant::now();
+    let error = rialto.cli(&["agents", "add", &url, "--json"]).exit(5).json()["error"].clone();
+    assert_eq!(error["class"], "RemoteA2ATransportError");
+    assert!(error["message"].as_str().unwrap().contains("300"), "{error}");
+    assert!(begun.elapsed() < Duration::from_secs(4), "the default of 5 s was used");
 }
 
 #[test]

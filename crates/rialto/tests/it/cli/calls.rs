@@ -141,3 +141,16 @@ fn the_token_of_an_agent_is_shown_to_it_and_to_nobody_else() {
     assert_eq!(shown.json()["credential"], json!({ "env": "DESK_TOKEN" }));
     assert!(!shown.out.contains("s3cret"));
 }
+
+#[test]
+fn a_question_is_answered_with_the_command_that_is_printed() {
+    let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
+    rialto.trust(&agent.url);
+    let said = rialto.cli(&["call", "desk.ask"]).ok();
+    assert_eq!(said.out, "which colour?\n");
+    let task = said.err.split("--task ").nth(1).expect("the command is printed").trim();
+    assert_eq!(rialto.json(&["tasks", "show", task, "--json"])["state"], "input-required");
+    assert_eq!(rialto.cli(&["call", "desk", "blue", "--task", task]).ok().out, "you chose blue\n");
+    assert_eq!(rialto.json(&["tasks", "show", task, "--json"])["state"], "completed");
+    rialto.cli(&["call", "desk", "red", "--task", task]).exit(1);
+}

@@ -1,8 +1,8 @@
 //! `rialto serve`: who is let in, what is listed, and how it is told.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::harness::{agent::SampleAgent, http, rialto::Rialto, until};
+use crate::harness::{agent::SampleAgent, client::names, http, rialto::Rialto, server::message, until};
 
 #[test]
 fn the_first_start_shows_a_token_once_and_nobody_is_let_in_without_it() {
@@ -14,7 +14,15 @@ fn the_first_start_shows_a_token_once_and_nobody_is_let_in_without_it() {
     let refused = list(None);
     assert_eq!(refused.status, 401);
     assert!(refused.head.contains("\r\nwww-authenticate: bearer"), "{}", refused.head);
-    assert_eq!(list(Some("rialto_0000")).status, 401);
+    let wrong = list(Some("rialto_0000"));
+    assert_eq!(wrong.status, 401);
+    // What the refusals advise can be done.
+    for advice in [refused, wrong] {
+        let command =
+            advice.body.split('`').find_map(|text| text.strip_prefix("rialto ")).unwrap_or_default();
+        let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
+        rialto.cli(&words).ok();
+    }
     assert_eq!(list(Some(&token)).status, 200);
     let call = json!({ "name": "desk.echo", "arguments": {} });
     assert_eq!(server.request("/mcp", "tools/call", call, None).status, 401);
@@ -40,6 +48,15 @@ fn a_token_made_while_the_server_runs_lets_its_caller_in() {
         let answer = server.request("/mcp", "tools/list", json!({}), Some(token));
         (answer.status == 200).then_some(())
     });
+}
+
+#[test]
+fn a_token_of_the_environment_is_let_in_and_none_is_made() {
+    let rialto = Rialto::fresh().with("RIALTO_TOKEN", "mine");
+    let server = rialto.serve(&[]);
+    assert_eq!(server.token, None);
+    assert_eq!(server.request("/mcp", "tools/list", json!({}), Some("mine")).status, 200);
+    assert_eq!(server.request("/mcp", "tools/list", json!({}), Some("yours")).status, 401);
 }
 
 #[test]
@@ -93,7 +110,7 @@ fn a_server_tells_its_tools_by_the_names_that_are_asked_for() {
         ("/mcp?names=legacy", vec![legacy]),
         ("/mcp?names=both", vec![legacy, canonical]),
     ] {
-        let listed = crate::harness::client::names(&server.list_at(path)["tools"]);
+        let listed = names(&server.list_at(path)["tools"]);
         let mut skills: Vec<_> = listed.iter().filter(|name| name.contains("linear")).collect();
         skills.sort();
         assert_eq!(skills, expected, "{path}");
@@ -103,6 +120,35 @@ fn a_server_tells_its_tools_by_the_names_that_are_asked_for() {
         description.contains("Invokes the create-issue skill on remote A2A agent Linear (prod)"),
         "{description}"
     );
+}
+
+#[test]
+fn a_long_list_comes_in_pages_that_are_the_whole_list() {
+    let rialto = Rialto::fresh().with("RIALTO_MCP__PAGE_SIZE", "2");
+    let (one, other) = (SampleAgent::named("One"), SampleAgent::named("Other"));
+    rialto.trust(&other.url);
+    rialto.trust(&one.url);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let (mut listed, mut cursor, mut pages) = (Vec::new(), None, 0);
+    loop {
+        let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
+        let answer = server.request("/mcp", "tools/list", params, None);
+        let result = message(&answer)["result"].take();
+        listed.extend(names(&result["tools"]));
+        pages += 1;
+        match &result["nextCursor"] {
+            Value::Null => break,
+            next => cursor = Some(next.clone()),
+        }
+    }
+    let skills: Vec<&String> = listed.iter().filter(|name| name.contains('.')).collect();
+    assert_eq!((skills.len(), pages > 5), (12, true), "{listed:?} on {pages} pages");
+    assert!(skills.is_sorted(), "{skills:?}");
+    listed.sort();
+    listed.dedup();
+    assert_eq!(listed.len(), 12 + 5, "each tool is listed once");
+    let wrong = server.request("/mcp", "tools/list", json!({ "cursor": "no cursor" }), None);
+    assert_eq!(message(&wrong)["error"]["code"], -32602);
 }
 
 #[test]
@@ -172,6 +218,6 @@ fn a_server_that_is_told_to_stop_stops() {
     let rialto = Rialto::fresh();
     let mut process = rialto.start(&["serve", "--addr", "127.0.0.1:0", "--allow-no-auth"]);
     while !process.line().expect("it greets").contains("/mcp") {}
-    process.terminate();
+    process.signal("TERM");
     assert!(process.end().success());
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{agent::SampleAgent, rialto::Rialto};
+use crate::harness::{agent::SampleAgent, http, rialto::Rialto};
 
 #[test]
 fn the_demo_shows_everything_and_exits_with_0() {
@@ -13,6 +13,27 @@ fn the_demo_shows_everything_and_exits_with_0() {
         assert!(said.out.contains(shown), "{shown} is missing:\n{}", said.out);
     }
     assert!(!rialto.data().exists(), "the demo must leave nothing behind");
+}
+
+#[test]
+fn the_demo_stays_up_for_other_clients_until_it_is_told_to_stop() {
+    let rialto = Rialto::fresh();
+    let mut demo = rialto.start(&["demo"]);
+    let mut url = None;
+    loop {
+        let line = demo.line().unwrap_or_else(|| panic!("the demo ended: {}", demo.stderr()));
+        let word = line.split_whitespace().find(|word| word.ends_with("/mcp"));
+        url = url.or_else(|| word.map(str::to_owned));
+        if line.contains("Ctrl-C") {
+            break;
+        }
+    }
+    let ask = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+    let answer =
+        http::post(&url.expect("the address is shown"), &[("MCP-Protocol-Version", "2025-06-18")], ask);
+    assert!(answer.status == 200 && answer.body.contains("serverInfo"), "{answer:?}");
+    demo.signal("INT");
+    assert!(demo.end().success(), "{}", demo.stderr());
 }
 
 #[test]

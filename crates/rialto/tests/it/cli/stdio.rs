@@ -116,6 +116,47 @@ fn a_policy_file_may_forbid_what_the_person_at_the_client_named() {
 }
 
 #[test]
+fn an_agent_that_is_registered_but_was_not_named_needs_a_permit() {
+    let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
+    rialto.cli(&["agents", "add", &agent.url]).ok();
+    let mut server = rialto.mcp(&[]);
+    server.initialize();
+    server.call("desk.echo", &json!({})).error(-32003, "AuthorizationError");
+    rialto.cli(&["agents", "trust", "desk", "trusted"]).ok();
+    server.call("desk.echo", &json!({})).result();
+    server.leave();
+}
+
+#[test]
+fn a_permit_holds_at_the_next_call_also_when_an_agent_is_loaded_in_between() {
+    let (rialto, known, loaded) =
+        (Rialto::fresh(), SampleAgent::named("Known"), SampleAgent::named("Loaded"));
+    rialto.cli(&["agents", "add", &known.url]).ok();
+    let mut server = rialto.mcp(&[]);
+    server.initialize();
+    server.call("known.echo", &json!({})).error(-32003, "AuthorizationError");
+    rialto.cli(&["policy", "allow", "known"]).ok();
+    server.call("load_agent", &json!({ "url": loaded.url })).result();
+    server.call("known.echo", &json!({})).result();
+    server.leave();
+}
+
+#[test]
+fn each_client_is_shown_names_that_it_accepts() {
+    let agent = SampleAgent::named("Desk");
+    for (client, name) in
+        [("claude-ai", "a2a_desk_echo"), ("cursor-vscode", "a2a_desk_echo"), ("other", "desk.echo")]
+    {
+        let mut server = Rialto::fresh().mcp(&["--agent", &agent.url]);
+        server.initialize_as(client);
+        let listed = names(&server.ask("tools/list", &json!({}))["result"]["tools"]);
+        let echoes: Vec<&String> = listed.iter().filter(|name| name.ends_with("echo")).collect();
+        assert_eq!(echoes, [name], "{client}");
+        server.leave();
+    }
+}
+
+#[test]
 fn each_old_protocol_version_is_answered_in_itself() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut server = Rialto::fresh().mcp(&[]);

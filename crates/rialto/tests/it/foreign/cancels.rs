@@ -56,6 +56,23 @@ fn cancel_task_cancels_at_the_agent_what_took_too_long() {
     assert_eq!(seen.data()["state"], "canceled");
 }
 
+#[test]
+fn a_call_from_the_command_line_is_canceled_at_the_agent_by_ctrl_c() {
+    let agent = Peer::start("py_1_3", &[]);
+    let rialto = Rialto::fresh();
+    rialto.trust(&agent.url);
+    let mut call = rialto.start(&["call", "py13_agent.slow", r#"{"seconds":60}"#]);
+    until("the call is under way", || call.stderr().contains("this takes a while").then_some(()));
+    call.signal("INT");
+    assert_eq!(call.end().code(), Some(1), "{}", call.stderr());
+    let task = rialto.json(&["tasks", "list", "--json"])[0].clone();
+    assert_eq!(task["state"], "canceled");
+    assert_eq!(
+        state_at(&agent, "GetTask", task["remote"]["task_id"].as_str().unwrap()),
+        "TASK_STATE_CANCELED"
+    );
+}
+
 fn cancels(agent: &Peer, tool: &str, clients: &[(Sdk, Era)], is_canceled: impl Fn(&str) -> bool) {
     let served = Rialto::fresh();
     served.trust(&agent.url);

@@ -1,5 +1,7 @@
 //! Agents that die and come back, seen by clients that stay connected.
 
+use serde_json::json;
+
 use crate::harness::{
     client::{Door, Era, McpClient, Sdk},
     peer::Peer,
@@ -62,7 +64,7 @@ fn dies_and_comes_back(mut door: impl FnMut(&Peer) -> Door) {
     for client in &mut clients {
         client.hear_of_change();
         until("the tools are back", || listed(client).then_some(()));
-        let said = client.call("plain01_agent.say", serde_json::json!({ "name": "again" }));
+        let said = client.call("plain01_agent.say", &json!({ "name": "again" }));
         assert_eq!(said.text(), "hello again");
     }
 }

@@ -55,17 +55,21 @@ struct Message {
     parts: Vec<Part>,
     #[serde(default)]
     metadata: Value,
+    #[serde(rename = "taskId")]
+    task: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Part {
     data: Option<Box<RawValue>>,
+    #[serde(default)]
+    text: String,
 }
 
 // === impl SampleAgent ===
 
 impl SampleAgent {
-    /// Starts an agent with this name and the skills `echo`, `greet`, `fail`, `slow` and `nonsense`.
+    /// Starts an agent with this name and the skills `echo`, `greet`, `fail`, `slow`, `nonsense` and `ask`.
     pub(crate) fn named(name: &str) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -125,7 +129,7 @@ fn card(name: &str, url: &str) -> Value {
         "capabilities": { "streaming": false },
         "defaultInputModes": ["application/json"],
         "defaultOutputModes": ["application/json"],
-        "skills": [skill("echo"), greet, skill("fail"), skill("slow"), skill("nonsense")],
+        "skills": [skill("echo"), greet, skill("fail"), skill("slow"), skill("nonsense"), skill("ask")],
     })
 }
 
@@ -144,10 +148,12 @@ async fn answer(State(memory): State<Arc<Memory>>, headers: HeaderMap, body: Str
     let data = message.parts.iter().find_map(|part| part.data.as_deref()).map_or("{}", RawValue::get);
     let args: Value = serde_json::from_str(data).unwrap();
     let result = match message.metadata["skillId"].as_str().unwrap_or_default() {
+        _ if message.task.is_some() => said(&format!("you chose {}", message.parts[0].text)),
         "echo" => completed(&format!(r#"{{"kind":"data","data":{data}}}"#)),
         "digits" => completed(&format!(r#"{{"kind":"data","data":{DIGITS}}}"#)),
         "greet" => said(&format!("hello {}", args["name"].as_str().unwrap_or("you"))),
-        "fail" => failed(),
+        "fail" => ended("failed", "it broke on purpose"),
+        "ask" => ended("input-required", "which colour?"),
         "slow" => {
             tokio::time::sleep(Duration::from_millis(args["ms"].as_u64().unwrap_or(3_000))).await;
             said("done at last")
@@ -170,9 +176,9 @@ fn completed(part: &str) -> String {
     )
 }
 
-fn failed() -> String {
-    let words = json!({ "kind": "text", "text": "it broke on purpose" });
+fn ended(state: &str, words: &str) -> String {
+    let words = json!({ "kind": "text", "text": words });
     let message = json!({ "kind": "message", "messageId": "m", "role": "agent", "parts": [words] });
-    let status = json!({ "state": "failed", "message": message });
+    let status = json!({ "state": state, "message": message });
     json!({ "kind": "task", "id": "task-1", "contextId": "context-1", "status": status }).to_string()
 }

@@ -89,10 +89,10 @@ impl Process {
         status
     }
 
-    /// Asks it to stop: SIGTERM.
-    pub(crate) fn terminate(&self) {
-        let asked = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
-        assert!(asked.success());
+    /// Sends it a signal: `TERM`, `INT`.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
     }
 
     /// Ends it as nobody can prevent: SIGKILL.

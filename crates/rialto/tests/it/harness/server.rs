@@ -106,7 +106,7 @@ impl Server {
 
 /// The JSON-RPC answer, whether it came alone or in a stream.
 #[track_caller]
-fn message(answer: &Answer) -> Value {
+pub(crate) fn message(answer: &Answer) -> Value {
     let data = answer.body.lines().filter_map(|line| line.strip_prefix("data:"));
     let texts = data.chain([answer.body.as_str()]);
     texts

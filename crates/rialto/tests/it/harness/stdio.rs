@@ -20,10 +20,16 @@ impl Stdio {
     /// Begins as clients of 2025-06-18 do.
     #[track_caller]
     pub(crate) fn initialize(&mut self) -> Value {
+        self.initialize_as("rialto-tests")
+    }
+
+    /// Begins as a client that calls itself `name`.
+    #[track_caller]
+    pub(crate) fn initialize_as(&mut self, name: &str) -> Value {
         let params = json!({
             "protocolVersion": "2025-06-18",
             "capabilities": {},
-            "clientInfo": { "name": "rialto-tests", "version": "1" },
+            "clientInfo": { "name": name, "version": "1" },
         });
         let mut answer = self.ask("initialize", &params);
         self.write(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);

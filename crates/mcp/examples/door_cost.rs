@@ -1,4 +1,4 @@
-//! What a call costs on its way through this door, in CPU time: `cargo run --release -p rialto-mcp --example cost`.
+//! What a call costs on its way through this door, in CPU time: `cargo run --release -p rialto-mcp --example door_cost`.
 //!
 //! The agent answers at once and the store keeps nothing, so that what is left is the door and the engine. The first
 //! line is the engine alone.
