@@ -98,9 +98,9 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 fn unauthenticated(headers: &HeaderMap) -> Response {
     let (challenge, message) = if headers.contains_key(header::AUTHORIZATION) {
-        ("Bearer error=\"invalid_token\"", "this token is not known; make one with `rialto tokens add`")
+        ("Bearer error=\"invalid_token\"", "this token is not known; make one with `rialto tokens create`")
     } else {
-        ("Bearer", "send `Authorization: Bearer <token>`; make a token with `rialto tokens add`")
+        ("Bearer", "send `Authorization: Bearer <token>`; make a token with `rialto tokens create`")
     };
     let mut response = Refusal::new(StatusCode::UNAUTHORIZED, "unauthenticated", message).into_response();
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));

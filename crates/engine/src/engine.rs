@@ -1,6 +1,13 @@
 //! The crossing: the one road every call takes.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -66,6 +73,8 @@ pub(crate) struct Inner {
     /// What runs in this process, and how to stop it.
     pub(crate) running: Mutex<HashMap<TaskId, CancellationToken>>,
     policy_loader: Option<PolicyLoader>,
+    /// The store's generation when the policies were last read.
+    policy_read_at: AtomicU64,
     bus: Arc<Bus>,
     schemas: Schemas,
     tracker: TaskTracker,
@@ -117,6 +126,8 @@ impl Engine {
             peer: parts.peer,
             policy: ArcSwap::from_pointee(parts.policy),
             policy_loader: parts.policy_loader,
+            // One that no store has: the first look reads them again.
+            policy_read_at: AtomicU64::new(u64::MAX),
             config: parts.config,
             running: Mutex::new(HashMap::new()),
             bus,
@@ -146,11 +157,15 @@ impl Engine {
     }
 
     /// Sees to it that what any process has changed is seen here.
+    ///
+    /// Policies have their own mark: the registry may have read its rows again for a reason of its own.
     pub async fn sync(&self) -> Result<(), Failure> {
-        if self.0.registry.sync().await.map_err(store_failure)? {
+        let generation = self.0.store.generation();
+        if self.0.policy_read_at.load(Ordering::Acquire) != generation {
             self.reload_policy();
+            self.0.policy_read_at.store(generation, Ordering::Release);
         }
-        Ok(())
+        self.0.registry.sync().await.map_err(store_failure)
     }
 
     /// Reads the policies again. Policies that do not hold up are not taken: the old ones stay in force.

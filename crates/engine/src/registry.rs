@@ -161,14 +161,13 @@ impl Registry {
         }
     }
 
-    /// Reads the rows again if any process changed them. Answers whether it did.
-    pub async fn sync(&self) -> Result<bool, StoreError> {
+    /// Reads the rows again if any process changed them.
+    pub async fn sync(&self) -> Result<(), StoreError> {
         if self.live.load().generation == Some(self.store.generation()) {
-            return Ok(false);
+            return Ok(());
         }
         let _changing = self.changing.lock().await;
-        self.reload().await?;
-        Ok(true)
+        self.reload().await
     }
 
     /// All agents of a project, by slug.

@@ -26,7 +26,7 @@ fn clients_on_http_are_told_when_an_agent_dies_and_when_it_is_back() {
 }
 
 #[test]
-fn clients_are_told_when_an_agent_is_registered_trusted_changed_or_removed_by_another_process() {
+fn clients_are_told_when_an_agent_is_registered_or_removed_by_another_process() {
     let (rialto, agent) = (probing(), Peer::start("plain_0_1", &[]));
     let server = rialto.serve(&["--allow-no-auth"]);
     let mut clients = everybody(|| server.door());
