@@ -21,11 +21,9 @@ pub struct Overheard(Arc<Mutex<Vec<VerbEvent>>>);
 impl Bus {
     /// From now on `hook` hears every event.
     pub fn subscribe(&self, hook: Arc<dyn Hook>) {
-        self.hooks.rcu(|hooks| {
-            let mut hooks = Vec::clone(hooks);
-            hooks.push(Arc::clone(&hook));
-            hooks
-        });
+        let with = |hooks: &Arc<Vec<Arc<dyn Hook>>>| hooks.iter().chain([&hook]).cloned().collect::<Vec<_>>();
+        self.hooks.rcu(with);
+        drop(hook);
     }
 
     /// Tells everybody. What they decide stands in the event afterwards.

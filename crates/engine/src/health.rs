@@ -69,7 +69,7 @@ pub(crate) async fn probe(registry: &Registry, id: &AgentId) {
         }
         Ok(_) => {}
         Err(error) => {
-            tracing::warn!(agent.id = %agent.id, "the probe of {} was not recorded: {error}", agent.slug)
+            tracing::warn!(agent.id = %agent.id, "the probe of {} was not recorded: {error}", agent.slug);
         }
     }
 }

@@ -10,6 +10,7 @@ use rialto_model::{
     event::Event,
     failure::Failure,
     ids::TaskId,
+    json::Json,
     store::{Entry, Store, StoreError},
     task::{Task, TaskHead},
     verb::{Outcome, Phase, Verb, VerbError, VerbEvent},
@@ -28,6 +29,8 @@ pub(crate) struct Journal {
 /// One invocation, as the bus sees it: announced once before, and once after.
 pub(crate) struct Announcement {
     verb: Arc<Verb>,
+    /// The same without its arguments: they are on record once, with the pre-verb.
+    on_record: Arc<Verb>,
     begun: tokio::time::Instant,
     is_closed: bool,
 }
@@ -47,7 +50,8 @@ impl Journal {
             event.context.deny(reason);
         }
         self.bus.emit(&mut event);
-        (Announcement { verb, begun: tokio::time::Instant::now(), is_closed: false }, event)
+        let on_record = Arc::new(Verb { args: Json::null(), ..Verb::clone(&verb) });
+        (Announcement { verb, on_record, begun: tokio::time::Instant::now(), is_closed: false }, event)
     }
 
     /// Writes a new task down.
@@ -67,15 +71,17 @@ impl Journal {
         let at = self.clock.now();
         let expected = task.head.version;
         events.retain(|event| task.apply(event, at));
-        let mut audit =
-            ending.map_or_else(Vec::new, |(announcement, failure)| self.closing(announcement, failure));
+        let (verb, audit) = ending.map_or_else(Default::default, |(announcement, failure)| {
+            (Some(Arc::clone(&announcement.verb)), self.closing(announcement, failure))
+        });
         if events.is_empty() && audit.is_empty() {
             return Ok(());
         }
-        self.store
-            .append(Entry { head: task.head.clone(), expected, events, at, audit: audit.clone() })
-            .await?;
-        self.tell(&mut audit);
+        let told = audit.clone();
+        self.store.append(Entry { head: task.head.clone(), expected, events, at, audit }).await?;
+        if let Some(verb) = verb {
+            self.tell(&verb, told);
+        }
         Ok(())
     }
 
@@ -86,12 +92,12 @@ impl Journal {
         pre: Option<VerbEvent>,
         failure: &Failure,
     ) {
-        let mut closing = self.closing(announcement, Some(failure));
+        let closing = self.closing(announcement, Some(failure));
         let audit = pre.into_iter().chain(closing.iter().cloned()).collect();
         if let Err(error) = self.store.audit(audit).await {
             tracing::error!("an audit record was lost: {error}");
         }
-        self.tell(&mut closing);
+        self.tell(&announcement.verb, closing);
     }
 
     /// The task as it stands in the store.
@@ -120,26 +126,29 @@ impl Journal {
         self.clock.now()
     }
 
+    /// What is put on record at the end of an invocation; nothing the second time.
     fn closing(&self, announcement: &mut Announcement, failure: Option<&Failure>) -> Vec<VerbEvent> {
         if std::mem::replace(&mut announcement.is_closed, true) {
             return Vec::new();
         }
         let emitted_at = self.clock.now();
-        let mut post = VerbEvent::new(Phase::PostVerb, Arc::clone(&announcement.verb), emitted_at);
+        let mut post = VerbEvent::new(Phase::PostVerb, Arc::clone(&announcement.on_record), emitted_at);
         post.duration_ms = Some(u64::try_from(announcement.begun.elapsed().as_millis()).unwrap_or(u64::MAX));
         post.outcome = Some(if failure.is_some() { Outcome::Failed } else { Outcome::Completed });
         let mut events = vec![post];
         if let Some(failure) = failure {
-            let mut error = VerbEvent::new(Phase::VerbError, Arc::clone(&announcement.verb), emitted_at);
+            let mut error = VerbEvent::new(Phase::VerbError, Arc::clone(&announcement.on_record), emitted_at);
             error.error = Some(VerbError { code: failure.kind.rpc_code(), message: failure.message.clone() });
             events.push(error);
         }
         events
     }
 
-    fn tell(&self, events: &mut [VerbEvent]) {
-        for event in events {
-            self.bus.emit(event);
+    /// Tells what is on record, with the arguments that subscribers get to see.
+    fn tell(&self, verb: &Arc<Verb>, events: Vec<VerbEvent>) {
+        for mut event in events {
+            event.verb = Arc::clone(verb);
+            self.bus.emit(&mut event);
         }
     }
 }

@@ -52,7 +52,7 @@ pub struct Running {
 #[derive(Debug)]
 pub enum Step {
     /// Something happened.
-    Event(Event),
+    Event(Box<Event>),
     /// Nothing happened for a while, but it still runs.
     Heartbeat,
     /// It ended, or waits for the caller.
@@ -98,7 +98,7 @@ impl Running {
             biased;
             Some(event) = self.updates.recv() => {
                 self.next_beat = Instant::now() + self.heartbeat;
-                Step::Event(event)
+                Step::Event(Box::new(event))
             }
             end = &mut self.end => match end {
                 Ok(Ok(task)) => Step::Done(Box::new(task)),

@@ -204,7 +204,7 @@ impl Task {
                 }
             }
             Event::Asked { message, .. } | Event::Finished { message, .. } => {
-                self.message.clone_from(message)
+                self.message.clone_from(message);
             }
             Event::Answered { .. } => self.message = None,
             Event::Replied { message } => self.message = Some(message.clone()),
@@ -213,7 +213,7 @@ impl Task {
                 self.failure = Some(failure.clone());
             }
             Event::Rejected { message, .. } => {
-                self.end_badly("the agent rejected the task", message.as_ref())
+                self.end_badly("the agent rejected the task", message.as_ref());
             }
             Event::Canceled { message, .. } => self.end_badly("the task was canceled", message.as_ref()),
         }

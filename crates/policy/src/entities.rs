@@ -105,14 +105,14 @@ pub(crate) struct Names {
 // === impl Names ===
 
 impl Names {
-    pub(crate) fn parse() -> Result<Self, cedar_policy::ParseErrors> {
+    pub(crate) fn parse() -> Result<Self, Box<cedar_policy::ParseErrors>> {
         Ok(Self {
-            org: "Org".parse()?,
-            user: "User".parse()?,
-            session: "Session".parse()?,
-            agent: "A2AAgent".parse()?,
-            skill: "Skill".parse()?,
-            action: "Action".parse()?,
+            org: "Org".parse().map_err(Box::new)?,
+            user: "User".parse().map_err(Box::new)?,
+            session: "Session".parse().map_err(Box::new)?,
+            agent: "A2AAgent".parse().map_err(Box::new)?,
+            skill: "Skill".parse().map_err(Box::new)?,
+            action: "Action".parse().map_err(Box::new)?,
         })
     }
 
@@ -137,7 +137,10 @@ impl Names {
     }
 
     /// Everything a policy may look at to answer the question.
-    pub(crate) fn entities(&self, question: &Question<'_>) -> Result<Vec<Entity>, EntityAttrEvaluationError> {
+    pub(crate) fn entities(
+        &self,
+        question: &Question<'_>,
+    ) -> Result<Vec<Entity>, Box<EntityAttrEvaluationError>> {
         let org = uid(&self.org, question.caller.scope.org.as_str());
         let mut entities = vec![self.agent_entity(question.agent)?];
         let principal = self.principal(question);
@@ -152,7 +155,7 @@ impl Names {
         Ok(entities)
     }
 
-    fn agent_entity(&self, agent: &Agent) -> Result<Entity, EntityAttrEvaluationError> {
+    fn agent_entity(&self, agent: &Agent) -> Result<Entity, Box<EntityAttrEvaluationError>> {
         let skills = agent.card.skills.iter().map(|skill| text(skill.id.as_str()));
         let attributes = HashMap::from([
             ("agentUrl".to_owned(), text(&agent.url)),
@@ -163,17 +166,17 @@ impl Names {
             ("skills".to_owned(), RestrictedExpression::new_set(skills)),
         ]);
         let org = uid(&self.org, agent.scope.org.as_str());
-        Entity::new(uid(&self.agent, agent.id.as_str()), attributes, HashSet::from([org]))
+        Entity::new(uid(&self.agent, agent.id.as_str()), attributes, HashSet::from([org])).map_err(Box::new)
     }
 
-    fn skill_entity(&self, agent: &Agent, skill: &Skill) -> Result<Entity, EntityAttrEvaluationError> {
+    fn skill_entity(&self, agent: &Agent, skill: &Skill) -> Result<Entity, Box<EntityAttrEvaluationError>> {
         let home = uid(&self.agent, agent.id.as_str());
         let attributes = HashMap::from([
             ("skillId".to_owned(), text(skill.id.as_str())),
             ("tags".to_owned(), RestrictedExpression::new_set(skill.tags.iter().map(|tag| text(tag)))),
             ("agent".to_owned(), RestrictedExpression::new_entity_uid(home.clone())),
         ]);
-        Entity::new(self.skill_uid(agent, skill), attributes, HashSet::from([home]))
+        Entity::new(self.skill_uid(agent, skill), attributes, HashSet::from([home])).map_err(Box::new)
     }
 
     fn skill_uid(&self, agent: &Agent, skill: &Skill) -> EntityUid {

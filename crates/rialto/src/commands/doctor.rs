@@ -69,7 +69,7 @@ async fn examine(common: &Common, environment: &Environment) -> Vec<Finding> {
         Err(error) => {
             return vec![bad(
                 "configuration",
-                error,
+                error.to_string(),
                 "mend the file; `rialto config schema` lists every option",
             )];
         }
@@ -81,7 +81,7 @@ async fn examine(common: &Common, environment: &Environment) -> Vec<Finding> {
         Err(error) => {
             findings.push(bad(
                 "store",
-                error,
+                error.to_string(),
                 &format!(
                     "see that {} can be written to, or name another folder with --data",
                     folder.display()
@@ -144,7 +144,7 @@ async fn agents(program: &Program, environment: &Environment) -> Vec<Finding> {
                 format!("unreachable: {error}"),
                 &format!("start it, or rialto agents remove {}", agent.slug),
             ),
-            Err(error) => bad(&what, error, "see the line above about the store"),
+            Err(error) => bad(&what, error.to_string(), "see the line above about the store"),
         });
         let caller = Program::local_caller();
         let target = rialto_model::call::Target { skill: agent.card.skills.first().cloned(), agent };
@@ -172,24 +172,19 @@ async fn address(program: &Program) -> Finding {
     }
 }
 
-fn good(what: &str, finding: impl ToString) -> Finding {
-    Finding { what: what.to_owned(), level: Level::Ok, finding: finding.to_string(), fix: None }
+fn good(what: &str, finding: impl Into<String>) -> Finding {
+    Finding { what: what.to_owned(), level: Level::Ok, finding: finding.into(), fix: None }
 }
 
-fn warn(what: &str, finding: impl ToString, fix: &str) -> Finding {
+fn warn(what: &str, finding: impl Into<String>, fix: &str) -> Finding {
     Finding {
         what: what.to_owned(),
         level: Level::Warning,
-        finding: finding.to_string(),
+        finding: finding.into(),
         fix: Some(fix.to_owned()),
     }
 }
 
-fn bad(what: &str, finding: impl ToString, fix: &str) -> Finding {
-    Finding {
-        what: what.to_owned(),
-        level: Level::Error,
-        finding: finding.to_string(),
-        fix: Some(fix.to_owned()),
-    }
+fn bad(what: &str, finding: impl Into<String>, fix: &str) -> Finding {
+    Finding { what: what.to_owned(), level: Level::Error, finding: finding.into(), fix: Some(fix.to_owned()) }
 }

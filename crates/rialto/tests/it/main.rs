@@ -12,3 +12,4 @@ mod cli;
 mod foreign;
 mod harness;
 mod layers;
+mod library;

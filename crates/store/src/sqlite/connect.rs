@@ -120,7 +120,7 @@ fn prepare(mut connection: Connection, config: Config, place: &Place) -> Result<
     // Pages that are written again and again go into the file once per so many; and after a crash no more than these
     // have to be looked through.
     let pragmas = format!(
-        "PRAGMA synchronous = {synchronous}; PRAGMA wal_autocheckpoint = 2000; PRAGMA cache_size = -4096"
+        "PRAGMA synchronous = {synchronous}; PRAGMA wal_autocheckpoint = 8000; PRAGMA cache_size = -4096"
     );
     connection.execute_batch(&pragmas).map_err(|error| place.fault(error))?;
     Ok(connection)

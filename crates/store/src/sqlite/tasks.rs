@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
-    event::{Recorded, Remote},
+    event::{Event, Recorded, Remote},
     ids::{AgentId, Scope, SkillId, TaskId},
     json::Json,
     store::{Entry, StoreError, TaskFilter},
@@ -49,8 +49,10 @@ pub(super) enum TaskWrite {
         head: TaskHead,
         /// How many events there were before.
         expected: u64,
-        /// The events as JSON, in order.
-        events: Vec<String>,
+        /// How many events there are.
+        more: usize,
+        /// The events as one JSON array, in order.
+        events: String,
         /// When they happened.
         at: Timestamp,
         /// What the bus announces with them.
@@ -66,14 +68,10 @@ impl TaskWrite {
     }
 
     pub(super) fn append(entry: Entry) -> Result<Self, StoreError> {
-        let events = entry
-            .events
-            .iter()
-            .map(serde_json::to_string)
-            .collect::<Result<_, _>>()
+        let events = serde_json::to_string(&entry.events)
             .map_err(|error| Fault::new("an event cannot be written as text", error))?;
-        let audit = AuditRow::all(&entry.audit)?;
-        Ok(Self::Append { head: entry.head, expected: entry.expected, events, at: entry.at, audit })
+        let (more, audit) = (entry.events.len(), AuditRow::all(&entry.audit)?);
+        Ok(Self::Append { head: entry.head, expected: entry.expected, more, events, at: entry.at, audit })
     }
 }
 
@@ -83,12 +81,13 @@ pub(super) fn write(connection: &Connection, write: &TaskWrite) -> Result<(), Sn
             insert(connection, head)?;
             audit::append(connection, audit)
         }
-        TaskWrite::Append { head, expected, events, at, audit } => {
-            let row = advance(connection, head, *expected, events.len())?;
-            let mut insert = connection
-                .prepare_cached("INSERT INTO task_events (task, seq, at, event) VALUES (?1, ?2, ?3, ?4)")?;
-            for (seq, event) in (expected + 1..).zip(events) {
-                insert.execute(params![row, seq, At(*at), event])?;
+        TaskWrite::Append { head, expected, more, events, at, audit } => {
+            let row = advance(connection, head, *expected, *more)?;
+            if *more > 0 {
+                let mut insert = connection.prepare_cached(
+                    "INSERT INTO task_events (task, seq, at, events) VALUES (?1, ?2, ?3, ?4)",
+                )?;
+                insert.execute(params![row, expected + *more as u64, At(*at), events])?;
             }
             audit::append(connection, audit)
         }
@@ -210,18 +209,20 @@ pub(super) fn list(
 /// A task's events, from the one after `after`.
 pub(super) fn events(connection: &Connection, task: &TaskId, after: u64) -> Result<Vec<Recorded>, Snag> {
     let mut select = connection.prepare_cached(
-        "SELECT seq, at, event FROM task_events
+        "SELECT seq, at, events FROM task_events
          WHERE task = (SELECT row FROM tasks WHERE id = ?1) AND seq > ?2
          ORDER BY seq",
     )?;
     let mut rows = select.query(params![task.as_str(), after])?;
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
-        let seq = row.get("seq")?;
-        let text: String = row.get("event")?;
-        let event = serde_json::from_str(&text)
-            .map_err(|error| StoreError::Corrupt(format!("event {seq} of {task}: {error}")))?;
-        events.push(Recorded { seq, at: row.get::<_, At>("at")?.0, event });
+        let (last, at): (u64, _) = (row.get("seq")?, row.get::<_, At>("at")?.0);
+        let text: String = row.get("events")?;
+        let batch: Vec<Event> = serde_json::from_str(&text)
+            .map_err(|error| StoreError::Corrupt(format!("events up to {last} of {task}: {error}")))?;
+        let first = (last + 1).saturating_sub(batch.len() as u64);
+        let recorded = (first..).zip(batch).map(|(seq, event)| Recorded { seq, at, event });
+        events.extend(recorded.filter(|recorded| recorded.seq > after));
     }
     Ok(events)
 }

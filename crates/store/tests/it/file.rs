@@ -156,7 +156,7 @@ async fn a_lock_that_another_program_holds_is_waited_for() {
 async fn a_write_that_breaks_half_way_is_undone_and_its_neighbours_stay() {
     let folder = Folder::new();
     let store = folder.open();
-    let poison = "CREATE TRIGGER poison BEFORE INSERT ON task_events WHEN NEW.event LIKE '%poison%'
+    let poison = "CREATE TRIGGER poison BEFORE INSERT ON task_events WHEN NEW.events LIKE '%poison%'
                   BEGIN SELECT RAISE(ABORT, 'poisoned'); END";
     folder.raw().execute_batch(poison).unwrap();
     let words = ["a", "b", "poison", "c", "d"];
@@ -212,9 +212,9 @@ async fn an_event_that_cannot_be_read_is_named() {
     let store = folder.open();
     store.open_task(&head("task_1"), Vec::new()).await.unwrap();
     store.append(entry(&head("task_1"), vec![finished()], at(1))).await.unwrap();
-    folder.raw().execute("UPDATE task_events SET event = '\"exploded\"'", []).unwrap();
+    folder.raw().execute("UPDATE task_events SET events = '\"exploded\"'", []).unwrap();
     let error = store.events(&head("task_1").id, 0).await.unwrap_err();
-    assert!(matches!(&error, StoreError::Corrupt(what) if what.starts_with("event 1 of task_1")), "{error}");
+    assert!(matches!(&error, StoreError::Corrupt(what) if what.starts_with("events up to 1 of task_1")), "{error}");
 }
 
 #[tokio::test]
