@@ -96,7 +96,8 @@ impl Exchange {
 
     /// What happens, in order.
     pub(crate) fn events(self) -> impl Stream<Item = Result<Event, Failure>> + Send {
-        stream::unfold(self, |mut exchange| async move {
+        // Boxed, because it is handed over once per event.
+        stream::unfold(Box::new(self), |mut exchange| async move {
             let item = exchange.next().await?;
             Some((item, exchange))
         })

@@ -24,6 +24,9 @@ use crate::{
     program::{Place, Program},
 };
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let environment = Environment::of_process();

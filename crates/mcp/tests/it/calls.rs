@@ -48,6 +48,15 @@ fn asks(question: &str) -> Event {
     Event::Asked { ask: Ask::Input, message, aside: Aside::default() }
 }
 
+async fn until_called(house: &House) {
+    within(async {
+        while house.peer.calls.lock().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
 async fn until_cancelled(house: &House) {
     within(async {
         while house.peer.cancels.lock().is_empty() {
@@ -194,8 +203,10 @@ async fn hanging_up_over_http_calls_the_remote_task_off() {
     let house = stuck_after(vec![accepted("remote-1", "context-1"), working()]).build().await;
     let web = Web::new(&house);
     // Before the first message, and on an open stream.
-    let request = web.modern("tools/call", forecast(json!({})), json!({}));
-    let _ = tokio::time::timeout(Duration::from_millis(100), web.send(request)).await.unwrap_err();
+    tokio::select! {
+        response = web.send(web.modern("tools/call", forecast(json!({})), json!({}))) => panic!("{response:?}"),
+        () = until_called(&house) => {}
+    }
     until_cancelled(&house).await;
 
     house.peer.cancels.lock().clear();
@@ -221,12 +232,7 @@ async fn a_connection_that_breaks_calls_the_remote_task_off() {
     connection.write_all(request.as_bytes()).await.unwrap();
     connection.write_all(b"\r\n").await.unwrap();
     connection.write_all(&body).await.unwrap();
-    within(async {
-        while house.peer.calls.lock().is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
+    until_called(&house).await;
     drop(connection);
     until_cancelled(&house).await;
 }

@@ -66,7 +66,6 @@ CREATE TABLE tasks (
     agent_url         TEXT NOT NULL,
     skill             TEXT,
     session           TEXT NOT NULL,
-    args              TEXT NOT NULL,
     state             TEXT NOT NULL,
     open              INTEGER NOT NULL,
     version           INTEGER NOT NULL,
@@ -82,6 +81,12 @@ CREATE INDEX tasks_open ON tasks (id) WHERE open = 1;
 -- Remote ids come in no order: in one great index each would touch a page of its own, and a page is what a commit
 -- writes. So there is a stretch of the index for every 1024 tasks, and whoever looks for an id looks in each.
 CREATE INDEX tasks_by_remote_id ON tasks (row / 1024, remote_task_id) WHERE remote_task_id IS NOT NULL;
+
+-- What was asked, beside the task: a row that is changed when the task ends is better small.
+CREATE TABLE task_args (
+    task INTEGER PRIMARY KEY REFERENCES tasks (row) ON DELETE CASCADE,
+    args TEXT NOT NULL
+) STRICT;
 
 -- Events that were written together are one row, an array; `seq` is the number of the last of them.
 CREATE TABLE task_events (

@@ -22,15 +22,17 @@ use super::{
 use crate::fault::{Fault, Snag};
 
 /// The task with that id.
-const OURS: &str = "SELECT * FROM tasks WHERE id = :id AND org = :org AND project = :project";
+const OURS: &str = "SELECT tasks.*, args FROM tasks JOIN task_args ON task = tasks.row
+    WHERE id = :id AND org = :org AND project = :project";
 
 /// The newest with that remote id: it is looked for in every stretch of the index.
 const THEIRS: &str = "
     WITH RECURSIVE stretch (n) AS (
         SELECT max(row) / 1024 FROM tasks UNION ALL SELECT n - 1 FROM stretch WHERE n > 0
     )
-    SELECT tasks.* FROM stretch CROSS JOIN tasks INDEXED BY tasks_by_remote_id
+    SELECT tasks.*, args FROM stretch CROSS JOIN tasks INDEXED BY tasks_by_remote_id
         ON row / 1024 = n AND remote_task_id = :id
+        JOIN task_args ON task = tasks.row
     WHERE org = :org AND project = :project
     ORDER BY id DESC LIMIT 1";
 
@@ -96,9 +98,9 @@ pub(super) fn write(connection: &Connection, write: &TaskWrite) -> Result<(), Sn
 
 fn insert(connection: &Connection, head: &TaskHead) -> Result<(), Snag> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO tasks (id, org, project, caller, door, agent, agent_url, skill, session, args, state, open,
+        "INSERT INTO tasks (id, org, project, caller, door, agent, agent_url, skill, session, state, open,
              version, remote_task_id, remote_context_id, created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     )?;
     let inserted = insert.execute(params![
         head.id.as_str(),
@@ -110,7 +112,6 @@ fn insert(connection: &Connection, head: &TaskHead) -> Result<(), Snag> {
         head.agent_url,
         head.skill.as_ref().map(SkillId::as_str),
         head.session,
-        head.args.get(),
         head.state.as_str(),
         !head.state.is_terminal(),
         head.version,
@@ -120,7 +121,12 @@ fn insert(connection: &Connection, head: &TaskHead) -> Result<(), Snag> {
         At(head.updated_at),
     ]);
     match inserted {
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            let mut beside =
+                connection.prepare_cached("INSERT INTO task_args (task, args) VALUES (?1, ?2)")?;
+            beside.execute(params![connection.last_insert_rowid(), head.args.get()])?;
+            Ok(())
+        }
         Err(error) if taken(&error, "tasks.id") => {
             Err(StoreError::Taken(format!("the task id {}", head.id)).into())
         }
@@ -184,7 +190,10 @@ pub(super) fn list(
         (false, Some(_)) => "tasks_by_caller",
         (false, None) => "tasks_by_id",
     };
-    let mut sql = format!("SELECT * FROM tasks INDEXED BY {index} WHERE org = :org AND project = :project");
+    let mut sql = format!(
+        "SELECT tasks.*, args FROM tasks INDEXED BY {index} CROSS JOIN task_args ON task = tasks.row
+         WHERE org = :org AND project = :project"
+    );
     let mut values: Vec<(&str, &dyn ToSql)> =
         vec![(":org", &org), (":project", &project), (":limit", &filter.limit)];
     for (condition, name, value) in &narrowing {

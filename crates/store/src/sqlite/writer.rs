@@ -30,10 +30,10 @@ const QUEUE: usize = 1024;
 
 /// So many jobs in one commit are a crowd: the next commit waits a moment for the others, because a commit for each
 /// few of them would cost all of them more. Fewer are not made to wait.
-const CROWD: usize = 8;
+const CROWD: usize = 4;
 
-/// That moment.
-const MOMENT: Duration = Duration::from_micros(100);
+/// That moment. Each commit writes the last page of every table and index anew, whoever shares it shares that cost.
+const MOMENT: Duration = Duration::from_micros(1000);
 
 /// Something to be written. Its answer is the generation it made, if it made one.
 pub(super) enum Write {

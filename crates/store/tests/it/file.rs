@@ -214,7 +214,10 @@ async fn an_event_that_cannot_be_read_is_named() {
     store.append(entry(&head("task_1"), vec![finished()], at(1))).await.unwrap();
     folder.raw().execute("UPDATE task_events SET events = '\"exploded\"'", []).unwrap();
     let error = store.events(&head("task_1").id, 0).await.unwrap_err();
-    assert!(matches!(&error, StoreError::Corrupt(what) if what.starts_with("events up to 1 of task_1")), "{error}");
+    assert!(
+        matches!(&error, StoreError::Corrupt(what) if what.starts_with("events up to 1 of task_1")),
+        "{error}"
+    );
 }
 
 #[tokio::test]
