@@ -165,7 +165,7 @@ impl Engine {
             self.reload_policy();
             self.0.policy_read_at.store(generation, Ordering::Release);
         }
-        self.0.registry.sync().await.map_err(store_failure)
+        self.0.registry.sync_to(generation).await.map_err(store_failure)
     }
 
     /// Reads the policies again. Policies that do not hold up are not taken: the old ones stay in force.

@@ -163,7 +163,12 @@ impl Registry {
 
     /// Reads the rows again if any process changed them.
     pub async fn sync(&self) -> Result<(), StoreError> {
-        if self.live.load().generation == Some(self.store.generation()) {
+        self.sync_to(self.store.generation()).await
+    }
+
+    /// The same for whoever has just looked at the generation.
+    pub(crate) async fn sync_to(&self, generation: u64) -> Result<(), StoreError> {
+        if self.live.load().generation == Some(generation) {
             return Ok(());
         }
         let _changing = self.changing.lock().await;

@@ -10,6 +10,7 @@ mod connect;
 mod meta;
 mod readers;
 mod tasks;
+mod tidier;
 mod tokens;
 mod writer;
 
@@ -36,6 +37,7 @@ use self::{
     audit::AuditRow,
     readers::Readers,
     tasks::TaskWrite,
+    tidier::Tidier,
     writer::{Job, Write},
 };
 use crate::{
@@ -101,7 +103,8 @@ impl SqliteStore {
         readers: Option<Readers>,
     ) -> Result<Self, StoreError> {
         let generation = Arc::new(generation);
-        let jobs = writer::start(connection, place.clone(), Arc::clone(&generation))?;
+        let tidier = Tidier::new(readers.as_ref().map(|readers| readers.folder().to_owned()));
+        let jobs = writer::start(connection, place.clone(), Arc::clone(&generation), tidier)?;
         Ok(Self { place, parse, generation, jobs, readers })
     }
 

@@ -1,7 +1,7 @@
 //! Reads beside the writer: a few connections, opened when they are first needed.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -32,6 +32,11 @@ impl Readers {
     pub(super) fn new(folder: PathBuf) -> Self {
         let pool = Pool { folder, idle: Mutex::new(Vec::new()) };
         Self { permits: Arc::new(Semaphore::new(READERS)), pool: Arc::new(pool) }
+    }
+
+    /// Where the file is.
+    pub(super) fn folder(&self) -> &Path {
+        &self.pool.folder
     }
 
     /// Runs `work` where it may block.

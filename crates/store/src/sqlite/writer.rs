@@ -15,6 +15,7 @@ use super::{
     audit::{self, AuditRow},
     meta,
     tasks::{self, TaskWrite},
+    tidier::Tidier,
     tokens,
 };
 use crate::{
@@ -33,7 +34,7 @@ const QUEUE: usize = 1024;
 const CROWD: usize = 4;
 
 /// That moment. Each commit writes the last page of every table and index anew, whoever shares it shares that cost.
-const MOMENT: Duration = Duration::from_micros(1000);
+const MOMENT: Duration = Duration::from_micros(500);
 
 /// Something to be written. Its answer is the generation it made, if it made one.
 pub(super) enum Write {
@@ -65,6 +66,7 @@ type Reply = oneshot::Sender<Outcome>;
 
 struct Writer {
     connection: Connection,
+    tidier: Tidier,
     place: Place,
     generation: Arc<Generation>,
 }
@@ -82,9 +84,10 @@ pub(super) fn start(
     connection: Connection,
     place: Place,
     generation: Arc<Generation>,
+    tidier: Tidier,
 ) -> Result<mpsc::Sender<Job>, StoreError> {
     let (sender, jobs) = mpsc::channel(QUEUE);
-    let writer = Writer { connection, place, generation };
+    let writer = Writer { connection, tidier, place, generation };
     thread::Builder::new()
         .name("rialto-store".to_owned())
         .spawn(move || writer.run(jobs))
@@ -131,6 +134,7 @@ impl Writer {
         if batch.is_empty() {
             return;
         }
+        self.tidier.committed(batch.len(), CROWD);
         let (writes, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
         let outcomes = match self.together(&writes) {
             Ok(outcomes) => outcomes,
