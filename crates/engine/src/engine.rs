@@ -73,7 +73,7 @@ pub(crate) struct Inner {
     /// What runs in this process, and how to stop it.
     pub(crate) running: Mutex<HashMap<TaskId, CancellationToken>>,
     policy_loader: Option<PolicyLoader>,
-    /// The store's generation when the policies were last read.
+    /// How many changes from elsewhere had been seen when the policies were last read.
     policy_read_at: AtomicU64,
     bus: Arc<Bus>,
     schemas: Schemas,
@@ -126,8 +126,7 @@ impl Engine {
             peer: parts.peer,
             policy: ArcSwap::from_pointee(parts.policy),
             policy_loader: parts.policy_loader,
-            // One that no store has: the first look reads them again.
-            policy_read_at: AtomicU64::new(u64::MAX),
+            policy_read_at: AtomicU64::new(0),
             config: parts.config,
             running: Mutex::new(HashMap::new()),
             bus,
@@ -158,14 +157,17 @@ impl Engine {
 
     /// Sees to it that what any process has changed is seen here.
     ///
-    /// Policies have their own mark: the registry may have read its rows again for a reason of its own.
+    /// Policies are read again only after a change that came from elsewhere: a row that we wrote ourselves says
+    /// nothing about them, and probes write many.
     pub async fn sync(&self) -> Result<(), Failure> {
-        let generation = self.0.store.generation();
-        if self.0.policy_read_at.load(Ordering::Acquire) != generation {
+        self.0.registry.sync().await.map_err(store_failure)?;
+        let surprises = self.0.registry.surprises();
+        if self.0.policy_read_at.load(Ordering::Acquire) != surprises {
+            // Read first, then say so: a call that comes meanwhile must not go by the old ones.
             self.reload_policy();
-            self.0.policy_read_at.store(generation, Ordering::Release);
+            self.0.policy_read_at.store(surprises, Ordering::Release);
         }
-        self.0.registry.sync_to(generation).await.map_err(store_failure)
+        Ok(())
     }
 
     /// Reads the policies again. Policies that do not hold up are not taken: the old ones stay in force.

@@ -50,6 +50,7 @@ pub struct Registry {
     /// Serialises changes, so that a slug is given out once and no copy of the rows is lost.
     changing: tokio::sync::Mutex<()>,
     version: AtomicU64,
+    surprises: AtomicU64,
     changed: watch::Sender<u64>,
 }
 
@@ -157,22 +158,23 @@ impl Registry {
             directories: Mutex::new(Vec::new()),
             changing: tokio::sync::Mutex::new(()),
             version: AtomicU64::new(1),
+            surprises: AtomicU64::new(0),
             changed: watch::Sender::new(1),
         }
     }
 
     /// Reads the rows again if any process changed them.
     pub async fn sync(&self) -> Result<(), StoreError> {
-        self.sync_to(self.store.generation()).await
-    }
-
-    /// The same for whoever has just looked at the generation.
-    pub(crate) async fn sync_to(&self, generation: u64) -> Result<(), StoreError> {
-        if self.live.load().generation == Some(generation) {
+        if self.live.load().generation == Some(self.store.generation()) {
             return Ok(());
         }
         let _changing = self.changing.lock().await;
         self.reload().await
+    }
+
+    /// How often something had been changed that we did not change ourselves.
+    pub(crate) fn surprises(&self) -> u64 {
+        self.surprises.load(Ordering::Acquire)
     }
 
     /// All agents of a project, by slug.
@@ -536,6 +538,7 @@ impl Registry {
         }
         let is_visible = looks(&live.agents) != looks(&agents);
         self.show(Live { generation: Some(generation), agents }, is_visible);
+        self.surprises.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
