@@ -4,7 +4,7 @@
 //! wait meanwhile. What was moved before costs it nothing any more.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::mpsc::{Receiver, SyncSender, sync_channel},
     thread,
 };
@@ -28,7 +28,7 @@ impl Tidier {
         let wake = folder.and_then(|folder| {
             let (wake, woken) = sync_channel(1);
             let started =
-                thread::Builder::new().name("rialto-tidier".to_owned()).spawn(move || run(folder, &woken));
+                thread::Builder::new().name("rialto-tidier".to_owned()).spawn(move || run(&folder, &woken));
             // Without it the writer does all of this work; slower, not wrong.
             started.ok().map(|_| wake)
         });
@@ -46,11 +46,11 @@ impl Tidier {
     }
 }
 
-fn run(folder: PathBuf, woken: &Receiver<()>) {
+fn run(folder: &Path, woken: &Receiver<()>) {
     let mut connection = None;
     while woken.recv().is_ok() {
         if connection.is_none() {
-            connection = connect::reader(&folder).ok();
+            connection = connect::reader(folder).ok();
         }
         let Some(connection) = &connection else { continue };
         // It moves what it can without making anybody wait. What it could not move, the next one will.
