@@ -52,6 +52,14 @@ impl Place {
         }
     }
 
+    /// What is wrong when something that was acknowledged cannot be written.
+    pub(crate) fn unwritten(&self, snag: Snag) -> Fault {
+        match snag {
+            Snag::Broken(error) => self.fault(error),
+            Snag::Refused(error) => Fault::new(format!("{self} does not take what was noted"), error),
+        }
+    }
+
     /// What is wrong with the database, and how to mend it.
     pub(crate) fn fault(&self, error: SqlError) -> Fault {
         let what = match error.sqlite_error_code() {

@@ -40,6 +40,14 @@ impl Generation {
         }
     }
 
+    /// Runs `work` while no other process that uses the file does the same.
+    pub(crate) fn locked<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
+        match self {
+            Self::Shared(slot) => slot.locked(work),
+            Self::Own(_) => Ok(work()),
+        }
+    }
+
     /// Moves it on to `number`, unless somebody has moved it further.
     pub(crate) fn advance(&self, number: u64) {
         match self {

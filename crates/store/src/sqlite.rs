@@ -1,13 +1,17 @@
 //! The store in one SQLite file.
 //!
-//! One thread writes and commits in groups ([`writer`]); a few connections read beside it ([`readers`]). Other
-//! processes may use the same file at the same time: a server, several stdio servers, the command line.
+//! One thread writes and commits in groups ([`writer`]); a few connections read beside it ([`readers`]). What happens
+//! on the road of a call is noted in a file first and posted a moment later ([`daybook`]). Other processes may use the
+//! same database at the same time: a server, several stdio servers, the command line.
 
 mod agents;
 mod audit;
 mod column;
 mod connect;
+mod daybook;
 mod meta;
+mod poster;
+mod posting;
 mod readers;
 mod tasks;
 mod tidier;
@@ -34,14 +38,18 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::{
     agents::AgentWrite,
-    audit::AuditRow,
+    daybook::{
+        Daybook, Noted,
+        neighbours::{self, Found},
+    },
+    poster::Poster,
     readers::Readers,
     tasks::TaskWrite,
     tidier::Tidier,
-    writer::{Job, Write},
+    writer::{Job, Reply, Write, Writer},
 };
 use crate::{
-    config::Config,
+    config::{Config, Durability},
     fault::{Fault, Place, Snag},
     generation::Generation,
 };
@@ -51,8 +59,8 @@ pub type CardParser = fn(&str) -> Result<Card, String>;
 
 /// A store in one SQLite file, or in memory.
 ///
-/// A write that was handed over is carried out even when its asker stops waiting. Dropping the store lets the writer
-/// finish in its own time; [`SqliteStore::close`] waits for it.
+/// A write that was handed over is carried out even when its asker stops waiting. Dropping the store posts what is
+/// noted and lets the writer finish in its own time; [`SqliteStore::close`] waits for it.
 pub struct SqliteStore {
     place: Place,
     parse: CardParser,
@@ -60,6 +68,8 @@ pub struct SqliteStore {
     jobs: mpsc::Sender<Job>,
     /// None in memory: there the writer's connection is the only one.
     readers: Option<Readers>,
+    /// None where everything is written to the database at once.
+    daybook: Option<Poster>,
 }
 
 // === impl SqliteStore ===
@@ -72,7 +82,17 @@ impl SqliteStore {
         let slot = connect::slot(folder)?;
         let connection = connect::writer(folder, &slot, config, &place)?;
         let readers = Readers::new(folder.to_owned());
-        Self::start(connection, place, Generation::Shared(slot), parse, Some(readers))
+        let generation = Arc::new(Generation::Shared(slot));
+        let daybook = match config.durability {
+            Durability::Normal => {
+                let newest = tasks::newest(&connection).map_err(|error| place.fault(error))?;
+                Some(Arc::new(Daybook::new(folder, Arc::clone(&generation), newest)))
+            }
+            Durability::Full => None,
+        };
+        let tidier = Tidier::new(Some(folder.to_owned()));
+        let writer = Writer { connection, tidier, place, generation, daybook, stuck: None };
+        Self::start(writer, parse, Some(readers))
     }
 
     /// Opens a store that is gone with its process.
@@ -80,13 +100,18 @@ impl SqliteStore {
         let place = Place::memory();
         let connection = connect::in_memory(&place)?;
         let number = meta::generation(&connection).map_err(|error| place.fault(error))?;
-        Self::start(connection, place, Generation::Own(AtomicU64::new(number)), parse, None)
+        let generation = Arc::new(Generation::Own(AtomicU64::new(number)));
+        let tidier = Tidier::new(None);
+        Self::start(Writer { connection, tidier, place, generation, daybook: None, stuck: None }, parse, None)
     }
 
     /// Finishes what is waiting and closes the file. What comes later is refused.
     pub async fn close(&self) {
         if let Some(readers) = &self.readers {
             readers.close();
+        }
+        if let Some(daybook) = &self.daybook {
+            daybook.close();
         }
         let (done, closed) = oneshot::channel();
         if self.jobs.send(Job::Close(done)).await.is_ok() {
@@ -95,23 +120,54 @@ impl SqliteStore {
         }
     }
 
-    fn start(
-        connection: Connection,
-        place: Place,
-        generation: Generation,
-        parse: CardParser,
-        readers: Option<Readers>,
-    ) -> Result<Self, StoreError> {
-        let generation = Arc::new(generation);
-        let tidier = Tidier::new(readers.as_ref().map(|readers| readers.folder().to_owned()));
-        let jobs = writer::start(connection, place.clone(), Arc::clone(&generation), tidier)?;
-        Ok(Self { place, parse, generation, jobs, readers })
+    fn start(writer: Writer, parse: CardParser, readers: Option<Readers>) -> Result<Self, StoreError> {
+        let (place, generation) = (writer.place.clone(), Arc::clone(&writer.generation));
+        let daybook = writer.daybook.clone();
+        let jobs = writer.start()?;
+        let daybook = daybook.map(|daybook| Poster::start(daybook, jobs.clone())).transpose()?;
+        Ok(Self { place, parse, generation, jobs, readers, daybook })
     }
 
     async fn write(&self, write: Write) -> Result<Option<u64>, StoreError> {
+        self.ask(|reply| Job::Write(write, reply)).await
+    }
+
+    async fn ask(&self, job: impl FnOnce(Reply) -> Job) -> Result<Option<u64>, StoreError> {
         let (reply, answer) = oneshot::channel();
-        self.jobs.send(Job::Write(write, reply)).await.map_err(|_| Fault::closed())?;
+        self.jobs.send(job(reply)).await.map_err(|_| Fault::closed())?;
         answer.await.map_err(|_| Fault::closed())?
+    }
+
+    /// Writes to the journal: a note, if that will do.
+    async fn write_journal(&self, write: TaskWrite) -> Result<(), StoreError> {
+        let write = match &self.daybook {
+            None => Box::new(write),
+            Some(daybook) => match daybook.note(write) {
+                Noted::Done(outcome) => return outcome,
+                Noted::NotHere(write) => write,
+            },
+        };
+        self.write(Write::Task(write)).await.map(drop)
+    }
+
+    /// Reads from the journal everything that was acknowledged before, here or by another process.
+    async fn read_journal<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Snag> + Send + 'static,
+    {
+        if self.daybook.as_ref().is_some_and(|daybook| daybook.is_ahead()) {
+            self.ask(Job::Post).await?;
+        }
+        if let Some(readers) = &self.readers {
+            let folder = readers.folder().to_owned();
+            let own = self.daybook.as_ref().map_or_else(String::new, |daybook| daybook.name().to_owned());
+            let look = move |connection: &Connection| Ok(neighbours::wait(connection, &folder, &own)?);
+            if self.read(look).await? == Found::Orphan {
+                self.ask(Job::Adopt).await?;
+            }
+        }
+        self.read(work).await
     }
 
     /// Writes what surely moves the generation.
@@ -191,37 +247,36 @@ impl Store for SqliteStore {
 
     async fn open_task(&self, head: &TaskHead, audit: Vec<VerbEvent>) -> Result<(), StoreError> {
         let open = TaskWrite::open(head.clone(), &audit)?;
-        self.write(Write::Task(Box::new(open))).await.map(drop)
+        self.write_journal(open).await
     }
 
     async fn append(&self, entry: Entry) -> Result<(), StoreError> {
         let append = TaskWrite::append(entry)?;
-        self.write(Write::Task(Box::new(append))).await.map(drop)
+        self.write_journal(append).await
     }
 
     async fn task(&self, scope: &Scope, id: &str) -> Result<Option<TaskHead>, StoreError> {
         let (scope, id) = (scope.clone(), id.to_owned());
-        self.read(move |connection| tasks::find(connection, &scope, &id)).await
+        self.read_journal(move |connection| tasks::find(connection, &scope, &id)).await
     }
 
     async fn events(&self, task: &TaskId, after: u64) -> Result<Vec<Recorded>, StoreError> {
         let task = task.clone();
-        self.read(move |connection| tasks::events(connection, &task, after)).await
+        self.read_journal(move |connection| tasks::events(connection, &task, after)).await
     }
 
     async fn tasks(&self, scope: &Scope, filter: &TaskFilter) -> Result<Vec<TaskHead>, StoreError> {
         let (scope, filter) = (scope.clone(), filter.clone());
-        self.read(move |connection| tasks::list(connection, &scope, &filter)).await
+        self.read_journal(move |connection| tasks::list(connection, &scope, &filter)).await
     }
 
     async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError> {
-        let rows = AuditRow::all(&events)?;
-        self.write(Write::Audit(rows)).await.map(drop)
+        self.write_journal(TaskWrite::audit(&events)?).await
     }
 
     async fn audit_trail(&self, scope: &Scope, limit: usize) -> Result<Vec<VerbEvent>, StoreError> {
         let org = scope.org.clone();
-        self.read(move |connection| audit::trail(connection, &org, limit)).await
+        self.read_journal(move |connection| audit::trail(connection, &org, limit)).await
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {

@@ -64,6 +64,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("clap_complete", &["rialto"]),
     ("comfy-table", &["rialto"]),
     ("console", &["rialto"]),
+    ("crc32fast", &["rialto-store"]),
     ("getrandom", &["rialto"]),
     ("http-body", &["rialto-edge", "rialto-mcp"]),
     ("http-body-util", &["rialto-edge", "rialto-mcp", "rialto-bench"]),

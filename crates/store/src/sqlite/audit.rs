@@ -3,15 +3,18 @@
 use jiff::Timestamp;
 use rialto_model::{ids::OrgId, store::StoreError, verb::VerbEvent};
 use rusqlite::{Connection, params};
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::column::At;
 use crate::fault::{Fault, Snag};
 
 /// One record, ready to be written.
+#[derive(Serialize, Deserialize)]
 pub(super) struct AuditRow {
     org: String,
     at: Timestamp,
-    event: String,
+    event: Box<RawValue>,
 }
 
 // === impl AuditRow ===
@@ -23,7 +26,7 @@ impl AuditRow {
     }
 
     fn new(event: &VerbEvent) -> Result<Self, StoreError> {
-        let text = serde_json::to_string(event)
+        let text = to_raw_value(event)
             .map_err(|error| Fault::new("an audit record cannot be written as text", error))?;
         Ok(Self { org: event.verb.org_id.clone(), at: event.emitted_at, event: text })
     }
@@ -35,7 +38,7 @@ pub(super) fn append(connection: &Connection, rows: &[AuditRow]) -> Result<(), S
     }
     let mut insert = connection.prepare_cached("INSERT INTO audit (org, at, event) VALUES (?1, ?2, ?3)")?;
     for row in rows {
-        insert.execute(params![row.org, At(row.at), row.event])?;
+        insert.execute(params![row.org, At(row.at), row.event.get()])?;
     }
     Ok(())
 }

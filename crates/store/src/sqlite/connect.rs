@@ -9,7 +9,7 @@ use refinery::{Migration, Runner};
 use rialto_model::store::StoreError;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::meta;
+use super::{daybook::orphans, meta};
 use crate::{
     config::{Config, Durability},
     fault::{Fault, Place},
@@ -58,7 +58,8 @@ pub(super) fn writer(
     let path = folder.join(FILE);
     let open_and_copy = || {
         let connection = open(&path).map_err(|error| place.fault(error))?;
-        let connection = prepare(connection, config, place)?;
+        let mut connection = prepare(connection, config, place)?;
+        orphans::adopt(&mut connection, folder).map_err(|trouble| trouble.explain(place))?;
         // Another process may have died between a commit and its copy.
         let number = meta::generation(&connection).map_err(|error| place.fault(error))?;
         slot.set(number).map_err(|error| not_writable(folder, error))?;

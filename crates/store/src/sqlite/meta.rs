@@ -25,3 +25,21 @@ pub(super) fn set_migrated_by(connection: &Connection) -> rusqlite::Result<()> {
     let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES ('migrated_by', ?1)";
     connection.execute(sql, [env!("CARGO_PKG_VERSION")]).map(drop)
 }
+
+/// The number of the last note of a daybook that is in the database.
+pub(super) fn posted(connection: &Connection, daybook: &str) -> rusqlite::Result<u64> {
+    let mut select = connection.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
+    Ok(select.query_row([daybook], |row| row.get(0)).optional()?.unwrap_or(0))
+}
+
+/// Says how far a daybook is posted. It belongs into the transaction that posts it.
+pub(super) fn set_posted(connection: &Connection, daybook: &str, number: u64) -> rusqlite::Result<()> {
+    let mut replace =
+        connection.prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?;
+    replace.execute(rusqlite::params![daybook, number]).map(drop)
+}
+
+/// Forgets a daybook whose files are gone.
+pub(super) fn forget_daybook(connection: &Connection, daybook: &str) -> rusqlite::Result<()> {
+    connection.execute("DELETE FROM meta WHERE key = ?1", [daybook]).map(drop)
+}

@@ -1,7 +1,7 @@
 //! The journal: tasks and their events.
 //!
-//! On the road of a call there are two jobs, [`TaskWrite::Open`] and [`TaskWrite::Append`]; they are written to cost
-//! little. Events refer to their task by its row number, because an index of two small numbers is cheap to add to.
+//! On the road of a call there are two jobs, [`TaskWrite::Open`] and [`TaskWrite::Append`]; most of them are noted in the
+//! daybook first and posted together. Events refer to their task by its row number, because an index of two small numbers is cheap to add to.
 
 use jiff::Timestamp;
 use rialto_model::{
@@ -14,6 +14,8 @@ use rialto_model::{
     verb::VerbEvent,
 };
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params, params};
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
     audit::{self, AuditRow},
@@ -36,7 +38,8 @@ const THEIRS: &str = "
     WHERE org = :org AND project = :project
     ORDER BY id DESC LIMIT 1";
 
-/// Something to be written to a task, its JSON already made.
+/// Something to be written to the journal, its JSON already made.
+#[derive(Serialize, Deserialize)]
 pub(super) enum TaskWrite {
     /// A new task.
     Open {
@@ -47,19 +50,34 @@ pub(super) enum TaskWrite {
     },
     /// More events.
     Append {
-        /// The head as it is after them.
-        head: TaskHead,
+        /// How the task stands after them.
+        after: After,
         /// How many events there were before.
         expected: u64,
         /// How many events there are.
         more: usize,
         /// The events as one JSON array, in order.
-        events: String,
+        events: Box<RawValue>,
         /// When they happened.
         at: Timestamp,
         /// What the bus announces with them.
         audit: Vec<AuditRow>,
     },
+    /// Announcements that belong to no task.
+    Audit(Vec<AuditRow>),
+}
+
+/// What events change of a task.
+#[derive(Serialize, Deserialize)]
+pub(super) struct After {
+    /// Which task.
+    pub(super) id: TaskId,
+    /// Where it stands.
+    pub(super) state: TaskState,
+    /// What the far side calls it.
+    pub(super) remote: Remote,
+    /// When its last event was.
+    pub(super) updated_at: Timestamp,
 }
 
 // === impl TaskWrite ===
@@ -70,10 +88,16 @@ impl TaskWrite {
     }
 
     pub(super) fn append(entry: Entry) -> Result<Self, StoreError> {
-        let events = serde_json::to_string(&entry.events)
+        let events = to_raw_value(&entry.events)
             .map_err(|error| Fault::new("an event cannot be written as text", error))?;
         let (more, audit) = (entry.events.len(), AuditRow::all(&entry.audit)?);
-        Ok(Self::Append { head: entry.head, expected: entry.expected, more, events, at: entry.at, audit })
+        let TaskHead { id, state, remote, updated_at, .. } = entry.head;
+        let after = After { id, state, remote, updated_at };
+        Ok(Self::Append { after, expected: entry.expected, more, events, at: entry.at, audit })
+    }
+
+    pub(super) fn audit(events: &[VerbEvent]) -> Result<Self, StoreError> {
+        AuditRow::all(events).map(Self::Audit)
     }
 }
 
@@ -83,20 +107,37 @@ pub(super) fn write(connection: &Connection, write: &TaskWrite) -> Result<(), Sn
             insert(connection, head)?;
             audit::append(connection, audit)
         }
-        TaskWrite::Append { head, expected, more, events, at, audit } => {
-            let row = advance(connection, head, *expected, *more)?;
+        TaskWrite::Append { after, expected, more, events, at, audit } => {
+            let row = advance(connection, after, *expected, *more)?;
             if *more > 0 {
-                let mut insert = connection.prepare_cached(
-                    "INSERT INTO task_events (task, seq, at, events) VALUES (?1, ?2, ?3, ?4)",
-                )?;
-                insert.execute(params![row, expected + *more as u64, At(*at), events])?;
+                insert_events(connection, row, expected + *more as u64, *at, events.get())?;
             }
             audit::append(connection, audit)
         }
+        TaskWrite::Audit(rows) => audit::append(connection, rows),
     }
 }
 
-fn insert(connection: &Connection, head: &TaskHead) -> Result<(), Snag> {
+/// Writes events that happened together; `seq` is the number of the last of them.
+pub(super) fn insert_events(
+    connection: &Connection,
+    row: i64,
+    seq: u64,
+    at: Timestamp,
+    events: &str,
+) -> rusqlite::Result<()> {
+    let mut insert = connection
+        .prepare_cached("INSERT INTO task_events (task, seq, at, events) VALUES (?1, ?2, ?3, ?4)")?;
+    insert.execute(params![row, seq, At(at), events]).map(drop)
+}
+
+/// The newest task there is; empty when there is none.
+pub(super) fn newest(connection: &Connection) -> rusqlite::Result<String> {
+    connection.query_row("SELECT coalesce(max(id), '') FROM tasks", [], |row| row.get(0))
+}
+
+/// Writes a new task. Answers its row number.
+pub(super) fn insert(connection: &Connection, head: &TaskHead) -> Result<i64, Snag> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO tasks (id, org, project, caller, door, agent, agent_url, skill, session, state, open,
              version, remote_task_id, remote_context_id, created_at, updated_at)
@@ -122,10 +163,11 @@ fn insert(connection: &Connection, head: &TaskHead) -> Result<(), Snag> {
     ]);
     match inserted {
         Ok(_) => {
+            let row = connection.last_insert_rowid();
             let mut beside =
                 connection.prepare_cached("INSERT INTO task_args (task, args) VALUES (?1, ?2)")?;
-            beside.execute(params![connection.last_insert_rowid(), head.args.get()])?;
-            Ok(())
+            beside.execute(params![row, head.args.get()])?;
+            Ok(row)
         }
         Err(error) if taken(&error, "tasks.id") => {
             Err(StoreError::Taken(format!("the task id {}", head.id)).into())
@@ -137,9 +179,9 @@ fn insert(connection: &Connection, head: &TaskHead) -> Result<(), Snag> {
 /// Moves the head on, if the task has as many events as expected. Answers the task's row number.
 ///
 /// `UPDATE … RETURNING` would do the same in one statement, but SQLite opens a temporary table for it each time.
-fn advance(connection: &Connection, head: &TaskHead, expected: u64, more: usize) -> Result<i64, Snag> {
+fn advance(connection: &Connection, after: &After, expected: u64, more: usize) -> Result<i64, Snag> {
     let mut select = connection.prepare_cached("SELECT row FROM tasks WHERE id = ?1 AND version = ?2")?;
-    let row = select.query_row(params![head.id.as_str(), expected], |row| row.get(0)).optional()?;
+    let row = select.query_row(params![after.id.as_str(), expected], |row| row.get(0)).optional()?;
     let row: i64 = row.ok_or(StoreError::Conflict)?;
     let mut update = connection.prepare_cached(
         "UPDATE tasks SET state = ?2, open = ?3, version = version + ?4, remote_task_id = ?5,
@@ -148,12 +190,12 @@ fn advance(connection: &Connection, head: &TaskHead, expected: u64, more: usize)
     )?;
     update.execute(params![
         row,
-        head.state.as_str(),
-        !head.state.is_terminal(),
+        after.state.as_str(),
+        !after.state.is_terminal(),
         more,
-        head.remote.task_id,
-        head.remote.context_id,
-        At(head.updated_at),
+        after.remote.task_id,
+        after.remote.context_id,
+        At(after.updated_at),
     ])?;
     Ok(row)
 }

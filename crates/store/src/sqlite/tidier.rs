@@ -11,13 +11,13 @@ use std::{
 
 use super::connect;
 
-/// So many commits of a crowd are worth moving.
-const COMMITS: u32 = 64;
+/// The pages of so many jobs are worth moving.
+const JOBS: usize = 2048;
 
 /// Asks for pages to be moved now and then; the thread ends with it.
 pub(super) struct Tidier {
     wake: Option<SyncSender<()>>,
-    commits: u32,
+    jobs: usize,
 }
 
 // === impl Tidier ===
@@ -32,14 +32,14 @@ impl Tidier {
             // Without it the writer does all of this work; slower, not wrong.
             started.ok().map(|_| wake)
         });
-        Self { wake, commits: 0 }
+        Self { wake, jobs: 0 }
     }
 
     /// Hears of a commit of so many jobs.
-    pub(super) fn committed(&mut self, jobs: usize, crowd: usize) {
-        self.commits += u32::from(jobs >= crowd);
-        if self.commits >= COMMITS {
-            self.commits = 0;
+    pub(super) fn committed(&mut self, jobs: usize) {
+        self.jobs += jobs;
+        if self.jobs >= JOBS {
+            self.jobs = 0;
             // One wish is enough: whoever is at work sees the newest pages anyway.
             let _ = self.wake.as_ref().map(|wake| wake.try_send(()));
         }

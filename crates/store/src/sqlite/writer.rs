@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     agents::{self, AgentWrite},
-    audit::{self, AuditRow},
-    meta,
+    daybook::{Daybook, Posting, orphans},
+    meta, posting,
     tasks::{self, TaskWrite},
     tidier::Tidier,
     tokens,
@@ -38,12 +38,10 @@ const MOMENT: Duration = Duration::from_micros(500);
 
 /// Something to be written. Its answer is the generation it made, if it made one.
 pub(super) enum Write {
-    /// To a task.
+    /// To the journal or the audit trail.
     Task(Box<TaskWrite>),
     /// To the registry.
     Agent(AgentWrite),
-    /// To the audit trail.
-    Audit(Vec<AuditRow>),
     /// A new token.
     Token(Box<Token>),
     /// Nothing but a new generation.
@@ -54,6 +52,10 @@ pub(super) enum Write {
 pub(super) enum Job {
     /// Write, and answer after the commit.
     Write(Write, Reply),
+    /// Post what the daybook holds, and say when it is done.
+    Post(Reply),
+    /// Post what dead processes have noted.
+    Adopt(Reply),
     /// Read, where there is no other connection to read with.
     Read(Box<dyn FnOnce(&Connection) + Send>),
     /// Finish what is waiting, close the file, and say so.
@@ -62,42 +64,44 @@ pub(super) enum Job {
 
 type Outcome = Result<Option<u64>, StoreError>;
 
-type Reply = oneshot::Sender<Outcome>;
+/// Where the outcome is wanted.
+pub(super) type Reply = oneshot::Sender<Outcome>;
 
-struct Writer {
-    connection: Connection,
-    tidier: Tidier,
-    place: Place,
-    generation: Arc<Generation>,
+/// What the thread works with.
+pub(super) struct Writer {
+    pub(super) connection: Connection,
+    pub(super) tidier: Tidier,
+    pub(super) place: Place,
+    pub(super) generation: Arc<Generation>,
+    /// None where everything is written to the database at once.
+    pub(super) daybook: Option<Arc<Daybook>>,
+    /// A page that could not be posted. Nothing else is written before it.
+    pub(super) stuck: Option<Posting>,
 }
 
-/// Why a whole batch came to nothing.
+/// What spoiled a whole batch.
 enum Spoiled {
     /// One of the jobs broke.
-    ByJob(rusqlite::Error),
+    Job(rusqlite::Error),
     /// The transaction could not begin or end.
-    ByCommit(rusqlite::Error),
-}
-
-/// Starts the thread. It ends when the last sender is gone.
-pub(super) fn start(
-    connection: Connection,
-    place: Place,
-    generation: Arc<Generation>,
-    tidier: Tidier,
-) -> Result<mpsc::Sender<Job>, StoreError> {
-    let (sender, jobs) = mpsc::channel(QUEUE);
-    let writer = Writer { connection, tidier, place, generation };
-    thread::Builder::new()
-        .name("rialto-store".to_owned())
-        .spawn(move || writer.run(jobs))
-        .map_err(|error| Fault::new("the thread that writes could not be started", error))?;
-    Ok(sender)
+    Commit(rusqlite::Error),
+    /// A page of the daybook that goes first could not be posted.
+    Page(Fault),
 }
 
 // === impl Writer ===
 
 impl Writer {
+    /// Starts the thread. It ends when the last sender is gone.
+    pub(super) fn start(self) -> Result<mpsc::Sender<Job>, StoreError> {
+        let (sender, jobs) = mpsc::channel(QUEUE);
+        thread::Builder::new()
+            .name("rialto-store".to_owned())
+            .spawn(move || self.run(jobs))
+            .map_err(|error| Fault::new("the thread that writes could not be started", error))?;
+        Ok(sender)
+    }
+
     fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
         let mut waiting = Vec::with_capacity(BATCH);
         let mut closers = Vec::new();
@@ -115,6 +119,15 @@ impl Writer {
                         self.commit(std::mem::take(&mut batch));
                         work(&self.connection);
                     }
+                    Job::Post(reply) => {
+                        self.commit(std::mem::take(&mut batch));
+                        // Whoever asked may have gone away.
+                        let _ = reply.send(self.post().map(|()| None).map_err(Into::into));
+                    }
+                    Job::Adopt(reply) => {
+                        self.commit(std::mem::take(&mut batch));
+                        let _ = reply.send(self.adopt().map(|()| None));
+                    }
                     Job::Close(done) => {
                         jobs.close();
                         closers.push(done);
@@ -122,6 +135,12 @@ impl Writer {
                 }
             }
             self.commit(batch);
+        }
+        // What is left on the page, if anything, is posted by whoever opens the store next.
+        if self.post().is_ok()
+            && let Some(daybook) = &self.daybook
+        {
+            daybook.remove();
         }
         drop(self.connection);
         for done in closers {
@@ -134,18 +153,16 @@ impl Writer {
         if batch.is_empty() {
             return;
         }
-        self.tidier.committed(batch.len(), CROWD);
+        self.tidier.committed(batch.len());
         let (writes, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
-        let outcomes = match self.together(&writes) {
+        let outcomes = match self.unstick().map_err(Spoiled::Page).and_then(|()| self.together(&writes)) {
             Ok(outcomes) => outcomes,
-            Err(Spoiled::ByJob(_)) if writes.len() > 1 => {
+            Err(Spoiled::Job(_)) if writes.len() > 1 => {
                 writes.iter().map(|write| self.alone(write)).collect()
             }
-            Err(Spoiled::ByJob(error)) => vec![Err(self.place.explain(Snag::Broken(error)))],
-            Err(Spoiled::ByCommit(error)) => {
-                let fault = self.place.fault(error);
-                writes.iter().map(|_| Err(fault.clone().into())).collect()
-            }
+            Err(Spoiled::Job(error)) => vec![Err(self.place.explain(Snag::Broken(error)))],
+            Err(Spoiled::Commit(error)) => all_failed(&writes, &self.place.fault(error)),
+            Err(Spoiled::Page(fault)) => all_failed(&writes, &fault),
         };
         for (reply, outcome) in replies.into_iter().zip(outcomes) {
             // Whoever asked may have gone away; what was written stays written.
@@ -156,17 +173,45 @@ impl Writer {
     fn alone(&mut self, write: &Write) -> Outcome {
         match self.together(std::slice::from_ref(write)) {
             Ok(mut outcomes) => outcomes.pop().unwrap_or(Ok(None)),
-            Err(Spoiled::ByJob(error) | Spoiled::ByCommit(error)) => {
-                Err(self.place.explain(Snag::Broken(error)))
-            }
+            Err(Spoiled::Job(error) | Spoiled::Commit(error)) => Err(self.place.explain(Snag::Broken(error))),
+            Err(Spoiled::Page(fault)) => Err(fault.into()),
         }
+    }
+
+    /// Posts what the daybook holds.
+    fn post(&mut self) -> Result<(), Fault> {
+        self.unstick()?;
+        let Some(daybook) = &self.daybook else { return Ok(()) };
+        self.stuck = daybook.turn();
+        self.unstick()
+    }
+
+    /// Posts the page that was handed over, if there is one.
+    fn unstick(&mut self) -> Result<(), Fault> {
+        let (Some(daybook), Some(page)) = (&self.daybook, &self.stuck) else { return Ok(()) };
+        if let Err(snag) = posting::post(&mut self.connection, daybook.name(), page) {
+            let fault = self.place.unwritten(snag);
+            tracing::error!("notes wait to be posted: {fault}");
+            return Err(fault);
+        }
+        self.tidier.committed(page.tasks.len());
+        daybook.posted();
+        self.stuck = None;
+        Ok(())
+    }
+
+    fn adopt(&mut self) -> Result<(), StoreError> {
+        let Some(daybook) = &self.daybook else { return Ok(()) };
+        let adopted = self.generation.locked(|| orphans::adopt(&mut self.connection, daybook.folder()));
+        let outcome = adopted.unwrap_or_else(|error| Err(error.into()));
+        outcome.map_err(|trouble| trouble.explain(&self.place))
     }
 
     fn together(&mut self, writes: &[Write]) -> Result<Vec<Outcome>, Spoiled> {
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(Spoiled::ByCommit)?;
+            .map_err(Spoiled::Commit)?;
         let mut outcomes = Vec::with_capacity(writes.len());
         let mut newest = None;
         for write in writes {
@@ -176,15 +221,19 @@ impl Writer {
                     outcomes.push(Ok(made));
                 }
                 Err(Snag::Refused(error)) => outcomes.push(Err(error)),
-                Err(Snag::Broken(error)) => return Err(Spoiled::ByJob(error)),
+                Err(Snag::Broken(error)) => return Err(Spoiled::Job(error)),
             }
         }
-        transaction.commit().map_err(Spoiled::ByCommit)?;
+        transaction.commit().map_err(Spoiled::Commit)?;
         if let Some(number) = newest {
             self.generation.advance(number);
         }
         Ok(outcomes)
     }
+}
+
+fn all_failed(writes: &[Write], fault: &Fault) -> Vec<Outcome> {
+    writes.iter().map(|_| Err(fault.clone().into())).collect()
 }
 
 /// Gives the others of a crowd a moment to say what they want too.
@@ -205,7 +254,6 @@ impl Write {
         let registry_changed = match self {
             Self::Task(write) => tasks::write(connection, write).map(|()| false)?,
             Self::Agent(write) => agents::write(connection, write)?,
-            Self::Audit(rows) => audit::append(connection, rows).map(|()| false)?,
             Self::Token(token) => tokens::add(connection, token).map(|()| true)?,
             Self::Touch => true,
         };

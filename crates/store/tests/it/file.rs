@@ -155,7 +155,8 @@ async fn a_lock_that_another_program_holds_is_waited_for() {
 #[tokio::test]
 async fn a_write_that_breaks_half_way_is_undone_and_its_neighbours_stay() {
     let folder = Folder::new();
-    let store = folder.open();
+    let at_once = Config { durability: Durability::Full };
+    let store = SqliteStore::open(folder.path(), at_once, parse_card).unwrap();
     let poison = "CREATE TRIGGER poison BEFORE INSERT ON task_events WHEN NEW.events LIKE '%poison%'
                   BEGIN SELECT RAISE(ABORT, 'poisoned'); END";
     folder.raw().execute_batch(poison).unwrap();
@@ -212,6 +213,7 @@ async fn an_event_that_cannot_be_read_is_named() {
     let store = folder.open();
     store.open_task(&head("task_1"), Vec::new()).await.unwrap();
     store.append(entry(&head("task_1"), vec![finished()], at(1))).await.unwrap();
+    assert_eq!(store.events(&head("task_1").id, 0).await.unwrap().len(), 1);
     folder.raw().execute("UPDATE task_events SET events = '\"exploded\"'", []).unwrap();
     let error = store.events(&head("task_1").id, 0).await.unwrap_err();
     assert!(

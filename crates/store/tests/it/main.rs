@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what cannot be set up has failed its test")]
 
 mod crash;
+mod daybook;
 mod file;
 
 mod in_memory {

@@ -1,0 +1,240 @@
+//! What was acknowledged a moment ago, on its way into the database.
+//!
+//! A commit writes whole pages, whatever little is in it, and a short call would cause two: one before it leaves, one
+//! when its answer is there. So a new task is first noted in a file beside the database, with one `write`; its events
+//! are added there as long as it has not moved on; and a few times a second all of it is posted to the database in one
+//! commit, each task as it stands by then. A task that is in the database already is written to there.
+//!
+//! The promise is the same as the database's: what is acknowledged survives the death of this process, because
+//! whoever opens the store next posts what a dead process has left ([`orphans`]). Readers of this process have the
+//! notes posted first, and those of other processes wait for it ([`neighbours`]). With [`Durability::Full`] there is no
+//! daybook.
+//!
+//! [`Durability::Full`]: crate::Durability::Full
+
+mod draft;
+pub(super) mod neighbours;
+pub(super) mod orphans;
+mod segment;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use rialto_model::{ids::fresh, store::StoreError};
+
+pub(super) use self::draft::{Draft, Posting};
+use self::{
+    draft::Drafts,
+    segment::{Segment, record},
+};
+use super::tasks::TaskWrite;
+use crate::{fault::Fault, generation::Generation};
+
+/// Notes are posted this long after the first of them.
+const MOMENT: Duration = Duration::from_millis(40);
+
+/// With so many bytes of notes they are posted at once.
+const MANY: usize = 1 << 20;
+
+/// With so many, what comes next is left to the database: notes are made faster than they can be posted.
+const TOO_MANY: usize = 8 << 20;
+
+/// How the files are named: this, a fresh id, and which of the two it is.
+const PREFIX: &str = "daybook-";
+
+/// The notes of this process.
+pub(super) struct Daybook {
+    folder: PathBuf,
+    name: String,
+    generation: Arc<Generation>,
+    page: Mutex<Page>,
+    roused: Condvar,
+}
+
+/// What became of something to write.
+pub(super) enum Noted {
+    /// It is noted, or refused.
+    Done(Result<(), StoreError>),
+    /// It must be written to the database.
+    NotHere(Box<TaskWrite>),
+}
+
+/// Notes that are not posted yet.
+struct Page {
+    /// One is written to while the other is being posted. They are made for the first note.
+    segments: Option<[Segment; 2]>,
+    current: usize,
+    /// The number of the last note.
+    number: u64,
+    drafts: Drafts,
+    bytes: usize,
+    /// No task up to this one is new; whether it is there only the database knows.
+    newest: String,
+    /// Whether a page is on its way into the database.
+    is_posting: bool,
+    /// Whether to post without waiting for more.
+    is_urgent: bool,
+    is_closed: bool,
+}
+
+// === impl Daybook ===
+
+impl Daybook {
+    /// An empty daybook for the database in `folder`, whose newest task is `newest`.
+    pub(super) fn new(folder: &Path, generation: Arc<Generation>, newest: String) -> Self {
+        let page = Page {
+            segments: None,
+            current: 0,
+            number: 0,
+            drafts: Drafts::default(),
+            bytes: 0,
+            newest,
+            is_posting: false,
+            is_urgent: false,
+            is_closed: false,
+        };
+        let name = format!("{PREFIX}{}", fresh());
+        Self { folder: folder.to_owned(), name, generation, page: Mutex::new(page), roused: Condvar::new() }
+    }
+
+    /// The name under which the database knows how far it was posted.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where the database is.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Notes what is to be written, if it belongs here. Writing to the file is the work of a few microseconds.
+    pub(super) fn note(&self, write: TaskWrite) -> Noted {
+        if !self.page.lock().takes(&write) {
+            return Noted::NotHere(Box::new(write));
+        }
+        let record = match record(&write) {
+            Ok(record) => record,
+            Err(error) => {
+                return Noted::Done(Err(Fault::new("a note cannot be written as text", error).into()));
+            }
+        };
+        let mut page = self.page.lock();
+        // It may have been posted meanwhile.
+        if !page.takes(&write) {
+            return Noted::NotHere(Box::new(write));
+        }
+        if let Err(refusal) = page.drafts.check(&write) {
+            return Noted::Done(Err(refusal));
+        }
+        if let Err(error) = self.keep(&mut page, record) {
+            return Noted::Done(Err(self.fault(error).into()));
+        }
+        let is_first = page.drafts.is_empty();
+        page.drafts.add(write);
+        if is_first || (page.bytes >= MANY && !page.is_urgent) {
+            page.is_urgent = page.bytes >= MANY;
+            drop(page);
+            self.roused.notify_one();
+        }
+        Noted::Done(Ok(()))
+    }
+
+    /// Whether there are notes that the database does not have yet.
+    pub(super) fn is_ahead(&self) -> bool {
+        let page = self.page.lock();
+        page.is_posting || !page.drafts.is_empty()
+    }
+
+    /// Begins a new page and hands the full one over; none when nothing is on it.
+    pub(super) fn turn(&self) -> Option<Posting> {
+        let mut page = self.page.lock();
+        if page.drafts.is_empty() {
+            return None;
+        }
+        let drafts = std::mem::take(&mut page.drafts);
+        if let Some(newest) = drafts.newest().filter(|newest| **newest > *page.newest) {
+            page.newest = newest.to_owned();
+        }
+        page.current ^= 1;
+        (page.bytes, page.is_urgent, page.is_posting) = (0, false, true);
+        Some(drafts.into_posting(page.number))
+    }
+
+    /// Forgets the page that was handed over: it is in the database.
+    pub(super) fn posted(&self) {
+        let mut page = self.page.lock();
+        let old = page.current ^ 1;
+        if let Some(Err(error)) = page.segments.as_mut().map(|segments| segments[old].clear()) {
+            // It is known how far it was posted, so nothing is posted twice.
+            tracing::warn!("a page of {} was posted but could not be cleared: {error}", self.name);
+        }
+        page.is_posting = false;
+    }
+
+    /// Waits until there is something to post, and then a moment longer for more. False when all is over.
+    pub(super) fn wait(&self) -> bool {
+        let mut page = self.page.lock();
+        self.roused.wait_while(&mut page, |page| page.drafts.is_empty() && !page.is_closed);
+        if !page.is_closed {
+            self.roused.wait_while_for(&mut page, |page| !page.is_urgent && !page.is_closed, MOMENT);
+        }
+        !page.is_closed
+    }
+
+    /// Takes no more notes.
+    pub(super) fn close(&self) {
+        self.page.lock().is_closed = true;
+        self.roused.notify_one();
+    }
+
+    /// Removes the files. To be called when everything is posted and nothing more is noted.
+    pub(super) fn remove(&self) {
+        let mut page = self.page.lock();
+        if page.drafts.is_empty() && !page.is_posting && page.segments.take().is_some() {
+            segment::remove(&self.folder, &self.name);
+        }
+    }
+
+    fn keep(&self, page: &mut MutexGuard<'_, Page>, mut record: Vec<u8>) -> io::Result<()> {
+        let page = &mut **page;
+        let segments = match &mut page.segments {
+            Some(segments) => segments,
+            // Nobody may look for dead processes' files between the making of ours and their lock.
+            none => none.insert(self.generation.locked(|| segment::create(&self.folder, &self.name))??),
+        };
+        segment::number(&mut record, page.number + 1);
+        segments[page.current].write(&record)?;
+        page.number += 1;
+        page.bytes += record.len();
+        Ok(())
+    }
+
+    fn fault(&self, error: io::Error) -> Fault {
+        let what = format!(
+            "{} in {} could not be written; see what is wrong with the disk",
+            self.name,
+            self.folder.display()
+        );
+        Fault::new(what, error)
+    }
+}
+
+// === impl Page ===
+
+impl Page {
+    fn takes(&self, write: &TaskWrite) -> bool {
+        if self.is_closed || self.bytes >= TOO_MANY {
+            return false;
+        }
+        match write {
+            TaskWrite::Open { head, .. } => *head.id.as_str() > *self.newest,
+            TaskWrite::Append { after, .. } => self.drafts.has(&after.id),
+            TaskWrite::Audit(_) => true,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Daybooks that dead processes have left behind.
+
+use std::{io, path::Path};
+
+use rialto_model::store::StoreError;
+use rusqlite::Connection;
+
+use super::{
+    draft::{Drafts, Posting},
+    segment,
+};
+use crate::{
+    fault::{Fault, Place, Snag},
+    sqlite::{meta, posting},
+};
+
+/// Posts what dead processes have noted, and removes their files. To be called under the lock that new daybooks are
+/// made under.
+pub(in crate::sqlite) fn adopt(connection: &mut Connection, folder: &Path) -> Result<(), Trouble> {
+    for name in segment::names(folder)? {
+        let Some(_locked) = segment::open_orphan(folder, &name)? else { continue };
+        let posted = meta::posted(connection, &name).map_err(Snag::from)?;
+        let posting = unposted(folder, &name, posted)?;
+        let count = posting.tasks.len();
+        posting::post(connection, &name, &posting)?;
+        if count > 0 {
+            tracing::info!("{count} tasks that a process noted before it died are in the database now");
+        }
+        segment::remove(folder, &name);
+        meta::forget_daybook(connection, &name).map_err(Snag::from)?;
+    }
+    Ok(())
+}
+
+/// Why a dead process's notes are still where they were.
+pub(in crate::sqlite) enum Trouble {
+    /// Their files could not be read.
+    Files(io::Error),
+    /// They could not be written to the database.
+    Database(Snag),
+}
+
+// === impl Trouble ===
+
+impl Trouble {
+    /// What the caller is told.
+    pub(in crate::sqlite) fn explain(self, place: &Place) -> StoreError {
+        match self {
+            Self::Files(error) => {
+                let what =
+                    format!("notes of a dead process beside {place} cannot be read; check their permissions");
+                Fault::new(what, error).into()
+            }
+            Self::Database(snag) => place.explain(snag),
+        }
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Files(error)
+    }
+}
+
+impl From<Snag> for Trouble {
+    fn from(snag: Snag) -> Self {
+        Self::Database(snag)
+    }
+}
+
+/// What was noted after the note that was posted last.
+fn unposted(folder: &Path, name: &str, posted: u64) -> io::Result<Posting> {
+    let files = segment::read(folder, name)?;
+    let mut records: Vec<_> = files.iter().flat_map(|bytes| segment::records(bytes)).collect();
+    records.retain(|record| record.number > posted);
+    records.sort_by_key(|record| record.number);
+    let mut drafts = Drafts::default();
+    for record in &records {
+        match record.read() {
+            Ok(write) if drafts.check(&write).is_ok() => drafts.add(write),
+            Ok(_) => tracing::error!("note {} of {name} does not fit those before it", record.number),
+            Err(error) => tracing::error!("note {} of {name} cannot be read: {error}", record.number),
+        }
+    }
+    let up_to = records.last().map_or(posted, |record| record.number);
+    Ok(drafts.into_posting(up_to))
+}

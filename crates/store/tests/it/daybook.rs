@@ -1,0 +1,176 @@
+//! What is noted beside the database: it can be read by everybody, it is posted by whoever comes next, and files do not
+//! stay behind.
+
+use std::{fs, path::PathBuf};
+
+use rialto_model::{
+    ids::{Scope, TaskId},
+    store::{Store, StoreError, TaskFilter},
+    task::{TaskHead, TaskState},
+    verb::Phase,
+};
+use rialto_store::SqliteStore;
+use rialto_testkit::store_suite::{accepted, announced, at, entry, finished, head, progress};
+
+use crate::file::Folder;
+
+// === impl Folder ===
+
+impl Folder {
+    /// The files of all daybooks, the first of each pair first.
+    fn daybooks(&self) -> Vec<PathBuf> {
+        let files = fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap().path());
+        let is_daybook = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("daybook-");
+        let mut files: Vec<_> = files.filter(is_daybook).collect();
+        files.sort();
+        files
+    }
+
+    /// Another folder as a process leaves it that dies at this moment.
+    fn copy(&self) -> Self {
+        let copy = Self::new();
+        for entry in fs::read_dir(self.path()).unwrap() {
+            let path = entry.unwrap().path();
+            fs::copy(&path, copy.path().join(path.file_name().unwrap())).unwrap();
+        }
+        copy
+    }
+}
+
+async fn call(store: &SqliteStore, id: &str) -> TaskHead {
+    let task = head(id);
+    store.open_task(&task, vec![announced(Phase::PreVerb, "default", id)]).await.unwrap();
+    let mut end = entry(&task, vec![accepted(&format!("r-{id}")), finished()], at(1));
+    end.audit.push(announced(Phase::PostVerb, "default", id));
+    let after = end.head.clone();
+    store.append(end).await.unwrap();
+    after
+}
+
+#[tokio::test]
+async fn what_a_dead_process_has_noted_is_there_for_the_next_one() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let done = call(&store, "task_1").await;
+    let open = head("task_2");
+    store.open_task(&open, Vec::new()).await.unwrap();
+    let left = folder.copy();
+
+    let next = left.open();
+    assert_eq!(next.task(&Scope::default(), "r-task_1").await.unwrap(), Some(done));
+    assert_eq!(next.events(&TaskId::from("task_1"), 0).await.unwrap().len(), 2);
+    assert_eq!(next.task(&Scope::default(), "task_2").await.unwrap(), Some(open));
+    assert_eq!(next.audit_trail(&Scope::default(), 10).await.unwrap().len(), 2);
+    assert!(left.daybooks().is_empty());
+}
+
+#[tokio::test]
+async fn nothing_is_posted_twice() {
+    let folder = Folder::new();
+    let store = folder.open();
+    call(&store, "task_1").await;
+    let noted: Vec<_> = folder.daybooks().into_iter().map(|path| (fs::read(&path).unwrap(), path)).collect();
+    // This has it posted.
+    store.audit_trail(&Scope::default(), 10).await.unwrap();
+    let left = folder.copy();
+    for (bytes, path) in noted {
+        // As if it had died between the commit and the clearing of the page.
+        fs::write(left.path().join(path.file_name().unwrap()), bytes).unwrap();
+    }
+
+    let next = left.open();
+    assert_eq!(next.audit_trail(&Scope::default(), 10).await.unwrap().len(), 2);
+    assert_eq!(next.events(&TaskId::from("task_1"), 0).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_note_that_was_cut_off_is_not_there_and_those_before_it_are() {
+    let folder = Folder::new();
+    let store = folder.open();
+    for id in ["task_1", "task_2"] {
+        store.open_task(&head(id), Vec::new()).await.unwrap();
+    }
+    let left = folder.copy();
+    let written = left.daybooks().into_iter().find(|path| fs::metadata(path).unwrap().len() > 0).unwrap();
+    let bytes = fs::read(&written).unwrap();
+    fs::write(&written, &bytes[..bytes.len() - 1]).unwrap();
+
+    let tasks = left.open().tasks(&Scope::default(), &all()).await.unwrap();
+    assert_eq!(tasks.iter().map(|task| task.id.as_str()).collect::<Vec<_>>(), ["task_1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_process_reads_what_was_acknowledged_here() {
+    let folder = Folder::new();
+    let (here, there) = (folder.open(), folder.open());
+    for n in 0..20 {
+        let done = call(&here, &format!("task_{n:02}")).await;
+        assert_eq!(there.task(&Scope::default(), done.id.as_str()).await.unwrap(), Some(done));
+    }
+}
+
+#[tokio::test]
+async fn a_task_goes_on_after_it_was_posted() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let task = head("task_1");
+    store.open_task(&task, Vec::new()).await.unwrap();
+    let first = entry(&task, vec![progress("one")], at(1));
+    let after = first.head.clone();
+    store.append(first).await.unwrap();
+    assert_eq!(store.task(&task.scope, "task_1").await.unwrap(), Some(after.clone()));
+    store.append(entry(&after, vec![finished()], at(2))).await.unwrap();
+    let stale = store.append(entry(&after, vec![finished()], at(3))).await;
+    assert!(matches!(stale, Err(StoreError::Conflict)));
+    let done = store.task(&task.scope, "task_1").await.unwrap().unwrap();
+    assert_eq!((done.state, done.version), (TaskState::Completed, 2));
+}
+
+#[tokio::test]
+async fn an_id_stays_taken_after_it_was_posted() {
+    let folder = Folder::new();
+    let store = folder.open();
+    store.open_task(&head("task_1"), Vec::new()).await.unwrap();
+    assert!(store.task(&Scope::default(), "task_1").await.unwrap().is_some());
+    let refusal = store.open_task(&head("task_1"), Vec::new()).await;
+    assert!(matches!(refusal, Err(StoreError::Taken(_))));
+}
+
+#[tokio::test]
+async fn a_store_that_is_dropped_or_closed_leaves_no_notes() {
+    let folder = Folder::new();
+    let store = folder.open();
+    call(&store, "task_1").await;
+    drop(store);
+    let tasks: i64 = folder.raw().query_row("SELECT count(*) FROM tasks", [], |row| row.get(0)).unwrap();
+    assert_eq!(tasks, 1);
+
+    let store = folder.open();
+    call(&store, "task_2").await;
+    store.close().await;
+    let refusal = store.open_task(&head("task_3"), Vec::new()).await;
+    assert!(matches!(refusal, Err(StoreError::Unavailable(_))));
+    assert!(folder.daybooks().is_empty());
+    let tasks: i64 = folder.raw().query_row("SELECT count(*) FROM tasks", [], |row| row.get(0)).unwrap();
+    assert_eq!(tasks, 2);
+}
+
+#[tokio::test]
+async fn a_task_that_the_database_refuses_does_not_keep_the_others_out() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let poison = "CREATE TRIGGER poison BEFORE INSERT ON task_events WHEN NEW.events LIKE '%poison%'
+                  BEGIN SELECT RAISE(ABORT, 'poisoned'); END";
+    folder.raw().execute_batch(poison).unwrap();
+    for (id, word) in [("task_1", "well"), ("task_2", "poison"), ("task_3", "well")] {
+        let task = head(id);
+        store.open_task(&task, Vec::new()).await.unwrap();
+        store.append(entry(&task, vec![progress(word)], at(1))).await.unwrap();
+    }
+    let tasks = store.tasks(&Scope::default(), &all()).await.unwrap();
+    assert_eq!(tasks.iter().map(|task| task.id.as_str()).collect::<Vec<_>>(), ["task_3", "task_1"]);
+}
+
+fn all() -> TaskFilter {
+    TaskFilter { limit: 100, ..TaskFilter::default() }
+}
