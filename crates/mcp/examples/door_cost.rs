@@ -30,7 +30,7 @@ use rialto_model::{
     failure::Failure,
     ids::{AgentId, Scope, TaskId},
     json::Json,
-    store::{Entry, Store, StoreError, TaskFilter, Token},
+    store::{AuditFilter, Audited, Entry, Store, StoreError, Sweep, Swept, TaskFilter, Token, Verdict},
     task::TaskHead,
     verb::VerbEvent,
 };
@@ -239,8 +239,16 @@ impl Store for Nowhere {
     async fn audit(&self, _: Vec<VerbEvent>) -> Result<(), StoreError> {
         Ok(())
     }
-    async fn audit_trail(&self, _: &Scope, _: usize) -> Result<Vec<VerbEvent>, StoreError> {
+    async fn audit_trail(&self, _: &Scope, _: &AuditFilter) -> Result<Vec<Audited>, StoreError> {
         Ok(Vec::new())
+    }
+
+    async fn verify_audit(&self) -> Result<Verdict, StoreError> {
+        Ok(Verdict::Sound { records: 0, last: 0, seal: String::new() })
+    }
+
+    async fn sweep(&self, _: Sweep) -> Result<Swept, StoreError> {
+        Ok(Swept::default())
     }
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
         Ok(Vec::new())

@@ -64,6 +64,88 @@ pub struct TaskFilter {
     pub limit: usize,
 }
 
+/// Which audit records to read, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct AuditFilter {
+    /// Only those at or after this moment.
+    pub since: Option<Timestamp>,
+    /// Only those before this moment.
+    pub until: Option<Timestamp>,
+    /// Only about this agent.
+    pub agent: Option<AgentId>,
+    /// Only this caller's.
+    pub caller: Option<CallerId>,
+    /// Only about this task.
+    pub task: Option<TaskId>,
+    /// Only with this outcome.
+    pub outcome: Option<AuditOutcome>,
+    /// Only those older than this record.
+    pub before: Option<u64>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// How an invocation that is on record came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuditOutcome {
+    /// It ended well.
+    Completed,
+    /// It failed, or was refused.
+    Failed,
+    /// It was refused by policy or a subscriber.
+    Denied,
+}
+
+/// A record of the audit trail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audited {
+    /// Its place in the trail; there are no gaps.
+    pub record: u64,
+    /// Seals this record and all before it, in hex.
+    pub seal: String,
+    /// What was announced.
+    pub event: VerbEvent,
+}
+
+/// Whether the audit trail is as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is.
+    Sound {
+        /// How many records there are.
+        records: u64,
+        /// The last record's number; zero when nothing was ever written.
+        last: u64,
+        /// The last record's seal. Whoever keeps a copy elsewhere can tell later whether the trail was made anew.
+        seal: String,
+    },
+    /// It is not.
+    Broken {
+        /// The first record that does not fit.
+        record: u64,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// What to forget.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sweep {
+    /// Tasks that ended before this moment.
+    pub tasks_before: Option<Timestamp>,
+    /// Audit records from before this moment.
+    pub audit_before: Option<Timestamp>,
+}
+
+/// What was forgotten.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// How many tasks.
+    pub tasks: u64,
+    /// How many audit records.
+    pub audit: u64,
+}
+
 /// A bearer token that may come in. The token itself is nowhere: only its hash is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
@@ -77,6 +159,15 @@ pub struct Token {
     pub caller: CallerId,
     /// When it was made.
     pub created_at: Timestamp,
+}
+
+// === impl AuditFilter ===
+
+impl AuditFilter {
+    /// The newest so many.
+    pub fn newest(limit: usize) -> Self {
+        Self { limit, ..Self::default() }
+    }
 }
 
 /// Keeps the registry, the journal and the audit trail.
@@ -132,8 +223,15 @@ pub trait Store: Send + Sync {
     /// Appends to the audit trail what belongs to no task.
     async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError>;
 
-    /// The newest audit records of a scope's org, newest first.
-    async fn audit_trail(&self, scope: &Scope, limit: usize) -> Result<Vec<VerbEvent>, StoreError>;
+    /// Audit records of a scope's org, newest first.
+    async fn audit_trail(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError>;
+
+    /// Reads the whole audit trail and compares it with its seals.
+    async fn verify_audit(&self) -> Result<Verdict, StoreError>;
+
+    /// Forgets what is old, a bounded number of rows at a time: call it again while it finds something. Of the audit
+    /// trail only the beginning goes, and the rest can still be verified.
+    async fn sweep(&self, sweep: Sweep) -> Result<Swept, StoreError>;
 
     /// All tokens.
     async fn tokens(&self) -> Result<Vec<Token>, StoreError>;

@@ -29,7 +29,7 @@ use rialto_model::{
     card::Card,
     event::Recorded,
     ids::{AgentId, Scope, TaskId},
-    store::{Entry, Store, StoreError, TaskFilter, Token},
+    store::{AuditFilter, Audited, Entry, Store, StoreError, Sweep, Swept, TaskFilter, Token, Verdict},
     task::TaskHead,
     verb::VerbEvent,
 };
@@ -150,15 +150,21 @@ impl SqliteStore {
         self.write(Write::Task(write)).await.map(drop)
     }
 
+    /// Has posted what was noted here.
+    async fn settle(&self) -> Result<(), StoreError> {
+        if self.daybook.as_ref().is_some_and(|daybook| daybook.is_ahead()) {
+            self.ask(Job::Post).await?;
+        }
+        Ok(())
+    }
+
     /// Reads from the journal everything that was acknowledged before, here or by another process.
     async fn read_journal<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Snag> + Send + 'static,
     {
-        if self.daybook.as_ref().is_some_and(|daybook| daybook.is_ahead()) {
-            self.ask(Job::Post).await?;
-        }
+        self.settle().await?;
         if let Some(readers) = &self.readers {
             let folder = readers.folder().to_owned();
             let own = self.daybook.as_ref().map_or_else(String::new, |daybook| daybook.name().to_owned());
@@ -183,18 +189,18 @@ impl SqliteStore {
     {
         let outcome = match &self.readers {
             Some(readers) => readers.run(work).await,
-            None => self.read_on_writer(work).await?,
+            None => self.run_on_writer(work).await?,
         };
         outcome.map_err(|snag| self.place.explain(snag))
     }
 
-    async fn read_on_writer<T, F>(&self, work: F) -> Result<Result<T, Snag>, StoreError>
+    async fn run_on_writer<T, F>(&self, work: F) -> Result<Result<T, Snag>, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Snag> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let job = Job::Read(Box::new(move |connection| {
+        let job = Job::Run(Box::new(move |connection| {
             // Whoever asked may have gone away.
             let _ = reply.send(work(connection));
         }));
@@ -274,9 +280,25 @@ impl Store for SqliteStore {
         self.write_journal(TaskWrite::audit(&events)?).await
     }
 
-    async fn audit_trail(&self, scope: &Scope, limit: usize) -> Result<Vec<VerbEvent>, StoreError> {
-        let org = scope.org.clone();
-        self.read_journal(move |connection| audit::trail(connection, &org, limit)).await
+    async fn audit_trail(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError> {
+        let (org, filter) = (scope.org.clone(), filter.clone());
+        self.read_journal(move |connection| audit::trail(connection, &org, &filter)).await
+    }
+
+    async fn verify_audit(&self) -> Result<Verdict, StoreError> {
+        self.read_journal(audit::verify).await
+    }
+
+    async fn sweep(&self, sweep: Sweep) -> Result<Swept, StoreError> {
+        self.settle().await?;
+        let swept = self.run_on_writer(move |connection| {
+            let transaction = connection.unchecked_transaction()?;
+            let tasks = sweep.tasks_before.map_or(Ok(0), |moment| tasks::sweep(&transaction, moment))?;
+            let audit = sweep.audit_before.map_or(Ok(0), |moment| audit::sweep(&transaction, moment))?;
+            transaction.commit()?;
+            Ok(Swept { tasks, audit })
+        });
+        swept.await?.map_err(|snag| self.place.explain(snag))
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {

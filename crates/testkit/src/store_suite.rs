@@ -9,6 +9,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken promise shall fail its test")]
 
+mod audit;
 mod journal;
 mod registry;
 
@@ -29,7 +30,7 @@ use rialto_model::{
 };
 use serde_json::Value;
 
-pub use self::{journal::*, registry::*};
+pub use self::{audit::*, journal::*, registry::*};
 
 /// Makes one test of each promise, for the store that the block gives.
 #[macro_export]
@@ -74,6 +75,11 @@ macro_rules! store_suite {
             payloads_keep_every_digit,
             the_audit_trail_comes_newest_first_and_stays_in_its_org,
             what_the_bus_announces_is_written_with_the_task,
+            the_audit_trail_can_be_narrowed,
+            the_audit_trail_can_be_narrowed_to_an_outcome,
+            the_audit_trail_can_be_verified,
+            the_beginning_of_the_audit_trail_can_be_forgotten,
+            old_tasks_can_be_forgotten,
         );
     };
     (@each $open:expr; $($promise:ident,)+) => {

@@ -5,7 +5,7 @@ use rialto_model::{
     agent::{Agent, OldCard, Probe},
     event::Recorded,
     ids::{AgentId, Scope, TaskId},
-    store::{Entry, Store, StoreError, TaskFilter, Token},
+    store::{AuditFilter, Audited, Entry, Store, StoreError, Sweep, Swept, TaskFilter, Token, Verdict},
     task::TaskHead,
     verb::VerbEvent,
 };
@@ -73,8 +73,16 @@ impl Store for Nowhere {
         Ok(())
     }
 
-    async fn audit_trail(&self, _: &Scope, _: usize) -> Result<Vec<VerbEvent>, StoreError> {
+    async fn audit_trail(&self, _: &Scope, _: &AuditFilter) -> Result<Vec<Audited>, StoreError> {
         Ok(Vec::new())
+    }
+
+    async fn verify_audit(&self) -> Result<Verdict, StoreError> {
+        Ok(Verdict::Sound { records: 0, last: 0, seal: String::new() })
+    }
+
+    async fn sweep(&self, _: Sweep) -> Result<Swept, StoreError> {
+        Ok(Swept::default())
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {

@@ -84,7 +84,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rustls", &["rialto-edge"]),
     ("serde_json_canonicalizer", &["rialto-a2a-wire"]),
     ("serde_path_to_error", &["rialto"]),
-    ("sha2", &["rialto-edge", "rialto-mcp"]),
+    ("sha2", &["rialto-edge", "rialto-mcp", "rialto-store"]),
     ("subtle", &["rialto-edge"]),
     ("tempfile", &["rialto-bench"]),
     ("toml", &["rialto"]),

@@ -97,12 +97,14 @@ CREATE TABLE task_events (
     UNIQUE (task, seq)
 ) STRICT;
 
--- Read from the end, where an index would only cost each call something.
+-- Read from the end, where an index would only cost each call something. `seal` is a SHA-256 over this record and the
+-- seal before it; the last one, and the last of those that were swept, are also in `meta`.
 CREATE TABLE audit (
     row   INTEGER PRIMARY KEY,
     org   TEXT NOT NULL,
     at    INTEGER NOT NULL,
-    event TEXT NOT NULL
+    event TEXT NOT NULL,
+    seal  BLOB NOT NULL
 ) STRICT;
 
 -- The token itself is nowhere: `hash` is its SHA-256.

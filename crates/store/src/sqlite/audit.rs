@@ -1,13 +1,29 @@
-//! The audit trail: what the bus announced, in order.
+//! The audit trail: what the bus announced, in order, each record sealed together with all before it.
+//!
+//! Whoever changes, removes or inserts a record would have to make all later seals anew, and the copy of the last one
+//! that somebody may have kept elsewhere tells of that too.
 
 use jiff::Timestamp;
-use rialto_model::{ids::OrgId, store::StoreError, verb::VerbEvent};
-use rusqlite::{Connection, params};
+use rialto_model::{
+    call::CallerId,
+    ids::{AgentId, OrgId, TaskId},
+    store::{AuditFilter, AuditOutcome, Audited, StoreError, Verdict},
+    verb::VerbEvent,
+};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
+use sha2::{Digest, Sha256};
 
-use super::column::At;
+use super::{column::At, meta};
 use crate::fault::{Fault, Snag};
+
+/// How many records go at most in one sweep, so that nobody waits long for it.
+const BATCH: u64 = 5_000;
+
+/// Where the trail ends, and what was swept from its beginning.
+const LAST: &str = "audit_last";
+const SWEPT: &str = "audit_swept";
 
 /// One record, ready to be written.
 #[derive(Serialize, Deserialize)]
@@ -15,6 +31,13 @@ pub(super) struct AuditRow {
     org: String,
     at: Timestamp,
     event: Box<RawValue>,
+}
+
+/// A place in the trail: a record's number and seal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Link {
+    record: i64,
+    seal: [u8; 32],
 }
 
 // === impl AuditRow ===
@@ -32,31 +55,199 @@ impl AuditRow {
     }
 }
 
+// === impl Link ===
+
+impl Link {
+    /// Before the first record.
+    const START: Self = Self { record: 0, seal: [0; 32] };
+
+    /// The link to a record that follows this one.
+    fn next(&self, org: &str, at: i64, event: &str) -> Self {
+        let record = self.record + 1;
+        let mut hasher = Sha256::new();
+        hasher.update(self.seal);
+        hasher.update(record.to_le_bytes());
+        hasher.update(at.to_le_bytes());
+        hasher.update((org.len() as u64).to_le_bytes());
+        hasher.update(org);
+        hasher.update(event);
+        Self { record, seal: hasher.finalize().into() }
+    }
+
+    fn read(connection: &Connection, key: &str) -> rusqlite::Result<Option<Self>> {
+        let Some(text) = meta::text(connection, key)? else { return Ok(None) };
+        // What cannot be read is no link, and then the records do not fit it.
+        let link = text
+            .split_once(' ')
+            .and_then(|(record, seal)| Some(Self { record: record.parse().ok()?, seal: unhex(seal)? }));
+        Ok(Some(link.unwrap_or(Self { record: -1, seal: [0; 32] })))
+    }
+
+    fn write(&self, connection: &Connection, key: &str) -> rusqlite::Result<()> {
+        meta::set_text(connection, key, &format!("{} {}", self.record, hex(&self.seal)))
+    }
+}
+
+/// Adds records to the trail.
 pub(super) fn append(connection: &Connection, rows: &[AuditRow]) -> Result<(), Snag> {
     if rows.is_empty() {
         return Ok(());
     }
-    let mut insert = connection.prepare_cached("INSERT INTO audit (org, at, event) VALUES (?1, ?2, ?3)")?;
+    let mut link = last(connection)?;
+    let mut insert = connection
+        .prepare_cached("INSERT INTO audit (row, org, at, event, seal) VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for row in rows {
-        insert.execute(params![row.org, At(row.at), row.event.get()])?;
+        let (at, event) = (nanoseconds(row.at), row.event.get());
+        link = link.next(&row.org, at, event);
+        insert.execute(params![link.record, row.org, at, event, link.seal])?;
     }
-    Ok(())
+    Ok(link.write(connection, LAST)?)
 }
 
-/// The newest records of an org, newest first.
-pub(super) fn trail(connection: &Connection, org: &OrgId, limit: usize) -> Result<Vec<VerbEvent>, Snag> {
-    let mut select = connection
-        .prepare_cached("SELECT row, event FROM audit WHERE org = ?1 ORDER BY row DESC LIMIT ?2")?;
-    let mut rows = select.query(params![org.as_str(), limit])?;
-    let mut events = Vec::new();
+/// The records of an org that were asked for, newest first.
+pub(super) fn trail(
+    connection: &Connection,
+    org: &OrgId,
+    filter: &AuditFilter,
+) -> Result<Vec<Audited>, Snag> {
+    let (since, until) = (filter.since.map(At), filter.until.map(At));
+    let outcome = filter.outcome.map(|outcome| match outcome {
+        AuditOutcome::Completed => " AND event ->> 'outcome' = 'completed'",
+        AuditOutcome::Failed => " AND event ->> 'outcome' = 'failed'",
+        AuditOutcome::Denied => " AND event ->> '$.context.denied' = 1",
+    });
+    let agent = filter.agent.as_ref().map(AgentId::as_str);
+    let caller = filter.caller.as_ref().map(CallerId::as_str);
+    let task = filter.task.as_ref().map(TaskId::as_str);
+    let narrowing: [(&str, Option<&dyn ToSql>); 6] = [
+        (" AND at >= ?", since.as_ref().map(|at| at as _)),
+        (" AND at < ?", until.as_ref().map(|at| at as _)),
+        (" AND row < ?", filter.before.as_ref().map(|record| record as _)),
+        (" AND event ->> 'agentCardId' = ?", agent.as_ref().map(|id| id as _)),
+        (" AND event ->> 'caller' = ?", caller.as_ref().map(|id| id as _)),
+        (" AND event ->> 'taskId' = ?", task.as_ref().map(|id| id as _)),
+    ];
+    let mut sql = "SELECT row, seal, event FROM audit WHERE org = ?".to_owned();
+    let org = org.as_str();
+    let mut values: Vec<&dyn ToSql> = vec![&org];
+    for (condition, value) in narrowing {
+        if let Some(value) = value {
+            sql.push_str(condition);
+            values.push(value);
+        }
+    }
+    sql.push_str(outcome.unwrap_or_default());
+    sql.push_str(" ORDER BY row DESC LIMIT ?");
+    values.push(&filter.limit);
+    let mut select = connection.prepare_cached(&sql)?;
+    let mut rows = select.query(values.as_slice())?;
+    let mut records = Vec::new();
     while let Some(row) = rows.next()? {
-        let event = serde_json::from_str(row.get_ref("event")?.as_str().map_err(rusqlite::Error::from)?)
-            .map_err(|error| corrupt(row.get("row").unwrap_or_default(), &error))?;
-        events.push(event);
+        records.push(audited(row)?);
     }
-    Ok(events)
+    Ok(records)
 }
 
-fn corrupt(row: i64, error: &serde_json::Error) -> StoreError {
-    StoreError::Corrupt(format!("audit record {row}: {error}"))
+/// Compares every record with its seal.
+pub(super) fn verify(connection: &Connection) -> Result<Verdict, Snag> {
+    // All of it is read at one moment: records that are added meanwhile are the next look's.
+    let reading = connection.unchecked_transaction()?;
+    let mut link = Link::read(&reading, SWEPT)?.unwrap_or(Link::START);
+    let swept = link.record;
+    let mut select = reading.prepare("SELECT row, org, at, event, seal FROM audit ORDER BY row")?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        match follow(&link, row)? {
+            Ok(next) => link = next,
+            Err(broken) => return Ok(broken),
+        }
+    }
+    let last = Link::read(&reading, LAST)?.unwrap_or(Link::START);
+    if last != link {
+        let why = if last.record > link.record {
+            format!("record {} and all up to {} are missing", link.record + 1, last.record)
+        } else {
+            format!("record {} is not the one that was written last", link.record)
+        };
+        return Ok(Verdict::Broken {
+            record: number(link.record + i64::from(last.record > link.record)),
+            why,
+        });
+    }
+    Ok(Verdict::Sound {
+        records: number(link.record - swept),
+        last: number(link.record),
+        seal: hex(&link.seal),
+    })
+}
+
+/// Forgets the oldest records from before `moment`. Answers how many went.
+pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<u64, Snag> {
+    // Announcements are written in about the order they were made; the first younger one ends the sweep.
+    let swept = Link::read(connection, SWEPT)?.unwrap_or(Link::START).record;
+    let keep_from: Option<i64> = connection
+        .query_row("SELECT row FROM audit WHERE at >= ?1 ORDER BY row LIMIT 1", [At(moment)], |row| {
+            row.get(0)
+        })
+        .optional()?;
+    let last = last(connection)?.record;
+    let up_to = keep_from.map_or(last, |row| row - 1).min(swept.saturating_add_unsigned(BATCH));
+    let seal = connection.query_row("SELECT seal FROM audit WHERE row = ?1", [up_to], |row| row.get(0));
+    let Some(seal) = seal.optional()? else { return Ok(0) };
+    Link { record: up_to, seal }.write(connection, SWEPT)?;
+    Ok(connection.execute("DELETE FROM audit WHERE row <= ?1", [up_to])? as u64)
+}
+
+/// The end of the trail.
+fn last(connection: &Connection) -> rusqlite::Result<Link> {
+    Ok(Link::read(connection, LAST)?.unwrap_or(Link::START))
+}
+
+/// Whether a record is the one that follows `link`.
+fn follow(link: &Link, row: &Row<'_>) -> Result<Result<Link, Verdict>, Snag> {
+    let (record, at): (i64, i64) = (row.get("row")?, row.get("at")?);
+    let broken = |record: i64, why: String| Ok(Err(Verdict::Broken { record: number(record), why }));
+    if record != link.record + 1 {
+        let missing = link.record + 1;
+        return broken(missing, format!("record {missing} is missing"));
+    }
+    let text = |name| row.get_ref(name).and_then(|value| Ok(value.as_str()?));
+    let next = link.next(text("org")?, at, text("event")?);
+    let seal = row.get_ref("seal")?.as_blob().map_err(rusqlite::Error::from)?;
+    if seal != next.seal {
+        return broken(record, format!("record {record} is not as it was written"));
+    }
+    Ok(Ok(next))
+}
+
+fn audited(row: &Row<'_>) -> Result<Audited, Snag> {
+    let record: u64 = row.get("row")?;
+    let text = row.get_ref("event")?.as_str().map_err(rusqlite::Error::from)?;
+    let event = serde_json::from_str(text)
+        .map_err(|error| StoreError::Corrupt(format!("audit record {record}: {error}")))?;
+    Ok(Audited { record, seal: hex(&row.get::<_, [u8; 32]>("seal")?), event })
+}
+
+fn nanoseconds(at: Timestamp) -> i64 {
+    // Times that do not fit are 263 years away.
+    i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX)
+}
+
+fn number(record: i64) -> u64 {
+    u64::try_from(record).unwrap_or(0)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
 }

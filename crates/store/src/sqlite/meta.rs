@@ -26,6 +26,19 @@ pub(super) fn set_migrated_by(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute(sql, [env!("CARGO_PKG_VERSION")]).map(drop)
 }
 
+/// A text that is kept under a name.
+pub(super) fn text(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
+    let mut select = connection.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
+    select.query_row([key], |row| row.get(0)).optional()
+}
+
+/// Keeps a text under a name.
+pub(super) fn set_text(connection: &Connection, key: &str, text: &str) -> rusqlite::Result<()> {
+    let mut replace =
+        connection.prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?;
+    replace.execute([key, text]).map(drop)
+}
+
 /// The number of the last note of a daybook that is in the database.
 pub(super) fn posted(connection: &Connection, daybook: &str) -> rusqlite::Result<u64> {
     let mut select = connection.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;

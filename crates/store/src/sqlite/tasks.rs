@@ -38,6 +38,9 @@ const THEIRS: &str = "
     WHERE org = :org AND project = :project
     ORDER BY id DESC LIMIT 1";
 
+/// How many tasks go at most in one sweep, so that nobody waits long for it.
+const SWEPT_AT_ONCE: u32 = 1_000;
+
 /// Something to be written to the journal, its JSON already made.
 #[derive(Serialize, Deserialize)]
 pub(super) enum TaskWrite {
@@ -276,6 +279,17 @@ pub(super) fn events(connection: &Connection, task: &TaskId, after: u64) -> Resu
         events.extend(recorded.filter(|recorded| recorded.seq > after));
     }
     Ok(events)
+}
+
+/// Forgets tasks that ended before `moment`, the oldest first. Answers how many went.
+pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<u64, Snag> {
+    // Rows are in the order of their making, so nothing behind the first younger one can have ended that early.
+    let sql = "DELETE FROM tasks WHERE row IN (
+        SELECT row FROM tasks
+        WHERE open = 0 AND updated_at < ?1 AND row < coalesce(
+            (SELECT row FROM tasks WHERE created_at >= ?1 ORDER BY row LIMIT 1), 9223372036854775807)
+        ORDER BY row LIMIT ?2)";
+    Ok(connection.prepare_cached(sql)?.execute(params![At(moment), SWEPT_AT_ONCE])? as u64)
 }
 
 fn head(row: &Row<'_>) -> Result<TaskHead, Snag> {

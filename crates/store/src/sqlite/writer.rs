@@ -56,8 +56,8 @@ pub(super) enum Job {
     Post(Reply),
     /// Post what dead processes have noted.
     Adopt(Reply),
-    /// Read, where there is no other connection to read with.
-    Read(Box<dyn FnOnce(&Connection) + Send>),
+    /// Something else that wants this connection to itself.
+    Run(Box<dyn FnOnce(&Connection) + Send>),
     /// Finish what is waiting, close the file, and say so.
     Close(oneshot::Sender<()>),
 }
@@ -115,7 +115,7 @@ impl Writer {
             for job in waiting.drain(..) {
                 match job {
                     Job::Write(write, reply) => batch.push((write, reply)),
-                    Job::Read(work) => {
+                    Job::Run(work) => {
                         self.commit(std::mem::take(&mut batch));
                         work(&self.connection);
                     }

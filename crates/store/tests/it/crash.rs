@@ -13,7 +13,7 @@ use std::{
 
 use rialto_model::{
     ids::{Scope, TaskId},
-    store::Store,
+    store::{Store, Verdict},
     verb::Phase,
 };
 use rialto_store::{Config, SqliteStore};
@@ -37,6 +37,7 @@ async fn kill_minus_nine_loses_nothing_that_was_acknowledged_and_tears_no_row() 
     for id in &finished {
         assert_eq!(store.events(&TaskId::from(id.as_str()), 0).await.unwrap().len(), 3, "of {id}");
     }
+    assert!(matches!(store.verify_audit().await.unwrap(), Verdict::Sound { .. }));
     let raw = folder.raw();
     let health: String = raw.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(health, "ok");

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 
 use rialto_model::{
     ids::{Scope, TaskId},
-    store::{Store, StoreError, TaskFilter},
+    store::{AuditFilter, Store, StoreError, TaskFilter},
     task::{TaskHead, TaskState},
     verb::Phase,
 };
@@ -60,7 +60,7 @@ async fn what_a_dead_process_has_noted_is_there_for_the_next_one() {
     assert_eq!(next.task(&Scope::default(), "r-task_1").await.unwrap(), Some(done));
     assert_eq!(next.events(&TaskId::from("task_1"), 0).await.unwrap().len(), 2);
     assert_eq!(next.task(&Scope::default(), "task_2").await.unwrap(), Some(open));
-    assert_eq!(next.audit_trail(&Scope::default(), 10).await.unwrap().len(), 2);
+    assert_eq!(next.audit_trail(&Scope::default(), &AuditFilter::newest(10)).await.unwrap().len(), 2);
     assert!(left.daybooks().is_empty());
 }
 
@@ -71,7 +71,7 @@ async fn nothing_is_posted_twice() {
     call(&store, "task_1").await;
     let noted: Vec<_> = folder.daybooks().into_iter().map(|path| (fs::read(&path).unwrap(), path)).collect();
     // This has it posted.
-    store.audit_trail(&Scope::default(), 10).await.unwrap();
+    store.audit_trail(&Scope::default(), &AuditFilter::newest(10)).await.unwrap();
     let left = folder.copy();
     for (bytes, path) in noted {
         // As if it had died between the commit and the clearing of the page.
@@ -79,7 +79,7 @@ async fn nothing_is_posted_twice() {
     }
 
     let next = left.open();
-    assert_eq!(next.audit_trail(&Scope::default(), 10).await.unwrap().len(), 2);
+    assert_eq!(next.audit_trail(&Scope::default(), &AuditFilter::newest(10)).await.unwrap().len(), 2);
     assert_eq!(next.events(&TaskId::from("task_1"), 0).await.unwrap().len(), 2);
 }
 

@@ -12,7 +12,7 @@ use rialto_model::{
     agent::Agent,
     event::Remote,
     ids::Scope,
-    store::{Store, StoreError, TaskFilter},
+    store::{AuditFilter, Store, StoreError, TaskFilter, Verdict},
     task::TaskHead,
     verb::Phase,
 };
@@ -98,7 +98,9 @@ async fn everything_is_there_after_a_restart() {
     assert_eq!(store.agents().await.unwrap(), [row]);
     assert_eq!(store.task(&Scope::default(), "r-1").await.unwrap().unwrap().version, 2);
     assert_eq!(store.events(&head("task_1").id, 0).await.unwrap().len(), 2);
-    assert_eq!(store.audit_trail(&Scope::default(), 10).await.unwrap(), [announcement]);
+    let trail = store.audit_trail(&Scope::default(), &AuditFilter::newest(10)).await.unwrap();
+    assert_eq!(trail[0].event, announcement);
+    assert_eq!(trail.len(), 1);
 }
 
 #[tokio::test]
@@ -220,6 +222,40 @@ async fn an_event_that_cannot_be_read_is_named() {
         matches!(&error, StoreError::Corrupt(what) if what.starts_with("events up to 1 of task_1")),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn a_change_of_the_audit_trail_is_found_and_where() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let written: Vec<_> =
+        (0..5).map(|n| announced(Phase::PreVerb, "default", &format!("task_{n}"))).collect();
+    store.audit(written).await.unwrap();
+    let sound = store.verify_audit().await.unwrap();
+    assert!(matches!(sound, Verdict::Sound { records: 5, .. }));
+    for (change, undo, record) in [
+        (
+            "UPDATE audit SET event = replace(event, 'task_2', 'task_x') WHERE row = 3",
+            "UPDATE audit SET event = replace(event, 'task_x', 'task_2') WHERE row = 3",
+            3,
+        ),
+        ("UPDATE audit SET org = 'other' WHERE row = 5", "UPDATE audit SET org = 'default' WHERE row = 5", 5),
+        ("UPDATE audit SET at = at + 1 WHERE row = 1", "UPDATE audit SET at = at - 1 WHERE row = 1", 1),
+        ("UPDATE audit SET row = 99 WHERE row = 2", "UPDATE audit SET row = 2 WHERE row = 99", 2),
+        ("UPDATE audit SET row = 99 WHERE row = 5", "UPDATE audit SET row = 5 WHERE row = 99", 5),
+    ] {
+        folder.raw().execute(change, []).unwrap();
+        let verdict = store.verify_audit().await.unwrap();
+        assert!(
+            matches!(&verdict, Verdict::Broken { record: at, .. } if *at == record),
+            "{change}: {verdict:?}"
+        );
+        folder.raw().execute(undo, []).unwrap();
+    }
+    assert_eq!(store.verify_audit().await.unwrap(), sound);
+    folder.raw().execute("DELETE FROM audit WHERE row = 5", []).unwrap();
+    let verdict = store.verify_audit().await.unwrap();
+    assert!(matches!(&verdict, Verdict::Broken { record: 5, .. }), "{verdict:?}");
 }
 
 #[tokio::test]

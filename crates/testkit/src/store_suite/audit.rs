@@ -1,0 +1,121 @@
+//! What a store promises about the audit trail, and about forgetting.
+
+use rialto_model::{
+    ids::{AgentId, Scope, TaskId},
+    store::{AuditFilter, AuditOutcome, Entry, Store, Sweep, Swept, TaskFilter, Verdict},
+    verb::{Outcome, Phase, VerbEvent},
+};
+
+use super::{accepted, announced, at, entry, finished, head, run};
+
+/// Newest is what was written last.
+pub async fn the_audit_trail_comes_newest_first_and_stays_in_its_org(store: &dyn Store) {
+    let ours: Vec<_> = ["1", "2", "3"].map(|task| announced(Phase::PreVerb, "default", task)).into();
+    store.audit(ours[..2].to_vec()).await.unwrap();
+    store.audit(vec![announced(Phase::PreVerb, "other", "9")]).await.unwrap();
+    store.audit(ours[2..].to_vec()).await.unwrap();
+    assert_eq!(trail(store, &AuditFilter::newest(2)).await, [ours[2].clone(), ours[1].clone()]);
+}
+
+/// Both with the opening and with the events.
+pub async fn what_the_bus_announces_is_written_with_the_task(store: &dyn Store) {
+    let task = head("task_1");
+    let before = announced(Phase::PreVerb, "default", "task_1");
+    let after = announced(Phase::PostVerb, "default", "task_1");
+    store.open_task(&task, vec![before.clone()]).await.unwrap();
+    let end = Entry { audit: vec![after.clone()], ..entry(&task, vec![finished()], at(1)) };
+    store.append(end).await.unwrap();
+    assert_eq!(trail(store, &AuditFilter::newest(10)).await, [after, before]);
+}
+
+/// By time, by whose and about what, and by where the last page ended.
+pub async fn the_audit_trail_can_be_narrowed(store: &dyn Store) {
+    let [denied, completed, failed] = three_outcomes(store).await;
+    let all = || AuditFilter::newest(10);
+    let cases = [
+        (AuditFilter { since: Some(at(10)), ..all() }, vec![&failed, &completed]),
+        (AuditFilter { until: Some(at(10)), ..all() }, vec![&denied]),
+        (AuditFilter { task: Some(TaskId::from("2")), ..all() }, vec![&completed]),
+        (AuditFilter { caller: Some("ann".into()), ..all() }, vec![&failed, &completed, &denied]),
+        (AuditFilter { caller: Some("bob".into()), ..all() }, vec![]),
+        (AuditFilter { agent: Some(AgentId::from("agt_weather")), limit: 1, ..all() }, vec![&failed]),
+        (AuditFilter { agent: Some(AgentId::from("agt_other")), ..all() }, vec![]),
+        (AuditFilter { before: Some(3), ..all() }, vec![&completed, &denied]),
+    ];
+    for (filter, expected) in cases {
+        let found = trail(store, &filter).await;
+        assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{filter:?}");
+    }
+}
+
+/// What was refused, what failed, and what went well.
+pub async fn the_audit_trail_can_be_narrowed_to_an_outcome(store: &dyn Store) {
+    let [denied, completed, failed] = three_outcomes(store).await;
+    let cases = [
+        (AuditOutcome::Denied, denied),
+        (AuditOutcome::Completed, completed),
+        (AuditOutcome::Failed, failed),
+    ];
+    for (outcome, event) in cases {
+        let filter = AuditFilter { outcome: Some(outcome), ..AuditFilter::newest(10) };
+        assert_eq!(trail(store, &filter).await, [event]);
+    }
+}
+
+/// As it was written, and the last seal is the last record's.
+pub async fn the_audit_trail_can_be_verified(store: &dyn Store) {
+    assert!(matches!(store.verify_audit().await.unwrap(), Verdict::Sound { records: 0, last: 0, .. }));
+    for task in ["1", "2", "3"] {
+        store.audit(vec![announced(Phase::PreVerb, "default", task)]).await.unwrap();
+    }
+    let newest = store.audit_trail(&Scope::default(), &AuditFilter::newest(1)).await.unwrap();
+    let sound = Verdict::Sound { records: 3, last: 3, seal: newest[0].seal.clone() };
+    assert_eq!(store.verify_audit().await.unwrap(), sound);
+}
+
+/// What is left can still be verified, and goes on where it was.
+pub async fn the_beginning_of_the_audit_trail_can_be_forgotten(store: &dyn Store) {
+    for second in 0..4 {
+        let event = VerbEvent { emitted_at: at(second), ..announced(Phase::PreVerb, "default", "1") };
+        store.audit(vec![event]).await.unwrap();
+    }
+    let sweep = |second| Sweep { audit_before: Some(at(second)), ..Sweep::default() };
+    assert_eq!(store.sweep(sweep(2)).await.unwrap(), Swept { audit: 2, tasks: 0 });
+    assert_eq!(store.sweep(sweep(2)).await.unwrap(), Swept::default());
+    assert!(matches!(store.verify_audit().await.unwrap(), Verdict::Sound { records: 2, last: 4, .. }));
+    assert_eq!(store.sweep(sweep(9)).await.unwrap(), Swept { audit: 2, tasks: 0 });
+    store.audit(vec![announced(Phase::PreVerb, "default", "2")]).await.unwrap();
+    assert!(matches!(store.verify_audit().await.unwrap(), Verdict::Sound { records: 1, last: 5, .. }));
+}
+
+/// Those that ended long ago, with their events; not those that are still open.
+pub async fn old_tasks_can_be_forgotten(store: &dyn Store) {
+    run(store, &head("task_1"), vec![accepted("r-1"), finished()]).await;
+    run(store, &head("task_2"), vec![accepted("r-2")]).await;
+    let all = TaskFilter { limit: 10, ..TaskFilter::default() };
+    assert_eq!(store.tasks(&Scope::default(), &all).await.unwrap().len(), 2);
+    let sweep = |second| Sweep { tasks_before: Some(at(second)), ..Sweep::default() };
+    assert_eq!(store.sweep(sweep(1)).await.unwrap(), Swept::default());
+    assert_eq!(store.sweep(sweep(2)).await.unwrap(), Swept { tasks: 1, audit: 0 });
+    let left = store.tasks(&Scope::default(), &all).await.unwrap();
+    assert_eq!(left.iter().map(|task| task.id.as_str()).collect::<Vec<_>>(), ["task_2"]);
+    assert!(store.events(&TaskId::from("task_1"), 0).await.unwrap().is_empty());
+}
+
+/// Three records, ten seconds apart: one that was refused, one that went well, one that failed.
+async fn three_outcomes(store: &dyn Store) -> [VerbEvent; 3] {
+    let mut denied = announced(Phase::PreVerb, "default", "1");
+    denied.context.deny("no");
+    let mut completed = announced(Phase::PostVerb, "default", "2");
+    (completed.outcome, completed.emitted_at) = (Some(Outcome::Completed), at(10));
+    let mut failed = announced(Phase::PostVerb, "default", "3");
+    (failed.outcome, failed.emitted_at) = (Some(Outcome::Failed), at(20));
+    let events = [denied, completed, failed];
+    store.audit(events.to_vec()).await.unwrap();
+    events
+}
+
+async fn trail(store: &dyn Store, filter: &AuditFilter) -> Vec<VerbEvent> {
+    let records = store.audit_trail(&Scope::default(), filter).await.unwrap();
+    records.into_iter().map(|record| record.event).collect()
+}
