@@ -34,7 +34,8 @@ use crate::{
     peer::Peer,
     redact::redact,
     registry::Registry,
-    run::{self, Running},
+    run::{Leg, Run},
+    running::Running,
     schema::Schemas,
 };
 
@@ -77,7 +78,8 @@ pub(crate) struct Inner {
     policy_read_at: AtomicU64,
     bus: Arc<Bus>,
     schemas: Schemas,
-    tracker: TaskTracker,
+    /// Counts what runs, to be waited for at the end.
+    pub(crate) tracker: TaskTracker,
 }
 
 /// What a caller wants, with its target found.
@@ -193,6 +195,8 @@ impl Engine {
     }
 
     /// Starts a call. Trouble before the task is written down is an `Err`; after that, it is how the task ends.
+    ///
+    /// The call leaves when what is returned is waited for or let go of.
     pub async fn call(&self, request: Request) -> Result<Running, Failure> {
         self.sync().await?;
         let goes_on = self.continued(&request).await?;
@@ -211,8 +215,8 @@ impl Engine {
             }
         };
         let leg =
-            run::Leg { call: permitted.call, target, task, announcement: permitted.announcement, wall_clock };
-        Ok(run::start(&self.0, &self.0.tracker, leg))
+            Leg { call: permitted.call, target, task, announcement: permitted.announcement, wall_clock };
+        Ok(Running::of(Run::begin(&self.0, leg)))
     }
 
     /// Lets what runs come to its end, at most until `patience` is over.

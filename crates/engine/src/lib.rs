@@ -16,6 +16,7 @@ pub mod peer;
 mod redact;
 pub mod registry;
 mod run;
+mod running;
 mod schema;
 mod tasks;
 
@@ -24,4 +25,4 @@ pub use config::Config;
 pub use engine::{Engine, Parts, Request};
 pub use health::Prober;
 pub use registry::Registry;
-pub use run::{Running, Step};
+pub use running::{Running, Step};

@@ -1,7 +1,7 @@
-//! What happens while a call runs: events are written down as they come, and whoever waits is told.
+//! What happens while a call runs: events are written down as they come, and then there is news.
 //!
-//! A call runs in a task of its own. Whoever started it may stop waiting (the wall clock runs out, the client hangs
-//! up); the call goes on, and what it brings can be fetched later.
+//! A run goes from one piece of news to the next and hands itself over with each, so it does not matter who drives it
+//! or whether anybody listens. [`Running`](crate::running::Running) decides that.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,15 +12,12 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::TaskId,
     json::Json,
-    task::Task,
+    task::{Task, TaskState},
 };
 use rialto_policy::Permitted;
 use serde_json::json;
-use tokio::{
-    sync::{mpsc, oneshot},
-    time::{Instant, sleep_until},
-};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 
 use crate::{
     engine::{Inner, store_failure},
@@ -28,37 +25,23 @@ use crate::{
     journal::{Announcement, log_lost},
 };
 
-/// Progress that nobody collects is dropped beyond this; the result never is.
-const UNCOLLECTED: usize = 64;
-
 /// Events that are there at once are written down together, up to so many.
 const BATCH: usize = 64;
 
 /// How long a cancelled call is given to learn the remote task's name, without which it cannot be called off there.
 const NAMING: Duration = Duration::from_secs(5);
 
-/// A call under way.
-#[derive(Debug)]
-pub struct Running {
-    task: TaskId,
-    updates: mpsc::Receiver<Event>,
-    end: oneshot::Receiver<Result<Task, Failure>>,
-    cancel: CancellationToken,
-    heartbeat: Duration,
-    next_beat: Instant,
-}
+/// How a run ends for whoever waits.
+pub(crate) type End = Result<Box<Task>, Failure>;
 
-/// What there is to tell while waiting.
-#[derive(Debug)]
-pub enum Step {
-    /// Something happened.
-    Event(Box<Event>),
-    /// Nothing happened for a while, but it still runs.
-    Heartbeat,
+/// What a run has to tell.
+pub(crate) enum News {
+    /// Something happened; it goes on.
+    Events(Box<Run>, Vec<Event>),
+    /// It takes too long to wait for; it goes on.
+    Late(Box<Run>, Failure),
     /// It ended, or waits for the caller.
-    Done(Box<Task>),
-    /// It failed; or it takes too long to wait for, and its task id is in the data.
-    Failed(Failure),
+    End(End),
 }
 
 /// One stretch of a task's life: from a message to its end, or to the next question.
@@ -70,109 +53,10 @@ pub(crate) struct Leg {
     pub(crate) wall_clock: Duration,
 }
 
-/// The side of [`Running`] that tells.
-struct Teller {
-    updates: mpsc::Sender<Event>,
-    end: Option<oneshot::Sender<Result<Task, Failure>>>,
-}
-
-/// Why the loop stopped listening to the peer.
-enum Turn {
-    Events(Vec<Event>),
-    Late,
-    Cancelled,
-    GivenUp,
-}
-
-// === impl Running ===
-
-impl Running {
-    /// Our name for the task.
-    pub const fn task(&self) -> &TaskId {
-        &self.task
-    }
-
-    /// Waits for the next thing to tell. After `Done` or `Failed` there is nothing more.
-    pub async fn next(&mut self) -> Step {
-        tokio::select! {
-            biased;
-            Some(event) = self.updates.recv() => {
-                self.next_beat = Instant::now() + self.heartbeat;
-                Step::Event(Box::new(event))
-            }
-            end = &mut self.end => match end {
-                Ok(Ok(task)) => Step::Done(Box::new(task)),
-                Ok(Err(failure)) => Step::Failed(failure),
-                Err(_) => Step::Failed(Failure::new(Kind::Internal, "the call ended without a result; see the server's log")),
-            },
-            () = sleep_until(self.next_beat) => {
-                self.next_beat = Instant::now() + self.heartbeat;
-                Step::Heartbeat
-            }
-        }
-    }
-
-    /// Waits for the end.
-    pub async fn finish(mut self) -> Result<Task, Failure> {
-        loop {
-            match self.next().await {
-                Step::Event(_) | Step::Heartbeat => {}
-                Step::Done(task) => return Ok(*task),
-                Step::Failed(failure) => return Err(failure),
-            }
-        }
-    }
-
-    /// Calls it off: the agent is told, as soon as we know what it calls the task.
-    pub fn cancel(&self) {
-        self.cancel.cancel();
-    }
-}
-
-// === impl Teller ===
-
-impl Teller {
-    fn tell(&self, event: Event) {
-        // A reader that does not keep up misses progress, never the end.
-        let _ = self.updates.try_send(event);
-    }
-
-    fn end(&mut self, end: Result<Task, Failure>) {
-        if let Some(teller) = self.end.take() {
-            let _ = teller.send(end);
-        }
-    }
-}
-
-/// Begins a call in a task of its own.
-pub(crate) fn start(inner: &Arc<Inner>, tracker: &TaskTracker, leg: Leg) -> Running {
-    let (updates, heard) = mpsc::channel(UNCOLLECTED);
-    let (end, ended) = oneshot::channel();
-    let cancel = CancellationToken::new();
-    let task = leg.task.head.id.clone();
-    inner.running.lock().insert(task.clone(), cancel.clone());
-    let heartbeat = Duration::from_secs(inner.config.heartbeat_secs.max(1));
-    let run = Run {
-        inner: Arc::clone(inner),
-        teller: Teller { updates, end: Some(end) },
-        cancel: cancel.clone(),
-        caller: leg.call.get().caller.clone(),
-        target: leg.target,
-        task: leg.task,
-        announcement: leg.announcement,
-        late_at: Instant::now() + leg.wall_clock,
-        give_up_at: Instant::now() + leg.wall_clock + Duration::from_secs(inner.config.patience_secs),
-        wall_clock: leg.wall_clock,
-    };
-    let events = inner.peer.send(leg.call);
-    tracker.spawn(run.listen(events));
-    Running { task, updates: heard, end: ended, cancel, heartbeat, next_beat: Instant::now() + heartbeat }
-}
-
 /// A call under way, seen from inside.
-struct Run {
+pub(crate) struct Run {
     inner: Arc<Inner>,
-    teller: Teller,
+    events: BoxStream<'static, Event>,
     cancel: CancellationToken,
     caller: Caller,
     target: Target,
@@ -181,43 +65,84 @@ struct Run {
     wall_clock: Duration,
     late_at: Instant,
     give_up_at: Instant,
+    is_late: bool,
+    /// As long as it lives, whoever drains the engine waits for it.
+    _tracked: TaskTrackerToken,
+}
+
+/// Why the run stopped listening to the peer.
+enum Turn {
+    Events(Vec<Event>),
+    Late,
+    Cancelled,
+    GivenUp,
 }
 
 // === impl Run ===
 
 impl Run {
-    async fn listen(mut self, mut events: BoxStream<'static, Event>) {
-        let mut is_late = false;
-        loop {
-            match self.turn(&mut events, is_late).await {
-                Turn::Events(batch) => {
-                    if self.take(batch).await {
-                        break;
-                    }
-                }
-                Turn::Late => {
-                    is_late = true;
-                    self.tell_late().await;
-                }
-                Turn::Cancelled => {
-                    self.call_off(&mut events).await;
-                    break;
-                }
-                Turn::GivenUp => {
-                    self.give_up().await;
-                    break;
-                }
-            }
-        }
-        self.inner.running.lock().remove(&self.task.head.id);
+    /// Begins a call. Nothing leaves before [`Run::news`] is waited for.
+    pub(crate) fn begin(inner: &Arc<Inner>, leg: Leg) -> Box<Self> {
+        let cancel = CancellationToken::new();
+        inner.running.lock().insert(leg.task.head.id.clone(), cancel.clone());
+        let late_at = Instant::now() + leg.wall_clock;
+        Box::new(Self {
+            inner: Arc::clone(inner),
+            caller: leg.call.get().caller.clone(),
+            events: inner.peer.send(leg.call),
+            cancel,
+            target: leg.target,
+            task: leg.task,
+            announcement: leg.announcement,
+            wall_clock: leg.wall_clock,
+            late_at,
+            give_up_at: late_at + Duration::from_secs(inner.config.patience_secs),
+            is_late: false,
+            _tracked: inner.tracker.token(),
+        })
     }
 
-    async fn turn(&self, events: &mut BoxStream<'static, Event>, is_late: bool) -> Turn {
+    /// Our name for the task.
+    pub(crate) const fn id(&self) -> &TaskId {
+        &self.task.head.id
+    }
+
+    /// Calls it off when it is cancelled.
+    pub(crate) fn canceller(&self) -> CancellationToken {
+        self.cancel.clone()
+    }
+
+    /// How often whoever waits hears something.
+    pub(crate) fn heartbeat(&self) -> Duration {
+        Duration::from_secs(self.inner.config.heartbeat_secs.max(1))
+    }
+
+    /// Goes on until there is something to tell. What is told is written down.
+    pub(crate) async fn news(mut self: Box<Self>) -> News {
+        match self.turn().await {
+            Turn::Events(batch) if self.is_over_after(&batch) => self.end_with(batch).await,
+            Turn::Events(batch) => {
+                let told = batch.clone();
+                match self.write(batch, false).await {
+                    Ok(()) => News::Events(self, told),
+                    Err(failure) => self.over(Some(failure)),
+                }
+            }
+            Turn::Late => {
+                let failure = self.late().await;
+                News::Late(self, failure)
+            }
+            Turn::Cancelled => self.call_off().await,
+            Turn::GivenUp => self.give_up().await,
+        }
+    }
+
+    async fn turn(&mut self) -> Turn {
         let first = tokio::select! {
             biased;
-            event = events.next() => event,
+            event = self.events.next() => event,
             () = self.cancel.cancelled() => return Turn::Cancelled,
-            () = sleep_until(self.late_at), if !is_late => return Turn::Late,
+            () = sleep_until(self.late_at), if !self.is_late => return Turn::Late,
             () = sleep_until(self.give_up_at) => return Turn::GivenUp,
         };
         let Some(first) = first else {
@@ -226,98 +151,94 @@ impl Run {
         };
         let mut batch = vec![first];
         while batch.len() < BATCH
-            && let Some(Some(event)) = events.next().now_or_never()
+            && let Some(Some(event)) = self.events.next().now_or_never()
         {
             batch.push(event);
         }
         Turn::Events(batch)
     }
 
-    /// Writes a batch down and tells it. Answers whether this leg is over.
-    async fn take(&mut self, batch: Vec<Event>) -> bool {
-        let mut after = self.task.head.state;
-        for event in &batch {
-            after = after.after(event).unwrap_or(after);
-        }
-        let is_over = after.is_terminal() || after.is_waiting();
+    /// Whether this leg is over once these events have happened.
+    fn is_over_after(&self, batch: &[Event]) -> bool {
+        let state = state_after(self.task.head.state, batch);
+        state.is_terminal() || state.is_waiting()
+    }
+
+    /// Writes a batch down, and closes the announcement with it when this leg is over.
+    async fn write(&mut self, batch: Vec<Event>, is_over: bool) -> Result<(), Failure> {
         let failure = if is_over { failure_in(&batch) } else { None };
-        let told = if is_over { Vec::new() } else { batch.clone() };
         let ending = is_over.then_some((&mut self.announcement, failure.as_ref()));
-        if let Err(error) = self.inner.journal.record(&mut self.task, batch, ending).await {
+        let written = self.inner.journal.record(&mut self.task, batch, ending).await;
+        written.map_err(|error| {
             log_lost(&self.task.head.id, &error);
-            self.teller.end(Err(store_failure(error)));
-            return true;
-        }
-        for event in told {
-            self.teller.tell(event);
-        }
-        if is_over {
-            self.end().await;
-        }
-        is_over
+            store_failure(error)
+        })
     }
 
-    async fn end(&mut self) {
-        if let Some(failure) = self.task.failure.clone() {
-            if failure.kind == Kind::PeerUnreachable {
-                // Do not wait for the next round to learn that the agent is gone.
-                let (inner, id) = (Arc::clone(&self.inner), self.target.agent.id.clone());
-                tokio::spawn(async move { health::probe(&inner.registry, &id).await });
-            }
-            self.teller.end(Err(self.with_ids(failure)));
-        } else {
-            self.teller.end(Ok(self.task.clone()));
+    /// Writes down the events that end this leg.
+    async fn end_with(mut self: Box<Self>, batch: Vec<Event>) -> News {
+        if let Err(failure) = self.write(batch, true).await {
+            return self.over(Some(failure));
         }
+        let failure = self.task.failure.clone().map(|failure| with_ids(failure, &self.task));
+        if failure.as_ref().is_some_and(|failure| failure.kind == Kind::PeerUnreachable) {
+            // Do not wait for the next round to learn that the agent is gone.
+            let (inner, id) = (Arc::clone(&self.inner), self.target.agent.id.clone());
+            tokio::spawn(async move { health::probe(&inner.registry, &id).await });
+        }
+        self.over(failure)
     }
 
-    async fn tell_late(&mut self) {
+    fn over(self: Box<Self>, failure: Option<Failure>) -> News {
+        self.inner.running.lock().remove(&self.task.head.id);
+        News::End(match failure {
+            Some(failure) => Err(failure),
+            None => Ok(Box::new(self.task)),
+        })
+    }
+
+    async fn late(&mut self) -> Failure {
+        self.is_late = true;
         let message = format!(
             "{} took longer than {} ms; the task goes on, and get_task with task id {} fetches its result",
             self.target.verb(),
             self.wall_clock.as_millis(),
             self.task.head.id
         );
-        let failure = self.with_ids(Failure::new(Kind::PeerTimeout, message));
+        let failure = with_ids(Failure::new(Kind::PeerTimeout, message), &self.task);
         self.inner.journal.close(&mut self.announcement, None, &failure).await;
-        self.teller.end(Err(failure));
+        failure
     }
 
     /// The agent has been silent for longer than anybody waits.
-    async fn give_up(&mut self) {
-        if self.task.head.remote.task_id.is_some() {
-            // It can be asked again at any time, so the task stays open.
-            return;
-        }
+    async fn give_up(self: Box<Self>) -> News {
         let failure = Failure::new(Kind::PeerTimeout, "the agent never answered, and never named the task");
-        self.take(vec![Event::failed(failure)]).await;
+        if self.task.head.remote.task_id.is_some() {
+            // It can be asked again at any time, so the task stays open. Its caller has long been told that it is late.
+            return self.over(Some(failure));
+        }
+        self.end_with(vec![Event::failed(failure)]).await
     }
 
-    async fn call_off(&mut self, events: &mut BoxStream<'static, Event>) {
+    async fn call_off(mut self: Box<Self>) -> News {
         let named_by = Instant::now() + NAMING;
         while self.task.head.remote.task_id.is_none() {
-            let Ok(Some(event)) = tokio::time::timeout_at(named_by, events.next()).await else { break };
-            if self.take(vec![event]).await {
-                return;
+            let Ok(Some(event)) = tokio::time::timeout_at(named_by, self.events.next()).await else { break };
+            let batch = vec![event];
+            if self.is_over_after(&batch) {
+                return self.end_with(batch).await;
+            }
+            if let Err(failure) = self.write(batch, false).await {
+                return self.over(Some(failure));
             }
         }
         let result = self.inner.call_off(&self.caller, &self.target, &self.task).await;
-        let events = match result {
-            Ok(events) => events,
-            Err(failure) => {
-                tracing::warn!(task.id = %self.task.head.id, "task {} was not called off at the agent: {failure}", self.task.head.id);
-                Vec::new()
-            }
-        };
-        let mut state = self.task.head.state;
-        for event in &events {
-            state = state.after(event).unwrap_or(state);
-        }
-        let events = if state.is_terminal() { events } else { with_local_cancel(events) };
-        self.take(events).await;
-    }
-
-    fn with_ids(&self, failure: Failure) -> Failure {
-        with_ids(failure, &self.task)
+        let events = result.unwrap_or_else(|failure| {
+            tracing::warn!(task.id = %self.task.head.id, "task {} was not called off at the agent: {failure}", self.task.head.id);
+            Vec::new()
+        });
+        let is_over = state_after(self.task.head.state, &events).is_terminal();
+        self.end_with(if is_over { events } else { with_local_cancel(events) }).await
     }
 }
 
@@ -340,6 +261,11 @@ impl Inner {
     }
 }
 
+/// Where a task stands after `events`; those that cannot happen change nothing.
+pub(crate) fn state_after(state: TaskState, events: &[Event]) -> TaskState {
+    events.iter().fold(state, |state, event| state.after(event).unwrap_or(state))
+}
+
 /// What the agent said, and then that we stopped listening.
 pub(crate) fn with_local_cancel(mut events: Vec<Event>) -> Vec<Event> {
     events.push(Event::Canceled { message: None, aside: Aside::default() });
@@ -347,7 +273,7 @@ pub(crate) fn with_local_cancel(mut events: Vec<Event>) -> Vec<Event> {
 }
 
 /// The failure's facts together with everything needed to find the task again.
-pub(crate) fn with_ids(mut failure: Failure, task: &Task) -> Failure {
+fn with_ids(mut failure: Failure, task: &Task) -> Failure {
     let mut data = failure.data.as_ref().map_or_else(|| json!({}), Json::value);
     if let Some(members) = data.as_object_mut() {
         members.insert("taskId".into(), json!(task.head.id));

@@ -14,7 +14,7 @@ use rialto_model::{
 
 use crate::{
     engine::{Engine, store_failure},
-    run::with_local_cancel,
+    run::{state_after, with_local_cancel},
 };
 
 // === impl Engine ===
@@ -79,10 +79,7 @@ impl Engine {
         if let Some(run) = inner.running.lock().get(&task.head.id) {
             run.cancel();
         }
-        let mut state = task.head.state;
-        for event in &events {
-            state = state.after(event).unwrap_or(state);
-        }
+        let state = state_after(task.head.state, &events);
         let named = task.head.remote.task_id.is_some();
         let events = if state.is_terminal() || named { events } else { with_local_cancel(events) };
         self.learn(task, events).await

@@ -97,7 +97,9 @@ impl Underway {
     }
 
     /// A message whose task still runs has not failed: its sender gets the task's id.
-    async fn failed(&self, failure: Failure) -> Result<Answer, Failure> {
+    ///
+    /// By `&mut`, because a call under way can be handed from thread to thread, but not shared between them.
+    async fn failed(&mut self, failure: Failure) -> Result<Answer, Failure> {
         if self.manner == Manner::Message && failure.kind == Kind::PeerTimeout {
             let task = self.engine.task(&self.caller, self.running.task().as_str()).await?;
             if !task.head.state.is_terminal() {

@@ -3,4 +3,5 @@
 
 mod calls;
 mod registry;
+mod running;
 mod world;

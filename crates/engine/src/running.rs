@@ -1,0 +1,221 @@
+//! A call under way, as whoever started it sees it.
+//!
+//! Most calls are answered at once, so whoever waits for a call also drives it: no task, no channel, no other thread.
+//! With the first thing there is to tell before the end, the call moves into a task of its own, because from then on
+//! it must not depend on how fast it is listened to. It moves there too when nobody waits any more (the wall clock
+//! runs out, the client hangs up): the call goes on, and what it brings can be fetched later.
+
+use std::{fmt, future, mem, time::Duration};
+
+use futures::{FutureExt, future::BoxFuture};
+use rialto_model::{
+    event::Event,
+    failure::{Failure, Kind},
+    ids::TaskId,
+    task::Task,
+};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::run::{End, News, Run};
+
+/// Progress that nobody collects is dropped beyond this; the result never is.
+const UNCOLLECTED: usize = 64;
+
+/// A call under way. It leaves when it is first waited for, or let go of.
+pub struct Running {
+    task: TaskId,
+    drive: Drive,
+    cancel: CancellationToken,
+    /// Where it goes on when it is let go of, which may happen outside of any runtime.
+    runtime: Handle,
+    heartbeat: Duration,
+    next_beat: Instant,
+}
+
+/// What there is to tell while waiting.
+#[derive(Debug)]
+pub enum Step {
+    /// Something happened.
+    Event(Box<Event>),
+    /// Nothing happened for a while, but it still runs.
+    Heartbeat,
+    /// It ended, or waits for the caller.
+    Done(Box<Task>),
+    /// It failed; or it takes too long to wait for, and its task id is in the data.
+    Failed(Failure),
+}
+
+/// Who sees to it that a call goes on.
+enum Drive {
+    /// Whoever waits: nothing has been told yet. It lives here and not in the waiting, which may be given up and begun
+    /// again.
+    Inline(BoxFuture<'static, News>),
+    /// A task of its own.
+    Background(Ears),
+    /// Nobody who is waited for: the end has been told.
+    Over,
+}
+
+/// What is heard from a call in the background.
+struct Ears {
+    updates: mpsc::Receiver<Event>,
+    end: oneshot::Receiver<End>,
+}
+
+/// The side of [`Ears`] that tells.
+struct Teller {
+    updates: mpsc::Sender<Event>,
+    end: Option<oneshot::Sender<End>>,
+}
+
+// === impl Running ===
+
+impl Running {
+    pub(crate) fn of(run: Box<Run>) -> Self {
+        let heartbeat = run.heartbeat();
+        Self {
+            task: run.id().clone(),
+            cancel: run.canceller(),
+            drive: Drive::Inline(run.news().boxed()),
+            runtime: Handle::current(),
+            heartbeat,
+            next_beat: Instant::now() + heartbeat,
+        }
+    }
+
+    /// Our name for the task.
+    pub const fn task(&self) -> &TaskId {
+        &self.task
+    }
+
+    /// Waits for the next thing to tell. After `Done` or `Failed` there is nothing more.
+    ///
+    /// The waiting can be given up and begun again: nothing is lost.
+    pub async fn next(&mut self) -> Step {
+        if let Drive::Inline(first) = &mut self.drive {
+            let news = tokio::select! {
+                biased;
+                news = first => Some(news),
+                () = sleep_until(self.next_beat) => None,
+            };
+            match news {
+                Some(News::End(end)) => return self.over(end),
+                Some(news) => self.go_on(future::ready(news)),
+                None => self.let_go(),
+            }
+        }
+        self.listen().await
+    }
+
+    /// Waits for the end.
+    pub async fn finish(mut self) -> Result<Task, Failure> {
+        loop {
+            match self.next().await {
+                Step::Event(_) | Step::Heartbeat => {}
+                Step::Done(task) => return Ok(*task),
+                Step::Failed(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// Calls it off: the agent is told, as soon as we know what it calls the task.
+    pub fn cancel(&mut self) {
+        self.cancel.cancel();
+        self.let_go();
+    }
+
+    /// Waits for what the background tells.
+    async fn listen(&mut self) -> Step {
+        let Drive::Background(ears) = &mut self.drive else {
+            return Step::Failed(Failure::new(Kind::Internal, "the call is over, and its end was told"));
+        };
+        let end = tokio::select! {
+            biased;
+            Some(event) = ears.updates.recv() => {
+                self.next_beat = Instant::now() + self.heartbeat;
+                return Step::Event(Box::new(event));
+            }
+            end = &mut ears.end => end.unwrap_or_else(|_| Err(lost())),
+            () = sleep_until(self.next_beat) => {
+                self.next_beat = Instant::now() + self.heartbeat;
+                return Step::Heartbeat;
+            }
+        };
+        self.over(end)
+    }
+
+    fn over(&mut self, end: End) -> Step {
+        self.drive = Drive::Over;
+        end.map_or_else(Step::Failed, Step::Done)
+    }
+
+    /// Lets the call go on by itself.
+    fn let_go(&mut self) {
+        match mem::replace(&mut self.drive, Drive::Over) {
+            Drive::Inline(first) => self.go_on(first),
+            drive => self.drive = drive,
+        }
+    }
+
+    fn go_on(&mut self, first: impl Future<Output = News> + Send + 'static) {
+        let (updates, heard) = mpsc::channel(UNCOLLECTED);
+        let (end, ended) = oneshot::channel();
+        let teller = Teller { updates, end: Some(end) };
+        self.runtime.spawn(async move { teller.tell(first.await).await });
+        self.drive = Drive::Background(Ears { updates: heard, end: ended });
+    }
+}
+
+impl Drop for Running {
+    /// Whoever stops waiting does not stop the call.
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("task", &self.task).finish_non_exhaustive()
+    }
+}
+
+// === impl Teller ===
+
+impl Teller {
+    /// Tells everything up to the end, whether or not somebody listens.
+    async fn tell(mut self, mut news: News) {
+        loop {
+            let run = match news {
+                News::Events(run, events) => {
+                    for event in events {
+                        // A reader that does not keep up misses progress, never the end.
+                        let _ = self.updates.try_send(event);
+                    }
+                    run
+                }
+                News::Late(run, failure) => {
+                    self.end(Err(failure));
+                    run
+                }
+                News::End(end) => return self.end(end),
+            };
+            news = run.news().await;
+        }
+    }
+
+    /// Tells the end. A call that was too late for its caller has a second one, which is only written down.
+    fn end(&mut self, end: End) {
+        if let Some(teller) = self.end.take() {
+            let _ = teller.send(end);
+        }
+    }
+}
+
+fn lost() -> Failure {
+    Failure::new(Kind::Internal, "the call ended without a result; see the server's log")
+}
