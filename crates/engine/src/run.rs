@@ -36,6 +36,8 @@ pub(crate) type End = Result<Box<Task>, Failure>;
 
 /// What a run has to tell.
 pub(crate) enum News {
+    /// Nothing yet; but it has become too long for whoever waits to drive it.
+    None(Box<Run>),
     /// Something happened; it goes on.
     Events(Box<Run>, Vec<Event>),
     /// It takes too long to wait for; it goes on.
@@ -73,6 +75,7 @@ pub(crate) struct Run {
 /// Why the run stopped listening to the peer.
 enum Turn {
     Events(Vec<Event>),
+    Beat,
     Late,
     Cancelled,
     GivenUp,
@@ -118,8 +121,10 @@ impl Run {
     }
 
     /// Goes on until there is something to tell. What is told is written down.
-    pub(crate) async fn news(mut self: Box<Self>) -> News {
-        match self.turn().await {
+    ///
+    /// Whoever drives it while waiting for it says when it must be back (`beat_at`), and need not keep a timer too.
+    pub(crate) async fn news(mut self: Box<Self>, beat_at: Option<Instant>) -> News {
+        match self.turn(beat_at).await {
             Turn::Events(batch) if self.is_over_after(&batch) => self.end_with(batch).await,
             Turn::Events(batch) => {
                 let told = batch.clone();
@@ -128,22 +133,25 @@ impl Run {
                     Err(failure) => self.over(Some(failure)),
                 }
             }
+            Turn::Beat => News::None(self),
             Turn::Late => {
                 let failure = self.late().await;
                 News::Late(self, failure)
             }
+            // The agent may take its time, and hearts must beat meanwhile.
+            Turn::Cancelled if beat_at.is_some() => News::None(self),
             Turn::Cancelled => self.call_off().await,
             Turn::GivenUp => self.give_up().await,
         }
     }
 
-    async fn turn(&mut self) -> Turn {
+    async fn turn(&mut self, beat_at: Option<Instant>) -> Turn {
+        let (silent_until, then) = self.alarm(beat_at);
         let first = tokio::select! {
             biased;
             event = self.events.next() => event,
             () = self.cancel.cancelled() => return Turn::Cancelled,
-            () = sleep_until(self.late_at), if !self.is_late => return Turn::Late,
-            () = sleep_until(self.give_up_at) => return Turn::GivenUp,
+            () = sleep_until(silent_until) => return then,
         };
         let Some(first) = first else {
             let failure = Failure::new(Kind::PeerGarbled, "the agent hung up before the task was done");
@@ -156,6 +164,16 @@ impl Run {
             batch.push(event);
         }
         Turn::Events(batch)
+    }
+
+    /// Until when the agent may be silent, and what follows then: the soonest of all that could, so that one timer does.
+    fn alarm(&self, beat_at: Option<Instant>) -> (Instant, Turn) {
+        let (at, then) =
+            if self.is_late { (self.give_up_at, Turn::GivenUp) } else { (self.late_at, Turn::Late) };
+        match beat_at {
+            Some(beat_at) if beat_at < at => (beat_at, Turn::Beat),
+            _ => (at, then),
+        }
     }
 
     /// Whether this leg is over once these events have happened.

@@ -78,13 +78,14 @@ struct Teller {
 impl Running {
     pub(crate) fn of(run: Box<Run>) -> Self {
         let heartbeat = run.heartbeat();
+        let next_beat = Instant::now() + heartbeat;
         Self {
             task: run.id().clone(),
             cancel: run.canceller(),
-            drive: Drive::Inline(run.news().boxed()),
+            drive: Drive::Inline(run.news(Some(next_beat)).boxed()),
             runtime: Handle::current(),
             heartbeat,
-            next_beat: Instant::now() + heartbeat,
+            next_beat,
         }
     }
 
@@ -98,15 +99,9 @@ impl Running {
     /// The waiting can be given up and begun again: nothing is lost.
     pub async fn next(&mut self) -> Step {
         if let Drive::Inline(first) = &mut self.drive {
-            let news = tokio::select! {
-                biased;
-                news = first => Some(news),
-                () = sleep_until(self.next_beat) => None,
-            };
-            match news {
-                Some(News::End(end)) => return self.over(end),
-                Some(news) => self.go_on(future::ready(news)),
-                None => self.let_go(),
+            match first.await {
+                News::End(end) => return self.over(end),
+                news => self.go_on(future::ready(news)),
             }
         }
         self.listen().await
@@ -191,6 +186,7 @@ impl Teller {
     async fn tell(mut self, mut news: News) {
         loop {
             let run = match news {
+                News::None(run) => run,
                 News::Events(run, events) => {
                     for event in events {
                         // A reader that does not keep up misses progress, never the end.
@@ -204,7 +200,7 @@ impl Teller {
                 }
                 News::End(end) => return self.end(end),
             };
-            news = run.news().await;
+            news = run.news(None).await;
         }
     }
 
