@@ -22,7 +22,7 @@ use rialto_model::{
     message::{Message, Part, Role},
     store::{Store, StoreError},
     task::{Task, TaskHead, TaskState},
-    verb::Verb,
+    verb::{Verb, VerbEvent},
 };
 use rialto_policy::{Action, Permitted, Policy, PolicyError, Question};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -200,23 +200,17 @@ impl Engine {
     pub async fn call(&self, request: Request) -> Result<Running, Failure> {
         self.sync().await?;
         let goes_on = self.continued(&request).await?;
-        let call = self.call_of(request, goes_on.as_ref());
-        let (wall_clock, call) = call?;
-        let verb = verb_of(&call);
-        let head = self.head_of(&call, &verb);
-        let args = call.args();
-        let (target, parts) = (call.target.clone(), call.parts.clone());
-        let permitted = self.permit(call, verb, &args).await?;
+        let (wall_clock, call) = self.call_of(request, goes_on.as_ref())?;
+        let Cleared { call, announcement, pre } = self.permit(call).await?;
         let task = match goes_on {
-            Some(task) => self.answer(task, parts, permitted.pre).await?,
+            Some(task) => self.answer(task, call.get().parts.clone(), pre).await?,
             None => {
-                self.0.journal.open(&head, permitted.pre).await.map_err(store_failure)?;
+                let head = self.head_of(call.get(), announcement.args());
+                self.0.journal.open(&head, pre).await.map_err(store_failure)?;
                 Task::new(head)
             }
         };
-        let leg =
-            Leg { call: permitted.call, target, task, announcement: permitted.announcement, wall_clock };
-        Ok(Running::of(Run::begin(&self.0, leg)))
+        Ok(Running::of(Run::begin(&self.0, Leg { call, task, announcement, wall_clock })))
     }
 
     /// Lets what runs come to its end, at most until `patience` is over.
@@ -272,7 +266,7 @@ impl Engine {
         Ok((wall_clock, call))
     }
 
-    fn head_of(&self, call: &Call, verb: &Verb) -> TaskHead {
+    fn head_of(&self, call: &Call, args: &Json) -> TaskHead {
         let now = self.0.journal.now();
         TaskHead {
             id: call.task.clone(),
@@ -283,7 +277,7 @@ impl Engine {
             agent_url: call.target.agent.url.clone(),
             skill: call.target.skill.as_ref().map(|skill| skill.id.clone()),
             session: call.session.clone(),
-            args: verb.args.clone(),
+            args: args.clone(),
             state: TaskState::Submitted,
             version: 0,
             remote: Remote { task_id: None, context_id: call.continues.context_id.clone() },
@@ -293,13 +287,14 @@ impl Engine {
     }
 
     /// Authorizes, announces, checks the arguments. A call that is refused here has left no packet.
-    async fn permit(&self, call: Call, verb: Verb, args: &Json) -> Result<Cleared, Failure> {
-        let target = call.target.clone();
+    async fn permit(&self, call: Call) -> Result<Cleared, Failure> {
+        let args = call.args();
+        let verb = verb_of(&call, redact(&args));
         let verdict = self.0.policy.load().check(call);
         let refusal = verdict.as_ref().err().map(ToString::to_string);
         let (mut announcement, pre) = self.0.journal.announce(verb, refusal.as_deref());
         let refused = match verdict {
-            Ok(call) if !pre.context.denied => match self.0.schemas.check(&target, args) {
+            Ok(call) if !pre.context.denied => match self.0.schemas.check(&call.get().target, &args) {
                 Ok(()) => return Ok(Cleared { call, announcement, pre }),
                 Err(invalid) => invalid,
             },
@@ -314,12 +309,7 @@ impl Engine {
     }
 
     /// Writes down that the caller goes on with a task.
-    async fn answer(
-        &self,
-        mut task: Task,
-        parts: Vec<Part>,
-        pre: rialto_model::verb::VerbEvent,
-    ) -> Result<Task, Failure> {
+    async fn answer(&self, mut task: Task, parts: Vec<Part>, pre: VerbEvent) -> Result<Task, Failure> {
         let message = Message::new(fresh(), Role::User, parts);
         self.0.store.audit(vec![pre]).await.map_err(store_failure)?;
         self.0
@@ -339,10 +329,11 @@ impl Engine {
 struct Cleared {
     call: Permitted<Call>,
     announcement: Announcement,
-    pre: rialto_model::verb::VerbEvent,
+    pre: VerbEvent,
 }
 
-fn verb_of(call: &Call) -> Verb {
+/// What is invoked, with arguments that may be shown.
+fn verb_of(call: &Call, args: Json) -> Verb {
     Verb {
         verb: call.target.verb(),
         legacy_alias: call.target.legacy_alias(),
@@ -351,7 +342,7 @@ fn verb_of(call: &Call) -> Verb {
         agent_url: call.target.agent.url.clone(),
         skill_id: call.target.skill_id().to_owned(),
         session_id: call.session.clone(),
-        args: redact(&call.args()),
+        args,
         caller: call.caller.id.to_string(),
         task_id: call.task.to_string(),
     }

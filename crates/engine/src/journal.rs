@@ -153,6 +153,15 @@ impl Journal {
     }
 }
 
+// === impl Announcement ===
+
+impl Announcement {
+    /// What was asked, secrets redacted.
+    pub(crate) fn args(&self) -> &Json {
+        &self.verb.args
+    }
+}
+
 /// Names a task for logs.
 pub(crate) fn log_lost(task: &TaskId, error: &StoreError) {
     tracing::error!(task.id = %task, "task {task} could not be written to: {error}");

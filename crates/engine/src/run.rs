@@ -28,6 +28,9 @@ use crate::{
 /// Events that are there at once are written down together, up to so many.
 const BATCH: usize = 64;
 
+/// What most agents tell at once: the task's name, a result, the end.
+const FEW: usize = 3;
+
 /// How long a cancelled call is given to learn the remote task's name, without which it cannot be called off there.
 const NAMING: Duration = Duration::from_secs(5);
 
@@ -49,7 +52,6 @@ pub(crate) enum News {
 /// One stretch of a task's life: from a message to its end, or to the next question.
 pub(crate) struct Leg {
     pub(crate) call: Permitted<Call>,
-    pub(crate) target: Target,
     pub(crate) task: Task,
     pub(crate) announcement: Announcement,
     pub(crate) wall_clock: Duration,
@@ -92,9 +94,9 @@ impl Run {
         Box::new(Self {
             inner: Arc::clone(inner),
             caller: leg.call.get().caller.clone(),
+            target: leg.call.get().target.clone(),
             events: inner.peer.send(leg.call),
             cancel,
-            target: leg.target,
             task: leg.task,
             announcement: leg.announcement,
             wall_clock: leg.wall_clock,
@@ -157,7 +159,8 @@ impl Run {
             let failure = Failure::new(Kind::PeerGarbled, "the agent hung up before the task was done");
             return Turn::Events(vec![Event::failed(failure)]);
         };
-        let mut batch = vec![first];
+        let mut batch = Vec::with_capacity(FEW);
+        batch.push(first);
         while batch.len() < BATCH
             && let Some(Some(event)) = self.events.next().now_or_never()
         {
