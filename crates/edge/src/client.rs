@@ -3,12 +3,16 @@
 //! Connections are kept and shared, but never across rules: what was opened to a private address with permission is
 //! not found by a request without it. A request that was never written is tried again by the pool itself; anything
 //! else is reported, because only the caller knows whether it may happen twice.
+//!
+//! There are two kinds of pool. Plain HTTP goes over our own ([`Pool`]), which drives a connection in the task that uses
+//! it. HTTPS goes over hyper's, which gives each connection a task: it may turn out to be HTTP/2, whose connections are
+//! shared by requests at the same time, and next to the cost of encryption that of a task is small.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Method, StatusCode, Uri, header};
+use http::{Method, StatusCode, Uri, header, uri::Scheme};
 use http_body_util::Full;
 use hyper_util::{
     client::legacy,
@@ -23,6 +27,9 @@ use crate::{
     address::Reach,
     connect::{Connector, NoConnection, Tls, place},
     fetch::{Body, DEFAULT_LIMIT, Deadline, Fetch, FetchError, Request, Response, wait_for},
+    link::Message,
+    live::Live,
+    pool::{Pool, hung_up},
 };
 
 /// How often a GET is sent elsewhere before we give up.
@@ -45,15 +52,19 @@ pub struct Config {
 
 /// The client. Cloning shares its connections.
 #[derive(Clone)]
-pub struct Client(Arc<Pools>);
+pub struct Client(Arc<Ways>);
 
-struct Pools {
-    public: Pool,
-    private: Pool,
+struct Ways {
+    public: Way,
+    private: Way,
     max_response_bytes: usize,
 }
 
-type Pool = legacy::Client<Connector, Full<Bytes>>;
+/// The connections that one rule allows.
+struct Way {
+    plain: Pool,
+    encrypted: legacy::Client<Connector, Full<Bytes>>,
+}
 
 // === impl Config ===
 
@@ -75,15 +86,11 @@ impl Client {
     pub fn new(config: &Config) -> Self {
         let tls = Arc::new(Tls::new(config.ca_file.clone()));
         let patience = Duration::from_millis(config.connect_timeout_ms);
-        let pool = |reach| {
-            legacy::Client::builder(TokioExecutor::new())
-                .pool_timer(TokioTimer::new())
-                .pool_idle_timeout(Duration::from_millis(config.keep_idle_ms))
-                .build(Connector::new(reach, Arc::clone(&tls), patience))
-        };
-        Self(Arc::new(Pools {
-            public: pool(Reach::Public),
-            private: pool(Reach::Private),
+        let keep = Duration::from_millis(config.keep_idle_ms);
+        let way = |reach| Way::new(Connector::new(reach, Arc::clone(&tls), patience), keep);
+        Self(Arc::new(Ways {
+            public: way(Reach::Public),
+            private: way(Reach::Private),
             max_response_bytes: config.max_response_bytes,
         }))
     }
@@ -91,21 +98,21 @@ impl Client {
 
 impl Fetch for Client {
     fn fetch(&self, request: Request) -> BoxFuture<'static, Result<Response, FetchError>> {
-        let pools = Arc::clone(&self.0);
+        let ways = Arc::clone(&self.0);
         Box::pin(async move {
             let deadline = request.total.map(|total| Deadline { at: Instant::now() + total, total });
             if request.method == Method::GET {
-                pools.follow(request, deadline).await
+                ways.follow(request, deadline).await
             } else {
-                pools.once(request, deadline).await
+                ways.once(request, deadline).await
             }
         })
     }
 }
 
-// === impl Pools ===
+// === impl Ways ===
 
-impl Pools {
+impl Ways {
     async fn follow(&self, mut request: Request, deadline: Option<Deadline>) -> Result<Response, FetchError> {
         for _ in 0..=MAX_REDIRECTS {
             let answer = self.once(request.clone(), deadline).await?;
@@ -123,24 +130,39 @@ impl Pools {
     async fn once(&self, request: Request, deadline: Option<Deadline>) -> Result<Response, FetchError> {
         check(&request.uri)?;
         let (wait, blame) = wait_for(request.patience, deadline);
-        let pool = match request.reach {
+        let way = match request.reach {
             Reach::Public => &self.public,
             Reach::Private => &self.private,
         };
         let mut message = http::Request::new(Full::new(request.body));
         *message.method_mut() = request.method;
-        *message.uri_mut() = request.uri.clone();
         *message.headers_mut() = request.headers;
-        match timeout(wait, pool.request(message)).await {
-            Err(_) => Err(FetchError::Timeout(blame)),
-            Ok(Err(error)) => Err(explain(&error, &request.uri)),
-            Ok(Ok(answer)) => {
-                let (head, incoming) = answer.into_parts();
-                let limit = request.limit.unwrap_or(self.max_response_bytes);
-                let body = Body::live(incoming, request.patience, deadline, limit);
-                Ok(Response { status: head.status, headers: head.headers, body })
-            }
+        let answer = timeout(wait, way.send(message, request.uri)).await;
+        let (head, live) = answer.unwrap_or(Err(FetchError::Timeout(blame)))?.into_parts();
+        let limit = request.limit.unwrap_or(self.max_response_bytes);
+        let body = Body::live(live, request.patience, deadline, limit);
+        Ok(Response { status: head.status, headers: head.headers, body })
+    }
+}
+
+// === impl Way ===
+
+impl Way {
+    fn new(connector: Connector, keep: Duration) -> Self {
+        let encrypted = legacy::Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(keep)
+            .build(connector.clone());
+        Self { plain: Pool::new(connector, keep), encrypted }
+    }
+
+    async fn send(&self, mut message: Message, to: Uri) -> Result<http::Response<Live>, FetchError> {
+        if to.scheme() == Some(&Scheme::HTTP) {
+            return self.plain.send(message, &to).await;
         }
+        *message.uri_mut() = to.clone();
+        let answer = self.encrypted.request(message).await.map_err(|error| explain(&error, &to))?;
+        Ok(answer.map(|incoming| Live::new(incoming, None)))
     }
 }
 
@@ -191,9 +213,8 @@ fn explain(error: &legacy::Error, uri: &Uri) -> FetchError {
         }
         cause = inner.source();
     }
-    let place = place(uri);
     if error.is_connect() {
-        return FetchError::NotSent(format!("no connection to {place}"));
+        return FetchError::NotSent(format!("no connection to {}", place(uri)));
     }
-    FetchError::Broken(format!("{place} hung up before it answered"))
+    hung_up(uri)
 }

@@ -73,7 +73,7 @@ impl Connector {
         Self { tcp, reach, tls, patience }
     }
 
-    async fn open(mut self, to: Uri) -> Result<Stream, FetchError> {
+    pub(crate) async fn open(mut self, to: Uri) -> Result<Stream, FetchError> {
         let place = place(&to);
         if let Some(address) = literal(&to) {
             check(self.reach, address)?;

@@ -3,7 +3,7 @@
 //! The promise of [`FetchError`] is that it knows whether the request can have had an effect: only an error for which
 //! [`FetchError::surely_not_sent`] holds may be answered by trying again.
 
-use std::{fmt, time::Duration};
+use std::{fmt, future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use futures::{
@@ -11,12 +11,10 @@ use futures::{
     future::{self, BoxFuture},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
-use http_body::Body as _;
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
-use tokio::time::{Instant, timeout};
+use http_body::Frame;
+use tokio::time::{Instant, sleep};
 
-use crate::address::Reach;
+use crate::{address::Reach, live::Live};
 
 /// Sixteen mebibytes: how much an answer may hold when nobody says otherwise.
 pub const DEFAULT_LIMIT: usize = 16 * 1024 * 1024;
@@ -95,7 +93,7 @@ pub(crate) struct Deadline {
 }
 
 enum Source {
-    Live(Incoming),
+    Live(Live),
     Fixed(Option<Bytes>),
 }
 
@@ -159,13 +157,8 @@ impl Body {
         }
     }
 
-    pub(crate) fn live(
-        incoming: Incoming,
-        patience: Duration,
-        deadline: Option<Deadline>,
-        limit: usize,
-    ) -> Self {
-        Self { source: Source::Live(incoming), patience, deadline, limit }
+    pub(crate) fn live(live: Live, patience: Duration, deadline: Option<Deadline>, limit: usize) -> Self {
+        Self { source: Source::Live(live), patience, deadline, limit }
     }
 
     /// How many bytes may be taken in as a whole.
@@ -175,14 +168,12 @@ impl Body {
 
     /// The next piece, or none at the end. Pieces are as large as they come; their sum is not limited.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
-        let (wait, blame) = wait_for(self.patience, self.deadline);
-        let incoming = match &mut self.source {
+        let live = match &mut self.source {
             Source::Fixed(bytes) => return Ok(bytes.take().filter(|bytes| !bytes.is_empty())),
-            Source::Live(incoming) => incoming,
+            Source::Live(live) => live,
         };
         loop {
-            let frame = timeout(wait, incoming.frame()).await.map_err(|_| FetchError::Timeout(blame))?;
-            match frame {
+            match next_frame(live, self.patience, self.deadline).await? {
                 None => return Ok(None),
                 Some(Err(_)) => {
                     return Err(FetchError::Broken(
@@ -220,7 +211,7 @@ impl Body {
     /// How many more bytes will come at least, as far as is known.
     fn announced(&self) -> usize {
         match &self.source {
-            Source::Live(incoming) => usize::try_from(incoming.size_hint().lower()).unwrap_or(usize::MAX),
+            Source::Live(live) => live.announced(),
             Source::Fixed(bytes) => bytes.as_ref().map_or(0, Bytes::len),
         }
     }
@@ -248,6 +239,27 @@ impl<F: Fn(Request) -> Result<Response, FetchError> + Send + Sync> Fetch for F {
     fn fetch(&self, request: Request) -> BoxFuture<'static, Result<Response, FetchError>> {
         future::ready(self(request)).boxed()
     }
+}
+
+/// Waits for a frame. What is already here needs no clock: most bodies come with their headers.
+async fn next_frame(
+    live: &mut Live,
+    patience: Duration,
+    deadline: Option<Deadline>,
+) -> Result<Option<hyper::Result<Frame<Bytes>>>, FetchError> {
+    let (wait, blame) = wait_for(patience, deadline);
+    let mut alarm = pin!(None);
+    poll_fn(|cx| {
+        if let Poll::Ready(frame) = live.poll_frame(cx) {
+            return Poll::Ready(Ok(frame));
+        }
+        if alarm.is_none() {
+            alarm.set(Some(sleep(wait)));
+        }
+        let rung = alarm.as_mut().as_pin_mut().map_or(Poll::Pending, |alarm| alarm.poll(cx));
+        rung.map(|()| Err(FetchError::Timeout(blame)))
+    })
+    .await
 }
 
 /// How long to wait now, and which span to blame when that was too short.

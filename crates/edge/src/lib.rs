@@ -13,5 +13,8 @@ pub mod client;
 mod connect;
 pub mod fetch;
 pub mod guard;
+mod link;
+mod live;
+mod pool;
 mod refusal;
 pub mod serve;

@@ -4,6 +4,7 @@
 
 mod doors;
 mod outbound;
+mod pool;
 mod redirects;
 mod server;
 mod tls;

@@ -15,7 +15,10 @@ use rialto_edge::{
     client::{Client, Config},
     fetch::{Fetch, FetchError, Request, Response},
 };
-use tokio::{io::AsyncReadExt, io::AsyncWriteExt, net::TcpListener};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
 
 /// A running server and how many connections it has taken.
 pub(crate) struct Server {
@@ -38,21 +41,58 @@ impl Server {
 
     /// A server that answers each connection's first request with `bytes` and hangs up.
     pub(crate) async fn raw(bytes: &'static [u8]) -> Self {
+        Self::dealing(move |mut stream| async move {
+            heard(&mut stream).await;
+            stream.write_all(bytes).await.unwrap();
+        })
+        .await
+    }
+
+    /// A server that answers every request with `bytes` and waits for the next.
+    pub(crate) async fn repeating(bytes: &'static [u8]) -> Self {
+        Self::dealing(move |mut stream| async move {
+            while heard(&mut stream).await.is_some() {
+                stream.write_all(bytes).await.unwrap();
+            }
+        })
+        .await
+    }
+
+    /// A server that does with each connection what it is told.
+    pub(crate) async fn dealing<D>(deal: impl Fn(TcpStream) -> D + Send + 'static) -> Self
+    where
+        D: Future<Output = ()> + Send + 'static,
+    {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&connections);
         tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let mut buffer = [0; 4096];
-                let _ = stream.read(&mut buffer).await;
-                let _ = stream.write_all(bytes).await;
+            while let Ok((stream, _)) = listener.accept().await {
+                count.fetch_add(1, Ordering::Relaxed);
+                tokio::spawn(deal(stream));
             }
         });
-        Self { address, connections: Arc::default() }
+        Self { address, connections }
+    }
+
+    /// How many connections it has taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
     }
 
     pub(crate) fn uri(&self, path: &str) -> Uri {
         format!("http://{}{path}", self.address).parse().unwrap()
     }
+}
+
+/// The head of the next request; none when there is no more.
+pub(crate) async fn heard(stream: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.ok()?);
+    }
+    Some(String::from_utf8(head).unwrap())
 }
 
 pub(crate) fn get(uri: Uri) -> Request {
