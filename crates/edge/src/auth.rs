@@ -1,16 +1,11 @@
 //! Who calls.
 //!
-//! A door behind [`authenticate`] finds a [`Caller`] in its request's extensions, or is not reached. Tokens are known
-//! by their SHA-256 only, and compared in constant time.
+//! Tokens are known by their SHA-256 only, and compared in constant time.
 
 use std::{collections::HashMap, sync::Arc};
 
 use arc_swap::ArcSwap;
-use axum::{
-    extract::{Request, State},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
+use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use rialto_model::{
     call::{Caller, CallerKind},
@@ -37,6 +32,18 @@ pub struct TokenTable(ArcSwap<Table>);
 /// The first bytes of a hash find its place, the rest is compared in constant time.
 type Table = HashMap<[u8; 8], Vec<(Hash, Caller)>>;
 type Hash = [u8; 32];
+
+// === impl Authentication ===
+
+impl Authentication {
+    /// Who comes with `headers`.
+    pub(crate) fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
+        match self {
+            Self::Open(caller) => Some(caller.clone()),
+            Self::Tokens(table) => table.caller(bearer(headers)?),
+        }
+    }
+}
 
 // === impl TokenTable ===
 
@@ -74,29 +81,14 @@ pub fn hash(token: &str) -> String {
     Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Middleware that lets nobody pass who is not known:
-/// `axum::middleware::from_fn_with_state(authentication, authenticate)`.
-pub async fn authenticate(
-    State(authentication): State<Authentication>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let caller = match &authentication {
-        Authentication::Open(caller) => Some(caller.clone()),
-        Authentication::Tokens(table) => bearer(request.headers()).and_then(|token| table.caller(token)),
-    };
-    let Some(caller) = caller else { return unauthenticated(request.headers()) };
-    request.extensions_mut().insert(caller);
-    next.run(request).await
-}
-
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-fn unauthenticated(headers: &HeaderMap) -> Response {
+/// What somebody is told who is not known.
+pub(crate) fn unauthenticated(headers: &HeaderMap) -> Response {
     let (challenge, message) = if headers.contains_key(header::AUTHORIZATION) {
         ("Bearer error=\"invalid_token\"", "this token is not known; make one with `rialto tokens create`")
     } else {

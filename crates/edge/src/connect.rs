@@ -27,7 +27,7 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 use tokio::{net::TcpStream, time::timeout};
-use tower_service::Service;
+use tower::Service;
 
 use crate::{
     address::Reach,

@@ -4,14 +4,9 @@
 //! later even read the answers. It cannot choose the `Host` and `Origin` headers: a request that names anyone but us
 //! is turned away. The size of what may come in is limited here too, before anybody reads it.
 
-use std::{collections::HashSet, sync::Arc};
+use std::mem;
 
-use axum::{
-    body::Body,
-    extract::{Request, State},
-    middleware::Next,
-    response::{IntoResponse, Response},
-};
+use axum::body::{Body, HttpBody};
 use http::{HeaderMap, StatusCode, Uri, header};
 use http_body_util::Limited;
 
@@ -27,7 +22,8 @@ pub struct Guard {
 #[derive(Clone, Debug)]
 enum Hosts {
     Any,
-    These(Arc<HashSet<String>>),
+    /// Few enough to look at each; the case of letters makes no difference.
+    These(Vec<String>),
 }
 
 // === impl Guard ===
@@ -38,8 +34,8 @@ impl Guard {
         let hosts = if hosts.iter().any(|host| host == "*") {
             Hosts::Any
         } else {
-            let local = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
-            Hosts::These(Arc::new(local.into_iter().chain(hosts.iter().map(|host| name_of(host))).collect()))
+            let local = ["localhost", "127.0.0.1", "[::1]"].into_iter();
+            Hosts::These(local.chain(hosts.iter().map(|host| name_of(host))).map(str::to_owned).collect())
         };
         Self { hosts, max_body_bytes }
     }
@@ -47,11 +43,14 @@ impl Guard {
     fn answers_to(&self, authority: &str) -> bool {
         match &self.hosts {
             Hosts::Any => true,
-            Hosts::These(hosts) => hosts.contains(&name_of(authority)),
+            Hosts::These(hosts) => {
+                let name = name_of(authority);
+                hosts.iter().any(|host| host.eq_ignore_ascii_case(name))
+            }
         }
     }
 
-    fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
         let host = uri.authority().map(http::uri::Authority::as_str).or_else(|| text(header::HOST));
         if !host.is_some_and(|host| self.answers_to(host)) {
@@ -73,22 +72,22 @@ impl Guard {
         }
         Ok(())
     }
-}
 
-/// Middleware that turns away what was not meant for us: `axum::middleware::from_fn_with_state(guard, check)`.
-pub async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    if let Err(refusal) = guard.check(request.uri(), request.headers()) {
-        return refusal.into_response();
+    /// Makes `body` end with an error where it grows too large. One whose length is known cannot: it was announced, and
+    /// the connection delivers no more than that.
+    pub(crate) fn limit(&self, body: &mut Body) {
+        let limit = self.max_body_bytes;
+        let most = body.size_hint().upper().and_then(|most| usize::try_from(most).ok());
+        if most.is_none_or(|most| most > limit) {
+            *body = Body::new(Limited::new(mem::take(body), limit));
+        }
     }
-    let limit = guard.max_body_bytes;
-    next.run(request.map(|body| Body::new(Limited::new(body, limit)))).await
 }
 
-/// The name in `name:port`, in lower case.
-fn name_of(authority: &str) -> String {
-    let name = match authority.rsplit_once(':') {
+/// The name in `name:port`.
+fn name_of(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => name,
         _ => authority,
-    };
-    name.to_ascii_lowercase()
+    }
 }

@@ -4,14 +4,15 @@
 //! resolves to before it connects ([`address`]), keeps connections warm, and never waits without a deadline. Whoever
 //! needs it asks for an `Arc<dyn Fetch>` ([`fetch`]), so a test can answer in its place.
 //!
-//! Inbound there are the checks that come before any protocol: who calls ([`auth`]), whether the request was meant for
-//! us at all ([`guard`]), and how a listener starts and stops ([`serve`]).
+//! Inbound there are the checks that come before any protocol: whether the request was meant for us at all ([`guard`])
+//! and who calls ([`auth`]), both made at one [`gate`]; and how a listener starts and stops ([`serve`]).
 
 pub mod address;
 pub mod auth;
 pub mod client;
 mod connect;
 pub mod fetch;
+pub mod gate;
 pub mod guard;
 mod link;
 mod live;

@@ -1,17 +1,19 @@
 use std::sync::Arc;
 
-use axum::{Extension, Router, middleware::from_fn_with_state, routing};
+use axum::{Extension, Router, routing};
 use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use rialto_edge::{
     address::Reach,
-    auth::{self, Authentication, TokenTable, authenticate},
+    auth::{self, Authentication, TokenTable},
     fetch::{Fetch, Request},
-    guard::{self, Guard},
+    gate::Gate,
+    guard::Guard,
     serve::Door,
 };
 use rialto_model::{call::Caller, clock::Clock, clock::SystemClock, ids::Scope, store::Token};
+use tokio::{io::AsyncWriteExt, net::TcpStream};
 
-use crate::server::{Server, client, fetch, get, text};
+use crate::server::{Server, client, fetch, get, heard, text};
 
 fn token(secret: &str, caller: &str) -> Token {
     Token {
@@ -26,13 +28,21 @@ fn token(secret: &str, caller: &str) -> Token {
 async fn behind(authentication: Authentication) -> Server {
     let whoami = |Extension(caller): Extension<Caller>| async move { caller.id.to_string() };
     let router = Router::new().route("/", routing::get(whoami));
-    Server::start(router.layer(from_fn_with_state(authentication, authenticate))).await
+    Server::start(router.layer(Gate::new(Guard::new(&[], 10), authentication))).await
 }
 
 async fn guarded(hosts: &[&str]) -> Server {
     let hosts: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
     let router = Router::new().route("/", routing::any(|body: String| async move { body.len().to_string() }));
-    Server::start(router.layer(from_fn_with_state(Guard::new(&hosts, 10), guard::check))).await
+    let open = Authentication::Open(Caller::user("me"));
+    Server::start(router.layer(Gate::new(Guard::new(&hosts, 10), open))).await
+}
+
+/// The status line that answers `request`, as it stands.
+async fn status_of(server: &Server, request: &str) -> String {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    heard(&mut stream).await.unwrap().lines().next().unwrap().to_owned()
 }
 
 async fn status_with(server: &Server, name: HeaderName, value: &'static str) -> StatusCode {
@@ -101,10 +111,11 @@ async fn a_request_for_another_host_is_turned_away() {
 
 #[tokio::test]
 async fn a_page_of_another_origin_is_turned_away() {
-    let server = guarded(&["bridge.example"]).await;
+    let server = guarded(&["Bridge.Example:443"]).await;
     for (origin, status) in [
         ("http://localhost:3000", StatusCode::OK),
         ("https://bridge.example", StatusCode::OK),
+        ("https://BRIDGE.example:8443", StatusCode::OK),
         ("https://evil.example", StatusCode::FORBIDDEN),
         ("null", StatusCode::FORBIDDEN),
     ] {
@@ -127,6 +138,41 @@ async fn a_body_over_the_limit_is_turned_away() {
         request.body = body.into();
         assert_eq!(fetch(request).await.unwrap().status, status, "{body}");
     }
+}
+
+#[tokio::test]
+async fn a_body_of_unknown_length_is_cut_off_at_the_limit() {
+    let server = guarded(&[]).await;
+    let start = "POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n";
+    let fits = format!("{start}\r\na\r\n0123456789\r\n0\r\n\r\n");
+    assert_eq!(status_of(&server, &fits).await, "HTTP/1.1 200 OK");
+    for claim in ["", "content-length: 3\r\n"] {
+        let over = format!("{start}{claim}\r\nb\r\n0123456789a\r\n0\r\n\r\n");
+        assert_eq!(status_of(&server, &over).await, "HTTP/1.1 413 Payload Too Large", "{claim}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_for_another_host_learns_nothing_about_tokens() {
+    let server = behind(Authentication::Tokens(Arc::default())).await;
+    for path in ["/", "/nowhere"] {
+        let stranger = format!("GET {path} HTTP/1.1\r\nhost: evil.example\r\n\r\n");
+        assert_eq!(status_of(&server, &stranger).await, "HTTP/1.1 421 Misdirected Request");
+        let unknown = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        assert_eq!(status_of(&server, &unknown).await, "HTTP/1.1 401 Unauthorized");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_fix() {
+    let server = guarded(&[]).await;
+    let host = HeaderValue::from_static("evil.example");
+    let answer = fetch(get(server.uri("/")).header(header::HOST, host)).await.unwrap();
+    assert_eq!(answer.headers[header::CONTENT_TYPE], "application/json");
+    assert_eq!(
+        text(answer).await,
+        r#"{"error":"host-not-allowed","message":"this server does not answer to that Host; add the name to `allowed_hosts`"}"#
+    );
 }
 
 #[tokio::test]

@@ -2,10 +2,11 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{Router, middleware, routing::get};
+use axum::{Router, routing::get};
 use rialto_edge::{
     auth::{self, Authentication, TokenTable},
-    guard::{self, Guard},
+    gate::Gate,
+    guard::Guard,
     serve::Door,
 };
 use rialto_mcp::{Control, LoadAgents};
@@ -70,8 +71,7 @@ pub(crate) fn router(program: &Program, authentication: Authentication) -> Route
     let guard = Guard::new(&server.allowed_hosts, server.max_body_bytes);
     Router::new()
         .merge(mcp.router(program.stop().clone()))
-        .layer(middleware::from_fn_with_state(authentication, auth::authenticate))
-        .layer(middleware::from_fn_with_state(guard, guard::check))
+        .layer(Gate::new(guard, authentication))
         .route("/healthz", get(|| async { "ok\n" }))
 }
 

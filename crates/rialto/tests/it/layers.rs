@@ -89,7 +89,6 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("tempfile", &["rialto-bench"]),
     ("toml", &["rialto"]),
     ("tower", &["rialto-edge", "rialto-mcp"]),
-    ("tower-service", &["rialto-edge"]),
     ("tracing-subscriber", &["rialto"]),
     ("uuid", &["rialto-model"]),
     ("webpki-roots", &["rialto-edge"]),
