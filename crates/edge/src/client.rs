@@ -4,9 +4,9 @@
 //! not found by a request without it. A request that was never written is tried again by the pool itself; anything
 //! else is reported, because only the caller knows whether it may happen twice.
 //!
-//! There are two kinds of pool. Plain HTTP goes over our own ([`Pool`]), which drives a connection in the task that uses
-//! it. HTTPS goes over hyper's, which gives each connection a task: it may turn out to be HTTP/2, whose connections are
-//! shared by requests at the same time, and next to the cost of encryption that of a task is small.
+//! There are two kinds of pool. Plain HTTP goes over our own, which drives a connection in the task that uses it. HTTPS
+//! goes over hyper's, which gives each connection a task: it may turn out to be HTTP/2, whose connections are shared by
+//! requests at the same time, and next to the cost of encryption that of a task is small.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 

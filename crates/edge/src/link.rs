@@ -1,13 +1,14 @@
 //! One HTTP/1 connection, driven by whoever uses it.
 //!
-//! A connection of hyper has to be driven: it is a future that reads and writes. Usually a task of its own does that, and
-//! then each exchange is handed to another task and back, which costs more than the exchange. Here the future that makes
-//! an exchange drives the connection too, and the body that is being read does so after it. Nobody drives a connection
+//! A connection of hyper has to be driven: it is a future that reads and writes. Usually a task of its own does that,
+//! and then each exchange is handed to another task and back, with a wake-up each way. Here the future that makes an
+//! exchange drives the connection too, and the body that is being read does so after it. Nobody drives a connection
 //! that nobody uses, so whoever takes it next looks first whether it still stands.
 //!
-//! All of this happens in one task. What hyper's halves have to tell each other is looked for right after the connection
-//! was driven and needs no waking, so they are polled with a waker that does nothing; and so is the connection, until it
-//! turns out that there is something to wait for. A task that wakes itself would be run once more for nothing.
+//! All of this happens in one task. What hyper's halves have to tell each other is looked for right after the
+//! connection was driven and needs no waking, so they are polled with a waker that does nothing; and so is the
+//! connection, until it turns out that there is something to wait for. A task that wakes itself would be run once more
+//! for nothing.
 
 use std::{
     future::poll_fn,

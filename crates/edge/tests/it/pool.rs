@@ -263,6 +263,28 @@ async fn an_unused_connection_is_closed_in_the_end() {
 }
 
 #[tokio::test]
+async fn no_more_than_128_unused_connections_are_kept() {
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let all = Arc::new(Barrier::new(130));
+    let server = Server::dealing(move |mut stream| {
+        let (all, tell) = (Arc::clone(&all), tell.clone());
+        async move {
+            heard(&mut stream).await;
+            all.wait().await;
+            stream.write_all(OK).await.unwrap();
+            tell.send(heard(&mut stream).await).unwrap();
+        }
+    })
+    .await;
+    let client = Client::new(&Config { keep_idle_ms: 600_000, ..Config::default() });
+    join_all((0..130).map(|_| ask(&client, &server))).await;
+    assert_eq!(server.taken(), 130);
+    for _ in 0..2 {
+        assert_eq!(told.recv().await, Some(None));
+    }
+}
+
+#[tokio::test]
 async fn connections_are_not_kept_when_none_shall_be() {
     let server = Server::repeating(OK).await;
     let client = Client::new(&Config { keep_idle_ms: 0, ..Config::default() });
