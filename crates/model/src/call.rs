@@ -108,6 +108,20 @@ pub struct Follow {
     pub to_the_end: bool,
 }
 
+// === impl Door ===
+
+impl Door {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::McpStdio => "mcp-stdio",
+            Self::McpHttp => "mcp-http",
+            Self::Cli => "cli",
+            Self::Library => "library",
+        }
+    }
+}
+
 // === impl CallerId ===
 
 impl CallerId {

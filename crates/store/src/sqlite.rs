@@ -10,6 +10,7 @@ mod column;
 mod connect;
 mod daybook;
 mod meta;
+mod note;
 mod poster;
 mod posting;
 mod readers;
@@ -39,12 +40,12 @@ use tokio::sync::{mpsc, oneshot};
 use self::{
     agents::AgentWrite,
     daybook::{
-        Daybook, Noted,
+        Daybook, Noted, Turn,
         neighbours::{self, Found},
     },
+    note::Note,
     poster::Poster,
     readers::Readers,
-    tasks::TaskWrite,
     tidier::Tidier,
     writer::{Job, Reply, Write, Writer},
 };
@@ -139,21 +140,21 @@ impl SqliteStore {
     }
 
     /// Writes to the journal: a note, if that will do.
-    async fn write_journal(&self, write: TaskWrite) -> Result<(), StoreError> {
-        let write = match &self.daybook {
-            None => Box::new(write),
-            Some(daybook) => match daybook.note(write) {
+    async fn write_journal(&self, note: Note) -> Result<(), StoreError> {
+        let note = match &self.daybook {
+            None => note,
+            Some(daybook) => match daybook.note(note) {
                 Noted::Done(outcome) => return outcome,
-                Noted::NotHere(write) => write,
+                Noted::NotHere(note) => note,
             },
         };
-        self.write(Write::Task(write)).await.map(drop)
+        self.write(Write::Journal(note)).await.map(drop)
     }
 
     /// Has posted what was noted here.
     async fn settle(&self) -> Result<(), StoreError> {
         if self.daybook.as_ref().is_some_and(|daybook| daybook.is_ahead()) {
-            self.ask(Job::Post).await?;
+            self.ask(|reply| Job::Post(Turn::Everything, reply)).await?;
         }
         Ok(())
     }
@@ -252,13 +253,11 @@ impl Store for SqliteStore {
     }
 
     async fn open_task(&self, head: &TaskHead, audit: Vec<VerbEvent>) -> Result<(), StoreError> {
-        let open = TaskWrite::open(head.clone(), &audit)?;
-        self.write_journal(open).await
+        self.write_journal(Note::open(head, &audit)?).await
     }
 
     async fn append(&self, entry: Entry) -> Result<(), StoreError> {
-        let append = TaskWrite::append(entry)?;
-        self.write_journal(append).await
+        self.write_journal(Note::append(&entry)?).await
     }
 
     async fn task(&self, scope: &Scope, id: &str) -> Result<Option<TaskHead>, StoreError> {
@@ -277,7 +276,7 @@ impl Store for SqliteStore {
     }
 
     async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError> {
-        self.write_journal(TaskWrite::audit(&events)?).await
+        self.write_journal(Note::audit(&events)?).await
     }
 
     async fn audit_trail(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError> {

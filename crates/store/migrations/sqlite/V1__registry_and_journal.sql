@@ -66,6 +66,7 @@ CREATE TABLE tasks (
     agent_url         TEXT NOT NULL,
     skill             TEXT,
     session           TEXT NOT NULL,
+    args              TEXT NOT NULL,
     state             TEXT NOT NULL,
     open              INTEGER NOT NULL,
     version           INTEGER NOT NULL,
@@ -82,19 +83,12 @@ CREATE INDEX tasks_open ON tasks (id) WHERE open = 1;
 -- writes. So there is a stretch of the index for every 1024 tasks, and whoever looks for an id looks in each.
 CREATE INDEX tasks_by_remote_id ON tasks (row / 1024, remote_task_id) WHERE remote_task_id IS NOT NULL;
 
--- What was asked, beside the task: a row that is changed when the task ends is better small.
-CREATE TABLE task_args (
-    task INTEGER PRIMARY KEY REFERENCES tasks (row) ON DELETE CASCADE,
-    args TEXT NOT NULL
-) STRICT;
-
--- Events that were written together are one row, an array; `seq` is the number of the last of them.
+-- Events that were written together are one row, an array. `key` is the task's row number times 2^24 and the number of
+-- the last event: so the rows of a task stand together, in order, without an index beside the table.
 CREATE TABLE task_events (
-    task   INTEGER NOT NULL REFERENCES tasks (row) ON DELETE CASCADE,
-    seq    INTEGER NOT NULL,
+    key    INTEGER PRIMARY KEY,
     at     INTEGER NOT NULL,
-    events TEXT NOT NULL,
-    UNIQUE (task, seq)
+    events TEXT NOT NULL
 ) STRICT;
 
 -- Read from the end, where an index would only cost each call something. `seal` is a SHA-256 over this record and the

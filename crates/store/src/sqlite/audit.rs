@@ -8,15 +8,12 @@ use rialto_model::{
     call::CallerId,
     ids::{AgentId, OrgId, TaskId},
     store::{AuditFilter, AuditOutcome, Audited, StoreError, Verdict},
-    verb::VerbEvent,
 };
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
-use serde::{Deserialize, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest, Sha256};
 
-use super::{column::At, meta};
-use crate::fault::{Fault, Snag};
+use super::{column::At, meta, note::Record};
+use crate::fault::Snag;
 
 /// How many records go at most in one sweep, so that nobody waits long for it.
 const BATCH: u64 = 5_000;
@@ -25,34 +22,11 @@ const BATCH: u64 = 5_000;
 const LAST: &str = "audit_last";
 const SWEPT: &str = "audit_swept";
 
-/// One record, ready to be written.
-#[derive(Serialize, Deserialize)]
-pub(super) struct AuditRow {
-    org: String,
-    at: Timestamp,
-    event: Box<RawValue>,
-}
-
 /// A place in the trail: a record's number and seal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Link {
     record: i64,
     seal: [u8; 32],
-}
-
-// === impl AuditRow ===
-
-impl AuditRow {
-    /// The rows of some events. This is the asker's work, so that the one writer need not do it for all.
-    pub(super) fn all(events: &[VerbEvent]) -> Result<Vec<Self>, StoreError> {
-        events.iter().map(Self::new).collect()
-    }
-
-    fn new(event: &VerbEvent) -> Result<Self, StoreError> {
-        let text = to_raw_value(event)
-            .map_err(|error| Fault::new("an audit record cannot be written as text", error))?;
-        Ok(Self { org: event.verb.org_id.clone(), at: event.emitted_at, event: text })
-    }
 }
 
 // === impl Link ===
@@ -89,17 +63,20 @@ impl Link {
 }
 
 /// Adds records to the trail.
-pub(super) fn append(connection: &Connection, rows: &[AuditRow]) -> Result<(), Snag> {
-    if rows.is_empty() {
+pub(super) fn append<'a>(
+    connection: &Connection,
+    records: impl IntoIterator<Item = Record<'a>>,
+) -> Result<(), Snag> {
+    let mut records = records.into_iter().peekable();
+    if records.peek().is_none() {
         return Ok(());
     }
     let mut link = last(connection)?;
     let mut insert = connection
         .prepare_cached("INSERT INTO audit (row, org, at, event, seal) VALUES (?1, ?2, ?3, ?4, ?5)")?;
-    for row in rows {
-        let (at, event) = (nanoseconds(row.at), row.event.get());
-        link = link.next(&row.org, at, event);
-        insert.execute(params![link.record, row.org, at, event, link.seal])?;
+    for Record { org, at, event } in records {
+        link = link.next(org, at, event);
+        insert.execute(params![link.record, org, at, event, link.seal])?;
     }
     Ok(link.write(connection, LAST)?)
 }
@@ -226,11 +203,6 @@ fn audited(row: &Row<'_>) -> Result<Audited, Snag> {
     let event = serde_json::from_str(text)
         .map_err(|error| StoreError::Corrupt(format!("audit record {record}: {error}")))?;
     Ok(Audited { record, seal: hex(&row.get::<_, [u8; 32]>("seal")?), event })
-}
-
-fn nanoseconds(at: Timestamp) -> i64 {
-    // Times that do not fit are 263 years away.
-    i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX)
 }
 
 fn number(record: i64) -> u64 {

@@ -21,22 +21,22 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use rialto_model::{ids::fresh, store::StoreError};
 
 pub(super) use self::draft::{Draft, Posting};
-use self::{
-    draft::Drafts,
-    segment::{Segment, record},
-};
-use super::tasks::TaskWrite;
+use self::{draft::Drafts, segment::Segment};
+use super::note::{About, Note};
 use crate::{fault::Fault, generation::Generation};
 
 /// Notes are posted this long after the first of them.
 const MOMENT: Duration = Duration::from_millis(40);
+
+/// A task that has begun less than this ago is kept for the next page while it is open.
+const YOUNG: Duration = Duration::from_millis(250);
 
 /// With so many bytes of notes they are posted at once.
 const MANY: usize = 1 << 20;
@@ -61,7 +61,16 @@ pub(super) enum Noted {
     /// It is noted, or refused.
     Done(Result<(), StoreError>),
     /// It must be written to the database.
-    NotHere(Box<TaskWrite>),
+    NotHere(Note),
+}
+
+/// What a new page is begun for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// To post what is finished.
+    Finished,
+    /// To post everything, because somebody wants to read it.
+    Everything,
 }
 
 /// Notes that are not posted yet.
@@ -113,29 +122,25 @@ impl Daybook {
     }
 
     /// Notes what is to be written, if it belongs here. Writing to the file is the work of a few microseconds.
-    pub(super) fn note(&self, write: TaskWrite) -> Noted {
-        if !self.page.lock().takes(&write) {
-            return Noted::NotHere(Box::new(write));
+    pub(super) fn note(&self, mut note: Note) -> Noted {
+        if !self.page.lock().takes(&note) {
+            return Noted::NotHere(note);
         }
-        let record = match record(&write) {
-            Ok(record) => record,
-            Err(error) => {
-                return Noted::Done(Err(Fault::new("a note cannot be written as text", error).into()));
-            }
-        };
-        let mut page = self.page.lock();
-        // It may have been posted meanwhile.
-        if !page.takes(&write) {
-            return Noted::NotHere(Box::new(write));
-        }
-        if let Err(refusal) = page.drafts.check(&write) {
-            return Noted::Done(Err(refusal));
-        }
-        if let Err(error) = self.keep(&mut page, record) {
+        if let Err(error) = segment::seal(&mut note) {
             return Noted::Done(Err(self.fault(error).into()));
         }
+        let mut page = self.page.lock();
+        // It may have been posted meanwhile.
+        if !page.takes(&note) {
+            return Noted::NotHere(note);
+        }
+        if let Err(refusal) = page.drafts.check(&note) {
+            return Noted::Done(Err(refusal));
+        }
         let is_first = page.drafts.is_empty();
-        page.drafts.add(write);
+        if let Err(error) = self.keep(&mut page, note) {
+            return Noted::Done(Err(self.fault(error).into()));
+        }
         if is_first || (page.bytes >= MANY && !page.is_urgent) {
             page.is_urgent = page.bytes >= MANY;
             drop(page);
@@ -150,19 +155,30 @@ impl Daybook {
         page.is_posting || !page.drafts.is_empty()
     }
 
-    /// Begins a new page and hands the full one over; none when nothing is on it.
-    pub(super) fn turn(&self) -> Option<Posting> {
+    /// Begins a new page and hands the full one over; none when nothing is on it. Tasks that will soon be over are kept
+    /// for the new page, unless somebody wants to read them.
+    pub(super) fn turn(&self, what: Turn) -> Option<Posting> {
         let mut page = self.page.lock();
         if page.drafts.is_empty() {
             return None;
         }
-        let drafts = std::mem::take(&mut page.drafts);
+        let mut drafts = std::mem::take(&mut page.drafts);
+        let up_to = page.number;
+        page.current ^= 1;
+        (page.bytes, page.is_urgent, page.is_posting) = (0, false, true);
+        if let (Turn::Finished, Some(moment)) = (what, Instant::now().checked_sub(YOUNG)) {
+            page.drafts = drafts.take_young(moment);
+            if let Err(error) = page.copy() {
+                // They stand on the old page, which is not cleared before they are posted.
+                tracing::warn!("a page of {} could not be begun: {error}", self.name);
+                let young = std::mem::take(&mut page.drafts);
+                young.into_notes().into_iter().for_each(|note| drafts.add(note));
+            }
+        }
         if let Some(newest) = drafts.newest().filter(|newest| **newest > *page.newest) {
             page.newest = newest.to_owned();
         }
-        page.current ^= 1;
-        (page.bytes, page.is_urgent, page.is_posting) = (0, false, true);
-        Some(drafts.into_posting(page.number))
+        Some(drafts.into_posting(up_to))
     }
 
     /// Forgets the page that was handed over: it is in the database.
@@ -180,9 +196,7 @@ impl Daybook {
     pub(super) fn wait(&self) -> bool {
         let mut page = self.page.lock();
         self.roused.wait_while(&mut page, |page| page.drafts.is_empty() && !page.is_closed);
-        if !page.is_closed {
-            self.roused.wait_while_for(&mut page, |page| !page.is_urgent && !page.is_closed, MOMENT);
-        }
+        self.roused.wait_while_for(&mut page, |page| !page.is_urgent && !page.is_closed, MOMENT);
         !page.is_closed
     }
 
@@ -200,17 +214,17 @@ impl Daybook {
         }
     }
 
-    fn keep(&self, page: &mut MutexGuard<'_, Page>, mut record: Vec<u8>) -> io::Result<()> {
-        let page = &mut **page;
+    fn keep(&self, page: &mut Page, mut note: Note) -> io::Result<()> {
         let segments = match &mut page.segments {
             Some(segments) => segments,
             // Nobody may look for dead processes' files between the making of ours and their lock.
             none => none.insert(self.generation.locked(|| segment::create(&self.folder, &self.name))??),
         };
-        segment::number(&mut record, page.number + 1);
-        segments[page.current].write(&record)?;
+        segment::number(&mut note, page.number + 1);
+        segments[page.current].write(note.bytes())?;
         page.number += 1;
-        page.bytes += record.len();
+        page.bytes += note.bytes().len();
+        page.drafts.add(note);
         Ok(())
     }
 
@@ -227,14 +241,33 @@ impl Daybook {
 // === impl Page ===
 
 impl Page {
-    fn takes(&self, write: &TaskWrite) -> bool {
+    fn takes(&self, note: &Note) -> bool {
         if self.is_closed || self.bytes >= TOO_MANY {
             return false;
         }
-        match write {
-            TaskWrite::Open { head, .. } => *head.id.as_str() > *self.newest,
-            TaskWrite::Append { after, .. } => self.drafts.has(&after.id),
-            TaskWrite::Audit(_) => true,
+        match note.about() {
+            Some(About::Open(id)) => *id > *self.newest || self.drafts.has(id),
+            Some(About::Append(id, _)) => self.drafts.has(id),
+            Some(About::Audit) => true,
+            None => false,
+        }
+    }
+
+    /// Writes what is kept from the page before to the new one, under new numbers.
+    fn copy(&mut self) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for note in self.drafts.notes() {
+            self.number += 1;
+            segment::number(note, self.number);
+            bytes.extend_from_slice(note.bytes());
+        }
+        self.bytes = bytes.len();
+        match &mut self.segments {
+            Some(segments) if !bytes.is_empty() => segments[self.current].write(&bytes),
+            _ => Ok(()),
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,10 @@ use std::{
 use rialto_model::store::StoreError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::{daybook::Daybook, writer::Job};
+use super::{
+    daybook::{Daybook, Turn},
+    writer::Job,
+};
 use crate::fault::Fault;
 
 /// How long to wait before something that could not be posted is tried again.
@@ -58,7 +61,8 @@ fn run(daybook: &Daybook, jobs: &mpsc::Sender<Job>) {
     while goes_on {
         goes_on = daybook.wait();
         let (reply, done) = oneshot::channel();
-        if jobs.blocking_send(Job::Post(reply)).is_err() {
+        let what = if goes_on { Turn::Finished } else { Turn::Everything };
+        if jobs.blocking_send(Job::Post(what, reply)).is_err() {
             return;
         }
         // The writer has told the log what is wrong.

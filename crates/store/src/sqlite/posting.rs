@@ -5,7 +5,9 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use super::{
     audit,
     daybook::{Draft, Posting},
-    meta, tasks,
+    meta,
+    note::{Note, View},
+    tasks,
 };
 use crate::fault::Snag;
 
@@ -25,36 +27,52 @@ fn write(
     connection: &mut Connection,
     name: &str,
     posting: &Posting,
-    insert: fn(&Connection, &Draft) -> Result<(), Snag>,
+    insert: fn(&Connection, &Posting, &Draft) -> Result<(), Snag>,
 ) -> Result<(), Snag> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for draft in &posting.tasks {
-        insert(&transaction, draft)?;
+    for draft in &posting.drafts {
+        insert(&transaction, posting, draft)?;
     }
-    audit::append(&transaction, &posting.audit)?;
+    let records = posting.notes.iter().filter_map(Note::view).flat_map(|view| match view {
+        View::Open(opening) => opening.audit,
+        View::Append(addition) => addition.audit,
+        View::Audit(records) => records,
+    });
+    audit::append(&transaction, records)?;
     meta::set_posted(&transaction, name, posting.up_to)?;
     Ok(transaction.commit()?)
 }
 
-fn insert(connection: &Connection, draft: &Draft) -> Result<(), Snag> {
-    let row = tasks::insert(connection, &draft.head)?;
-    for batch in &draft.batches {
-        tasks::insert_events(connection, row, batch.seq, batch.at, batch.events.get())?;
+/// Writes a task as it stands after all that was noted of it.
+fn insert(connection: &Connection, posting: &Posting, draft: &Draft) -> Result<(), Snag> {
+    let views = || draft.notes.iter().filter_map(|at| posting.notes.get(*at)?.view());
+    let Some(View::Open(mut opening)) = views().next() else { return Ok(()) };
+    let additions = || {
+        views().filter_map(|view| match view {
+            View::Append(addition) => Some(addition),
+            View::Open(_) | View::Audit(_) => None,
+        })
+    };
+    if let Some(last) = additions().next_back() {
+        (opening.standing, opening.version) = (last.standing, last.expected + last.more);
+    }
+    let row = tasks::insert(connection, &opening)?;
+    for addition in additions() {
+        tasks::insert_events(connection, row, &addition)?;
     }
     Ok(())
 }
 
-fn insert_or_tell(connection: &Connection, draft: &Draft) -> Result<(), Snag> {
+fn insert_or_tell(connection: &Connection, posting: &Posting, draft: &Draft) -> Result<(), Snag> {
     connection.execute_batch("SAVEPOINT draft")?;
-    let outcome = insert(connection, draft);
-    let why = match outcome {
+    let why = match insert(connection, posting, draft) {
         Ok(()) => return Ok(connection.execute_batch("RELEASE draft")?),
         Err(Snag::Broken(error)) if !is_refusal(&error) => return Err(error.into()),
         Err(Snag::Broken(error)) => error.to_string(),
         Err(Snag::Refused(error)) => error.to_string(),
     };
-    let id = &draft.head.id;
-    tracing::error!(task.id = %id, "task {id} was noted, but the database refuses it: {why}");
+    let id = &draft.task;
+    tracing::error!(task.id = id, "task {id} was noted, but the database refuses it: {why}");
     Ok(connection.execute_batch("ROLLBACK TO draft; RELEASE draft")?)
 }
 

@@ -1,7 +1,6 @@
 //! The journal: tasks and their events.
 //!
-//! On the road of a call there are two jobs, [`TaskWrite::Open`] and [`TaskWrite::Append`]; most of them are noted in the
-//! daybook first and posted together. Events refer to their task by its row number, because an index of two small numbers is cheap to add to.
+//! Most of what is written here was noted in the daybook first and is posted together.
 
 use jiff::Timestamp;
 use rialto_model::{
@@ -9,129 +8,102 @@ use rialto_model::{
     event::{Event, Recorded, Remote},
     ids::{AgentId, Scope, SkillId, TaskId},
     json::Json,
-    store::{Entry, StoreError, TaskFilter},
+    store::{StoreError, TaskFilter},
     task::{TaskHead, TaskState},
-    verb::VerbEvent,
 };
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params, params};
-use serde::{Deserialize, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
 
 use super::{
-    audit::{self, AuditRow},
+    audit,
     column::{At, Word, scope, taken},
+    note::{Addition, Note, Opening, View},
 };
-use crate::fault::{Fault, Snag};
+use crate::fault::Snag;
 
 /// The task with that id.
-const OURS: &str = "SELECT tasks.*, args FROM tasks JOIN task_args ON task = tasks.row
-    WHERE id = :id AND org = :org AND project = :project";
+const OURS: &str = "SELECT * FROM tasks WHERE id = :id AND org = :org AND project = :project";
 
 /// The newest with that remote id: it is looked for in every stretch of the index.
 const THEIRS: &str = "
     WITH RECURSIVE stretch (n) AS (
         SELECT max(row) / 1024 FROM tasks UNION ALL SELECT n - 1 FROM stretch WHERE n > 0
     )
-    SELECT tasks.*, args FROM stretch CROSS JOIN tasks INDEXED BY tasks_by_remote_id
+    SELECT tasks.* FROM stretch CROSS JOIN tasks INDEXED BY tasks_by_remote_id
         ON row / 1024 = n AND remote_task_id = :id
-        JOIN task_args ON task = tasks.row
     WHERE org = :org AND project = :project
     ORDER BY id DESC LIMIT 1";
 
 /// How many tasks go at most in one sweep, so that nobody waits long for it.
 const SWEPT_AT_ONCE: u32 = 1_000;
 
-/// Something to be written to the journal, its JSON already made.
-#[derive(Serialize, Deserialize)]
-pub(super) enum TaskWrite {
-    /// A new task.
-    Open {
-        /// The task.
-        head: TaskHead,
-        /// What the bus announces with it.
-        audit: Vec<AuditRow>,
-    },
-    /// More events.
-    Append {
-        /// How the task stands after them.
-        after: After,
-        /// How many events there were before.
-        expected: u64,
-        /// How many events there are.
-        more: usize,
-        /// The events as one JSON array, in order.
-        events: Box<RawValue>,
-        /// When they happened.
-        at: Timestamp,
-        /// What the bus announces with them.
-        audit: Vec<AuditRow>,
-    },
-    /// Announcements that belong to no task.
-    Audit(Vec<AuditRow>),
-}
+/// A task's events stand under its row number times this, and the number of the last of those written together.
+const STRIDE: i64 = 1 << 24;
 
-/// What events change of a task.
-#[derive(Serialize, Deserialize)]
-pub(super) struct After {
-    /// Which task.
-    pub(super) id: TaskId,
-    /// Where it stands.
-    pub(super) state: TaskState,
-    /// What the far side calls it.
-    pub(super) remote: Remote,
-    /// When its last event was.
-    pub(super) updated_at: Timestamp,
-}
-
-// === impl TaskWrite ===
-
-impl TaskWrite {
-    pub(super) fn open(head: TaskHead, audit: &[VerbEvent]) -> Result<Self, StoreError> {
-        Ok(Self::Open { head, audit: AuditRow::all(audit)? })
-    }
-
-    pub(super) fn append(entry: Entry) -> Result<Self, StoreError> {
-        let events = to_raw_value(&entry.events)
-            .map_err(|error| Fault::new("an event cannot be written as text", error))?;
-        let (more, audit) = (entry.events.len(), AuditRow::all(&entry.audit)?);
-        let TaskHead { id, state, remote, updated_at, .. } = entry.head;
-        let after = After { id, state, remote, updated_at };
-        Ok(Self::Append { after, expected: entry.expected, more, events, at: entry.at, audit })
-    }
-
-    pub(super) fn audit(events: &[VerbEvent]) -> Result<Self, StoreError> {
-        AuditRow::all(events).map(Self::Audit)
-    }
-}
-
-pub(super) fn write(connection: &Connection, write: &TaskWrite) -> Result<(), Snag> {
-    match write {
-        TaskWrite::Open { head, audit } => {
-            insert(connection, head)?;
-            audit::append(connection, audit)
+/// Writes what a note says.
+pub(super) fn write(connection: &Connection, note: &Note) -> Result<(), Snag> {
+    match note.view().ok_or_else(|| StoreError::Corrupt("a note that says nothing".to_owned()))? {
+        View::Open(opening) => {
+            insert(connection, &opening)?;
+            audit::append(connection, opening.audit)
         }
-        TaskWrite::Append { after, expected, more, events, at, audit } => {
-            let row = advance(connection, after, *expected, *more)?;
-            if *more > 0 {
-                insert_events(connection, row, expected + *more as u64, *at, events.get())?;
-            }
-            audit::append(connection, audit)
+        View::Append(addition) => {
+            let row = advance(connection, &addition)?;
+            insert_events(connection, row, &addition)?;
+            audit::append(connection, addition.audit)
         }
-        TaskWrite::Audit(rows) => audit::append(connection, rows),
+        View::Audit(records) => audit::append(connection, records),
     }
 }
 
-/// Writes events that happened together; `seq` is the number of the last of them.
-pub(super) fn insert_events(
-    connection: &Connection,
-    row: i64,
-    seq: u64,
-    at: Timestamp,
-    events: &str,
-) -> rusqlite::Result<()> {
-    let mut insert = connection
-        .prepare_cached("INSERT INTO task_events (task, seq, at, events) VALUES (?1, ?2, ?3, ?4)")?;
-    insert.execute(params![row, seq, At(at), events]).map(drop)
+/// Writes a new task. Answers its row number.
+pub(super) fn insert(connection: &Connection, task: &Opening<'_>) -> Result<i64, Snag> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO tasks (id, org, project, caller, door, agent, agent_url, skill, session, args, state, open,
+             version, remote_task_id, remote_context_id, created_at, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+    )?;
+    let inserted = insert.execute(params![
+        task.id,
+        task.org,
+        task.project,
+        task.caller,
+        task.door,
+        task.agent,
+        task.agent_url,
+        task.skill,
+        task.session,
+        task.args,
+        task.standing.state,
+        task.standing.is_open,
+        task.version,
+        task.standing.remote_task,
+        task.standing.remote_context,
+        task.created_at,
+        task.standing.updated_at,
+    ]);
+    match inserted {
+        Ok(_) => Ok(connection.last_insert_rowid()),
+        Err(error) if taken(&error, "tasks.id") => {
+            Err(StoreError::Taken(format!("the task id {}", task.id)).into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes events that happened together to the task in `row`.
+pub(super) fn insert_events(connection: &Connection, row: i64, addition: &Addition<'_>) -> Result<(), Snag> {
+    if addition.more == 0 {
+        return Ok(());
+    }
+    let last = i64::try_from(addition.expected + addition.more).unwrap_or(i64::MAX);
+    if last >= STRIDE {
+        let message = format!("task {} has more events than can be kept", addition.task);
+        return Err(StoreError::Unavailable(message.into()).into());
+    }
+    let mut insert =
+        connection.prepare_cached("INSERT INTO task_events (key, at, events) VALUES (?1, ?2, ?3)")?;
+    insert.execute(params![row * STRIDE + last, addition.at, addition.events])?;
+    Ok(())
 }
 
 /// The newest task there is; empty when there is none.
@@ -139,66 +111,27 @@ pub(super) fn newest(connection: &Connection) -> rusqlite::Result<String> {
     connection.query_row("SELECT coalesce(max(id), '') FROM tasks", [], |row| row.get(0))
 }
 
-/// Writes a new task. Answers its row number.
-pub(super) fn insert(connection: &Connection, head: &TaskHead) -> Result<i64, Snag> {
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO tasks (id, org, project, caller, door, agent, agent_url, skill, session, state, open,
-             version, remote_task_id, remote_context_id, created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-    )?;
-    let inserted = insert.execute(params![
-        head.id.as_str(),
-        head.scope.org.as_str(),
-        head.scope.project.as_str(),
-        head.caller.as_str(),
-        Word(head.door),
-        head.agent.as_str(),
-        head.agent_url,
-        head.skill.as_ref().map(SkillId::as_str),
-        head.session,
-        head.state.as_str(),
-        !head.state.is_terminal(),
-        head.version,
-        head.remote.task_id,
-        head.remote.context_id,
-        At(head.created_at),
-        At(head.updated_at),
-    ]);
-    match inserted {
-        Ok(_) => {
-            let row = connection.last_insert_rowid();
-            let mut beside =
-                connection.prepare_cached("INSERT INTO task_args (task, args) VALUES (?1, ?2)")?;
-            beside.execute(params![row, head.args.get()])?;
-            Ok(row)
-        }
-        Err(error) if taken(&error, "tasks.id") => {
-            Err(StoreError::Taken(format!("the task id {}", head.id)).into())
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Moves the head on, if the task has as many events as expected. Answers the task's row number.
+/// Moves a task on, if it has as many events as expected. Answers its row number.
 ///
 /// `UPDATE … RETURNING` would do the same in one statement, but SQLite opens a temporary table for it each time.
-fn advance(connection: &Connection, after: &After, expected: u64, more: usize) -> Result<i64, Snag> {
+fn advance(connection: &Connection, addition: &Addition<'_>) -> Result<i64, Snag> {
     let mut select = connection.prepare_cached("SELECT row FROM tasks WHERE id = ?1 AND version = ?2")?;
-    let row = select.query_row(params![after.id.as_str(), expected], |row| row.get(0)).optional()?;
+    let row = select.query_row(params![addition.task, addition.expected], |row| row.get(0)).optional()?;
     let row: i64 = row.ok_or(StoreError::Conflict)?;
     let mut update = connection.prepare_cached(
         "UPDATE tasks SET state = ?2, open = ?3, version = version + ?4, remote_task_id = ?5,
              remote_context_id = ?6, updated_at = ?7
          WHERE row = ?1",
     )?;
+    let standing = &addition.standing;
     update.execute(params![
         row,
-        after.state.as_str(),
-        !after.state.is_terminal(),
-        more,
-        after.remote.task_id,
-        after.remote.context_id,
-        At(after.updated_at),
+        standing.state,
+        standing.is_open,
+        addition.more,
+        standing.remote_task,
+        standing.remote_context,
+        standing.updated_at,
     ])?;
     Ok(row)
 }
@@ -235,10 +168,7 @@ pub(super) fn list(
         (false, Some(_)) => "tasks_by_caller",
         (false, None) => "tasks_by_id",
     };
-    let mut sql = format!(
-        "SELECT tasks.*, args FROM tasks INDEXED BY {index} CROSS JOIN task_args ON task = tasks.row
-         WHERE org = :org AND project = :project"
-    );
+    let mut sql = format!("SELECT * FROM tasks INDEXED BY {index} WHERE org = :org AND project = :project");
     let mut values: Vec<(&str, &dyn ToSql)> =
         vec![(":org", &org), (":project", &project), (":limit", &filter.limit)];
     for (condition, name, value) in &narrowing {
@@ -262,19 +192,20 @@ pub(super) fn list(
 
 /// A task's events, from the one after `after`.
 pub(super) fn events(connection: &Connection, task: &TaskId, after: u64) -> Result<Vec<Recorded>, Snag> {
-    let mut select = connection.prepare_cached(
-        "SELECT seq, at, events FROM task_events
-         WHERE task = (SELECT row FROM tasks WHERE id = ?1) AND seq > ?2
-         ORDER BY seq",
-    )?;
-    let mut rows = select.query(params![task.as_str(), after])?;
+    let mut select = connection.prepare_cached("SELECT row FROM tasks WHERE id = ?1")?;
+    let row: Option<i64> = select.query_row([task.as_str()], |row| row.get(0)).optional()?;
+    let Some(first) = row.map(|row| row * STRIDE) else { return Ok(Vec::new()) };
+    let mut select = connection
+        .prepare_cached("SELECT key, at, events FROM task_events WHERE key > ?1 AND key < ?2 ORDER BY key")?;
+    let past = i64::try_from(after).unwrap_or(STRIDE).min(STRIDE);
+    let mut rows = select.query(params![first + past, first + STRIDE])?;
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
-        let (last, at): (u64, _) = (row.get("seq")?, row.get::<_, At>("at")?.0);
+        let (last, at) = (row.get::<_, i64>("key")? - first, row.get::<_, At>("at")?.0);
         let text: String = row.get("events")?;
         let batch: Vec<Event> = serde_json::from_str(&text)
             .map_err(|error| StoreError::Corrupt(format!("events up to {last} of {task}: {error}")))?;
-        let first = (last + 1).saturating_sub(batch.len() as u64);
+        let first = (last.unsigned_abs() + 1).saturating_sub(batch.len() as u64);
         let recorded = (first..).zip(batch).map(|(seq, event)| Recorded { seq, at, event });
         events.extend(recorded.filter(|recorded| recorded.seq > after));
     }
@@ -284,12 +215,22 @@ pub(super) fn events(connection: &Connection, task: &TaskId, after: u64) -> Resu
 /// Forgets tasks that ended before `moment`, the oldest first. Answers how many went.
 pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<u64, Snag> {
     // Rows are in the order of their making, so nothing behind the first younger one can have ended that early.
-    let sql = "DELETE FROM tasks WHERE row IN (
-        SELECT row FROM tasks
-        WHERE open = 0 AND updated_at < ?1 AND row < coalesce(
-            (SELECT row FROM tasks WHERE created_at >= ?1 ORDER BY row LIMIT 1), 9223372036854775807)
-        ORDER BY row LIMIT ?2)";
-    Ok(connection.prepare_cached(sql)?.execute(params![At(moment), SWEPT_AT_ONCE])? as u64)
+    let mut select = connection.prepare_cached(
+        "SELECT row FROM tasks
+         WHERE open = 0 AND updated_at < ?1 AND row < coalesce(
+             (SELECT row FROM tasks WHERE created_at >= ?1 ORDER BY row LIMIT 1), 9223372036854775807)
+         ORDER BY row LIMIT ?2",
+    )?;
+    let rows: Vec<i64> = select
+        .query_map(params![At(moment), SWEPT_AT_ONCE], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut events = connection.prepare_cached("DELETE FROM task_events WHERE key > ?1 AND key < ?2")?;
+    let mut task = connection.prepare_cached("DELETE FROM tasks WHERE row = ?1")?;
+    for row in &rows {
+        events.execute([row * STRIDE, (row + 1) * STRIDE])?;
+        task.execute([row])?;
+    }
+    Ok(rows.len() as u64)
 }
 
 fn head(row: &Row<'_>) -> Result<TaskHead, Snag> {

@@ -12,9 +12,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     agents::{self, AgentWrite},
-    daybook::{Daybook, Posting, orphans},
-    meta, posting,
-    tasks::{self, TaskWrite},
+    daybook::{Daybook, Posting, Turn, orphans},
+    meta,
+    note::Note,
+    posting, tasks,
     tidier::Tidier,
     tokens,
 };
@@ -39,7 +40,7 @@ const MOMENT: Duration = Duration::from_micros(500);
 /// Something to be written. Its answer is the generation it made, if it made one.
 pub(super) enum Write {
     /// To the journal or the audit trail.
-    Task(Box<TaskWrite>),
+    Journal(Note),
     /// To the registry.
     Agent(AgentWrite),
     /// A new token.
@@ -53,7 +54,7 @@ pub(super) enum Job {
     /// Write, and answer after the commit.
     Write(Write, Reply),
     /// Post what the daybook holds, and say when it is done.
-    Post(Reply),
+    Post(Turn, Reply),
     /// Post what dead processes have noted.
     Adopt(Reply),
     /// Something else that wants this connection to itself.
@@ -119,10 +120,10 @@ impl Writer {
                         self.commit(std::mem::take(&mut batch));
                         work(&self.connection);
                     }
-                    Job::Post(reply) => {
+                    Job::Post(what, reply) => {
                         self.commit(std::mem::take(&mut batch));
                         // Whoever asked may have gone away.
-                        let _ = reply.send(self.post().map(|()| None).map_err(Into::into));
+                        let _ = reply.send(self.post(what).map(|()| None).map_err(Into::into));
                     }
                     Job::Adopt(reply) => {
                         self.commit(std::mem::take(&mut batch));
@@ -137,7 +138,7 @@ impl Writer {
             self.commit(batch);
         }
         // What is left on the page, if anything, is posted by whoever opens the store next.
-        if self.post().is_ok()
+        if self.post(Turn::Everything).is_ok()
             && let Some(daybook) = &self.daybook
         {
             daybook.remove();
@@ -179,10 +180,10 @@ impl Writer {
     }
 
     /// Posts what the daybook holds.
-    fn post(&mut self) -> Result<(), Fault> {
+    fn post(&mut self, what: Turn) -> Result<(), Fault> {
         self.unstick()?;
         let Some(daybook) = &self.daybook else { return Ok(()) };
-        self.stuck = daybook.turn();
+        self.stuck = daybook.turn(what);
         self.unstick()
     }
 
@@ -194,7 +195,7 @@ impl Writer {
             tracing::error!("notes wait to be posted: {fault}");
             return Err(fault);
         }
-        self.tidier.committed(page.tasks.len());
+        self.tidier.committed(page.drafts.len());
         daybook.posted();
         self.stuck = None;
         Ok(())
@@ -252,7 +253,7 @@ fn gather(jobs: &mut mpsc::Receiver<Job>, waiting: &mut Vec<Job>) {
 impl Write {
     fn apply(&self, connection: &Connection) -> Result<Option<u64>, Snag> {
         let registry_changed = match self {
-            Self::Task(write) => tasks::write(connection, write).map(|()| false)?,
+            Self::Journal(note) => tasks::write(connection, note).map(|()| false)?,
             Self::Agent(write) => agents::write(connection, write)?,
             Self::Token(token) => tokens::add(connection, token).map(|()| true)?,
             Self::Touch => true,

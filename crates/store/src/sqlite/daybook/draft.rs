@@ -1,121 +1,127 @@
-//! Tasks as they stand on a page: what was noted of each is put together.
+//! Tasks as they stand on a page: which notes belong to which.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Instant};
 
-use jiff::Timestamp;
-use rialto_model::{ids::TaskId, store::StoreError, task::TaskHead};
-use serde_json::value::RawValue;
+use rialto_model::store::StoreError;
 
-use crate::sqlite::{
-    audit::AuditRow,
-    tasks::{After, TaskWrite},
-};
+use crate::sqlite::note::{About, Note, View};
 
 /// What is on a page.
 #[derive(Default)]
 pub(super) struct Drafts {
-    places: HashMap<TaskId, usize>,
-    tasks: Vec<Draft>,
-    audit: Vec<AuditRow>,
+    notes: Vec<Note>,
+    places: HashMap<String, usize>,
+    drafts: Vec<Draft>,
 }
 
 /// A page that leaves for the database.
 pub(in crate::sqlite) struct Posting {
+    /// All notes, in order.
+    pub(in crate::sqlite) notes: Vec<Note>,
     /// The tasks, in the order they were opened.
-    pub(in crate::sqlite) tasks: Vec<Draft>,
-    /// The announcements, in the order they were made.
-    pub(in crate::sqlite) audit: Vec<AuditRow>,
+    pub(in crate::sqlite) drafts: Vec<Draft>,
     /// The number of the last note on it.
     pub(in crate::sqlite) up_to: u64,
 }
 
 /// A task that the database does not know yet.
 pub(in crate::sqlite) struct Draft {
-    /// As it stands.
-    pub(in crate::sqlite) head: TaskHead,
-    /// What has happened to it.
-    pub(in crate::sqlite) batches: Vec<Batch>,
-}
-
-/// Events that were noted together.
-pub(in crate::sqlite) struct Batch {
-    /// The number of the last of them.
-    pub(in crate::sqlite) seq: u64,
-    /// When they happened.
-    pub(in crate::sqlite) at: Timestamp,
-    /// A JSON array.
-    pub(in crate::sqlite) events: Box<RawValue>,
+    pub(in crate::sqlite) task: String,
+    /// Where its notes are, in order.
+    pub(in crate::sqlite) notes: Vec<usize>,
+    version: u64,
+    is_open: bool,
+    begun: Instant,
 }
 
 // === impl Drafts ===
 
 impl Drafts {
     pub(super) fn is_empty(&self) -> bool {
-        self.tasks.is_empty() && self.audit.is_empty()
+        self.notes.is_empty()
     }
 
-    pub(super) fn has(&self, task: &TaskId) -> bool {
+    pub(super) fn has(&self, task: &str) -> bool {
         self.places.contains_key(task)
     }
 
     /// The task that sorts last.
     pub(super) fn newest(&self) -> Option<&str> {
-        self.tasks.iter().map(|draft| draft.head.id.as_str()).max()
+        self.drafts.iter().map(|draft| draft.task.as_str()).max()
     }
 
     /// Whether it may be added, as the database would see it.
-    pub(super) fn check(&self, write: &TaskWrite) -> Result<(), StoreError> {
-        match write {
-            TaskWrite::Open { head, .. } if self.has(&head.id) => {
-                Err(StoreError::Taken(format!("the task id {}", head.id)))
-            }
-            TaskWrite::Append { after, expected, .. } => {
-                let draft = self.places.get(&after.id).and_then(|place| self.tasks.get(*place));
-                if draft.is_some_and(|draft| draft.head.version == *expected) {
+    pub(super) fn check(&self, note: &Note) -> Result<(), StoreError> {
+        match note.about() {
+            Some(About::Open(id)) if self.has(id) => Err(StoreError::Taken(format!("the task id {id}"))),
+            Some(About::Append(id, expected)) => {
+                let draft = self.places.get(id).and_then(|place| self.drafts.get(*place));
+                if draft.is_some_and(|draft| draft.version == expected) {
                     Ok(())
                 } else {
                     Err(StoreError::Conflict)
                 }
             }
-            TaskWrite::Open { .. } | TaskWrite::Audit(_) => Ok(()),
+            Some(About::Open(_) | About::Audit) | None => Ok(()),
         }
     }
 
     /// Adds what was checked.
-    pub(super) fn add(&mut self, write: TaskWrite) {
-        match write {
-            TaskWrite::Open { head, audit } => {
-                self.places.insert(head.id.clone(), self.tasks.len());
-                self.tasks.push(Draft { head, batches: Vec::new() });
-                self.audit.extend(audit);
+    pub(super) fn add(&mut self, note: Note) {
+        self.add_at(note, Instant::now());
+    }
+
+    /// Takes out the tasks that will soon be over, open ones that have begun after `moment`, to be kept for the next
+    /// page.
+    pub(super) fn take_young(&mut self, moment: Instant) -> Self {
+        let is_young = |draft: &Draft| draft.is_open && draft.begun > moment;
+        let mut moving: Vec<(usize, Instant)> = Vec::new();
+        for draft in self.drafts.iter().filter(|draft| is_young(draft)) {
+            moving.extend(draft.notes.iter().map(|at| (*at, draft.begun)));
+        }
+        moving.sort_unstable();
+        let mut young = Self::default();
+        for (at, begun) in moving {
+            if let Some(note) = self.notes.get_mut(at) {
+                young.add_at(std::mem::replace(note, Note::blank()), begun);
             }
-            TaskWrite::Append { after, expected, more, events, at, audit } => {
-                let place = self.places.get(&after.id).copied();
-                if let Some(draft) = place.and_then(|place| self.tasks.get_mut(place)) {
-                    draft.move_on(after, expected + more as u64);
-                    if more > 0 {
-                        draft.batches.push(Batch { seq: draft.head.version, at, events });
-                    }
-                    self.audit.extend(audit);
+        }
+        self.drafts.retain(|draft| !is_young(draft));
+        young
+    }
+
+    /// All notes, in order.
+    pub(super) fn notes(&mut self) -> &mut [Note] {
+        &mut self.notes
+    }
+
+    fn add_at(&mut self, note: Note, begun: Instant) {
+        let at = self.notes.len();
+        match note.view() {
+            Some(View::Open(opening)) => {
+                let task = opening.id.to_owned();
+                self.places.insert(task.clone(), self.drafts.len());
+                let (version, is_open) = (opening.version, opening.standing.is_open);
+                self.drafts.push(Draft { task, notes: vec![at], version, is_open, begun });
+            }
+            Some(View::Append(addition)) => {
+                let place = self.places.get(addition.task).copied();
+                if let Some(draft) = place.and_then(|place| self.drafts.get_mut(place)) {
+                    draft.notes.push(at);
+                    draft.version = addition.expected + addition.more;
+                    draft.is_open = addition.standing.is_open;
                 }
             }
-            TaskWrite::Audit(audit) => self.audit.extend(audit),
+            Some(View::Audit(_)) | None => {}
         }
+        self.notes.push(note);
+    }
+
+    pub(super) fn into_notes(self) -> Vec<Note> {
+        self.notes
     }
 
     pub(super) fn into_posting(self, up_to: u64) -> Posting {
-        Posting { tasks: self.tasks, audit: self.audit, up_to }
-    }
-}
-
-// === impl Draft ===
-
-impl Draft {
-    /// Takes over what an append changes, and nothing else.
-    fn move_on(&mut self, after: After, version: u64) {
-        self.head.state = after.state;
-        self.head.version = version;
-        self.head.remote = after.remote;
-        self.head.updated_at = after.updated_at;
+        Posting { notes: self.notes, drafts: self.drafts, up_to }
     }
 }

@@ -49,6 +49,5 @@ pub(in crate::sqlite) fn wait(connection: &Connection, folder: &Path, own: &str)
 
 fn last_note(folder: &Path, name: &str) -> io::Result<u64> {
     let files = segment::read(folder, name)?;
-    let numbers = files.iter().flat_map(|bytes| segment::records(bytes)).map(|record| record.number);
-    Ok(numbers.max().unwrap_or(0))
+    Ok(files.iter().filter_map(|bytes| segment::last(bytes)).max().unwrap_or(0))
 }

@@ -21,7 +21,7 @@ pub(in crate::sqlite) fn adopt(connection: &mut Connection, folder: &Path) -> Re
         let Some(_locked) = segment::open_orphan(folder, &name)? else { continue };
         let posted = meta::posted(connection, &name).map_err(Snag::from)?;
         let posting = unposted(folder, &name, posted)?;
-        let count = posting.tasks.len();
+        let count = posting.drafts.len();
         posting::post(connection, &name, &posting)?;
         if count > 0 {
             tracing::info!("{count} tasks that a process noted before it died are in the database now");
@@ -74,14 +74,13 @@ fn unposted(folder: &Path, name: &str, posted: u64) -> io::Result<Posting> {
     let mut records: Vec<_> = files.iter().flat_map(|bytes| segment::records(bytes)).collect();
     records.retain(|record| record.number > posted);
     records.sort_by_key(|record| record.number);
+    let up_to = records.last().map_or(posted, |record| record.number);
     let mut drafts = Drafts::default();
-    for record in &records {
-        match record.read() {
-            Ok(write) if drafts.check(&write).is_ok() => drafts.add(write),
-            Ok(_) => tracing::error!("note {} of {name} does not fit those before it", record.number),
-            Err(error) => tracing::error!("note {} of {name} cannot be read: {error}", record.number),
+    for record in records {
+        // A task that was kept for the next page stands on both when its process died at that moment.
+        if drafts.check(&record.note).is_ok() {
+            drafts.add(record.note);
         }
     }
-    let up_to = records.last().map_or(posted, |record| record.number);
     Ok(drafts.into_posting(up_to))
 }

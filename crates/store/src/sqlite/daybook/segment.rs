@@ -1,6 +1,6 @@
 //! One of the two files of a daybook: records, one after the other.
 //!
-//! A record is the length of its text, a checksum of it, the note's number, and the text. The writer's death can cut
+//! A record is the length of its note, a checksum of it, the note's number, and the note. The writer's death can cut
 //! off the last one, which nobody was told about then; a power cut can leave anything. Reading ends at the first record
 //! that is not whole.
 
@@ -10,10 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::sqlite::tasks::TaskWrite;
-
-/// Length, checksum, number.
-const HEAD: usize = 4 + 4 + 8;
+use crate::sqlite::note::{Note, ROOM};
 
 /// The two files' endings. Whoever has the first one locked is alive and writes.
 const ENDINGS: [&str; 2] = [".a", ".b"];
@@ -25,9 +22,9 @@ pub(super) struct Segment {
 }
 
 /// A note and its number.
-pub(super) struct Record<'a> {
+pub(super) struct Record {
     pub(super) number: u64,
-    text: &'a [u8],
+    pub(super) note: Note,
 }
 
 // === impl Segment ===
@@ -52,41 +49,39 @@ impl Segment {
     }
 }
 
-// === impl Record ===
-
-impl Record<'_> {
-    /// What was noted.
-    pub(super) fn read(&self) -> Result<TaskWrite, serde_json::Error> {
-        serde_json::from_slice(self.text)
-    }
-}
-
-/// A note as a record; its number is still missing.
-pub(super) fn record(write: &TaskWrite) -> Result<Vec<u8>, serde_json::Error> {
-    let mut record = Vec::with_capacity(2048);
-    record.extend_from_slice(&[0; HEAD]);
-    serde_json::to_writer(&mut record, write)?;
-    let text = record.get(HEAD..).unwrap_or_default();
-    let length = u32::try_from(text.len()).map_err(serde::ser::Error::custom)?;
+/// Makes a note a record; its number is still missing.
+pub(super) fn seal(note: &mut Note) -> io::Result<()> {
+    let text = note.bytes().get(ROOM..).unwrap_or_default();
+    let length = u32::try_from(text.len()).map_err(io::Error::other)?;
     let checksum = crc32fast::hash(text);
-    put(&mut record, 0, &length.to_le_bytes());
-    put(&mut record, 4, &checksum.to_le_bytes());
-    Ok(record)
+    put(note.room(), 0, &length.to_le_bytes());
+    put(note.room(), 4, &checksum.to_le_bytes());
+    Ok(())
 }
 
 /// Gives a record its number.
-pub(super) fn number(record: &mut [u8], number: u64) {
-    put(record, 8, &number.to_le_bytes());
+pub(super) fn number(note: &mut Note, number: u64) {
+    put(note.room(), 8, &number.to_le_bytes());
 }
 
 /// The whole records at the beginning of `bytes`.
-pub(super) fn records(mut bytes: &[u8]) -> Vec<Record<'_>> {
+pub(super) fn records(mut bytes: &[u8]) -> Vec<Record> {
     let mut records = Vec::new();
     while let Some((record, rest)) = first(bytes) {
         records.push(record);
         bytes = rest;
     }
     records
+}
+
+/// The number of the last whole record at the beginning of `bytes`.
+pub(super) fn last(mut bytes: &[u8]) -> Option<u64> {
+    let mut last = None;
+    while let Some((number, whole)) = head(bytes) {
+        last = Some(number);
+        bytes = bytes.get(whole..)?;
+    }
+    last
 }
 
 /// Makes both files of a daybook, empty and locked.
@@ -165,18 +160,25 @@ fn open(path: &Path, create: bool) -> io::Result<Segment> {
     Ok(Segment { file, length })
 }
 
-fn first(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
-    let (head, rest) = bytes.split_at_checked(HEAD)?;
+fn first(bytes: &[u8]) -> Option<(Record, &[u8])> {
+    let (number, whole) = head(bytes)?;
+    let (bytes, rest) = bytes.split_at_checked(whole)?;
+    Some((Record { number, note: Note::kept(bytes) }, rest))
+}
+
+/// The number and the length of the first record, if it is whole.
+fn head(bytes: &[u8]) -> Option<(u64, usize)> {
+    let (head, rest) = bytes.split_at_checked(ROOM)?;
     let length = u32::from_le_bytes(head.get(0..4)?.try_into().ok()?);
     let checksum = u32::from_le_bytes(head.get(4..8)?.try_into().ok()?);
     let number = u64::from_le_bytes(head.get(8..16)?.try_into().ok()?);
-    let (text, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+    let text = rest.get(..usize::try_from(length).ok()?)?;
     let is_whole = length > 0 && crc32fast::hash(text) == checksum;
-    is_whole.then_some((Record { number, text }, rest))
+    is_whole.then_some((number, ROOM + text.len()))
 }
 
-fn put(record: &mut [u8], at: usize, bytes: &[u8]) {
-    if let Some(place) = record.get_mut(at..at + bytes.len()) {
+fn put(room: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(place) = room.get_mut(at..at + bytes.len()) {
         place.copy_from_slice(bytes);
     }
 }
