@@ -2,8 +2,8 @@
 //!
 //! Each `encode_…` gives something serde can write, so that it goes straight into its envelope; `.text()` gives the JSON.
 
+use rialto_model::json::Raw;
 use rialto_model::message::Message;
-use serde_json::value::RawValue;
 
 pub use crate::object::On;
 use crate::{
@@ -16,17 +16,17 @@ use crate::{
 };
 
 /// The one JSON value that a body is.
-pub fn parse(body: &[u8]) -> Result<&RawValue, Garbled> {
+pub fn parse(body: &[u8]) -> Result<Raw<'_>, Garbled> {
     members::parse(body)
 }
 
 /// Reads the answer to a message.
-pub fn decode_send(wire: Wire, raw: &RawValue) -> Result<SendAnswer, Garbled> {
+pub fn decode_send(wire: Wire, raw: Raw<'_>) -> Result<SendAnswer, Garbled> {
     event::send_answer(wire, raw)
 }
 
 /// Reads a task.
-pub fn decode_task(wire: Wire, raw: &RawValue) -> Result<Task, Garbled> {
+pub fn decode_task(wire: Wire, raw: Raw<'_>) -> Result<Task, Garbled> {
     match event::send_answer(wire, raw)? {
         SendAnswer::Task(task) => Ok(task),
         SendAnswer::Message(_) => Err(Garbled::new("a task", "a message")),
@@ -34,27 +34,27 @@ pub fn decode_task(wire: Wire, raw: &RawValue) -> Result<Task, Garbled> {
 }
 
 /// Reads a message.
-pub fn decode_message(wire: Wire, raw: &RawValue) -> Result<Message, Garbled> {
+pub fn decode_message(wire: Wire, raw: Raw<'_>) -> Result<Message, Garbled> {
     message::decode(wire, raw)
 }
 
 /// Reads one event of a stream, or the body of a webhook's call.
-pub fn decode_stream_event(wire: Wire, raw: &RawValue) -> Result<StreamEvent, Garbled> {
+pub fn decode_stream_event(wire: Wire, raw: Raw<'_>) -> Result<StreamEvent, Garbled> {
     event::decode(wire, raw)
 }
 
 /// Reads a page of tasks.
-pub fn decode_task_list(wire: Wire, raw: &RawValue) -> Result<TaskList, Garbled> {
+pub fn decode_task_list(wire: Wire, raw: Raw<'_>) -> Result<TaskList, Garbled> {
     task::list(wire, raw)
 }
 
 /// Reads a webhook.
-pub fn decode_push(wire: Wire, raw: &RawValue) -> Result<PushConfig, Garbled> {
+pub fn decode_push(wire: Wire, raw: Raw<'_>) -> Result<PushConfig, Garbled> {
     push::decode(wire, raw)
 }
 
 /// Reads a page of webhooks.
-pub fn decode_push_list(wire: Wire, raw: &RawValue) -> Result<PushList, Garbled> {
+pub fn decode_push_list(wire: Wire, raw: Raw<'_>) -> Result<PushList, Garbled> {
     push::listed(wire, raw)
 }
 

@@ -12,9 +12,8 @@ use std::sync::Arc;
 use rialto_model::{
     card::{Binding, Card, Dialect, Interface, Skill},
     ids::SkillId,
-    json::Json,
+    json::{Json, Raw},
 };
-use serde_json::value::RawValue;
 
 use crate::{
     garbled::Garbled,
@@ -75,7 +74,7 @@ struct Abilities {
     extended: bool,
 }
 
-fn abilities(raw: &RawValue) -> Result<Abilities, Garbled> {
+fn abilities(raw: Raw<'_>) -> Result<Abilities, Garbled> {
     let mut members = Members::read(raw)?;
     Ok(Abilities {
         streaming: members.flag("streaming")?.unwrap_or_default(),
@@ -84,16 +83,16 @@ fn abilities(raw: &RawValue) -> Result<Abilities, Garbled> {
     })
 }
 
-fn skills(raw: &RawValue) -> Result<Vec<Arc<Skill>>, Garbled> {
+fn skills(raw: Raw<'_>) -> Result<Vec<Arc<Skill>>, Garbled> {
     let skills = crate::members::list(raw, Ok)?;
     if skills.len() > MAX_SKILLS {
         return Err(Garbled::new(format!("at most {MAX_SKILLS} skills"), skills.len().to_string()));
     }
-    let read = |(at, raw): (usize, &RawValue)| skill(raw).map(Arc::new).map_err(|e| e.at_index(at));
+    let read = |(at, raw): (usize, Raw<'_>)| skill(raw).map(Arc::new).map_err(|e| e.at_index(at));
     skills.into_iter().enumerate().map(read).collect()
 }
 
-fn skill(raw: &RawValue) -> Result<Skill, Garbled> {
+fn skill(raw: Raw<'_>) -> Result<Skill, Garbled> {
     let mut members = Members::read(raw)?;
     let id = members.need("id", "a string", filled)?;
     Ok(Skill {
@@ -110,7 +109,7 @@ fn skill(raw: &RawValue) -> Result<Skill, Garbled> {
 }
 
 /// One of 1.0's interfaces, or none when it is in a version we do not speak.
-fn interface(raw: &RawValue) -> Result<Option<Interface>, Garbled> {
+fn interface(raw: Raw<'_>) -> Result<Option<Interface>, Garbled> {
     let mut members = Members::read(raw)?;
     let url = members.need("url", "a string", filled)?;
     let binding = members.id("protocolBinding")?.map_or(Binding::JsonRpc, |name| binding(&name));
@@ -136,7 +135,7 @@ fn older_interfaces(members: &mut Members<'_>, interfaces: &mut Vec<Interface>) 
     Ok(())
 }
 
-fn address(raw: &RawValue) -> Result<(String, Binding), Garbled> {
+fn address(raw: Raw<'_>) -> Result<(String, Binding), Garbled> {
     let mut members = Members::read(raw)?;
     let url = members.need("url", "a string", filled)?;
     Ok((url, members.id("transport")?.map_or(Binding::JsonRpc, |name| binding(&name))))
@@ -154,7 +153,7 @@ fn binding(name: &str) -> Binding {
     }
 }
 
-fn filled(raw: &RawValue) -> Result<String, Garbled> {
+fn filled(raw: Raw<'_>) -> Result<String, Garbled> {
     let text = text(raw)?;
     if text.is_empty() { Err(Garbled::new("a string", "an empty string")) } else { Ok(text) }
 }

@@ -2,9 +2,8 @@
 //!
 //! The reason in the error's details says what happened; the HTTP status only hints at it, and differs between releases.
 
-use rialto_model::json::Json;
+use rialto_model::json::{Json, Raw};
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use crate::{
     garbled::Garbled,
@@ -223,7 +222,7 @@ impl RpcError {
         reason.as_deref().and_then(Code::from_reason).or_else(|| Code::from_number(self.code))
     }
 
-    pub(crate) fn decode(raw: &RawValue) -> Self {
+    pub(crate) fn decode(raw: Raw<'_>) -> Self {
         let Ok(mut members) = Members::read(raw) else {
             let message = text(raw).unwrap_or_else(|_| raw.get().to_owned());
             return Self::new(Code::Internal, message);
@@ -272,7 +271,7 @@ impl Serialize for On<'_, RpcError> {
 }
 
 /// The reason that an error's details name.
-pub(crate) fn reason_in(details: &RawValue) -> Option<String> {
+pub(crate) fn reason_in(details: Raw<'_>) -> Option<String> {
     let reasons = list(details, |raw| Ok(Members::read(raw).ok().and_then(|mut info| info.take("reason"))));
     reasons.ok()?.into_iter().flatten().find_map(|raw| text(raw).ok())
 }

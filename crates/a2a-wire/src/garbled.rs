@@ -1,8 +1,7 @@
 //! Why something could not be read: where, what was expected there, and what stood there instead.
 
+use rialto_model::json::Raw;
 use std::borrow::Cow;
-
-use serde_json::value::RawValue;
 
 /// Text that is not what it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +27,7 @@ impl Garbled {
         Self::new("JSON", found)
     }
 
-    pub(crate) fn kind(expected: &'static str, found: &RawValue) -> Self {
+    pub(crate) fn kind(expected: &'static str, found: Raw<'_>) -> Self {
         Self::new(expected, kind_of(found))
     }
 
@@ -63,7 +62,7 @@ impl std::fmt::Display for Garbled {
 impl std::error::Error for Garbled {}
 
 /// The kind of a JSON value, for people.
-pub(crate) fn kind_of(raw: &RawValue) -> &'static str {
+pub(crate) fn kind_of(raw: Raw<'_>) -> &'static str {
     match raw.get().as_bytes().first() {
         Some(b'{') => "an object",
         Some(b'[') => "a list",

@@ -153,7 +153,7 @@ impl Serialize for Merged<'_> {
         };
         let mut map = serializer.serialize_map(None)?;
         for (name, raw) in members.iter().filter(|(name, _)| self.set.iter().all(|(set, _)| set != name)) {
-            map.serialize_entry(name, raw)?;
+            map.serialize_entry(name, &raw)?;
         }
         for (name, value) in &self.set {
             map.serialize_entry(name, value)?;

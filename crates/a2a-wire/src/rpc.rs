@@ -4,9 +4,8 @@
 //! shares with 0.3 (`tasks/get` and its like) is read as 0.3; a server that knows the task was made by a 0.1 client
 //! answers in 0.1.
 
-use rialto_model::json::Json;
+use rialto_model::json::{Json, Raw};
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use crate::{
     codec::params,
@@ -51,7 +50,7 @@ pub struct Response<'a> {
     /// The request it answers.
     pub id: Id,
     /// The result, still to be read by [`crate::answer`], or the error.
-    pub result: Result<&'a RawValue, RpcError>,
+    pub result: Result<Raw<'a>, RpcError>,
 }
 
 /// The dialect has no such operation.
@@ -186,7 +185,7 @@ impl Id {
         self.0.get()
     }
 
-    fn decode(raw: &RawValue) -> Result<Self, Garbled> {
+    fn decode(raw: Raw<'_>) -> Result<Self, Garbled> {
         match raw.get().as_bytes().first() {
             Some(b'"' | b'-' | b'0'..=b'9') => Ok(Self(raw.into())),
             _ => Err(Garbled::kind("a string or a number", raw)),

@@ -11,6 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use memchr::memchr2;
 use rialto_a2a_wire::{
     answer,
     error::Code,
@@ -247,11 +248,11 @@ pub(crate) fn bearer(secret: &Secret) -> Result<HeaderValue, Failure> {
 /// JSON without line ends. Payloads travel on as the text they came in, and on some wires a line end ends the message.
 /// In JSON a line end is only ever space, so no parsing is needed.
 pub(crate) fn one_line(json: &[u8]) -> Cow<'_, [u8]> {
-    let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
-    if !json.iter().any(is_end) {
+    if memchr2(b'\n', b'\r', json).is_none() {
         return Cow::Borrowed(json);
     }
-    Cow::Owned(json.iter().map(|byte| if is_end(byte) { b' ' } else { *byte }).collect())
+    let is_end = |byte: u8| matches!(byte, b'\n' | b'\r');
+    Cow::Owned(json.iter().map(|byte| if is_end(*byte) { b' ' } else { *byte }).collect())
 }
 
 fn read_rpc(route: &Route, status: StatusCode, body: &[u8], login: Login<'_>) -> Result<Reply, Trouble> {

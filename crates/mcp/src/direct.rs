@@ -21,10 +21,9 @@ use http::{
 use rialto_model::{
     call::{Caller, Door},
     failure::Failure,
-    json::Json,
+    json::{Json, Raw},
 };
 use rmcp::{ErrorData, model::ProtocolVersion};
-use serde_json::value::RawValue;
 
 use crate::{
     answer::Answer,
@@ -80,7 +79,7 @@ impl Direct {
             ("tools/call", Some(name)) if only(&parts.headers, NAME) == Some(name) => {
                 let args = asked.params.arguments.map_or_else(Json::empty_object, Json::from);
                 let begun = self.desk.call(&client, name, args).await;
-                Some(self.follow(begun, asked.id, asked.progress_token()).await)
+                Some(self.follow(begun, asked.id(), asked.progress_token()).await)
             }
             _ => None,
         }
@@ -111,20 +110,15 @@ impl Direct {
         let page = self.desk.list(client, asked.params.cursor.as_deref()).await;
         plain(match page {
             Ok(page) => {
-                wire::listed(asked.id, &page.tools(), page.next.as_deref(), self.desk.config.list_ttl_ms)
+                wire::listed(asked.id(), &page.tools(), page.next.as_deref(), self.desk.config.list_ttl_ms)
             }
-            Err(error) => wire::failed(asked.id, &error),
+            Err(error) => wire::failed(asked.id(), &error),
         })
     }
 
     /// Waits for a call's end. With the first note of progress the answer becomes a stream. A client that hangs up
     /// lets go of the call, and that calls it off.
-    async fn follow(
-        &self,
-        begun: Result<Begun, ErrorData>,
-        id: &RawValue,
-        token: Option<&RawValue>,
-    ) -> Response {
+    async fn follow(&self, begun: Result<Begun, ErrorData>, id: Raw<'_>, token: Option<Raw<'_>>) -> Response {
         let mut call = match begun {
             Ok(Begun::Underway(call)) => call,
             Ok(Begun::Done(answer)) => return plain(wire::called(id, &Ok(answer))),

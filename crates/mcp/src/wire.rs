@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rialto_model::json::Json;
+use rialto_model::json::{Json, Raw};
 use rmcp::{
     ErrorData,
     model::{ClientCapabilities, ContentBlock, Tool},
@@ -17,9 +17,8 @@ use crate::answer::{Answer, Marks, SERVER, Server};
 pub(crate) struct Asked<'a> {
     #[serde(borrow)]
     jsonrpc: Cow<'a, str>,
-    /// Goes back as it came.
     #[serde(borrow)]
-    pub(crate) id: &'a RawValue,
+    id: &'a RawValue,
     #[serde(borrow)]
     pub(crate) method: Cow<'a, str>,
     #[serde(borrow)]
@@ -68,7 +67,7 @@ struct Named<'a> {
 #[derive(Serialize)]
 struct Success<'a, T> {
     jsonrpc: &'static str,
-    id: &'a RawValue,
+    id: Raw<'a>,
     result: T,
 }
 
@@ -76,7 +75,7 @@ struct Success<'a, T> {
 #[derive(Serialize)]
 struct Trouble<'a> {
     jsonrpc: &'static str,
-    id: &'a RawValue,
+    id: Raw<'a>,
     error: &'a ErrorData,
 }
 
@@ -122,7 +121,7 @@ struct Progressed<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Progress<'a> {
-    progress_token: &'a RawValue,
+    progress_token: Raw<'a>,
     progress: f64,
     message: &'a str,
 }
@@ -147,14 +146,19 @@ impl<'a> Asked<'a> {
         self.params.meta.client.as_ref().map_or("", |client| &client.name)
     }
 
+    /// Its id, which goes back as it came.
+    pub(crate) fn id(&self) -> Raw<'a> {
+        self.id.into()
+    }
+
     /// Under which name the client wants to hear of progress.
-    pub(crate) fn progress_token(&self) -> Option<&'a RawValue> {
-        self.params.meta.progress_token
+    pub(crate) fn progress_token(&self) -> Option<Raw<'a>> {
+        self.params.meta.progress_token.map(Raw::from)
     }
 }
 
 /// The answer to a call.
-pub(crate) fn called(id: &RawValue, outcome: &Result<Answer, ErrorData>) -> Vec<u8> {
+pub(crate) fn called(id: Raw<'_>, outcome: &Result<Answer, ErrorData>) -> Vec<u8> {
     match outcome {
         Ok(answer) => {
             let result = Called {
@@ -171,7 +175,7 @@ pub(crate) fn called(id: &RawValue, outcome: &Result<Answer, ErrorData>) -> Vec<
 }
 
 /// A page of tools.
-pub(crate) fn listed(id: &RawValue, tools: &[&Tool], next_cursor: Option<&str>, ttl_ms: u64) -> Vec<u8> {
+pub(crate) fn listed(id: Raw<'_>, tools: &[&Tool], next_cursor: Option<&str>, ttl_ms: u64) -> Vec<u8> {
     let result = Listed {
         result_type: "complete",
         meta: Signature { server: &SERVER },
@@ -184,12 +188,12 @@ pub(crate) fn listed(id: &RawValue, tools: &[&Tool], next_cursor: Option<&str>, 
 }
 
 /// An error.
-pub(crate) fn failed(id: &RawValue, error: &ErrorData) -> Vec<u8> {
+pub(crate) fn failed(id: Raw<'_>, error: &ErrorData) -> Vec<u8> {
     bytes(&Trouble { jsonrpc: "2.0", id, error })
 }
 
 /// A note of progress.
-pub(crate) fn progressed(progress_token: &RawValue, step: u32, message: &str) -> Vec<u8> {
+pub(crate) fn progressed(progress_token: Raw<'_>, step: u32, message: &str) -> Vec<u8> {
     let params = Progress { progress_token, progress: f64::from(step), message };
     bytes(&Progressed { jsonrpc: "2.0", method: "notifications/progress", params })
 }

@@ -3,6 +3,8 @@
 //! A payload crosses the bridge as the text it arrived in: numbers keep every digit, members keep their order, and
 //! no time is spent on building a tree that nobody reads.
 
+mod raw;
+
 use std::{fmt, sync::Arc};
 
 use serde::{
@@ -12,9 +14,11 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
+pub use self::raw::{Items, Members, Raw};
+
 /// One JSON value, kept as its text. Cloning shares the text.
 #[derive(Clone)]
-pub struct Json(Arc<RawValue>);
+pub struct Json(Arc<str>);
 
 /// The members of an object that its reader does not know, in the order they came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,35 +28,35 @@ pub struct Extra(Vec<(String, Json)>);
 
 impl Json {
     /// Checks that `text` is one JSON value and keeps it.
-    pub fn parse(text: impl Into<String>) -> Result<Self, serde_json::Error> {
-        RawValue::from_string(text.into()).map(Self::from)
+    pub fn parse(text: impl AsRef<str>) -> Result<Self, serde_json::Error> {
+        Raw::parse(text.as_ref()).map(Self::from)
     }
 
     /// The JSON text of any value that can be serialised.
     ///
     /// Falls back to `null` for the few values JSON cannot say (a map with keys that are not strings).
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Self {
-        serde_json::value::to_raw_value(value).map_or_else(|_| Self::null(), Self::from)
+        serde_json::to_string(value).map_or_else(|_| Self::null(), |text| Self(text.into()))
     }
 
     /// The value `null`.
     pub fn null() -> Self {
-        Self(Arc::from(RawValue::NULL.to_owned()))
+        Self("null".into())
     }
 
     /// The empty object.
     pub fn empty_object() -> Self {
-        Self::of(&serde_json::Map::new())
+        Self("{}".into())
     }
 
     /// The text itself.
     pub fn get(&self) -> &str {
-        self.0.get()
+        &self.0
     }
 
-    /// The text as the raw value that serde_json understands.
-    pub fn raw(&self) -> &RawValue {
-        &self.0
+    /// The same text, borrowed.
+    pub fn raw(&self) -> Raw<'_> {
+        Raw::known(&self.0)
     }
 
     /// Reads the text as a value of type `T`.
@@ -76,15 +80,15 @@ impl Json {
     }
 }
 
-impl From<Box<RawValue>> for Json {
-    fn from(raw: Box<RawValue>) -> Self {
-        Self(Arc::from(raw))
+impl From<Raw<'_>> for Json {
+    fn from(raw: Raw<'_>) -> Self {
+        Self(raw.get().into())
     }
 }
 
 impl From<&RawValue> for Json {
     fn from(raw: &RawValue) -> Self {
-        Self(Arc::from(raw.to_owned()))
+        Self(raw.get().into())
     }
 }
 
@@ -116,13 +120,13 @@ impl fmt::Display for Json {
 
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
+        self.raw().serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Box::<RawValue>::deserialize(deserializer).map(Self::from)
+        Box::<RawValue>::deserialize(deserializer).map(|raw| Self(Box::<str>::from(raw).into()))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::json::Json;
 
@@ -75,26 +75,22 @@ pub struct VerbError {
 }
 
 /// One announcement.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", from = "Flat")]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "Flat")]
 pub struct VerbEvent {
     /// When in the invocation's life.
     pub phase: Phase,
     /// What is invoked.
-    #[serde(flatten)]
     pub verb: Arc<Verb>,
     /// When this was said.
     pub emitted_at: Timestamp,
     /// What was decided so far.
     pub context: Context,
     /// How long it took; on post-verb.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
     /// How it ended; on post-verb.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// What went wrong; on verb-error.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<VerbError>,
 }
 
@@ -106,7 +102,32 @@ pub trait Hook: Send + Sync {
     fn hear(&self, event: &mut VerbEvent);
 }
 
-/// The event as it is written: `flatten` can write raw JSON but not read it back, so reading names every member.
+/// The event as it is written. Every member is named: `flatten` cannot read raw JSON, and is slow in writing it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    phase: Phase,
+    verb: &'a str,
+    legacy_alias: &'a str,
+    org_id: &'a str,
+    agent_card_id: &'a str,
+    agent_url: &'a str,
+    skill_id: &'a str,
+    session_id: &'a str,
+    args: &'a Json,
+    caller: &'a str,
+    task_id: &'a str,
+    emitted_at: Timestamp,
+    context: &'a Context,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<Outcome>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a VerbError>,
+}
+
+/// The event as it is read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Flat {
@@ -142,6 +163,31 @@ impl VerbEvent {
             outcome: None,
             error: None,
         }
+    }
+}
+
+impl Serialize for VerbEvent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let verb = &*self.verb;
+        let written = Written {
+            phase: self.phase,
+            verb: &verb.verb,
+            legacy_alias: &verb.legacy_alias,
+            org_id: &verb.org_id,
+            agent_card_id: &verb.agent_card_id,
+            agent_url: &verb.agent_url,
+            skill_id: &verb.skill_id,
+            session_id: &verb.session_id,
+            args: &verb.args,
+            caller: &verb.caller,
+            task_id: &verb.task_id,
+            emitted_at: self.emitted_at,
+            context: &self.context,
+            duration_ms: self.duration_ms,
+            outcome: self.outcome,
+            error: self.error.as_ref(),
+        };
+        written.serialize(serializer)
     }
 }
 

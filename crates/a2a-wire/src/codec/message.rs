@@ -3,9 +3,9 @@
 //! What is bent: 0.1 messages have no ids, extensions or references; 0.3's REST has no references and calls the parts
 //! `content`; 0.x has no word for a speaker that was not named, and gets `user`.
 
+use rialto_model::json::Raw;
 use rialto_model::message::{Message, Role};
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use super::part;
 use crate::{
@@ -25,7 +25,7 @@ pub(crate) struct Spoken<'a> {
 /// `{"skillId": …}`
 struct Wanted<'a>(&'a str);
 
-pub(crate) fn decode(wire: Wire, raw: &RawValue) -> Result<Message, Garbled> {
+pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<Message, Garbled> {
     from_members(wire, Members::read(raw)?)
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn from_members(wire: Wire, mut members: Members<'_>) -> Result<Messa
     })
 }
 
-fn role(raw: &RawValue) -> Result<Role, Garbled> {
+fn role(raw: Raw<'_>) -> Result<Role, Garbled> {
     Ok(match text(raw)?.as_str() {
         "user" | "ROLE_USER" => Role::User,
         "agent" | "ROLE_AGENT" => Role::Agent,

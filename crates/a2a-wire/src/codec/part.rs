@@ -9,11 +9,10 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rialto_model::{
-    json::Json,
+    json::{Json, Raw},
     message::{Content, Part},
 };
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use crate::{
     garbled::Garbled,
@@ -48,7 +47,7 @@ struct File<'a>(Wire, &'a Part);
 /// An object with one member.
 struct Single<'a>(&'static str, &'a Json);
 
-pub(crate) fn decode(wire: Wire, raw: &RawValue) -> Result<Part, Garbled> {
+pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<Part, Garbled> {
     let members = Members::read(raw)?;
     let is_strange = said_kind(&members).is_some_and(|kind| !KINDS.contains(&kind));
     match read(wire, raw, members) {
@@ -58,7 +57,7 @@ pub(crate) fn decode(wire: Wire, raw: &RawValue) -> Result<Part, Garbled> {
     }
 }
 
-fn read(wire: Wire, raw: &RawValue, mut members: Members<'_>) -> Result<Part, Garbled> {
+fn read(wire: Wire, raw: Raw<'_>, mut members: Members<'_>) -> Result<Part, Garbled> {
     let Some(shape) = shape(wire, &mut members) else { return Ok(Part::new(Content::Unknown(raw.into()))) };
     let mut part = Part::new(Content::Text(String::new()));
     part.content = match shape {
@@ -106,7 +105,7 @@ fn shape(wire: Wire, members: &mut Members<'_>) -> Option<Shape> {
 
 /// What a part says of itself, as raw JSON.
 fn said_kind<'a>(members: &Members<'a>) -> Option<&'a str> {
-    ["kind", "type"].into_iter().find_map(|name| members.peek(name)).map(RawValue::get)
+    ["kind", "type"].into_iter().find_map(|name| members.peek(name)).map(Raw::get)
 }
 
 fn data(wire: Wire, members: &mut Members<'_>) -> Result<Json, Garbled> {

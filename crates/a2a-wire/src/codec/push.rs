@@ -3,8 +3,8 @@
 //! 1.0 writes one flat object; 0.x puts the webhook inside an object that names the task, by id or, in 0.3's REST, by a
 //! resource name. What is bent: 1.0 knows one authentication scheme, so only the first is written.
 
+use rialto_model::json::Raw;
 use serde::{Serialize, Serializer};
-use serde_json::value::RawValue;
 
 use crate::{
     garbled::Garbled,
@@ -24,7 +24,7 @@ const NESTED: &str = "pushNotificationConfig";
 const COLLECTION: &str = "/pushNotificationConfigs/";
 
 /// A webhook with the task it belongs to.
-pub(crate) fn decode(wire: Wire, raw: &RawValue) -> Result<PushConfig, Garbled> {
+pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<PushConfig, Garbled> {
     let mut members = Members::read(raw)?;
     if wire == Wire::V03Proto && members.has("config") {
         let parent = members.id("parent")?;
@@ -49,7 +49,7 @@ pub(crate) fn decode(wire: Wire, raw: &RawValue) -> Result<PushConfig, Garbled> 
 }
 
 /// A webhook alone.
-pub(crate) fn inner(raw: &RawValue) -> Result<PushConfig, Garbled> {
+pub(crate) fn inner(raw: Raw<'_>) -> Result<PushConfig, Garbled> {
     from_members(Members::read(raw)?)
 }
 
@@ -65,14 +65,14 @@ fn from_members(mut members: Members<'_>) -> Result<PushConfig, Garbled> {
     })
 }
 
-fn authentication(raw: &RawValue) -> Result<PushAuthentication, Garbled> {
+fn authentication(raw: Raw<'_>) -> Result<PushAuthentication, Garbled> {
     let mut members = Members::read(raw)?;
     let mut schemes = members.texts("schemes")?;
     schemes.extend(members.id("scheme")?);
     Ok(PushAuthentication { schemes, credentials: members.id("credentials")?, extra: members.rest() })
 }
 
-pub(crate) fn reference(wire: Wire, raw: &RawValue) -> Result<PushRef, Garbled> {
+pub(crate) fn reference(wire: Wire, raw: Raw<'_>) -> Result<PushRef, Garbled> {
     let mut members = Members::read(raw)?;
     Ok(PushRef {
         tenant: members.id("tenant")?,
@@ -82,7 +82,7 @@ pub(crate) fn reference(wire: Wire, raw: &RawValue) -> Result<PushRef, Garbled> 
     })
 }
 
-pub(crate) fn listing(wire: Wire, raw: &RawValue) -> Result<PushListing, Garbled> {
+pub(crate) fn listing(wire: Wire, raw: Raw<'_>) -> Result<PushListing, Garbled> {
     let mut members = Members::read(raw)?;
     Ok(PushListing {
         tenant: members.id("tenant")?,
@@ -93,7 +93,7 @@ pub(crate) fn listing(wire: Wire, raw: &RawValue) -> Result<PushListing, Garbled
     })
 }
 
-pub(crate) fn listed(wire: Wire, raw: &RawValue) -> Result<PushList, Garbled> {
+pub(crate) fn listed(wire: Wire, raw: Raw<'_>) -> Result<PushList, Garbled> {
     if raw.get().starts_with('[') {
         let configs = list(raw, |raw| decode(wire, raw))?;
         return Ok(PushList { configs, ..PushList::default() });

@@ -10,7 +10,7 @@ use rialto_model::{
     event::{Aside, Ask, Event},
     failure::{Failure, Kind},
     message::{Message, Part, Role},
-    store::TaskFilter,
+    store::{AuditFilter, TaskFilter},
     task::TaskState,
     verb::VerbEvent,
 };

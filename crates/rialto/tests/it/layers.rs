@@ -74,6 +74,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("indicatif", &["rialto"]),
     ("jsonschema", &["rialto-engine"]),
     ("jsonwebtoken", &["rialto-a2a-wire"]),
+    ("memchr", &["rialto-a2a", "rialto-model"]),
     ("miette", &["rialto-policy"]),
     ("mimalloc", &["rialto"]),
     ("moka", &["rialto-policy"]),

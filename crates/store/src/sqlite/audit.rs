@@ -36,7 +36,7 @@ impl Link {
     const START: Self = Self { record: 0, seal: [0; 32] };
 
     /// The link to a record that follows this one.
-    fn next(&self, org: &str, at: i64, event: &str) -> Self {
+    fn next(&self, org: &[u8], at: i64, event: &[u8]) -> Self {
         let record = self.record + 1;
         let mut hasher = Sha256::new();
         hasher.update(self.seal);
@@ -75,7 +75,7 @@ pub(super) fn append<'a>(
     let mut insert = connection
         .prepare_cached("INSERT INTO audit (row, org, at, event, seal) VALUES (?1, ?2, ?3, ?4, ?5)")?;
     for Record { org, at, event } in records {
-        link = link.next(org, at, event);
+        link = link.next(org.bytes(), at, event.bytes());
         insert.execute(params![link.record, org, at, event, link.seal])?;
     }
     Ok(link.write(connection, LAST)?)
@@ -188,7 +188,7 @@ fn follow(link: &Link, row: &Row<'_>) -> Result<Result<Link, Verdict>, Snag> {
         let missing = link.record + 1;
         return broken(missing, format!("record {missing} is missing"));
     }
-    let text = |name| row.get_ref(name).and_then(|value| Ok(value.as_str()?));
+    let text = |name| row.get_ref(name).and_then(|value| Ok(value.as_bytes()?));
     let next = link.next(text("org")?, at, text("event")?);
     let seal = row.get_ref("seal")?.as_blob().map_err(rusqlite::Error::from)?;
     if seal != next.seal {

@@ -185,9 +185,8 @@ impl Daybook {
     pub(super) fn posted(&self) {
         let mut page = self.page.lock();
         let old = page.current ^ 1;
-        if let Some(Err(error)) = page.segments.as_mut().map(|segments| segments[old].clear()) {
-            // It is known how far it was posted, so nothing is posted twice.
-            tracing::warn!("a page of {} was posted but could not be cleared: {error}", self.name);
+        if let Some(segments) = &mut page.segments {
+            segments[old].clear();
         }
         page.is_posting = false;
     }
@@ -246,8 +245,8 @@ impl Page {
             return false;
         }
         match note.about() {
-            Some(About::Open(id)) => *id > *self.newest || self.drafts.has(id),
-            Some(About::Append(id, _)) => self.drafts.has(id),
+            Some(About::Open(brief)) => *brief.task > *self.newest || self.drafts.has(brief.task),
+            Some(About::Append(brief, _)) => self.drafts.has(brief.task),
             Some(About::Audit) => true,
             None => false,
         }

@@ -11,6 +11,10 @@ use rialto_model::{
     task::{TaskHead, TaskState},
     verb::VerbEvent,
 };
+use rusqlite::{
+    ToSql,
+    types::{ToSqlOutput, ValueRef},
+};
 use serde::Serialize;
 
 use crate::fault::Fault;
@@ -38,32 +42,39 @@ pub(super) enum View<'a> {
     Audit(Records<'a>),
 }
 
-/// What a note is about.
+/// What a note is about, in short.
 #[derive(Clone, Copy)]
 pub(super) enum About<'a> {
     /// A new task.
-    Open(&'a str),
+    Open(Brief<'a>),
     /// A task that should have so many events.
-    Append(&'a str, u64),
+    Append(Brief<'a>, u64),
     /// No task.
     Audit,
+}
+
+/// A task, and how it stands after the note.
+#[derive(Clone, Copy)]
+pub(super) struct Brief<'a> {
+    pub(super) task: &'a str,
+    pub(super) version: u64,
+    pub(super) is_open: bool,
 }
 
 /// A new task.
 #[derive(Clone, Copy)]
 pub(super) struct Opening<'a> {
-    pub(super) id: &'a str,
-    pub(super) org: &'a str,
-    pub(super) project: &'a str,
-    pub(super) caller: &'a str,
-    pub(super) door: &'a str,
-    pub(super) agent: &'a str,
-    pub(super) agent_url: &'a str,
-    pub(super) skill: Option<&'a str>,
-    pub(super) session: &'a str,
-    pub(super) args: &'a str,
+    pub(super) brief: Brief<'a>,
+    pub(super) org: Text<'a>,
+    pub(super) project: Text<'a>,
+    pub(super) caller: Text<'a>,
+    pub(super) door: Text<'a>,
+    pub(super) agent: Text<'a>,
+    pub(super) agent_url: Text<'a>,
+    pub(super) skill: Option<Text<'a>>,
+    pub(super) session: Text<'a>,
+    pub(super) args: Text<'a>,
     pub(super) created_at: i64,
-    pub(super) version: u64,
     pub(super) standing: Standing<'a>,
     /// What the bus announces with it.
     pub(super) audit: Records<'a>,
@@ -72,27 +83,24 @@ pub(super) struct Opening<'a> {
 /// What events change of a task.
 #[derive(Clone, Copy)]
 pub(super) struct Standing<'a> {
-    pub(super) state: &'a str,
-    pub(super) is_open: bool,
-    pub(super) remote_task: Option<&'a str>,
-    pub(super) remote_context: Option<&'a str>,
+    pub(super) state: Text<'a>,
+    pub(super) remote_task: Option<Text<'a>>,
+    pub(super) remote_context: Option<Text<'a>>,
     pub(super) updated_at: i64,
 }
 
 /// Events.
 #[derive(Clone, Copy)]
 pub(super) struct Addition<'a> {
-    pub(super) task: &'a str,
+    pub(super) brief: Brief<'a>,
     /// How many events there were before.
     pub(super) expected: u64,
-    /// How many events these are.
-    pub(super) more: u64,
     /// How the task stands after them.
     pub(super) standing: Standing<'a>,
     /// When they happened.
     pub(super) at: i64,
     /// A JSON array.
-    pub(super) events: &'a str,
+    pub(super) events: Text<'a>,
     /// What the bus announces with them.
     pub(super) audit: Records<'a>,
 }
@@ -103,11 +111,15 @@ pub(super) struct Records<'a>(&'a [u8]);
 
 /// One announcement.
 pub(super) struct Record<'a> {
-    pub(super) org: &'a str,
+    pub(super) org: Text<'a>,
     pub(super) at: i64,
     /// JSON.
-    pub(super) event: &'a str,
+    pub(super) event: Text<'a>,
 }
+
+/// A text in a note. It was one when it was written, so it is not looked through again.
+#[derive(Clone, Copy)]
+pub(super) struct Text<'a>(&'a [u8]);
 
 /// Takes bytes apart.
 #[derive(Clone, Copy)]
@@ -119,10 +131,12 @@ impl Note {
     pub(super) fn open(head: &TaskHead, audit: &[VerbEvent]) -> Result<Self, StoreError> {
         let mut note = Self::new(OPEN);
         let skill = head.skill.as_ref().map(SkillId::as_str);
-        note.text(head.id.as_str()).text(head.scope.org.as_str()).text(head.scope.project.as_str());
+        note.brief(head.id.as_str(), head.version, head.state)
+            .text(head.scope.org.as_str())
+            .text(head.scope.project.as_str());
         note.text(head.caller.as_str()).text(head.door.as_str()).text(head.agent.as_str());
         note.text(&head.agent_url).maybe(skill).text(&head.session).text(head.args.get());
-        note.number(nanoseconds(head.created_at)?).number(head.version.cast_signed());
+        note.number(nanoseconds(head.created_at)?);
         let Remote { task_id, context_id } = &head.remote;
         note.standing(head.state, task_id.as_deref(), context_id.as_deref(), head.updated_at)?;
         note.announce(audit)
@@ -130,8 +144,8 @@ impl Note {
 
     pub(super) fn append(entry: &Entry) -> Result<Self, StoreError> {
         let mut note = Self::new(APPEND);
-        note.text(entry.head.id.as_str()).number(entry.expected.cast_signed());
-        note.number(i64::try_from(entry.events.len()).unwrap_or(i64::MAX));
+        let version = entry.expected + entry.events.len() as u64;
+        note.brief(entry.head.id.as_str(), version, entry.head.state).number(entry.expected.cast_signed());
         let Remote { task_id, context_id } = &entry.head.remote;
         note.standing(entry.head.state, task_id.as_deref(), context_id.as_deref(), entry.head.updated_at)?;
         note.number(nanoseconds(entry.at)?).json(&entry.events)?;
@@ -167,8 +181,8 @@ impl Note {
     pub(super) fn about(&self) -> Option<About<'_>> {
         let mut reader = Reader(self.0.get(ROOM..)?);
         match reader.byte()? {
-            OPEN => Some(About::Open(reader.text()?)),
-            APPEND => Some(About::Append(reader.text()?, reader.number()?.cast_unsigned())),
+            OPEN => Some(About::Open(reader.brief()?)),
+            APPEND => Some(About::Append(reader.brief()?, reader.number()?.cast_unsigned())),
             AUDIT => Some(About::Audit),
             _ => None,
         }
@@ -214,6 +228,10 @@ impl Note {
         self
     }
 
+    fn brief(&mut self, task: &str, version: u64, state: TaskState) -> &mut Self {
+        self.text(task).number(version.cast_signed()).number((!state.is_terminal()).into())
+    }
+
     fn standing(
         &mut self,
         state: TaskState,
@@ -221,7 +239,7 @@ impl Note {
         remote_context: Option<&str>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        self.text(state.as_str()).number((!state.is_terminal()).into());
+        self.text(state.as_str());
         self.maybe(remote_task).maybe(remote_context).number(nanoseconds(at)?);
         Ok(())
     }
@@ -261,12 +279,26 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
+// === impl Text ===
+
+impl Text<'_> {
+    pub(super) const fn bytes(&self) -> &[u8] {
+        self.0
+    }
+}
+
+impl ToSql for Text<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(ValueRef::Text(self.0)))
+    }
+}
+
 // === impl Reader ===
 
 impl<'a> Reader<'a> {
     fn opening(&mut self) -> Option<Opening<'a>> {
         Some(Opening {
-            id: self.text()?,
+            brief: self.brief()?,
             org: self.text()?,
             project: self.text()?,
             caller: self.text()?,
@@ -277,7 +309,6 @@ impl<'a> Reader<'a> {
             session: self.text()?,
             args: self.text()?,
             created_at: self.number()?,
-            version: self.number()?.cast_unsigned(),
             standing: self.standing()?,
             audit: Records(self.0),
         })
@@ -285,9 +316,8 @@ impl<'a> Reader<'a> {
 
     fn addition(&mut self) -> Option<Addition<'a>> {
         Some(Addition {
-            task: self.text()?,
+            brief: self.brief()?,
             expected: self.number()?.cast_unsigned(),
-            more: self.number()?.cast_unsigned(),
             standing: self.standing()?,
             at: self.number()?,
             events: self.text()?,
@@ -295,10 +325,17 @@ impl<'a> Reader<'a> {
         })
     }
 
+    fn brief(&mut self) -> Option<Brief<'a>> {
+        Some(Brief {
+            task: std::str::from_utf8(self.text()?.0).ok()?,
+            version: self.number()?.cast_unsigned(),
+            is_open: self.number()? != 0,
+        })
+    }
+
     fn standing(&mut self) -> Option<Standing<'a>> {
         Some(Standing {
             state: self.text()?,
-            is_open: self.number()? != 0,
             remote_task: self.maybe()?,
             remote_context: self.maybe()?,
             updated_at: self.number()?,
@@ -313,17 +350,16 @@ impl<'a> Reader<'a> {
         Some(i64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    fn text(&mut self) -> Option<&'a str> {
+    fn text(&mut self) -> Option<Text<'a>> {
         self.maybe()?
     }
 
-    fn maybe(&mut self) -> Option<Option<&'a str>> {
+    fn maybe(&mut self) -> Option<Option<Text<'a>>> {
         let length = u32::from_le_bytes(self.take(4)?.try_into().ok()?);
         if length == NONE {
             return Some(None);
         }
-        let bytes = self.take(usize::try_from(length).ok()?)?;
-        std::str::from_utf8(bytes).ok().map(Some)
+        self.take(usize::try_from(length).ok()?).map(|bytes| Some(Text(bytes)))
     }
 
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {

@@ -45,20 +45,16 @@ fn write(
 
 /// Writes a task as it stands after all that was noted of it.
 fn insert(connection: &Connection, posting: &Posting, draft: &Draft) -> Result<(), Snag> {
-    let views = || draft.notes.iter().filter_map(|at| posting.notes.get(*at)?.view());
-    let Some(View::Open(mut opening)) = views().next() else { return Ok(()) };
-    let additions = || {
-        views().filter_map(|view| match view {
-            View::Append(addition) => Some(addition),
-            View::Open(_) | View::Audit(_) => None,
-        })
-    };
-    if let Some(last) = additions().next_back() {
-        (opening.standing, opening.version) = (last.standing, last.expected + last.more);
+    let mut views = draft.notes.iter().filter_map(|at| posting.notes.get(*at)?.view());
+    let Some(View::Open(mut opening)) = views.next() else { return Ok(()) };
+    let is_addition = |view| if let View::Append(addition) = view { Some(addition) } else { None };
+    let additions: Vec<_> = views.filter_map(is_addition).collect();
+    if let Some(last) = additions.last() {
+        (opening.standing, opening.brief) = (last.standing, last.brief);
     }
     let row = tasks::insert(connection, &opening)?;
-    for addition in additions() {
-        tasks::insert_events(connection, row, &addition)?;
+    for addition in &additions {
+        tasks::insert_events(connection, row, addition)?;
     }
     Ok(())
 }

@@ -63,7 +63,7 @@ pub(super) fn insert(connection: &Connection, task: &Opening<'_>) -> Result<i64,
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
     )?;
     let inserted = insert.execute(params![
-        task.id,
+        task.brief.task,
         task.org,
         task.project,
         task.caller,
@@ -74,8 +74,8 @@ pub(super) fn insert(connection: &Connection, task: &Opening<'_>) -> Result<i64,
         task.session,
         task.args,
         task.standing.state,
-        task.standing.is_open,
-        task.version,
+        task.brief.is_open,
+        task.brief.version,
         task.standing.remote_task,
         task.standing.remote_context,
         task.created_at,
@@ -84,7 +84,7 @@ pub(super) fn insert(connection: &Connection, task: &Opening<'_>) -> Result<i64,
     match inserted {
         Ok(_) => Ok(connection.last_insert_rowid()),
         Err(error) if taken(&error, "tasks.id") => {
-            Err(StoreError::Taken(format!("the task id {}", task.id)).into())
+            Err(StoreError::Taken(format!("the task id {}", task.brief.task)).into())
         }
         Err(error) => Err(error.into()),
     }
@@ -92,12 +92,12 @@ pub(super) fn insert(connection: &Connection, task: &Opening<'_>) -> Result<i64,
 
 /// Writes events that happened together to the task in `row`.
 pub(super) fn insert_events(connection: &Connection, row: i64, addition: &Addition<'_>) -> Result<(), Snag> {
-    if addition.more == 0 {
+    if addition.brief.version == addition.expected {
         return Ok(());
     }
-    let last = i64::try_from(addition.expected + addition.more).unwrap_or(i64::MAX);
+    let last = i64::try_from(addition.brief.version).unwrap_or(i64::MAX);
     if last >= STRIDE {
-        let message = format!("task {} has more events than can be kept", addition.task);
+        let message = format!("task {} has more events than can be kept", addition.brief.task);
         return Err(StoreError::Unavailable(message.into()).into());
     }
     let mut insert =
@@ -116,10 +116,11 @@ pub(super) fn newest(connection: &Connection) -> rusqlite::Result<String> {
 /// `UPDATE … RETURNING` would do the same in one statement, but SQLite opens a temporary table for it each time.
 fn advance(connection: &Connection, addition: &Addition<'_>) -> Result<i64, Snag> {
     let mut select = connection.prepare_cached("SELECT row FROM tasks WHERE id = ?1 AND version = ?2")?;
-    let row = select.query_row(params![addition.task, addition.expected], |row| row.get(0)).optional()?;
+    let row =
+        select.query_row(params![addition.brief.task, addition.expected], |row| row.get(0)).optional()?;
     let row: i64 = row.ok_or(StoreError::Conflict)?;
     let mut update = connection.prepare_cached(
-        "UPDATE tasks SET state = ?2, open = ?3, version = version + ?4, remote_task_id = ?5,
+        "UPDATE tasks SET state = ?2, open = ?3, version = ?4, remote_task_id = ?5,
              remote_context_id = ?6, updated_at = ?7
          WHERE row = ?1",
     )?;
@@ -127,8 +128,8 @@ fn advance(connection: &Connection, addition: &Addition<'_>) -> Result<i64, Snag
     update.execute(params![
         row,
         standing.state,
-        standing.is_open,
-        addition.more,
+        addition.brief.is_open,
+        addition.brief.version,
         standing.remote_task,
         standing.remote_context,
         standing.updated_at,

@@ -4,7 +4,7 @@ use std::{collections::HashMap, time::Instant};
 
 use rialto_model::store::StoreError;
 
-use crate::sqlite::note::{About, Note, View};
+use crate::sqlite::note::{About, Note};
 
 /// What is on a page.
 #[derive(Default)]
@@ -53,9 +53,11 @@ impl Drafts {
     /// Whether it may be added, as the database would see it.
     pub(super) fn check(&self, note: &Note) -> Result<(), StoreError> {
         match note.about() {
-            Some(About::Open(id)) if self.has(id) => Err(StoreError::Taken(format!("the task id {id}"))),
-            Some(About::Append(id, expected)) => {
-                let draft = self.places.get(id).and_then(|place| self.drafts.get(*place));
+            Some(About::Open(brief)) if self.has(brief.task) => {
+                Err(StoreError::Taken(format!("the task id {}", brief.task)))
+            }
+            Some(About::Append(brief, expected)) => {
+                let draft = self.places.get(brief.task).and_then(|place| self.drafts.get(*place));
                 if draft.is_some_and(|draft| draft.version == expected) {
                     Ok(())
                 } else {
@@ -97,22 +99,21 @@ impl Drafts {
 
     fn add_at(&mut self, note: Note, begun: Instant) {
         let at = self.notes.len();
-        match note.view() {
-            Some(View::Open(opening)) => {
-                let task = opening.id.to_owned();
+        match note.about() {
+            Some(About::Open(brief)) => {
+                let task = brief.task.to_owned();
                 self.places.insert(task.clone(), self.drafts.len());
-                let (version, is_open) = (opening.version, opening.standing.is_open);
+                let (version, is_open) = (brief.version, brief.is_open);
                 self.drafts.push(Draft { task, notes: vec![at], version, is_open, begun });
             }
-            Some(View::Append(addition)) => {
-                let place = self.places.get(addition.task).copied();
+            Some(About::Append(brief, _)) => {
+                let place = self.places.get(brief.task).copied();
                 if let Some(draft) = place.and_then(|place| self.drafts.get_mut(place)) {
                     draft.notes.push(at);
-                    draft.version = addition.expected + addition.more;
-                    draft.is_open = addition.standing.is_open;
+                    (draft.version, draft.is_open) = (brief.version, brief.is_open);
                 }
             }
-            Some(View::Audit(_)) | None => {}
+            Some(About::Audit) | None => {}
         }
         self.notes.push(note);
     }

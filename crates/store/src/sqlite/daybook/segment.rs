@@ -2,11 +2,11 @@
 //!
 //! A record is the length of its note, a checksum of it, the note's number, and the note. The writer's death can cut
 //! off the last one, which nobody was told about then; a power cut can leave anything. Reading ends at the first record
-//! that is not whole.
+//! that is not whole, or older than the one before it.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
-    io::{self, Read as _, Seek as _, Write as _},
+    io::{self, Read as _, Seek as _},
     path::{Path, PathBuf},
 };
 
@@ -15,10 +15,13 @@ use crate::sqlite::note::{Note, ROOM};
 /// The two files' endings. Whoever has the first one locked is alive and writes.
 const ENDINGS: [&str; 2] = [".a", ".b"];
 
-/// A file of records that only grows until it is cleared.
+/// A file that records are written to, one behind the other, until it is begun anew.
+///
+/// It is not made shorter then: writing over pages that are there costs half of what new ones do. Old records that are
+/// still behind the new ones have smaller numbers.
 pub(super) struct Segment {
     file: File,
-    length: u64,
+    end: u64,
 }
 
 /// A note and its number.
@@ -30,23 +33,29 @@ pub(super) struct Record {
 // === impl Segment ===
 
 impl Segment {
-    /// Adds a record as a whole, or nothing.
-    pub(super) fn write(&mut self, record: &[u8]) -> io::Result<()> {
-        if let Err(error) = self.file.write_all(record) {
-            // What got there must not stand in front of the next record.
-            self.file.set_len(self.length)?;
-            return Err(error);
-        }
-        self.length += record.len() as u64;
+    /// Adds records.
+    pub(super) fn write(&mut self, records: &[u8]) -> io::Result<()> {
+        write_at(&mut self.file, self.end, records)?;
+        self.end += records.len() as u64;
         Ok(())
     }
 
     /// Begins anew.
-    pub(super) fn clear(&mut self) -> io::Result<()> {
-        self.file.set_len(0)?;
-        self.length = 0;
-        Ok(())
+    pub(super) const fn clear(&mut self) {
+        self.end = 0;
     }
+}
+
+#[cfg(unix)]
+fn write_at(file: &mut File, at: u64, bytes: &[u8]) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+}
+
+#[cfg(not(unix))]
+fn write_at(file: &mut File, at: u64, bytes: &[u8]) -> io::Result<()> {
+    use std::io::Write;
+    file.seek(io::SeekFrom::Start(at))?;
+    file.write_all(bytes)
 }
 
 /// Makes a note a record; its number is still missing.
@@ -66,8 +75,10 @@ pub(super) fn number(note: &mut Note, number: u64) {
 
 /// The whole records at the beginning of `bytes`.
 pub(super) fn records(mut bytes: &[u8]) -> Vec<Record> {
-    let mut records = Vec::new();
-    while let Some((record, rest)) = first(bytes) {
+    let mut records: Vec<Record> = Vec::new();
+    while let Some((record, rest)) = first(bytes)
+        && records.last().is_none_or(|before| before.number < record.number)
+    {
         records.push(record);
         bytes = rest;
     }
@@ -77,7 +88,9 @@ pub(super) fn records(mut bytes: &[u8]) -> Vec<Record> {
 /// The number of the last whole record at the beginning of `bytes`.
 pub(super) fn last(mut bytes: &[u8]) -> Option<u64> {
     let mut last = None;
-    while let Some((number, whole)) = head(bytes) {
+    while let Some((number, whole)) = head(bytes)
+        && last.is_none_or(|before| before < number)
+    {
         last = Some(number);
         bytes = bytes.get(whole..)?;
     }
@@ -152,12 +165,10 @@ fn paths(folder: &Path, name: &str) -> [PathBuf; 2] {
 
 fn open(path: &Path, create: bool) -> io::Result<Segment> {
     let mut options = OpenOptions::new();
-    options.read(true).append(true).create(create);
+    options.read(true).write(true).create(create).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(path)?;
-    let length = file.metadata()?.len();
-    Ok(Segment { file, length })
+    Ok(Segment { file: options.open(path)?, end: 0 })
 }
 
 fn first(bytes: &[u8]) -> Option<(Record, &[u8])> {
