@@ -16,7 +16,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     cli::{Cli, Command, Common},
-    commands::{agents, call, doctor, install, mcp, policy, serve, tasks, tokens},
+    commands::{agents, audit, call, doctor, install, mcp, policy, serve, tasks, tokens},
     config::Config,
     environment::Environment,
     output::Trouble,
@@ -81,6 +81,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Agents(command) => agents::run(&open(&common, environment).await?, command).await,
         Command::Call(options) => call::run(&open(&common, environment).await?, options).await,
         Command::Tasks(command) => tasks::run(&open(&common, environment).await?, command).await,
+        Command::Audit(command) => audit::run(&open(&common, environment).await?, command).await,
         Command::Policy(command) => policy::run(&open(&common, environment).await?, command).await,
         Command::Tokens(command) => tokens::run(&open(&common, environment).await?, command).await,
     }

@@ -16,8 +16,8 @@ use rialto_edge::client::Client;
 use rialto_engine::{Engine, Parts, Prober, Registry, engine::PolicyLoader};
 use rialto_model::{
     call::Caller,
-    clock::SystemClock,
-    store::{Store, StoreError},
+    clock::{Clock, SystemClock},
+    store::{Store, StoreError, Swept},
 };
 use rialto_policy::PolicyError;
 use rialto_store::SqliteStore;
@@ -30,6 +30,9 @@ const DRAIN: Duration = Duration::from_secs(5);
 
 /// How often files that others may edit are looked at.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// How often what is old is swept away.
+const SWEEP: Duration = Duration::from_secs(600);
 
 /// The program, put together.
 pub(crate) struct Program {
@@ -142,6 +145,7 @@ impl Program {
             tokio::spawn(prober.run(self.stop.clone()));
         }
         tokio::spawn(watch(self.engine.clone(), self.policies.clone(), self.stop.clone()));
+        tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store, self.stop.clone()));
     }
 
     /// Lets calls under way come to their end, then stops the background.
@@ -169,6 +173,29 @@ async fn watch(engine: Engine, policies: Policies, stop: CancellationToken) {
             tracing::info!("the policies have changed");
             engine.reload_policy();
             known = sources;
+        }
+    }
+}
+
+/// Forgets tasks and audit records that are older than the configuration wants to keep them.
+async fn keep_tidy(store: Arc<dyn Store>, config: rialto_store::Config, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(SWEEP) => {}
+        }
+        let old = config.old(SystemClock.now());
+        loop {
+            match store.sweep(old).await {
+                Ok(swept) if swept == Swept::default() => break,
+                Ok(swept) => {
+                    tracing::info!("{} tasks and {} audit records were old", swept.tasks, swept.audit);
+                }
+                Err(error) => {
+                    tracing::error!("what is old could not be swept away: {error}");
+                    break;
+                }
+            }
         }
     }
 }

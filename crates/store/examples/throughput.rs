@@ -19,7 +19,8 @@ async fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let pairs: usize = arguments.first().and_then(|text| text.parse().ok()).unwrap_or(200_000);
     let full = arguments.iter().any(|word| word == "full");
-    let config = Config { durability: if full { Durability::Full } else { Durability::Normal } };
+    let durability = if full { Durability::Full } else { Durability::Normal };
+    let config = Config { durability, ..Config::default() };
     let folder = tempfile::tempdir_in(".").unwrap();
 
     let store = Arc::new(SqliteStore::open(folder.path(), config, parse_card).unwrap());

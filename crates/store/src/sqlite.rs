@@ -22,6 +22,7 @@ mod writer;
 use std::{
     path::Path,
     sync::{Arc, atomic::AtomicU64},
+    thread::JoinHandle,
 };
 
 use async_trait::async_trait;
@@ -60,8 +61,8 @@ pub type CardParser = fn(&str) -> Result<Card, String>;
 
 /// A store in one SQLite file, or in memory.
 ///
-/// A write that was handed over is carried out even when its asker stops waiting. Dropping the store posts what is
-/// noted and lets the writer finish in its own time; [`SqliteStore::close`] waits for it.
+/// A write that was handed over is carried out even when its asker stops waiting. Dropping the store finishes what is
+/// waiting and closes the file; it blocks for that moment. [`SqliteStore::close`] does the same without blocking.
 pub struct SqliteStore {
     place: Place,
     parse: CardParser,
@@ -71,6 +72,7 @@ pub struct SqliteStore {
     readers: Option<Readers>,
     /// None where everything is written to the database at once.
     daybook: Option<Poster>,
+    writer: Option<JoinHandle<()>>,
 }
 
 // === impl SqliteStore ===
@@ -124,9 +126,9 @@ impl SqliteStore {
     fn start(writer: Writer, parse: CardParser, readers: Option<Readers>) -> Result<Self, StoreError> {
         let (place, generation) = (writer.place.clone(), Arc::clone(&writer.generation));
         let daybook = writer.daybook.clone();
-        let jobs = writer.start()?;
+        let (jobs, writer) = writer.start()?;
         let daybook = daybook.map(|daybook| Poster::start(daybook, jobs.clone())).transpose()?;
-        Ok(Self { place, parse, generation, jobs, readers, daybook })
+        Ok(Self { place, parse, generation, jobs, readers, daybook, writer: Some(writer) })
     }
 
     async fn write(&self, write: Write) -> Result<Option<u64>, StoreError> {
@@ -207,6 +209,22 @@ impl SqliteStore {
         }));
         self.jobs.send(job).await.map_err(|_| Fault::closed())?;
         Ok(answer.await.map_err(|_| Fault::closed())?)
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        if let Some(readers) = &self.readers {
+            readers.close();
+        }
+        // It has its notes posted first.
+        drop(self.daybook.take());
+        let (done, _) = oneshot::channel();
+        let is_told = self.jobs.try_send(Job::Close(done)).is_ok() || self.jobs.is_closed();
+        if let Some(writer) = self.writer.take().filter(|_| is_told) {
+            // A thread that broke has said so.
+            let _ = writer.join();
+        }
     }
 }
 

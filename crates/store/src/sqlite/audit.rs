@@ -87,7 +87,7 @@ pub(super) fn trail(
     org: &OrgId,
     filter: &AuditFilter,
 ) -> Result<Vec<Audited>, Snag> {
-    let (since, until) = (filter.since.map(At), filter.until.map(At));
+    let (since, until) = (filter.since.map(nearest), filter.until.map(nearest));
     let outcome = filter.outcome.map(|outcome| match outcome {
         AuditOutcome::Completed => " AND event ->> 'outcome' = 'completed'",
         AuditOutcome::Failed => " AND event ->> 'outcome' = 'failed'",
@@ -203,6 +203,12 @@ fn audited(row: &Row<'_>) -> Result<Audited, Snag> {
     let event = serde_json::from_str(text)
         .map_err(|error| StoreError::Corrupt(format!("audit record {record}: {error}")))?;
     Ok(Audited { record, seal: hex(&row.get::<_, [u8; 32]>("seal")?), event })
+}
+
+/// The moment in nanoseconds, or the last one that can be said like that: a search may ask for the year 3000.
+fn nearest(moment: Timestamp) -> i64 {
+    let last = if moment < Timestamp::UNIX_EPOCH { i64::MIN } else { i64::MAX };
+    i64::try_from(moment.as_nanosecond()).unwrap_or(last)
 }
 
 fn number(record: i64) -> u64 {

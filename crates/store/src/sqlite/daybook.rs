@@ -33,16 +33,16 @@ use super::note::{About, Note};
 use crate::{fault::Fault, generation::Generation};
 
 /// Notes are posted this long after the first of them.
-const MOMENT: Duration = Duration::from_millis(40);
+const MOMENT: Duration = Duration::from_millis(20);
 
 /// A task that has begun less than this ago is kept for the next page while it is open.
 const YOUNG: Duration = Duration::from_millis(250);
 
 /// With so many bytes of notes they are posted at once.
-const MANY: usize = 1 << 20;
+const MANY: usize = 1 << 19;
 
 /// With so many, what comes next is left to the database: notes are made faster than they can be posted.
-const TOO_MANY: usize = 8 << 20;
+const TOO_MANY: usize = 4 << 20;
 
 /// How the files are named: this, a fresh id, and which of the two it is.
 const PREFIX: &str = "daybook-";

@@ -200,7 +200,7 @@ impl Note {
     }
 
     fn new(kind: u8) -> Self {
-        let mut bytes = Vec::with_capacity(4096);
+        let mut bytes = Vec::with_capacity(2048);
         bytes.extend_from_slice(&[0; ROOM]);
         bytes.push(kind);
         Self(bytes)

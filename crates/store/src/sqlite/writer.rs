@@ -4,7 +4,11 @@
 //! answered before the commit, and no job spoils another: a job that is refused has written nothing, and when one
 //! breaks, the batch is rolled back and each job is tried alone.
 
-use std::{sync::Arc, thread, time::Duration};
+use std::{
+    sync::Arc,
+    thread::{self, JoinHandle},
+    time::Duration,
+};
 
 use rialto_model::store::{StoreError, Token};
 use rusqlite::{Connection, TransactionBehavior};
@@ -93,14 +97,14 @@ enum Spoiled {
 // === impl Writer ===
 
 impl Writer {
-    /// Starts the thread. It ends when the last sender is gone.
-    pub(super) fn start(self) -> Result<mpsc::Sender<Job>, StoreError> {
+    /// Starts the thread. It ends when it is told to close, or when the last sender is gone.
+    pub(super) fn start(self) -> Result<(mpsc::Sender<Job>, JoinHandle<()>), StoreError> {
         let (sender, jobs) = mpsc::channel(QUEUE);
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("rialto-store".to_owned())
             .spawn(move || self.run(jobs))
             .map_err(|error| Fault::new("the thread that writes could not be started", error))?;
-        Ok(sender)
+        Ok((sender, thread))
     }
 
     fn run(mut self, mut jobs: mpsc::Receiver<Job>) {

@@ -157,7 +157,7 @@ async fn a_lock_that_another_program_holds_is_waited_for() {
 #[tokio::test]
 async fn a_write_that_breaks_half_way_is_undone_and_its_neighbours_stay() {
     let folder = Folder::new();
-    let at_once = Config { durability: Durability::Full };
+    let at_once = Config { durability: Durability::Full, ..Config::default() };
     let store = SqliteStore::open(folder.path(), at_once, parse_card).unwrap();
     let poison = "CREATE TRIGGER poison BEFORE INSERT ON task_events WHEN NEW.events LIKE '%poison%'
                   BEGIN SELECT RAISE(ABORT, 'poisoned'); END";
@@ -296,7 +296,7 @@ async fn only_so_many_replaced_cards_are_kept() {
 #[tokio::test]
 async fn full_durability_flushes_every_commit() {
     let folder = Folder::new();
-    let config = Config { durability: Durability::Full };
+    let config = Config { durability: Durability::Full, ..Config::default() };
     let store = SqliteStore::open(folder.path(), config, parse_card).unwrap();
     store.open_task(&head("task_1"), Vec::new()).await.unwrap();
     assert!(store.task(&Scope::default(), "task_1").await.unwrap().is_some());

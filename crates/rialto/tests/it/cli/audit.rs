@@ -1,0 +1,71 @@
+//! `rialto audit`: everything that was done can be found again, and nothing can be changed unnoticed.
+
+use serde_json::{Value, json};
+
+use crate::harness::{agent::SampleAgent, rialto::Rialto};
+
+/// One call that went well, one that failed, one that was refused.
+fn three_calls() -> (Rialto, SampleAgent, SampleAgent) {
+    let (rialto, desk, other) = (Rialto::fresh(), SampleAgent::named("Desk"), SampleAgent::named("Other"));
+    rialto.trust(&desk.url);
+    rialto.cli(&["agents", "add", &other.url]).ok();
+    rialto.cli(&["call", "desk.greet", r#"{"name":"Ann"}"#]).ok();
+    rialto.cli(&["call", "desk.fail"]).exit(1);
+    rialto.cli(&["call", "other.echo"]).exit(3);
+    (rialto, desk, other)
+}
+
+fn phases(records: &Value) -> Vec<(&str, &str)> {
+    let events = records.as_array().unwrap().iter().map(|record| &record["event"]);
+    events.map(|event| (event["verb"].as_str().unwrap(), event["phase"].as_str().unwrap())).collect()
+}
+
+#[test]
+fn every_call_is_on_record_and_can_be_found() {
+    let (rialto, _desk, _other) = three_calls();
+    let all = rialto.json(&["audit", "--json"]);
+    let refused = [("other.echo", "verb-error"), ("other.echo", "post-verb"), ("other.echo", "pre-verb")];
+    let failed = [("desk.fail", "verb-error"), ("desk.fail", "post-verb"), ("desk.fail", "pre-verb")];
+    let went_well = [("desk.greet", "post-verb"), ("desk.greet", "pre-verb")];
+    assert_eq!(phases(&all), [&refused[..], &failed, &went_well].concat());
+    for (search, expected) in [
+        (["--agent", "other"], &refused[..]),
+        (["--outcome", "denied"], &refused[2..]),
+        (["--outcome", "completed"], &went_well[..1]),
+        (["--caller", "nobody"], &[]),
+        (["--before", "3"], &went_well),
+        (["--since", "2999-01-01T00:00:00Z"], &[]),
+        (["--until", "7d"], &[]),
+    ] {
+        let found = rialto.json(&[&["audit", "--json"][..], &search].concat());
+        assert_eq!(phases(&found), expected, "{search:?}");
+    }
+    assert_eq!(phases(&rialto.json(&["audit", "--json", "--since", "1h"])).len(), 8);
+    let table = rialto.cli(&["audit", "--limit", "1"]).ok().out;
+    assert!(table.contains("verb-error") && table.contains("-32003"), "{table}");
+    let said = rialto.cli(&["audit", "--since", "yesterday"]).exit(2);
+    assert!(said.err.contains("7d"), "{}", said.err);
+}
+
+#[test]
+fn a_flipped_byte_is_found_and_where() {
+    let (rialto, _desk, _other) = three_calls();
+    let sound = rialto.json(&["audit", "verify", "--json"]);
+    assert_eq!((&sound["sound"], &sound["records"]), (&json!(true), &json!(8)));
+    assert!(rialto.cli(&["audit", "verify"]).ok().out.contains("8 records"));
+
+    let file = rialto.data().join("rialto.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let words = br#""verb":"desk.greet""#;
+    let at = bytes.windows(words.len()).position(|window| window == words).unwrap();
+    bytes[at + words.len() - 2] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+
+    let said = rialto.cli(&["audit", "verify"]).exit(1);
+    assert!(
+        said.err.contains("record 1 is not as it was written") || said.err.contains("record 2 is not"),
+        "{}",
+        said.err
+    );
+    assert!(rialto.cli(&["audit", "verify", "--json"]).exit(1).out.contains("\"sound\": false"));
+}
