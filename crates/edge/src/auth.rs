@@ -1,117 +1,85 @@
 //! Who calls.
 //!
-//! Tokens are known by their SHA-256 only, and compared in constant time.
+//! A caller shows a bearer token. What is remembered of a token is its SHA-256, so a known one costs one hash and one
+//! look; only when something has changed since the last request is there anything to wait for.
 
-use std::{collections::HashMap, sync::Arc};
+mod book;
+mod denial;
+mod tokens;
 
-use arc_swap::ArcSwap;
-use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
-use rialto_model::{
-    call::{Caller, CallerKind},
-    store::Token,
-};
+use std::sync::Arc;
+
+use http::{HeaderMap, header};
+use rialto_model::{call::Caller, clock::Clock};
 use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 
-use crate::refusal::Refusal;
+pub use self::book::TokenBook;
+pub(crate) use self::denial::Denial;
 
 /// How callers prove who they are.
 #[derive(Clone)]
 pub enum Authentication {
     /// They need not: everyone is this caller. For a listener that only its owner can reach.
     Open(Caller),
-    /// With a bearer token of this table.
-    Tokens(Arc<TokenTable>),
+    /// With a bearer token.
+    Bearer(Arc<Bearers>),
 }
 
-/// The tokens that may come in; replaced as a whole, read without a lock.
-#[derive(Default)]
-pub struct TokenTable(ArcSwap<Table>);
+/// Whom to let in for a bearer token.
+pub struct Bearers {
+    book: TokenBook,
+    clock: Arc<dyn Clock>,
+}
 
-/// The first bytes of a hash find its place, the rest is compared in constant time.
-type Table = HashMap<[u8; 8], Vec<(Hash, Caller)>>;
+/// What a token comes to, as far as can be said without waiting.
+pub(crate) enum Answer {
+    /// It is known, and so is what to do about it.
+    Known(Result<Caller, Denial>),
+    /// Something has to be read first.
+    Wait,
+}
+
+/// SHA-256 of a token.
 type Hash = [u8; 32];
 
-// === impl Authentication ===
+// === impl Bearers ===
 
-impl Authentication {
-    /// Who comes with `headers`.
-    pub(crate) fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
-        match self {
-            Self::Open(caller) => Some(caller.clone()),
-            Self::Tokens(table) => table.caller(bearer(headers)?),
-        }
+impl Bearers {
+    /// Lets in whom `book` knows.
+    pub fn new(book: TokenBook, clock: Arc<dyn Clock>) -> Self {
+        Self { book, clock }
+    }
+
+    /// Who comes with `token`, if that is known already.
+    pub(crate) fn look(&self, token: &str) -> Answer {
+        if self.book.is_behind() { Answer::Wait } else { Answer::Known(self.known(token)) }
+    }
+
+    /// Who comes with `token`, after reading whatever has changed.
+    pub(crate) async fn find(&self, token: &str) -> Result<Caller, Denial> {
+        self.book.catch_up().await?;
+        self.known(token)
+    }
+
+    fn known(&self, token: &str) -> Result<Caller, Denial> {
+        let hash = Sha256::digest(token.as_bytes()).into();
+        self.book.table().caller(&hash, &*self.clock).unwrap_or(Err(Denial::Unknown))
     }
 }
 
-// === impl TokenTable ===
-
-impl TokenTable {
-    /// A table of `tokens`. One whose hash is not 64 hex digits lets nobody in.
-    pub fn new(tokens: &[Token]) -> Self {
-        let table = Self::default();
-        table.replace(tokens);
-        table
-    }
-
-    /// Lets in `tokens`, and nobody else, from now on.
-    pub fn replace(&self, tokens: &[Token]) {
-        let mut table = Table::new();
-        for token in tokens {
-            let Some(hash) = unhex(&token.hash) else { continue };
-            let caller =
-                Caller { scope: token.scope.clone(), kind: CallerKind::User, id: token.caller.clone() };
-            table.entry(place(&hash)).or_default().push((hash, caller));
-        }
-        self.0.store(Arc::new(table));
-    }
-
-    /// Who comes with `token`.
-    pub fn caller(&self, token: &str) -> Option<Caller> {
-        let hash: Hash = Sha256::digest(token.as_bytes()).into();
-        let table = self.0.load();
-        let near = table.get(&place(&hash))?;
-        near.iter().find(|(known, _)| bool::from(known.ct_eq(&hash))).map(|(_, caller)| caller.clone())
-    }
-}
-
-/// SHA-256 of a token in hex, as [`Token::hash`] wants it.
+/// SHA-256 of a token in hex, as [`Token::hash`](rialto_model::store::Token::hash) wants it.
 pub fn hash(token: &str) -> String {
     Sha256::digest(token.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
-/// What somebody is told who is not known.
-pub(crate) fn unauthenticated(headers: &HeaderMap) -> Response {
-    let (challenge, message) = if headers.contains_key(header::AUTHORIZATION) {
-        ("Bearer error=\"invalid_token\"", "this token is not known; make one with `rialto tokens create`")
-    } else {
-        ("Bearer", "send `Authorization: Bearer <token>`; make a token with `rialto tokens create`")
-    };
-    let mut response = Refusal::new(StatusCode::UNAUTHORIZED, "unauthenticated", message).into_response();
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-    response
-}
-
-fn place(hash: &Hash) -> [u8; 8] {
-    let [a, b, c, d, e, f, g, h, ..] = *hash;
-    [a, b, c, d, e, f, g, h]
-}
-
-fn unhex(text: &str) -> Option<Hash> {
-    let digits = text.as_bytes();
-    let mut hash = [0; 32];
-    if digits.len() != 64 {
-        return None;
+/// The bearer token among `headers`. Two of them are none: nobody could say which one counts.
+pub(crate) fn bearer(headers: &HeaderMap) -> Result<&str, Denial> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = values.next().ok_or(Denial::NoToken)?;
+    if values.next().is_some() {
+        return Err(Denial::Twice);
     }
-    for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(hash)
+    let (scheme, token) =
+        value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or(Denial::Unknown)?;
+    if scheme.eq_ignore_ascii_case("bearer") { Ok(token.trim()) } else { Err(Denial::Unknown) }
 }

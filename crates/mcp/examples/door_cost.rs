@@ -25,7 +25,7 @@ use rialto_mcp::{Config, Control, Door, LoadAgents};
 use rialto_model::{
     agent::{Agent, OldCard, Probe},
     call::{Call, Caller, Cancel, Door as By, Follow},
-    clock::SystemClock,
+    clock::{SystemClock, Timestamp},
     event::{Event, Recorded},
     failure::Failure,
     ids::{AgentId, Scope, TaskId},
@@ -255,5 +255,8 @@ impl Store for Nowhere {
     }
     async fn put_token(&self, _: &Token) -> Result<(), StoreError> {
         Ok(())
+    }
+    async fn revoke_token(&self, _: &str, _: Timestamp) -> Result<Option<u64>, StoreError> {
+        Ok(None)
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     json::Json,
     message::{Content, Part},
     name,
+    rights::Rights,
 };
 
 /// Which door a call came in by.
@@ -54,6 +55,8 @@ pub struct Caller {
     pub kind: CallerKind,
     /// Its name.
     pub id: CallerId,
+    /// What it may do at all.
+    pub rights: Rights,
 }
 
 /// Who shall do the work.
@@ -146,9 +149,9 @@ impl std::fmt::Display for CallerId {
 // === impl Caller ===
 
 impl Caller {
-    /// A person in the default scope.
+    /// A person in the default scope who may do everything that policies allow.
     pub fn user(id: impl Into<CallerId>) -> Self {
-        Self { scope: Scope::default(), kind: CallerKind::User, id: id.into() }
+        Self { scope: Scope::default(), kind: CallerKind::User, id: id.into(), rights: Rights::ALL }
     }
 }
 

@@ -102,9 +102,30 @@ impl ContextId {
     }
 }
 
+/// Whether `name` can be an org or a project: it stands in addresses as it is, and is never taken for anything else.
+pub fn is_slug(name: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    name.len() <= 64 && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(is_word)
+}
+
 /// An id that sorts by the time it was made, for whatever needs one that has no type of its own.
 pub fn fresh() -> String {
     #[expect(clippy::disallowed_methods, reason = "this is the one place ids are made")]
     let id = Uuid::now_v7();
     id.simple().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slug_stands_in_an_address_as_it_is() {
+        for good in ["default", "acme-2", "A", "7_7"] {
+            assert!(is_slug(good), "{good}");
+        }
+        for wrong in ["", "-a", "_a2a", "a/b", "a.b", "a%2e", "\u{fc}ber", &"a".repeat(65)] {
+            assert!(!is_slug(wrong), "{wrong}");
+        }
+    }
 }

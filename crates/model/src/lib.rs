@@ -18,6 +18,7 @@ pub mod ids;
 pub mod json;
 pub mod message;
 pub mod name;
+pub mod rights;
 pub mod store;
 pub mod task;
 pub mod verb;

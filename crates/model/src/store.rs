@@ -8,9 +8,10 @@ use jiff::Timestamp;
 
 use crate::{
     agent::{Agent, OldCard, Probe},
-    call::CallerId,
+    call::{CallerId, CallerKind},
     event::{Event, Recorded},
     ids::{AgentId, Scope, TaskId},
+    rights::Rights,
     task::{TaskHead, TaskState},
     verb::VerbEvent,
 };
@@ -146,10 +147,10 @@ pub struct Swept {
     pub audit: u64,
 }
 
-/// A bearer token that may come in. The token itself is nowhere: only its hash is kept.
+/// A bearer token. The token itself is nowhere: only its hash is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// Its name for people.
+    /// Its own name: a caller may have several.
     pub id: String,
     /// SHA-256 of the token, in hex.
     pub hash: String,
@@ -157,8 +158,16 @@ pub struct Token {
     pub scope: Scope,
     /// Who comes with it.
     pub caller: CallerId,
+    /// What that caller is.
+    pub kind: CallerKind,
+    /// What may be done with it.
+    pub rights: Rights,
     /// When it was made.
     pub created_at: Timestamp,
+    /// From when on it lets nobody in; never, if there is no such moment.
+    pub expires_at: Option<Timestamp>,
+    /// When it was revoked, if it was.
+    pub revoked_at: Option<Timestamp>,
 }
 
 // === impl AuditFilter ===
@@ -233,9 +242,13 @@ pub trait Store: Send + Sync {
     /// trail only the beginning goes, and the rest can still be verified.
     async fn sweep(&self, sweep: Sweep) -> Result<Swept, StoreError>;
 
-    /// All tokens.
+    /// All tokens, those that expired or were revoked included.
     async fn tokens(&self) -> Result<Vec<Token>, StoreError>;
 
     /// Adds a token.
     async fn put_token(&self, token: &Token) -> Result<(), StoreError>;
+
+    /// Marks a token as revoked at this moment. Answers the generation that this made, or none when there is no such
+    /// token or it was revoked before.
+    async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<Option<u64>, StoreError>;
 }

@@ -7,7 +7,10 @@ use std::{
 
 use comfy_table::{ContentArrangement, Table, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rialto_model::failure::{Failure, Kind};
+use rialto_model::{
+    failure::{Failure, Kind},
+    store::StoreError,
+};
 use serde::Serialize;
 
 /// Why a command did not succeed, and the status to exit with.
@@ -170,6 +173,12 @@ impl From<Failure> for Trouble {
 impl From<rialto_engine::registry::RegistryError> for Trouble {
     fn from(error: rialto_engine::registry::RegistryError) -> Self {
         Failure::from(error).into()
+    }
+}
+
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self::other(error.to_string())
     }
 }
 

@@ -26,6 +26,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use rialto_model::{
     agent::{Agent, Keep, OldCard, Probe},
     card::Card,
@@ -48,6 +49,7 @@ use self::{
     poster::Poster,
     readers::Readers,
     tidier::Tidier,
+    tokens::TokenWrite,
     writer::{Job, Reply, Write, Writer},
 };
 use crate::{
@@ -323,6 +325,10 @@ impl Store for SqliteStore {
     }
 
     async fn put_token(&self, token: &Token) -> Result<(), StoreError> {
-        self.write(Write::Token(Box::new(token.clone()))).await.map(drop)
+        self.write(Write::Token(TokenWrite::Add(Box::new(token.clone())))).await.map(drop)
+    }
+
+    async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<Option<u64>, StoreError> {
+        self.write(Write::Token(TokenWrite::Revoke { id: id.to_owned(), at })).await
     }
 }

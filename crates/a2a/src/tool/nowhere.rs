@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use rialto_model::{
     agent::{Agent, OldCard, Probe},
+    clock::Timestamp,
     event::Recorded,
     ids::{AgentId, Scope, TaskId},
     store::{AuditFilter, Audited, Entry, Store, StoreError, Sweep, Swept, TaskFilter, Token, Verdict},
@@ -91,5 +92,9 @@ impl Store for Nowhere {
 
     async fn put_token(&self, _: &Token) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    async fn revoke_token(&self, _: &str, _: Timestamp) -> Result<Option<u64>, StoreError> {
+        Ok(None)
     }
 }

@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
+mod callers;
 mod doors;
+mod house;
 mod outbound;
 mod pool;
 mod redirects;

@@ -4,23 +4,18 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Router, routing::get};
 use rialto_edge::{
-    auth::{self, Authentication, TokenTable},
+    auth::{Authentication, Bearers, TokenBook},
     gate::Gate,
     guard::Guard,
     serve::Door,
 };
 use rialto_mcp::{Control, LoadAgents};
-use rialto_model::{
-    call::CallerId,
-    clock::{Clock, SystemClock},
-    ids::Scope,
-    store::Token,
-};
+use rialto_model::{clock::SystemClock, ids::Scope};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::Serve,
-    commands::tokens,
+    commands::tokens::{self, Wanted},
     environment::Environment,
     output::{self, Trouble},
     program::Program,
@@ -29,21 +24,18 @@ use crate::{
 /// How long open streams may keep a stop waiting.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often it is checked whether tokens were made or revoked.
-const LOOK: Duration = Duration::from_secs(1);
-
 pub(crate) async fn run(program: Program, serve: Serve, environment: &Environment) -> Result<(), Trouble> {
     let address = serve.addr.clone().unwrap_or_else(|| program.config.server.addr.clone());
     let door = Door::open(&address).await.map_err(|error| Trouble::other(with_cause(&error)))?;
     if serve.allow_no_auth && !door.address().ip().is_loopback() {
         return Err(Trouble::usage(format!(
-            "--allow-no-auth lets everybody in, so it works on loopback only, not on {address}; leave it out, and give callers tokens with `rialto tokens create`"
+            "--allow-no-auth lets everybody in, so it works on loopback only, not on {address}; leave it out, and give callers tokens with `rialto tokens create NAME`"
         )));
     }
     let authentication = if serve.allow_no_auth {
         Authentication::Open(Program::local_caller())
     } else {
-        Authentication::Tokens(tokens_of(&program, environment).await?)
+        Authentication::Bearer(Arc::new(bearers(&program, environment).await?))
     };
     let terminated = terminated();
     program.start();
@@ -89,50 +81,28 @@ pub(crate) async fn serve_until(door: Door, router: Router, stop: CancellationTo
     }
 }
 
-/// The tokens that may come in; made anew when any process changes them. The first start makes one and shows it once.
-async fn tokens_of(program: &Program, environment: &Environment) -> Result<Arc<TokenTable>, Trouble> {
+/// Who may come in. The first start makes a token and shows it once.
+async fn bearers(program: &Program, environment: &Environment) -> Result<Bearers, Trouble> {
     let store = Arc::clone(&program.store);
-    let unavailable = |error: rialto_model::store::StoreError| Trouble::other(error.to_string());
-    let given = environment.get("RIALTO_TOKEN").map(given_token);
-    let mut known = store.tokens().await.map_err(unavailable)?;
-    if known.is_empty() && given.is_none() {
-        let (row, token) = tokens::create(&*store, "admin").await.map_err(unavailable)?;
-        output::line(format!("A token for this server was made. It is shown this once:\n\n    {token}\n"));
-        known.push(row);
+    let given = environment.get("RIALTO_TOKEN");
+    let given = given.map(|token| Wanted::owner().token("RIALTO_TOKEN".to_owned(), token));
+    if given.is_none() && store.tokens().await?.is_empty() {
+        let (row, token) = tokens::create(&*store, Wanted::owner()).await?;
+        show_once(&row.id, &token);
     }
-    let all = |known: Vec<Token>| known.into_iter().chain(given.clone()).collect::<Vec<_>>();
-    let table = Arc::new(TokenTable::new(&all(known)));
-    let (followed, stop) = (Arc::clone(&table), program.stop().clone());
-    let given = given.clone();
-    tokio::spawn(async move {
-        let mut generation = store.generation();
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(LOOK) => {}
-            }
-            if store.generation() != generation {
-                generation = store.generation();
-                match store.tokens().await {
-                    Ok(tokens) => {
-                        followed.replace(&tokens.into_iter().chain(given.clone()).collect::<Vec<_>>());
-                    }
-                    Err(error) => tracing::error!("the tokens could not be read: {error}"),
-                }
-            }
-        }
-    });
-    Ok(table)
+    let book = TokenBook::open(store, given.into_iter().collect()).await?;
+    Ok(Bearers::new(book, Arc::new(SystemClock)))
 }
 
-fn given_token(token: &str) -> Token {
-    Token {
-        id: "RIALTO_TOKEN".to_owned(),
-        hash: auth::hash(token),
-        scope: Scope::default(),
-        caller: CallerId::from("admin"),
-        created_at: SystemClock.now(),
-    }
+/// Shows the first token on stderr, where it is not taken for output, and says on stdout that it is there.
+fn show_once(id: &str, token: &str) {
+    output::note(format!(
+        "A token for the owner of this server was made. It is shown this once, and only its hash is kept:\n\n    \
+         export RIALTO_TOKEN={token}\n\n\
+         Send it as `Authorization: Bearer $RIALTO_TOKEN`. To take it back: rialto tokens revoke {id}\n\
+         For everybody else: rialto tokens create NAME"
+    ));
+    output::line("A token for the owner was made; it is shown on stderr, this once");
 }
 
 fn greet(program: &Program, address: SocketAddr, open: bool) {

@@ -9,3 +9,4 @@ mod policies;
 mod server;
 mod setup;
 mod stdio;
+mod tokens;

@@ -101,14 +101,18 @@ CREATE TABLE audit (
     seal  BLOB NOT NULL
 ) STRICT;
 
--- The token itself is nowhere: `hash` is its SHA-256.
+-- The token itself is nowhere: `hash` is its SHA-256. `rights` are words with spaces between them.
 CREATE TABLE tokens (
     id         TEXT NOT NULL PRIMARY KEY,
     hash       TEXT NOT NULL UNIQUE,
     org        TEXT NOT NULL,
     project    TEXT NOT NULL,
     caller     TEXT NOT NULL,
-    created_at INTEGER NOT NULL
+    kind       TEXT NOT NULL,
+    rights     TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER
 ) STRICT;
 
 PRAGMA user_version = 1;

@@ -1,5 +1,6 @@
-//! Bearer tokens that may come in.
+//! Bearer tokens.
 
+use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
     ids::Scope,
@@ -7,12 +8,40 @@ use rialto_model::{
 };
 use rusqlite::{Connection, Row, params};
 
-use super::column::{At, scope, taken};
+use super::column::{At, Word, scope, taken};
 use crate::fault::Snag;
 
-pub(super) fn add(connection: &Connection, token: &Token) -> Result<(), Snag> {
+/// A change of the tokens.
+pub(super) enum TokenWrite {
+    /// A new one.
+    Add(Box<Token>),
+    /// One that lets nobody in from now on.
+    Revoke {
+        /// Which.
+        id: String,
+        /// Now.
+        at: Timestamp,
+    },
+}
+
+/// Writes it. Answers whether anything has changed.
+pub(super) fn write(connection: &Connection, write: &TokenWrite) -> Result<bool, Snag> {
+    match write {
+        TokenWrite::Add(token) => add(connection, token).map(|()| true),
+        TokenWrite::Revoke { id, at } => revoke(connection, id, *at),
+    }
+}
+
+fn revoke(connection: &Connection, id: &str, at: Timestamp) -> Result<bool, Snag> {
+    let mut update = connection
+        .prepare_cached("UPDATE tokens SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL")?;
+    Ok(update.execute(params![id, At(at)])? > 0)
+}
+
+fn add(connection: &Connection, token: &Token) -> Result<(), Snag> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO tokens (id, hash, org, project, caller, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO tokens (id, hash, org, project, caller, kind, rights, created_at, expires_at, revoked_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?;
     let Scope { org, project } = &token.scope;
     let values = params![
@@ -21,7 +50,11 @@ pub(super) fn add(connection: &Connection, token: &Token) -> Result<(), Snag> {
         org.as_str(),
         project.as_str(),
         token.caller.as_str(),
-        At(token.created_at)
+        Word(token.kind),
+        Word(token.rights),
+        At(token.created_at),
+        token.expires_at.map(At),
+        token.revoked_at.map(At),
     ];
     match insert.execute(values) {
         Ok(_) => Ok(()),
@@ -48,6 +81,10 @@ fn token(row: &Row<'_>) -> rusqlite::Result<Token> {
         hash: row.get("hash")?,
         scope: scope(row)?,
         caller: CallerId::from(row.get::<_, String>("caller")?),
+        kind: row.get::<_, Word<_>>("kind")?.0,
+        rights: row.get::<_, Word<_>>("rights")?.0,
         created_at: row.get::<_, At>("created_at")?.0,
+        expires_at: row.get::<_, Option<At>>("expires_at")?.map(|at| at.0),
+        revoked_at: row.get::<_, Option<At>>("revoked_at")?.map(|at| at.0),
     })
 }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use rialto_model::store::{StoreError, Token};
+use rialto_model::store::StoreError;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
@@ -21,7 +21,7 @@ use super::{
     note::Note,
     posting, tasks,
     tidier::Tidier,
-    tokens,
+    tokens::{self, TokenWrite},
 };
 use crate::{
     fault::{Fault, Place, Snag},
@@ -47,8 +47,8 @@ pub(super) enum Write {
     Journal(Note),
     /// To the registry.
     Agent(AgentWrite),
-    /// A new token.
-    Token(Box<Token>),
+    /// To the tokens.
+    Token(TokenWrite),
     /// Nothing but a new generation.
     Touch,
 }
@@ -259,7 +259,7 @@ impl Write {
         let registry_changed = match self {
             Self::Journal(note) => tasks::write(connection, note).map(|()| false)?,
             Self::Agent(write) => agents::write(connection, write)?,
-            Self::Token(token) => tokens::add(connection, token).map(|()| true)?,
+            Self::Token(write) => tokens::write(connection, write)?,
             Self::Touch => true,
         };
         Ok(if registry_changed { Some(meta::next_generation(connection)?) } else { None })

@@ -3,8 +3,10 @@
 use jiff::Timestamp;
 use rialto_model::{
     agent::{Agent, Credential, Health, Keep, PendingCard, Probe, Secret, Signature, Trust},
+    call::CallerKind,
     card::Dialect,
     ids::{AgentId, ProjectId, Scope},
+    rights::Rights,
     store::{Store, StoreError, Token},
 };
 
@@ -213,9 +215,32 @@ pub async fn tasks_probes_and_refusals_do_not_count(store: &dyn Store) {
 
 /// Every field.
 pub async fn a_token_comes_back_as_it_was_put(store: &dyn Store) {
-    let laptop = Token { scope: elsewhere(), ..token("laptop") };
+    let laptop = Token {
+        scope: elsewhere(),
+        kind: CallerKind::Session,
+        rights: Rights::NONE,
+        expires_at: Some(at(9)),
+        revoked_at: Some(at(3)),
+        ..token("laptop")
+    };
     store.put_token(&laptop).await.unwrap();
-    assert_eq!(store.tokens().await.unwrap(), [laptop]);
+    store.put_token(&token("phone")).await.unwrap();
+    assert_eq!(store.tokens().await.unwrap(), [laptop, token("phone")]);
+}
+
+/// It stays on the list, and whoever follows the generation hears of it.
+pub async fn a_revoked_token_is_marked_once(store: &dyn Store) {
+    store.put_token(&token("laptop")).await.unwrap();
+    store.put_token(&token("phone")).await.unwrap();
+    let before = store.generation();
+    assert_eq!(store.revoke_token("laptop", at(5)).await.unwrap(), Some(before + 1));
+    assert_eq!(store.generation(), before + 1);
+    let revoked = Token { revoked_at: Some(at(5)), ..token("laptop") };
+    assert_eq!(store.tokens().await.unwrap(), [revoked.clone(), token("phone")]);
+    assert_eq!(store.revoke_token("laptop", at(6)).await.unwrap(), None);
+    assert_eq!(store.revoke_token("nobody's", at(6)).await.unwrap(), None);
+    assert_eq!(store.generation(), before + 1);
+    assert_eq!(store.tokens().await.unwrap(), [revoked, token("phone")]);
 }
 
 /// Neither its name nor its hash can be given twice.
@@ -244,6 +269,10 @@ fn token(id: &str) -> Token {
         hash: format!("hash of {id}"),
         scope: Scope::default(),
         caller: "ann".into(),
+        kind: CallerKind::User,
+        rights: Rights::default(),
         created_at: at(0),
+        expires_at: None,
+        revoked_at: None,
     }
 }

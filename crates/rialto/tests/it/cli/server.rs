@@ -37,20 +37,6 @@ fn the_first_start_shows_a_token_once_and_nobody_is_let_in_without_it() {
 }
 
 #[test]
-fn a_token_made_while_the_server_runs_lets_its_caller_in() {
-    let rialto = Rialto::fresh();
-    let server = rialto.serve(&[]);
-    let made = rialto.json(&["tokens", "create", "ann", "--json"]);
-    let token = made["token"].as_str().unwrap();
-    let listed = rialto.cli(&["tokens", "list", "--json"]).ok();
-    assert!(listed.out.contains("ann") && !listed.out.contains(token));
-    until("ann is let in", || {
-        let answer = server.request("/mcp", "tools/list", json!({}), Some(token));
-        (answer.status == 200).then_some(())
-    });
-}
-
-#[test]
 fn a_token_of_the_environment_is_let_in_and_none_is_made() {
     let rialto = Rialto::fresh().with("RIALTO_TOKEN", "mine");
     let server = rialto.serve(&[]);

@@ -39,8 +39,8 @@ impl Server {
                 break url.trim().strip_suffix("/mcp").unwrap().to_owned();
             }
         };
-        let mut words = greeting.split_whitespace();
-        let token = words.find(|word| word.starts_with("rialto_")).map(str::to_owned);
+        let token =
+            greeting.contains("shown on stderr").then(|| until("the token is shown", || shown(&process)));
         let health = format!("{url}/healthz");
         until("the server is healthy", || http::get(&health).filter(|answer| answer.status == 200));
         Self { url, token, greeting, process }
@@ -102,6 +102,13 @@ impl Server {
     pub(crate) fn log(&self) -> String {
         self.process.stderr()
     }
+}
+
+/// The token that a server shows at its first start, once it is there in full.
+fn shown(process: &Process) -> Option<String> {
+    let said = process.stderr();
+    let (_, rest) = said.split_once("RIALTO_TOKEN=")?;
+    rest.split_once('\n').map(|(token, _)| token.to_owned())
 }
 
 /// The JSON-RPC answer, whether it came alone or in a stream.

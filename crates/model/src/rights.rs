@@ -1,0 +1,174 @@
+//! What a caller may do at all, before any policy is asked.
+//!
+//! Policies say who may call which skill. Rights are coarser and belong to what a caller came in with: a token that
+//! may only look around cannot call, whatever the policies say. On the wire and in the configuration they are words
+//! with spaces between them, as OAuth writes scopes.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// One thing a caller may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Right {
+    /// Call skills, and follow and cancel the tasks that come of it.
+    Call,
+    /// See which skills there are.
+    Discover,
+    /// Change what is registered, and who may come in.
+    Admin,
+}
+
+/// A set of rights.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Rights(u8);
+
+/// A word that is no right.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is not one of call, discover and admin")]
+pub struct NoSuchRight(String);
+
+// === impl Right ===
+
+impl Right {
+    /// Every one of them.
+    pub const EACH: [Self; 3] = [Self::Call, Self::Discover, Self::Admin];
+
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Discover => "discover",
+            Self::Admin => "admin",
+        }
+    }
+
+    const fn bit(self) -> u8 {
+        match self {
+            Self::Call => 1,
+            Self::Discover => 2,
+            Self::Admin => 4,
+        }
+    }
+}
+
+impl FromStr for Right {
+    type Err = NoSuchRight;
+
+    fn from_str(word: &str) -> Result<Self, NoSuchRight> {
+        Self::EACH
+            .into_iter()
+            .find(|right| right.as_str() == word)
+            .ok_or_else(|| NoSuchRight(word.to_owned()))
+    }
+}
+
+// === impl Rights ===
+
+impl Rights {
+    /// Nothing at all.
+    pub const NONE: Self = Self(0);
+
+    /// Everything.
+    pub const ALL: Self = Self(Right::Call.bit() | Right::Discover.bit() | Right::Admin.bit());
+
+    /// These, and no others.
+    pub fn of(rights: impl IntoIterator<Item = Right>) -> Self {
+        Self(rights.into_iter().fold(0, |bits, right| bits | right.bit()))
+    }
+
+    /// Those among the words of `text` that are rights; other words say nothing to us.
+    pub fn among(text: &str) -> Self {
+        Self::of(text.split_whitespace().filter_map(|word| word.parse().ok()))
+    }
+
+    /// Whether `right` is one of them.
+    pub const fn have(self, right: Right) -> bool {
+        self.0 & right.bit() != 0
+    }
+
+    /// Whether there is one that is also among `others`.
+    pub const fn meet(self, others: Self) -> bool {
+        self.0 & others.0 != 0
+    }
+
+    /// Each of them.
+    pub fn each(self) -> impl Iterator<Item = Right> {
+        Right::EACH.into_iter().filter(move |right| self.have(*right))
+    }
+}
+
+/// What a caller may do when nobody says otherwise: look around and call.
+impl Default for Rights {
+    fn default() -> Self {
+        Self::of([Right::Call, Right::Discover])
+    }
+}
+
+impl fmt::Display for Rights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, right) in self.each().enumerate() {
+            if n > 0 {
+                f.write_str(" ")?;
+            }
+            f.write_str(right.as_str())?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Rights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Rights({self})")
+    }
+}
+
+impl FromStr for Rights {
+    type Err = NoSuchRight;
+
+    fn from_str(text: &str) -> Result<Self, NoSuchRight> {
+        text.split_whitespace().map(str::parse).collect::<Result<Vec<_>, _>>().map(Self::of)
+    }
+}
+
+impl TryFrom<String> for Rights {
+    type Error = NoSuchRight;
+
+    fn try_from(text: String) -> Result<Self, NoSuchRight> {
+        text.parse()
+    }
+}
+
+impl From<Rights> for String {
+    fn from(rights: Rights) -> Self {
+        rights.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rights_are_words_with_spaces_between_them() {
+        assert_eq!("admin call".parse::<Rights>().unwrap().to_string(), "call admin");
+        assert_eq!("".parse::<Rights>(), Ok(Rights::NONE));
+        assert_eq!(Rights::ALL.to_string().parse(), Ok(Rights::ALL));
+        assert!("call everything".parse::<Rights>().unwrap_err().to_string().contains("everything"));
+    }
+
+    #[test]
+    fn words_that_are_no_rights_say_nothing() {
+        assert_eq!(Rights::among("openid discover profile"), Rights::of([Right::Discover]));
+        assert_eq!(Rights::among("Call calls"), Rights::NONE);
+    }
+
+    #[test]
+    fn nobody_is_an_administrator_by_default() {
+        assert!(Rights::default().have(Right::Call) && Rights::default().have(Right::Discover));
+        assert!(!Rights::default().have(Right::Admin));
+        assert!(!Rights::NONE.meet(Rights::ALL));
+    }
+}
