@@ -1,10 +1,15 @@
 //! Who calls.
 //!
-//! A caller shows a bearer token. What is remembered of a token is its SHA-256, so a known one costs one hash and one
-//! look; only when something has changed since the last request is there anything to wait for.
+//! A caller shows a bearer token: one that we made ourselves ([`TokenBook`]), or one that somebody has signed whom we
+//! trust ([`Issuers`]). What is remembered of a token is its SHA-256, so a known one costs one hash and one look; only
+//! when something has changed, or an issuer has to be asked for its keys, is there anything to wait for.
 
 mod book;
+mod config;
 mod denial;
+mod jwt;
+mod keys;
+mod seen;
 mod tokens;
 
 use std::sync::Arc;
@@ -13,8 +18,12 @@ use http::{HeaderMap, header};
 use rialto_model::{call::Caller, clock::Clock};
 use sha2::{Digest, Sha256};
 
-pub use self::book::TokenBook;
 pub(crate) use self::denial::Denial;
+pub use self::{
+    book::TokenBook,
+    config::{Config, IssuerConfig, Kind, Replay},
+    jwt::{IssuerError, Issuers},
+};
 
 /// How callers prove who they are.
 #[derive(Clone)]
@@ -28,6 +37,7 @@ pub enum Authentication {
 /// Whom to let in for a bearer token.
 pub struct Bearers {
     book: TokenBook,
+    issuers: Issuers,
     clock: Arc<dyn Clock>,
 }
 
@@ -45,25 +55,38 @@ type Hash = [u8; 32];
 // === impl Bearers ===
 
 impl Bearers {
-    /// Lets in whom `book` knows.
-    pub fn new(book: TokenBook, clock: Arc<dyn Clock>) -> Self {
-        Self { book, clock }
+    /// Lets in whom `book` knows or one of `issuers` has signed for.
+    pub fn new(book: TokenBook, issuers: Issuers, clock: Arc<dyn Clock>) -> Self {
+        Self { book, issuers, clock }
     }
 
-    /// Who comes with `token`, if that is known already.
+    /// Who comes with `token`, if that can be said without waiting.
     pub(crate) fn look(&self, token: &str) -> Answer {
-        if self.book.is_behind() { Answer::Wait } else { Answer::Known(self.known(token)) }
+        if self.book.is_behind() {
+            return Answer::Wait;
+        }
+        let hash = Sha256::digest(token.as_bytes()).into();
+        match self.book.table().caller(&hash, &*self.clock) {
+            Some(known) => Answer::Known(known),
+            None if self.may_be_signed(token) => self.issuers.look(token, &hash),
+            None => Answer::Known(Err(Denial::Unknown)),
+        }
     }
 
     /// Who comes with `token`, after reading whatever has changed.
     pub(crate) async fn find(&self, token: &str) -> Result<Caller, Denial> {
         self.book.catch_up().await?;
-        self.known(token)
+        let hash = Sha256::digest(token.as_bytes()).into();
+        match self.book.table().caller(&hash, &*self.clock) {
+            Some(known) => known,
+            None if self.may_be_signed(token) => self.issuers.find(token, &hash).await,
+            None => Err(Denial::Unknown),
+        }
     }
 
-    fn known(&self, token: &str) -> Result<Caller, Denial> {
-        let hash = Sha256::digest(token.as_bytes()).into();
-        self.book.table().caller(&hash, &*self.clock).unwrap_or(Err(Denial::Unknown))
+    /// Whether there is any sense in asking the issuers.
+    fn may_be_signed(&self, token: &str) -> bool {
+        !self.issuers.is_empty() && token.bytes().filter(|byte| *byte == b'.').count() == 2
     }
 }
 

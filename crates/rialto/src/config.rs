@@ -25,6 +25,8 @@ pub(crate) struct Config {
     pub(crate) data: Option<PathBuf>,
     /// The HTTP server.
     pub(crate) server: Server,
+    /// Who may come in over HTTP.
+    pub(crate) auth: rialto_edge::auth::Config,
     /// The store.
     pub(crate) store: rialto_store::Config,
     /// Calls and the registry.

@@ -12,7 +12,7 @@ use rialto_a2a::{
     peer::{A2aPeer, Ports},
 };
 use rialto_a2a_wire::card::signature::Keys;
-use rialto_edge::client::Client;
+use rialto_edge::{client::Client, fetch::Fetch};
 use rialto_engine::{Engine, Parts, Prober, Registry, engine::PolicyLoader};
 use rialto_model::{
     call::Caller,
@@ -38,6 +38,8 @@ const SWEEP: Duration = Duration::from_secs(600);
 pub(crate) struct Program {
     pub(crate) engine: Engine,
     pub(crate) store: Arc<dyn Store>,
+    /// The one way out.
+    pub(crate) fetch: Arc<dyn Fetch>,
     pub(crate) config: Config,
     pub(crate) policies: Policies,
     pub(crate) data: Option<PathBuf>,
@@ -101,7 +103,7 @@ impl Program {
             .map_err(|source| file_error(data.as_deref().unwrap_or(Path::new("policies")), source))?;
         let policy = policies.load()?;
 
-        let fetch = Arc::new(Client::new(&config.outbound));
+        let fetch: Arc<dyn Fetch> = Arc::new(Client::new(&config.outbound));
         let variables = environment.clone();
         let resolve = credential::resolver(move |name| variables.get(name).map(str::to_owned));
         let keys = card_keys(&config.a2a.card_keys)?;
@@ -109,7 +111,12 @@ impl Program {
         let discovery = Arc::new(Discoverer::new(fetch.clone(), resolve.clone(), keys));
         let registry =
             Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.calls.clone()));
-        let ports = Ports { fetch, tokens: resolve, learned: registry.clone(), clock: clock.clone() };
+        let ports = Ports {
+            fetch: Arc::clone(&fetch),
+            tokens: resolve,
+            learned: registry.clone(),
+            clock: clock.clone(),
+        };
         let peer = Arc::new(A2aPeer::new(config.agents.clone(), ports));
         let loader = policies.clone();
         let loader: PolicyLoader = Box::new(move || loader.load());
@@ -123,7 +130,7 @@ impl Program {
             config: config.calls.clone(),
         });
         engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
-        Ok(Self { engine, store, config, policies, data, stop: CancellationToken::new() })
+        Ok(Self { engine, store, fetch, config, policies, data, stop: CancellationToken::new() })
     }
 
     /// The person at this machine.

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use rialto_model::clock::Timestamp;
 
+use super::jwt::Flaw;
 use crate::refusal::Refusal;
 
 /// Why somebody is not let in. Nothing in here, or in what is made of it, repeats the token.
@@ -21,8 +22,12 @@ pub(crate) enum Denial {
     Expired(Timestamp),
     /// It was taken back.
     Revoked,
+    /// Somebody has signed it, but it is not good.
+    Flawed(Flaw),
     /// It cannot be told whether it is still good.
     NoStore,
+    /// It cannot be told whether its issuer has signed it.
+    NoKeys,
 }
 
 // === impl Denial ===
@@ -30,27 +35,31 @@ pub(crate) enum Denial {
 impl Denial {
     fn status(&self) -> StatusCode {
         match self {
-            Self::NoToken | Self::Unknown | Self::Expired(_) | Self::Revoked => StatusCode::UNAUTHORIZED,
+            Self::NoToken | Self::Unknown | Self::Expired(_) | Self::Revoked | Self::Flawed(_) => {
+                StatusCode::UNAUTHORIZED
+            }
             Self::Twice => StatusCode::BAD_REQUEST,
-            Self::NoStore => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NoStore | Self::NoKeys => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
     /// The code of RFC 6750, when a token was shown.
     const fn code(&self) -> Option<&'static str> {
         match self {
-            Self::NoToken | Self::NoStore => None,
+            Self::NoToken | Self::NoStore | Self::NoKeys => None,
             Self::Twice => Some("invalid_request"),
-            Self::Unknown | Self::Expired(_) | Self::Revoked => Some("invalid_token"),
+            Self::Unknown | Self::Expired(_) | Self::Revoked | Self::Flawed(_) => Some("invalid_token"),
         }
     }
 
     /// Our own name for it.
     const fn name(&self) -> &'static str {
         match self {
-            Self::NoToken | Self::Unknown | Self::Expired(_) | Self::Revoked => "unauthenticated",
+            Self::NoToken | Self::Unknown | Self::Expired(_) | Self::Revoked | Self::Flawed(_) => {
+                "unauthenticated"
+            }
             Self::Twice => "invalid-request",
-            Self::NoStore => "unavailable",
+            Self::NoStore | Self::NoKeys => "unavailable",
         }
     }
 
@@ -66,6 +75,10 @@ impl Denial {
                 format!("this token expired at {end}; make a new one with `rialto tokens create NAME`").into()
             }
             Self::Revoked => "this token was revoked; make a new one with `rialto tokens create NAME`".into(),
+            Self::Flawed(flaw) => flaw.to_string().into(),
+            Self::NoKeys => {
+                "this token's issuer does not answer, so it cannot be checked; try again later".into()
+            }
             Self::NoStore => "tokens cannot be checked right now; try again in a moment".into(),
         }
     }
@@ -89,6 +102,12 @@ impl IntoResponse for Denial {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         }
         response
+    }
+}
+
+impl From<Flaw> for Denial {
+    fn from(flaw: Flaw) -> Self {
+        Self::Flawed(flaw)
     }
 }
 

@@ -8,8 +8,8 @@ use std::sync::{
 use axum::{Extension, Router, routing};
 use http::{HeaderValue, StatusCode, header};
 use rialto_edge::{
-    auth::{self, Authentication, Bearers, TokenBook},
-    fetch::Response,
+    auth::{self, Authentication, Bearers, Config, IssuerConfig, Issuers, TokenBook},
+    fetch::{Fetch, Response},
     gate::Gate,
     guard::Guard,
 };
@@ -22,7 +22,7 @@ use rialto_model::{
 };
 use rialto_store::SqliteStore;
 
-use crate::server::{Server, fetch, get};
+use crate::server::{Server, client, fetch, get};
 
 /// A server that tells callers who they are.
 pub(crate) struct House {
@@ -39,13 +39,20 @@ pub(crate) struct Hand(AtomicI64);
 impl House {
     /// With these tokens.
     pub(crate) async fn with(tokens: &[Token]) -> Self {
+        Self::trusting(Vec::new(), tokens).await
+    }
+
+    /// With tokens of these issuers, and these.
+    pub(crate) async fn trusting(issuers: Vec<IssuerConfig>, tokens: &[Token]) -> Self {
         let clock = Arc::new(Hand::new());
         let store = Arc::new(SqliteStore::in_memory(|_| Err("no cards here".into())).unwrap());
         for token in tokens {
             store.put_token(token).await.unwrap();
         }
         let book = TokenBook::open(store.clone(), Vec::new()).await.unwrap();
-        let authentication = Authentication::Bearer(Arc::new(Bearers::new(book, clock.clone())));
+        let (fetch, time) = (Arc::new(client()) as Arc<dyn Fetch>, clock.clone() as Arc<dyn Clock>);
+        let issuers = Issuers::new(Config { issuers }, &fetch, &time).unwrap();
+        let authentication = Authentication::Bearer(Arc::new(Bearers::new(book, issuers, time)));
         Self { server: serve(authentication).await, store, clock }
     }
 
@@ -81,9 +88,17 @@ impl Clock for Hand {
 
 /// A server that tells callers who they are, and everybody else why not.
 pub(crate) async fn serve(authentication: Authentication) -> Server {
-    let whoami = |Extension(caller): Extension<Caller>| async move { caller.id.to_string() };
+    let whoami = |Extension(caller): Extension<Caller>| async move { described(&caller) };
     let router = Router::new().route("/", routing::get(whoami));
     Server::start(router.layer(Gate::new(Guard::new(&[], 10), authentication))).await
+}
+
+fn described(caller: &Caller) -> String {
+    if caller.scope == Scope::default() {
+        caller.id.to_string()
+    } else {
+        format!("{} of {}/{}", caller.id, caller.scope.org, caller.scope.project)
+    }
 }
 
 pub(crate) fn token(secret: &str, caller: &str) -> Token {

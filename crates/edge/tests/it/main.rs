@@ -5,6 +5,8 @@
 mod callers;
 mod doors;
 mod house;
+mod idp;
+mod issuers;
 mod outbound;
 mod pool;
 mod redirects;

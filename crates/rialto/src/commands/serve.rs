@@ -4,13 +4,16 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Router, routing::get};
 use rialto_edge::{
-    auth::{Authentication, Bearers, TokenBook},
+    auth::{Authentication, Bearers, Issuers, TokenBook},
     gate::Gate,
     guard::Guard,
     serve::Door,
 };
 use rialto_mcp::{Control, LoadAgents};
-use rialto_model::{clock::SystemClock, ids::Scope};
+use rialto_model::{
+    clock::{Clock, SystemClock},
+    ids::Scope,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -81,17 +84,19 @@ pub(crate) async fn serve_until(door: Door, router: Router, stop: CancellationTo
     }
 }
 
-/// Who may come in. The first start makes a token and shows it once.
+/// Who may come in. The first start makes a token and shows it once, unless somebody else answers for callers.
 async fn bearers(program: &Program, environment: &Environment) -> Result<Bearers, Trouble> {
-    let store = Arc::clone(&program.store);
+    let (store, clock) = (Arc::clone(&program.store), Arc::new(SystemClock) as Arc<dyn Clock>);
+    let issuers = Issuers::new(program.config.auth.clone(), &program.fetch, &clock)
+        .map_err(|error| Trouble::usage(format!("[auth] issuers: {error}")))?;
     let given = environment.get("RIALTO_TOKEN");
     let given = given.map(|token| Wanted::owner().token("RIALTO_TOKEN".to_owned(), token));
-    if given.is_none() && store.tokens().await?.is_empty() {
+    if given.is_none() && issuers.is_empty() && store.tokens().await?.is_empty() {
         let (row, token) = tokens::create(&*store, Wanted::owner()).await?;
         show_once(&row.id, &token);
     }
     let book = TokenBook::open(store, given.into_iter().collect()).await?;
-    Ok(Bearers::new(book, Arc::new(SystemClock)))
+    Ok(Bearers::new(book, issuers, clock))
 }
 
 /// Shows the first token on stderr, where it is not taken for output, and says on stdout that it is there.

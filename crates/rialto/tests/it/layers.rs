@@ -73,7 +73,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("hyper-util", &["rialto-edge", "rialto-bench"]),
     ("indicatif", &["rialto"]),
     ("jsonschema", &["rialto-engine"]),
-    ("jsonwebtoken", &["rialto-a2a-wire"]),
+    // Cards are signed on one side, callers' tokens on the other.
+    ("jsonwebtoken", &["rialto-a2a-wire", "rialto-edge"]),
     ("memchr", &["rialto-a2a", "rialto-model"]),
     ("miette", &["rialto-policy"]),
     ("mimalloc", &["rialto"]),

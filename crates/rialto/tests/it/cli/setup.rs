@@ -47,7 +47,7 @@ fn every_shell_has_its_completions() {
 #[test]
 fn the_schema_of_the_configuration_documents_every_section() {
     let schema = Rialto::fresh().json(&["config", "schema"]);
-    for section in ["data", "server", "store", "calls", "outbound", "mcp", "agents", "a2a"] {
+    for section in ["data", "server", "auth", "store", "calls", "outbound", "mcp", "agents", "a2a"] {
         let described = schema["properties"][section]["description"].as_str().unwrap_or_default();
         assert!(!described.is_empty(), "{section}");
     }
