@@ -12,19 +12,19 @@ use std::{
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rialto_model::{
-    agent::Health,
-    call::{Call, Caller, Door, Target},
+    agent::{Agent, Health},
+    call::{Call, Caller, CallerKind, Door, Target},
     clock::Clock,
     event::{Event, Remote},
     failure::{Failure, Kind},
-    ids::{TaskId, fresh},
+    ids::{AgentId, TaskId, fresh},
     json::Json,
     message::{Message, Part, Role},
     store::{Store, StoreError},
     task::{Task, TaskHead, TaskState},
     verb::{Verb, VerbEvent},
 };
-use rialto_policy::{Action, Permitted, Policy, PolicyError, Question};
+use rialto_policy::{Action, Deed, Denied, Permitted, Policy, PolicyError, Question};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -185,7 +185,12 @@ impl Engine {
 
     /// Whether a caller may see a skill in a list.
     pub fn may_discover(&self, caller: &Caller, target: &Target) -> bool {
-        self.0.policy.load().decide(&Question::about(caller, Action::Discover, target)).allowed
+        let row = self.0.caller_agent(caller);
+        self.0
+            .policy
+            .load()
+            .decide(&Question::about(caller, Action::Discover, target).by(row.as_deref()))
+            .allowed
     }
 
     /// What is meant by the name of a skill, canonical or legacy.
@@ -290,7 +295,7 @@ impl Engine {
     async fn permit(&self, call: Call) -> Result<Cleared, Failure> {
         let args = call.args();
         let verb = verb_of(&call, redact(&args));
-        let verdict = self.0.policy.load().check(call);
+        let verdict = self.0.check(call);
         let refusal = verdict.as_ref().err().map(ToString::to_string);
         let (mut announcement, pre) = self.0.journal.announce(verb, refusal.as_deref());
         let refused = match verdict {
@@ -322,6 +327,23 @@ impl Engine {
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.0
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    /// Asks policy, with the live row of a caller that is itself a registered agent.
+    pub(crate) fn check<T: Deed>(&self, deed: T) -> Result<Permitted<T>, Denied> {
+        let row = self.caller_agent(deed.question().caller);
+        self.policy.load().check_as(deed, row.as_deref())
+    }
+
+    fn caller_agent(&self, caller: &Caller) -> Option<Arc<Agent>> {
+        match caller.kind {
+            CallerKind::User | CallerKind::Session => None,
+            CallerKind::Agent => self.registry.get(&AgentId::from(caller.id.as_str())),
+        }
     }
 }
 

@@ -276,7 +276,7 @@ impl Inner {
         }
         let cancel =
             Cancel { caller: caller.clone(), target: target.clone(), remote: task.head.remote.clone() };
-        let permitted = self.policy.load().check(cancel);
+        let permitted = self.check(cancel);
         let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
         self.peer.cancel(permitted).await
     }

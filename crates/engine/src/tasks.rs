@@ -35,7 +35,7 @@ impl Engine {
         let target = target_of(agent, &task);
         let remote = task.head.remote.clone();
         let follow = Follow { caller: caller.clone(), target, remote, to_the_end: false };
-        let permitted = inner.policy.load().check(follow);
+        let permitted = inner.check(follow);
         let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
         let mut heard = inner.peer.follow(permitted);
         let mut events = Vec::new();

@@ -3,93 +3,17 @@
 use std::collections::{HashMap, HashSet};
 
 use cedar_policy::{
-    Entity, EntityAttrEvaluationError, EntityId, EntityTypeName, EntityUid, RestrictedExpression,
+    Context, Entities, Entity, EntityAttrEvaluationError, EntityId, EntityTypeName, EntityUid, Request,
+    RestrictedExpression,
 };
 use rialto_model::{
     agent::Agent,
-    call::{Call, Caller, CallerKind, Cancel, Follow, Target},
+    call::CallerKind,
     card::Skill,
+    ids::{AgentId, SkillId},
 };
 
-/// What somebody wants to do with an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
-    /// Have it work.
-    Invoke,
-    /// See that it is there, and how its work goes.
-    Discover,
-    /// Call work off.
-    Cancel,
-}
-
-/// Something that must be permitted before it is done.
-pub trait Deed {
-    /// Who, what, to whom.
-    fn question(&self) -> Question<'_>;
-}
-
-/// Who wants to do what to whom.
-#[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
-    /// Who.
-    pub caller: &'a Caller,
-    /// What.
-    pub action: Action,
-    /// To whom.
-    pub agent: &'a Agent,
-    /// To which skill of it; none means the agent as such.
-    pub skill: Option<&'a Skill>,
-}
-
-// === impl Action ===
-
-impl Action {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Invoke, Self::Discover, Self::Cancel];
-
-    /// Its name in policies.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Invoke => "a2a_invoke",
-            Self::Discover => "a2a_discover",
-            Self::Cancel => "a2a_cancel",
-        }
-    }
-
-    /// The action with that name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|action| action.as_str() == name)
-    }
-}
-
-// === impl Deed ===
-
-impl Deed for Call {
-    fn question(&self) -> Question<'_> {
-        Question::about(&self.caller, Action::Invoke, &self.target)
-    }
-}
-
-impl Deed for Cancel {
-    fn question(&self) -> Question<'_> {
-        Question::about(&self.caller, Action::Cancel, &self.target)
-    }
-}
-
-impl Deed for Follow {
-    fn question(&self) -> Question<'_> {
-        Question::about(&self.caller, Action::Discover, &self.target)
-    }
-}
-
-// === impl Question ===
-
-impl<'a> Question<'a> {
-    /// A question about a resolved target.
-    pub fn about(caller: &'a Caller, action: Action, target: &'a Target) -> Self {
-        Self { caller, action, agent: &target.agent, skill: target.skill.as_deref() }
-    }
-}
+use crate::question::{Action, Question, Resource};
 
 /// The names of Cedar's entity types, parsed once: they stand in every question.
 #[derive(Debug)]
@@ -100,62 +24,101 @@ pub(crate) struct Names {
     agent: EntityTypeName,
     skill: EntityTypeName,
     action: EntityTypeName,
+    /// The context of a call that nobody has approved.
+    unapproved: Context,
+}
+
+/// A question in Cedar's words.
+pub(crate) struct Asked {
+    pub(crate) request: Request,
+    pub(crate) entities: Entities,
+    /// The principal and what it is in, as the entities say.
+    pub(crate) principal: Vec<EntityUid>,
+    /// The resource and what it is in, as the entities say.
+    pub(crate) resource: Vec<EntityUid>,
 }
 
 // === impl Names ===
 
 impl Names {
-    pub(crate) fn parse() -> Result<Self, Box<cedar_policy::ParseErrors>> {
+    pub(crate) fn parse() -> Result<Self, String> {
+        let name = |name: &str| name.parse::<EntityTypeName>().map_err(|error| error.to_string());
+        let approved = ("approved".to_owned(), RestrictedExpression::new_bool(false));
         Ok(Self {
-            org: "Org".parse().map_err(Box::new)?,
-            user: "User".parse().map_err(Box::new)?,
-            session: "Session".parse().map_err(Box::new)?,
-            agent: "A2AAgent".parse().map_err(Box::new)?,
-            skill: "Skill".parse().map_err(Box::new)?,
-            action: "Action".parse().map_err(Box::new)?,
+            org: name("Org")?,
+            user: name("User")?,
+            session: name("Session")?,
+            agent: name("A2AAgent")?,
+            skill: name("Skill")?,
+            action: name("Action")?,
+            unapproved: Context::from_pairs([approved]).map_err(|error| error.to_string())?,
         })
     }
 
-    pub(crate) fn principal(&self, question: &Question<'_>) -> EntityUid {
+    /// Everything a policy may look at to answer the question.
+    pub(crate) fn ask(&self, question: &Question<'_>) -> Result<Asked, String> {
+        let (principal, resource) = (self.principal(question), self.resource(question));
+        let action = uid(&self.action, question.action.as_str());
+        let context = match question.action {
+            Action::Invoke => self.unapproved.clone(),
+            _ => Context::empty(),
+        };
+        let (Some(who), Some(whom)) = (principal.first(), resource.first()) else {
+            return Err("the question is about nobody".to_owned());
+        };
+        let request = Request::new(who.clone(), action, whom.clone(), context, None)
+            .map_err(|error| error.to_string())?;
+        let entities = self.entities(question, who).map_err(|error| error.to_string())?;
+        let entities = Entities::from_entities(entities, None).map_err(|error| error.to_string())?;
+        Ok(Asked { request, entities, principal, resource })
+    }
+
+    /// The caller and its org.
+    fn principal(&self, question: &Question<'_>) -> Vec<EntityUid> {
         let kind = match question.caller.kind {
             CallerKind::User => &self.user,
             CallerKind::Session => &self.session,
             CallerKind::Agent => &self.agent,
         };
-        uid(kind, question.caller.id.as_str())
+        vec![uid(kind, question.caller.id.as_str()), self.org(question)]
     }
 
-    pub(crate) fn action(&self, question: &Question<'_>) -> EntityUid {
-        uid(&self.action, question.action.as_str())
-    }
-
-    pub(crate) fn resource(&self, question: &Question<'_>) -> EntityUid {
-        match question.skill {
-            Some(skill) => self.skill_uid(question.agent, skill),
-            None => uid(&self.agent, question.agent.id.as_str()),
+    /// What it is done to, and what that is in.
+    fn resource(&self, question: &Question<'_>) -> Vec<EntityUid> {
+        let org = self.org(question);
+        match question.resource {
+            Resource::Org => vec![org],
+            Resource::Agent(agent) => vec![self.agent_uid(&agent.id), org],
+            Resource::Skill(agent, skill) => {
+                vec![self.skill_uid(&agent.id, &skill.id), self.agent_uid(&agent.id), org]
+            }
         }
     }
 
-    /// Everything a policy may look at to answer the question.
-    pub(crate) fn entities(
+    fn entities(
         &self,
         question: &Question<'_>,
+        principal: &EntityUid,
     ) -> Result<Vec<Entity>, Box<EntityAttrEvaluationError>> {
-        let org = uid(&self.org, question.caller.scope.org.as_str());
-        let mut entities = vec![self.agent_entity(question.agent)?];
-        let principal = self.principal(question);
-        // An agent that calls itself is one entity, not two.
-        if principal != uid(&self.agent, question.agent.id.as_str()) {
-            entities.push(Entity::new_no_attrs(principal, HashSet::from([org.clone()])));
+        let org = self.org(question);
+        let mut entities = vec![match question.caller_agent {
+            Some(row) => self.agent_entity(row, &org)?,
+            None => Entity::new_no_attrs(principal.clone(), HashSet::from([org.clone()])),
+        }];
+        if let Some(agent) = question.resource.agent() {
+            // An agent that calls itself is one entity, not two.
+            if *principal != self.agent_uid(&agent.id) {
+                entities.push(self.agent_entity(agent, &org)?);
+            }
+        }
+        if let Resource::Skill(agent, skill) = question.resource {
+            entities.push(self.skill_entity(agent, skill)?);
         }
         entities.push(Entity::new_no_attrs(org, HashSet::new()));
-        if let Some(skill) = question.skill {
-            entities.push(self.skill_entity(question.agent, skill)?);
-        }
         Ok(entities)
     }
 
-    fn agent_entity(&self, agent: &Agent) -> Result<Entity, Box<EntityAttrEvaluationError>> {
+    fn agent_entity(&self, agent: &Agent, org: &EntityUid) -> Result<Entity, Box<EntityAttrEvaluationError>> {
         let skills = agent.card.skills.iter().map(|skill| text(skill.id.as_str()));
         let attributes = HashMap::from([
             ("agentUrl".to_owned(), text(&agent.url)),
@@ -165,23 +128,37 @@ impl Names {
             ("health".to_owned(), text(agent.health.as_str())),
             ("skills".to_owned(), RestrictedExpression::new_set(skills)),
         ]);
-        let org = uid(&self.org, agent.scope.org.as_str());
-        Entity::new(uid(&self.agent, agent.id.as_str()), attributes, HashSet::from([org])).map_err(Box::new)
+        let parents = HashSet::from([org.clone()]);
+        Entity::new(self.agent_uid(&agent.id), attributes, parents).map_err(Box::new)
     }
 
     fn skill_entity(&self, agent: &Agent, skill: &Skill) -> Result<Entity, Box<EntityAttrEvaluationError>> {
-        let home = uid(&self.agent, agent.id.as_str());
+        let home = self.agent_uid(&agent.id);
         let attributes = HashMap::from([
             ("skillId".to_owned(), text(skill.id.as_str())),
             ("tags".to_owned(), RestrictedExpression::new_set(skill.tags.iter().map(|tag| text(tag)))),
             ("agent".to_owned(), RestrictedExpression::new_entity_uid(home.clone())),
         ]);
-        Entity::new(self.skill_uid(agent, skill), attributes, HashSet::from([home])).map_err(Box::new)
+        Entity::new(self.skill_uid(&agent.id, &skill.id), attributes, HashSet::from([home])).map_err(Box::new)
     }
 
-    fn skill_uid(&self, agent: &Agent, skill: &Skill) -> EntityUid {
-        uid(&self.skill, &format!("{}/{}", agent.id, skill.id))
+    /// Caller and resource are of one org: [`Question::bar`] sees to that.
+    fn org(&self, question: &Question<'_>) -> EntityUid {
+        uid(&self.org, question.caller.scope.org.as_str())
     }
+
+    fn agent_uid(&self, agent: &AgentId) -> EntityUid {
+        uid(&self.agent, agent.as_str())
+    }
+
+    fn skill_uid(&self, agent: &AgentId, skill: &SkillId) -> EntityUid {
+        uid(&self.skill, &skill_key(agent, skill))
+    }
+}
+
+/// A skill's id as an entity. Our agent ids have no slash, so the first one ends the agent's id.
+pub(crate) fn skill_key(agent: &AgentId, skill: &SkillId) -> String {
+    format!("{agent}/{skill}")
 }
 
 fn uid(kind: &EntityTypeName, id: &str) -> EntityUid {

@@ -3,10 +3,17 @@
 //! This crate is the only maker of [`Permitted`], and everything that sends something out wants one. So a call that
 //! was not checked does not compile, let alone leave.
 
+mod denied;
 mod entities;
+mod index;
+mod memory;
 mod policy;
+mod question;
+#[cfg(test)]
+mod samples;
 mod text;
 
-pub use entities::{Action, Deed, Question};
-pub use policy::{Decision, Denied, Permitted, Policy};
+pub use denied::Denied;
+pub use policy::{Decision, Permitted, Policy};
+pub use question::{Action, Bar, Deed, Question, Resource};
 pub use text::{PolicyError, Problem, SCHEMA, STARTER, Source, allow_agent};

@@ -1,22 +1,18 @@
 //! The check, and the permission it leaves behind.
 
-use cedar_policy::{
-    ActionConstraint, Authorizer, Context, Effect, Entities, PolicySet, PrincipalConstraint, Request,
-    ResourceConstraint,
-};
-use moka::sync::Cache;
-use rialto_model::{
-    call::{CallerId, CallerKind},
-    ids::{AgentId, OrgId, SkillId},
-};
+use std::sync::Arc;
+
+use cedar_policy::{Effect, PolicySet, PrincipalConstraint, ResourceConstraint};
+use rialto_model::agent::Agent;
 
 use crate::{
-    entities::{Action, Deed, Names, Question},
+    denied::Denied,
+    entities::Names,
+    index::{Index, concerns},
+    memory::Memory,
+    question::{Action, Bar, Deed, Question},
     text::{PolicyError, Problem, STARTER, Source, compile},
 };
-
-/// Decisions kept in memory. Each is a few dozen bytes, and a registry of any size has a working set.
-const REMEMBERED: u64 = 50_000;
 
 /// Something that policy has allowed. Only [`Policy::check`] can make one.
 #[derive(Clone, Debug)]
@@ -26,14 +22,14 @@ pub struct Permitted<T>(T);
 pub struct Policy {
     set: PolicySet,
     /// Actions that everybody may do to everything, with the permit that says so.
-    open: Vec<(Action, String)>,
+    open: Vec<(Action, Arc<Decision>)>,
     names: Names,
-    authorizer: Authorizer,
-    decided: Cache<Key, Decision>,
+    index: Index,
+    decided: Memory,
 }
 
 /// An answer, and the policies that made it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     /// Whether it may be done.
     pub allowed: bool,
@@ -41,35 +37,10 @@ pub struct Decision {
     pub policies: Vec<String>,
     /// Policies that could not be evaluated; they do not count.
     pub errors: Vec<String>,
-}
-
-/// Policy says no.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", self.explain())]
-pub struct Denied {
-    /// What was wanted.
-    pub action: Action,
-    /// Of whom, by its canonical name.
-    pub target: String,
-    /// The agent's slug, for the command that would help.
-    pub agent: String,
-    /// Who wanted it.
-    pub caller: String,
-    /// The forbids that matched. Empty when no permit did.
-    pub policies: Vec<String>,
-}
-
-/// What a decision depends on. An agent's version moves with each change of its row, so a change is seen by the
-/// very next question.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
-    org: OrgId,
-    kind: CallerKind,
-    caller: CallerId,
-    action: Action,
-    agent: AgentId,
-    version: u64,
-    skill: Option<SkillId>,
+    /// Who would have to approve, when every forbid that matched asks only for that.
+    pub approvers: Vec<String>,
+    /// Why no policy was even asked.
+    pub bar: Option<Bar>,
 }
 
 // === impl Permitted ===
@@ -92,12 +63,11 @@ impl Policy {
     /// Compiles policies; all problems are reported at once.
     pub fn parse(sources: &[Source]) -> Result<Self, PolicyError> {
         let (set, _) = compile(sources)?;
-        let names = Names::parse().map_err(|error| {
-            PolicyError(vec![Problem { place: "schema".into(), message: error.to_string(), help: None }])
-        })?;
-        let open =
-            Action::ALL.into_iter().filter_map(|action| Some((action, open_to_all(&set, action)?))).collect();
-        Ok(Self { set, open, names, authorizer: Authorizer::new(), decided: Cache::new(REMEMBERED) })
+        let names = Names::parse()
+            .map_err(|message| PolicyError(vec![Problem { place: "schema".into(), message, help: None }]))?;
+        let open = |action| Some((action, Arc::new(Decision::permit(open_to_all(&set, action)?))));
+        let open = Action::ALL.into_iter().filter_map(open).collect();
+        Ok(Self { index: Index::of(&set), set, open, names, decided: Memory::new() })
     }
 
     /// The policy of a fresh install.
@@ -105,32 +75,34 @@ impl Policy {
         Self::parse(&[Source { name: "starter.cedar".into(), text: STARTER.into() }])
     }
 
-    /// Lets a deed through, or says why not.
+    /// Lets a deed through, or says why not. An agent's deed goes through [`Policy::check_as`].
     pub fn check<T: Deed>(&self, deed: T) -> Result<Permitted<T>, Denied> {
-        let decision = self.decide(&deed.question());
-        if decision.allowed { Ok(Permitted(deed)) } else { Err(Denied::new(&deed.question(), decision)) }
+        self.check_as(deed, None)
+    }
+
+    /// Lets a deed through, or says why not. `caller_agent` is the caller's own row, when it is an agent.
+    pub fn check_as<T: Deed>(&self, deed: T, caller_agent: Option<&Agent>) -> Result<Permitted<T>, Denied> {
+        match self.allow(&deed.question().by(caller_agent)) {
+            Ok(()) => Ok(Permitted(deed)),
+            Err(denied) => Err(denied),
+        }
+    }
+
+    /// Whether something may be done that needs no [`Permitted`], like administration.
+    pub fn allow(&self, question: &Question<'_>) -> Result<(), Denied> {
+        let decision = self.decide(question);
+        if decision.allowed { Ok(()) } else { Err(Denied::new(question, &decision)) }
     }
 
     /// Answers a question, from memory when it was asked before.
-    pub fn decide(&self, question: &Question<'_>) -> Decision {
-        if let Some((_, permit)) = self.open.iter().find(|(action, _)| *action == question.action) {
-            return Decision { allowed: true, policies: vec![permit.clone()], errors: Vec::new() };
+    pub fn decide(&self, question: &Question<'_>) -> Arc<Decision> {
+        if let Some(bar) = question.bar() {
+            return Arc::new(Decision { bar: Some(bar), ..Decision::default() });
         }
-        let key = Key {
-            org: question.caller.scope.org.clone(),
-            kind: question.caller.kind,
-            caller: question.caller.id.clone(),
-            action: question.action,
-            agent: question.agent.id.clone(),
-            version: question.agent.version,
-            skill: question.skill.map(|skill| skill.id.clone()),
-        };
-        if let Some(decision) = self.decided.get(&key) {
-            return decision;
+        match self.open.iter().find(|(action, _)| *action == question.action) {
+            Some((_, decision)) => Arc::clone(decision),
+            None => self.decided.recall(question, || self.evaluate(question)),
         }
-        let decision = self.evaluate(question);
-        self.decided.insert(key, decision.clone());
-        decision
     }
 
     /// The names of all policies, in order.
@@ -141,27 +113,27 @@ impl Policy {
     }
 
     fn evaluate(&self, question: &Question<'_>) -> Decision {
-        let asked = self.names.entities(question).map_err(|error| error.to_string()).and_then(|entities| {
-            let entities = Entities::from_entities(entities, None).map_err(|error| error.to_string())?;
-            let principal = self.names.principal(question);
-            let (action, resource) = (self.names.action(question), self.names.resource(question));
-            let request = Request::new(principal, action, resource, Context::empty(), None)
-                .map_err(|error| error.to_string())?;
-            Ok((entities, request))
-        });
-        let (entities, request) = match asked {
+        let asked = match self.names.ask(question) {
             Ok(asked) => asked,
             // A row that Cedar cannot take in is not allowed anything.
-            Err(error) => return Decision { allowed: false, policies: Vec::new(), errors: vec![error] },
+            Err(error) => return Decision { errors: vec![error], ..Decision::default() },
         };
-        let response = self.authorizer.is_authorized(&request, &self.set, &entities);
-        let mut policies: Vec<String> = response.diagnostics().reason().map(ToString::to_string).collect();
-        policies.sort();
-        Decision {
-            allowed: response.decision() == cedar_policy::Decision::Allow,
-            policies,
-            errors: response.diagnostics().errors().map(ToString::to_string).collect(),
-        }
+        let (allowed, policies, errors) = self.index.ask(question.action, &asked).decide();
+        let approvers = if allowed { Vec::new() } else { self.approvers(&policies) };
+        Decision { allowed, policies, errors, approvers, bar: None }
+    }
+
+    /// Who would have to approve, when each of these forbids says who (`@approval("…")`).
+    fn approvers(&self, forbids: &[String]) -> Vec<String> {
+        let approver = |id: &String| {
+            let policy = self.set.policies().find(|policy| AsRef::<str>::as_ref(policy.id()) == id)?;
+            policy.annotation("approval").map(str::to_owned)
+        };
+        let mut approvers: Vec<String> =
+            forbids.iter().map(approver).collect::<Option<_>>().unwrap_or_default();
+        approvers.sort();
+        approvers.dedup();
+        approvers
     }
 }
 
@@ -169,14 +141,8 @@ impl Policy {
 ///
 /// A list of a hundred thousand skills asks about each of them; a policy that says yes to all need not be evaluated.
 fn open_to_all(set: &PolicySet, action: Action) -> Option<String> {
-    let concerns = |policy: &cedar_policy::Policy| match policy.action_constraint() {
-        ActionConstraint::Any => true,
-        ActionConstraint::Eq(uid) => uid.id().unescaped() == action.as_str(),
-        // Our schema has no groups of actions.
-        ActionConstraint::In(uids) => uids.iter().any(|uid| uid.id().unescaped() == action.as_str()),
-    };
     let mut permit = None;
-    for policy in set.policies().filter(|policy| concerns(policy)) {
+    for policy in set.policies().filter(|policy| concerns(policy, action)) {
         if policy.effect() == Effect::Forbid {
             return None;
         }
@@ -196,34 +162,11 @@ impl std::fmt::Debug for Policy {
     }
 }
 
-// === impl Denied ===
+// === impl Decision ===
 
-impl Denied {
-    fn new(question: &Question<'_>, decision: Decision) -> Self {
-        let slug = &question.agent.slug;
-        let target = question.skill.map_or_else(|| slug.clone(), |skill| format!("{slug}.{}", skill.id));
-        Self {
-            action: question.action,
-            target,
-            agent: slug.clone(),
-            caller: question.caller.id.to_string(),
-            policies: decision.policies,
-        }
-    }
-
-    fn explain(&self) -> String {
-        let what = format!("{} may not {} {}", self.caller, self.action.as_str(), self.target);
-        if self.policies.is_empty() {
-            format!(
-                "{what}: no policy permits it; to allow it run `rialto agents trust {} trusted`, or `rialto policy allow {}`",
-                self.agent, self.agent
-            )
-        } else {
-            format!(
-                "{what}: forbidden by policy {}; to allow it, change that policy and check it with `rialto policy check`",
-                self.policies.join(", ")
-            )
-        }
+impl Decision {
+    fn permit(policy: String) -> Self {
+        Self { allowed: true, policies: vec![policy], ..Self::default() }
     }
 }
 

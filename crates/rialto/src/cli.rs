@@ -4,6 +4,7 @@ use std::{path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use rialto_model::call::CallerKind;
 
 /// The bridge between MCP and A2A: every A2A agent becomes a set of MCP tools.
 #[derive(Debug, Parser)]
@@ -318,15 +319,15 @@ pub(crate) enum Policy {
 
 #[derive(Debug, Args)]
 pub(crate) struct PolicyTest {
-    /// A skill (vercel_ops.deploy) or an agent
-    pub(crate) target: String,
-    /// Who calls
+    /// A skill (vercel_ops.deploy) or an agent; none for an admin action, which is about the caller's org
+    pub(crate) target: Option<String>,
+    /// Who calls; an agent by slug, name, id or URL
     #[arg(long, default_value = "local")]
     pub(crate) caller: String,
     /// user, session or agent
     #[arg(long, default_value = "user")]
     pub(crate) caller_kind: CallerKindName,
-    /// a2a_invoke, a2a_discover or a2a_cancel
+    /// a2a_invoke, a2a_discover, a2a_cancel, admin_agents, admin_policies, admin_tokens or admin_audit
     #[arg(long, default_value = "a2a_invoke")]
     pub(crate) action: String,
     #[command(flatten)]
@@ -424,6 +425,18 @@ pub(crate) enum Client {
     Codex,
     Cursor,
     Vscode,
+}
+
+// === impl CallerKindName ===
+
+impl CallerKindName {
+    pub(crate) const fn kind(self) -> CallerKind {
+        match self {
+            Self::User => CallerKind::User,
+            Self::Session => CallerKind::Session,
+            Self::Agent => CallerKind::Agent,
+        }
+    }
 }
 
 // === impl Lifetime ===

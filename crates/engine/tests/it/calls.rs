@@ -3,10 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream};
-use rialto_engine::{Config, Request, Step};
+use rialto_engine::{Config, Request, Step, registry::Registration};
 use rialto_model::{
     agent::Trust,
-    call::{Caller, Door, Target},
+    call::{Caller, CallerKind, Door, Target},
     event::{Aside, Ask, Event},
     failure::{Failure, Kind},
     message::{Message, Part, Role},
@@ -305,4 +305,20 @@ async fn many_calls_at_once_all_end() {
     let calls = (0..200).map(|n| world.call(json!({ "n": n })));
     let results = futures::future::join_all(calls).await;
     assert!(results.iter().all(|result| result.as_ref().is_ok_and(|task| task.head.version == 3)));
+}
+
+#[tokio::test]
+async fn an_agent_calls_in_as_itself_and_only_while_it_is_registered() {
+    const CLERK: &str = "https://clerk.example.com";
+    let mut world = World::with(ScriptedPeer::echo()).await;
+    world.discovery.serve(CLERK, agents::card("Clerk", vec![agents::skill("file")]));
+    let registry = world.engine.registry();
+    let clerk = registry.register(Registration::new(CLERK)).await.unwrap().agent;
+    world.caller = Caller { kind: CallerKind::Agent, ..Caller::user(clerk.id.as_str()) };
+    world.call(json!({})).await.unwrap();
+    let request = world.request(json!({}));
+    world.engine.registry().remove(&clerk).await.unwrap();
+    let refused = world.engine.call(request).await.err().unwrap();
+    assert_eq!(refused.kind, Kind::Denied);
+    assert!(refused.message.contains("no registered agent"), "{refused}");
 }

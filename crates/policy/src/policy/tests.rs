@@ -1,76 +1,31 @@
 use std::sync::Arc;
 
 use rialto_model::{
-    agent::{Agent, Health, Keep, Signature, Trust},
-    call::Caller,
-    card::{Card, Skill},
-    ids::Scope,
-    json::{Extra, Json},
+    agent::{Agent, Trust},
+    call::{Caller, CallerKind},
 };
 
 use super::*;
-use crate::text::allow_agent;
+use crate::{question::Resource, samples::agent, text::allow_agent};
 
-fn skill(id: &str, tags: &[&str]) -> Skill {
-    Skill {
-        id: id.into(),
-        name: id.into(),
-        description: String::new(),
-        tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
-        examples: Vec::new(),
-        input_modes: Vec::new(),
-        output_modes: Vec::new(),
-        input_schema: None,
-        extra: Extra::new(),
-    }
-}
-
-fn agent(trust: Trust) -> Agent {
-    let card = Card {
-        name: "Vercel Ops".into(),
-        description: String::new(),
-        version: None,
-        interfaces: Vec::new(),
-        skills: vec![Arc::new(skill("deploy", &["ops"]))],
-        streaming: false,
-        push_notifications: false,
-        extended: false,
-        signed: false,
-        raw: Json::empty_object(),
-    };
-    Agent {
-        id: "agt_1".into(),
-        scope: Scope::default(),
-        url: "https://agents.example.com".into(),
-        slug: "vercel_ops".into(),
-        card: Arc::new(card),
-        pending: None,
-        trust,
-        health: Health::Healthy,
-        signature: Signature::None,
-        keep: Keep::Stored,
-        credential: None,
-        allow_private: false,
-        card_path: None,
-        etag: None,
-        speaks: None,
-        timeout_ms: None,
-        registered_at: "2026-01-01T00:00:00Z".parse().unwrap(),
-        last_fetched_at: "2026-01-01T00:00:00Z".parse().unwrap(),
-        last_seen_at: None,
-        last_error: None,
-        version: 1,
-    }
-}
-
-fn ask(policy: &Policy, agent: &Agent, action: Action) -> Decision {
+fn ask(policy: &Policy, agent: &Agent, action: Action) -> Arc<Decision> {
     let caller = Caller::user("ann");
-    policy.decide(&Question {
-        caller: &caller,
-        action,
-        agent,
-        skill: agent.card.skills.first().map(|s| &**s),
-    })
+    policy.decide(&about_skill(&caller, action, agent))
+}
+
+fn about_skill<'a>(caller: &'a Caller, action: Action, agent: &'a Agent) -> Question<'a> {
+    let resource = Resource::Skill(agent, agent.card.skills.first().unwrap());
+    Question { caller, caller_agent: None, action, resource }
+}
+
+fn about_agent<'a>(caller: &'a Caller, agent: &'a Agent) -> Question<'a> {
+    Question { caller, caller_agent: None, action: Action::Invoke, resource: Resource::Agent(agent) }
+}
+
+/// A registered agent that calls in.
+fn colleague(trust: Trust) -> (Caller, Agent) {
+    let row = Agent { id: "agt_2".into(), slug: "colleague".into(), ..agent(trust) };
+    (Caller { kind: CallerKind::Agent, ..Caller::user("agt_2") }, row)
 }
 
 fn with(extra: &str) -> Policy {
@@ -125,8 +80,7 @@ fn a_forbid_wins_and_is_named() {
 fn a_denial_names_the_command_that_would_allow_it() {
     let external = agent(Trust::External);
     let caller = Caller::user("ann");
-    let question = Question { caller: &caller, action: Action::Invoke, agent: &external, skill: None };
-    let denied = Denied::new(&question, Policy::starter().unwrap().decide(&question));
+    let denied = Policy::starter().unwrap().allow(&about_agent(&caller, &external)).unwrap_err();
     insta::assert_snapshot!(denied, @"ann may not a2a_invoke vercel_ops: no policy permits it; to allow it run `rialto agents trust vercel_ops trusted`, or `rialto policy allow vercel_ops`");
 }
 
@@ -154,10 +108,92 @@ fn two_policies_of_one_name_are_refused() {
 #[test]
 fn an_agent_that_calls_itself_is_one_entity() {
     let trusted = agent(Trust::Trusted);
-    let mut caller = Caller::user("agt_1");
-    caller.kind = CallerKind::Agent;
-    let question = Question { caller: &caller, action: Action::Invoke, agent: &trusted, skill: None };
-    assert!(Policy::starter().unwrap().decide(&question).allowed);
+    let caller = Caller { kind: CallerKind::Agent, ..Caller::user("agt_1") };
+    assert!(Policy::starter().unwrap().decide(&about_agent(&caller, &trusted).by(Some(&trusted))).allowed);
+}
+
+#[test]
+fn a_policy_can_look_at_the_row_of_an_agent_that_calls_in() {
+    let policy = with(
+        "@id(\"strangers\") forbid (principal is A2AAgent, action, resource) when { principal.trustLevel == \"external\" };",
+    );
+    let target = agent(Trust::Trusted);
+    let (caller, mut row) = colleague(Trust::Trusted);
+    assert!(policy.decide(&about_agent(&caller, &target).by(Some(&row))).allowed);
+    (row.trust, row.version) = (Trust::External, row.version + 1);
+    let denied = policy.decide(&about_agent(&caller, &target).by(Some(&row)));
+    assert_eq!((denied.allowed, &denied.policies), (false, &vec!["strangers".to_owned()]));
+}
+
+#[test]
+fn an_agent_without_a_row_of_its_own_may_do_nothing() {
+    let policy = with("permit (principal, action, resource);");
+    let target = agent(Trust::Trusted);
+    let (caller, row) = colleague(Trust::Trusted);
+    let renamed = Agent { id: "agt_3".into(), ..row.clone() };
+    let mut elsewhere = row;
+    elsewhere.scope.org = "other".into();
+    for row in [None, Some(&renamed), Some(&elsewhere)] {
+        let denied = policy.allow(&about_agent(&caller, &target).by(row)).unwrap_err();
+        assert_eq!(denied.bar, Some(Bar::Unregistered));
+    }
+}
+
+#[test]
+fn no_policy_opens_one_org_to_another() {
+    let policy = with("permit (principal, action, resource);");
+    let mut caller = Caller::user("ann");
+    caller.scope.org = "other".into();
+    let target = agent(Trust::System);
+    for action in Action::ALL.into_iter().filter(|action| !action.is_admin()) {
+        let denied = policy.allow(&about_skill(&caller, action, &target)).unwrap_err();
+        assert_eq!(denied.bar, Some(Bar::OtherOrg), "{denied}");
+    }
+}
+
+#[test]
+fn administration_is_nobodys_until_a_policy_says_whose() {
+    let ann = Caller::user("ann");
+    let question = Question::admin(&ann, Action::AdminTokens);
+    let denied = Policy::starter().unwrap().allow(&question).unwrap_err();
+    insta::assert_snapshot!(denied, @r#"ann may not admin_tokens org default: no policy permits it; to allow it write a permit for Action::"admin_tokens" and check it with `rialto policy check`"#);
+    let policy = with(
+        "permit (principal == User::\"ann\", action == Action::\"admin_tokens\", resource == Org::\"default\");",
+    );
+    assert!(policy.allow(&question).is_ok());
+    assert!(policy.allow(&Question::admin(&ann, Action::AdminAudit)).is_err());
+    assert!(policy.allow(&Question::admin(&Caller::user("bob"), Action::AdminTokens)).is_err());
+}
+
+#[test]
+fn a_forbid_that_waits_for_approval_says_who_must_give_it() {
+    let policy = with(
+        "@id(\"ask\") @approval(\"the ops team\") forbid (principal, action == Action::\"a2a_invoke\", resource) unless { context.approved };",
+    );
+    let ann = Caller::user("ann");
+    let denied = policy.allow(&about_agent(&ann, &agent(Trust::Trusted))).unwrap_err();
+    insta::assert_snapshot!(denied, @"ann may not a2a_invoke vercel_ops: it needs approval by the ops team (policy ask), and calls cannot be approved yet; to allow it without, take that policy away");
+}
+
+#[test]
+fn a_question_that_was_asked_before_is_told_apart_by_everything_it_depends_on() {
+    let policy = Policy::starter().unwrap();
+    let (ann, bob) = (Caller::user("ann"), Caller::user("bob"));
+    let session = Caller { kind: CallerKind::Session, ..Caller::user("ann") };
+    let external = agent(Trust::External);
+    let newer = Agent { version: 2, ..agent(Trust::Trusted) };
+    let asked = [&ann, &bob, &session].map(|caller| {
+        [&external, &newer].map(|agent| {
+            [about_agent(caller, agent), about_skill(caller, Action::Invoke, agent)]
+                .map(|question| policy.decide(&question))
+        })
+    });
+    for (at, answers) in asked.iter().flatten().enumerate() {
+        assert!(answers.iter().all(|answer| answer.allowed == (at % 2 == 1)));
+    }
+    // The same question again is the same answer, not a new one.
+    let again = policy.decide(&about_agent(&ann, &newer));
+    assert!(Arc::ptr_eq(&again, &asked[0][1][0]));
 }
 
 #[test]

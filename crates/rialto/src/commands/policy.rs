@@ -1,8 +1,9 @@
 //! `rialto policy …`: what is allowed, and why.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use rialto_model::{
+    agent::Agent,
     call::{Caller, CallerKind, Target},
     ids::Scope,
 };
@@ -10,7 +11,7 @@ use rialto_policy::{Action, PolicyError, Question, SCHEMA};
 use serde_json::json;
 
 use crate::{
-    cli::{CallerKindName, Listing, Policy, PolicyTest},
+    cli::{Listing, Policy, PolicyTest},
     commands::agents,
     output::{self, Trouble},
     policies::{self, Policies},
@@ -49,26 +50,15 @@ pub(crate) fn check(in_force: &Policies, files: &[PathBuf]) -> Result<(), Troubl
 }
 
 fn test(program: &Program, test: &PolicyTest) -> Result<(), Trouble> {
-    let action = Action::parse(&test.action).ok_or_else(|| {
-        Trouble::usage(format!(
-            "\"{}\" is not an action; use a2a_invoke, a2a_discover or a2a_cancel",
-            test.action
-        ))
-    })?;
-    let kind = match test.caller_kind {
-        CallerKindName::User => CallerKind::User,
-        CallerKindName::Session => CallerKind::Session,
-        CallerKindName::Agent => CallerKind::Agent,
-    };
-    let caller = Caller { kind, ..Caller::user(test.caller.as_str()) };
-    let target = target(program, &caller, &test.target)?;
-    let decision = program.engine.policy().decide(&Question::about(&caller, action, &target));
+    let asked = Asked::of(program, test)?;
+    let (caller, action, target) = (&asked.caller, asked.action, asked.target_name());
+    let decision = program.engine.policy().decide(&asked.question());
     if test.listing.json {
         output::json(&json!({
             "decision": if decision.allowed { "allow" } else { "deny" },
             "caller": caller.id,
             "action": action.as_str(),
-            "target": target.verb(),
+            "target": target,
             "policies": decision.policies,
             "errors": decision.errors,
         }));
@@ -79,13 +69,68 @@ fn test(program: &Program, test: &PolicyTest) -> Result<(), Trouble> {
         } else {
             decision.policies.join(", ")
         };
-        output::line(format!("{word}: {} {} {} ({by})", caller.id, action.as_str(), target.verb()));
+        output::line(format!("{word}: {} {} {target} ({by})", caller.id, action.as_str()));
         for error in &decision.errors {
             output::note(error);
         }
     }
-    let message = format!("denied; `rialto policy allow {}` would allow it", target.agent.slug);
-    if decision.allowed { Ok(()) } else { Err(Trouble { status: 3, ..Trouble::other(message) }) }
+    asked.verdict(program)
+}
+
+/// A question from the command line.
+struct Asked {
+    caller: Caller,
+    caller_agent: Option<Arc<Agent>>,
+    action: Action,
+    target: Option<Target>,
+}
+
+impl Asked {
+    fn of(program: &Program, test: &PolicyTest) -> Result<Self, Trouble> {
+        let action = Action::parse(&test.action).ok_or_else(|| {
+            let names = Action::ALL.map(Action::as_str).join(", ");
+            Trouble::usage(format!("\"{}\" is not an action; use one of {names}", test.action))
+        })?;
+        let scope = Scope::default();
+        let mut caller = Caller { kind: test.caller_kind.kind(), ..Caller::user(test.caller.as_str()) };
+        let caller_agent = match caller.kind {
+            CallerKind::User | CallerKind::Session => None,
+            CallerKind::Agent => Some(program.engine.registry().find(&scope, &test.caller)?),
+        };
+        if let Some(row) = &caller_agent {
+            caller.id = row.id.as_str().into();
+        }
+        let target = match &test.target {
+            Some(_) if action.is_admin() => {
+                return Err(Trouble::usage(format!("{} is about the org: name no target", test.action)));
+            }
+            Some(name) => Some(target(program, &caller, name)?),
+            None if action.is_admin() => None,
+            None => {
+                return Err(Trouble::usage(format!("{} needs the name of a skill or an agent", test.action)));
+            }
+        };
+        Ok(Self { caller, caller_agent, action, target })
+    }
+
+    fn question(&self) -> Question<'_> {
+        let question = match &self.target {
+            Some(target) => Question::about(&self.caller, self.action, target),
+            None => Question::admin(&self.caller, self.action),
+        };
+        question.by(self.caller_agent.as_deref())
+    }
+
+    fn target_name(&self) -> String {
+        self.target.as_ref().map_or_else(|| format!("org {}", self.caller.scope.org), Target::verb)
+    }
+
+    /// A denial is the command's own trouble, so that a script can ask.
+    fn verdict(&self, program: &Program) -> Result<(), Trouble> {
+        let denied =
+            |denied: rialto_policy::Denied| Trouble { status: 3, ..Trouble::other(denied.to_string()) };
+        program.engine.policy().allow(&self.question()).map_err(denied)
+    }
 }
 
 fn target(program: &Program, caller: &Caller, name: &str) -> Result<Target, Trouble> {

@@ -100,6 +100,33 @@ fn a_question_about_a_call_is_answered_with_the_policies_that_decide() {
 }
 
 #[test]
+fn an_agent_that_calls_in_is_asked_about_with_its_own_row() {
+    let rialto = Rialto::fresh();
+    let (desk, clerk) = (SampleAgent::named("Desk"), SampleAgent::named("Clerk"));
+    rialto.trust(&desk.url);
+    rialto.cli(&["agents", "add", &clerk.url]).ok();
+    let text = r#"@id("strangers") forbid (principal is A2AAgent, action, resource) when { principal.trustLevel == "external" };"#;
+    std::fs::write(rialto.data().join("policies/mine.cedar"), text).unwrap();
+    let asked = ["policy", "test", "desk.echo", "--caller", "clerk", "--caller-kind", "agent"];
+    assert!(rialto.cli(&asked).exit(3).out.contains("strangers"));
+    rialto.cli(&["agents", "trust", "clerk", "trusted"]).ok();
+    rialto.cli(&asked).ok();
+    rialto.cli(&["policy", "test", "desk.echo", "--caller", "nobody", "--caller-kind", "agent"]).exit(4);
+}
+
+#[test]
+fn administration_is_nobodys_until_a_policy_says_whose() {
+    let rialto = Rialto::fresh();
+    let asked = ["policy", "test", "--action", "admin_tokens", "--caller", "ann"];
+    rialto.cli(&asked).exit(3);
+    let text = r#"permit (principal == User::"ann", action == Action::"admin_tokens", resource);"#;
+    std::fs::write(rialto.data().join("policies/mine.cedar"), text).unwrap();
+    rialto.cli(&asked).ok();
+    rialto.cli(&["policy", "test", "desk", "--action", "admin_tokens"]).exit(2);
+    rialto.cli(&["policy", "test"]).exit(2);
+}
+
+#[test]
 fn a_forbid_wins_and_the_denial_names_it() {
     let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
     rialto.trust(&agent.url);
