@@ -29,9 +29,7 @@ fn main() {
 }
 
 fn named(number: usize) -> String {
-    format!(
-        "permit (principal, action == Action::\"a2a_invoke\", resource in A2AAgent::\"agt_{number}\");\n"
-    )
+    format!("permit (principal, action == Action::\"a2a_invoke\", resource in A2AAgent::\"agt_{number}\");\n")
 }
 
 fn general(number: usize) -> String {

@@ -1,5 +1,9 @@
 //! A denial: what was refused, why, and what would allow it.
 
+use std::sync::Arc;
+
+use rialto_model::call::CallerKind;
+
 use crate::{
     policy::Decision,
     question::{Action, Bar, Question},
@@ -17,18 +21,16 @@ pub struct Denied {
     pub agent: Option<String>,
     /// Who wanted it.
     pub caller: String,
-    /// The forbids that matched. Empty when no permit did.
-    pub policies: Vec<String>,
-    /// Who would have to approve, when only that is missing.
-    pub approvers: Vec<String>,
-    /// Why no policy was even asked.
-    pub bar: Option<Bar>,
+    /// What kind of caller that is.
+    pub caller_kind: CallerKind,
+    /// The answer, with the forbids that matched; none when no permit did.
+    pub decision: Arc<Decision>,
 }
 
 // === impl Denied ===
 
 impl Denied {
-    pub(crate) fn new(question: &Question<'_>, decision: &Decision) -> Self {
+    pub(crate) fn new(question: &Question<'_>, decision: Arc<Decision>) -> Self {
         let agent = question.resource.agent().map(|agent| agent.slug.clone());
         let target = match (&agent, question.resource.skill()) {
             (Some(slug), Some(skill)) => format!("{slug}.{}", skill.id),
@@ -40,23 +42,22 @@ impl Denied {
             target,
             agent,
             caller: question.caller.id.to_string(),
-            policies: decision.policies.clone(),
-            approvers: decision.approvers.clone(),
-            bar: decision.bar,
+            caller_kind: question.caller.kind,
+            decision,
         }
     }
 
     fn reason(&self) -> String {
-        match self.bar {
+        match self.decision.bar {
             Some(Bar::Unregistered) => {
                 "it is no registered agent; to let it in run `rialto agents add URL`".to_owned()
             }
             Some(Bar::OtherOrg) => "it belongs to another org, which no policy can open".to_owned(),
-            None if self.policies.is_empty() => self.no_permit(),
-            None if !self.approvers.is_empty() => self.no_approval(),
+            None if self.decision.policies.is_empty() => self.no_permit(),
+            None if !self.decision.approvers.is_empty() => self.no_approval(),
             None => format!(
                 "forbidden by policy {}; to allow it, change that policy and check it with `rialto policy check`",
-                self.policies.join(", ")
+                self.decision.policies.join(", ")
             ),
         }
     }
@@ -67,18 +68,27 @@ impl Denied {
                 "no policy permits it; to allow it run `rialto agents trust {agent} trusted`, or `rialto policy allow {agent}`"
             ),
             None => format!(
-                "no policy permits it; to allow it write a permit for Action::\"{}\" and check it with `rialto policy check`",
-                self.action.as_str()
+                "no policy permits it; to allow it run `rialto policy add allow-admin {} --caller {}{}`",
+                self.action.as_str(),
+                self.caller,
+                match self.caller_kind {
+                    CallerKind::User => "",
+                    CallerKind::Session => " --caller-kind session",
+                    CallerKind::Agent => " --caller-kind agent",
+                }
             ),
         }
     }
 
     /// There is no way to approve a call yet, so the only help is to ask for no approval.
     fn no_approval(&self) -> String {
-        let policies = self.policies.join(", ");
+        let help: Vec<_> =
+            self.decision.policies.iter().map(|id| format!("`rialto policy remove {id}`")).collect();
         format!(
-            "it needs approval by {} (policy {policies}), and calls cannot be approved yet; to allow it without, take that policy away",
-            self.approvers.join(" and by ")
+            "it needs approval by {} (policy {}), and calls cannot be approved yet; to allow it without run {}",
+            self.decision.approvers.join(" and by "),
+            self.decision.policies.join(", "),
+            help.join(" and ")
         )
     }
 }

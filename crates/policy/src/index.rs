@@ -77,7 +77,6 @@ impl Index {
 
 impl Verdict {
     /// What one set of policies says.
-    #[cfg(test)]
     pub(crate) fn of(authorizer: &Authorizer, set: &PolicySet, asked: &Asked) -> Self {
         let mut verdict = Self::default();
         verdict.take(authorizer, set, asked);

@@ -5,15 +5,21 @@
 
 mod denied;
 mod entities;
+mod explain;
 mod index;
 mod memory;
 mod policy;
 mod question;
+mod rules;
 #[cfg(test)]
 mod samples;
+mod template;
 mod text;
 
 pub use denied::Denied;
+pub use explain::{Finding, Outcome};
 pub use policy::{Decision, Permitted, Policy};
 pub use question::{Action, Bar, Deed, Question, Resource};
-pub use text::{PolicyError, Problem, SCHEMA, STARTER, Source, allow_agent};
+pub use rules::{Effect, Rule, is_only_about};
+pub use template::{Object, Template, Who, Wish};
+pub use text::{PolicyError, Problem, SCHEMA, STARTER, Source, format};

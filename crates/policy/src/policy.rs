@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use cedar_policy::{Effect, PolicySet, PrincipalConstraint, ResourceConstraint};
+use cedar_policy::{Effect, PolicyId, PolicySet, PrincipalConstraint, ResourceConstraint};
 use rialto_model::agent::Agent;
 
 use crate::{
     denied::Denied,
     entities::Names,
+    explain::Finding,
     index::{Index, concerns},
     memory::Memory,
     question::{Action, Bar, Deed, Question},
-    text::{PolicyError, Problem, STARTER, Source, compile},
+    rules::Rule,
+    text::{Compiled, PolicyError, Problem, STARTER, Source, compile},
 };
 
 /// Something that policy has allowed. Only [`Policy::check`] can make one.
@@ -20,7 +22,7 @@ pub struct Permitted<T>(T);
 
 /// A set of policies, compiled. It never changes: new policies are a new `Policy`.
 pub struct Policy {
-    set: PolicySet,
+    compiled: Compiled,
     /// Actions that everybody may do to everything, with the permit that says so.
     open: Vec<(Action, Arc<Decision>)>,
     names: Names,
@@ -62,12 +64,12 @@ impl<T> Permitted<T> {
 impl Policy {
     /// Compiles policies; all problems are reported at once.
     pub fn parse(sources: &[Source]) -> Result<Self, PolicyError> {
-        let (set, _) = compile(sources)?;
+        let compiled = compile(sources)?;
         let names = Names::parse()
             .map_err(|message| PolicyError(vec![Problem { place: "schema".into(), message, help: None }]))?;
-        let open = |action| Some((action, Arc::new(Decision::permit(open_to_all(&set, action)?))));
+        let open = |action| Some((action, Arc::new(Decision::permit(open_to_all(&compiled.set, action)?))));
         let open = Action::ALL.into_iter().filter_map(open).collect();
-        Ok(Self { index: Index::of(&set), set, open, names, decided: Memory::new() })
+        Ok(Self { index: Index::of(&compiled.set), compiled, open, names, decided: Memory::new() })
     }
 
     /// The policy of a fresh install.
@@ -91,7 +93,7 @@ impl Policy {
     /// Whether something may be done that needs no [`Permitted`], like administration.
     pub fn allow(&self, question: &Question<'_>) -> Result<(), Denied> {
         let decision = self.decide(question);
-        if decision.allowed { Ok(()) } else { Err(Denied::new(question, &decision)) }
+        if decision.allowed { Ok(()) } else { Err(Denied::new(question, decision)) }
     }
 
     /// Answers a question, from memory when it was asked before.
@@ -107,9 +109,32 @@ impl Policy {
 
     /// The names of all policies, in order.
     pub fn ids(&self) -> Vec<String> {
-        let mut ids: Vec<String> = self.set.policies().map(|policy| policy.id().to_string()).collect();
+        let mut ids: Vec<String> = self.compiled.origins.iter().map(|(id, _)| id.to_string()).collect();
         ids.sort();
         ids
+    }
+
+    /// All policies, in the order they are written in.
+    pub fn rules(&self) -> Vec<Rule> {
+        self.known().map(|(policy, file)| Rule::of(policy, file)).collect()
+    }
+
+    /// What each policy says to a question: why it decides, or why not.
+    pub fn explain(&self, question: &Question<'_>) -> Vec<Finding> {
+        let decision = self.decide(question);
+        match (decision.bar, self.names.ask(question)) {
+            (None, Ok(asked)) => self
+                .known()
+                .map(|(policy, file)| Finding::of(Rule::of(policy, file), policy, question.action, &asked))
+                .map(|finding| finding.weighed(&decision))
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn known(&self) -> impl Iterator<Item = (&cedar_policy::Policy, &str)> {
+        let origins = self.compiled.origins.iter();
+        origins.filter_map(|(id, file)| Some((self.compiled.set.policy(id)?, file.as_str())))
     }
 
     fn evaluate(&self, question: &Question<'_>) -> Decision {
@@ -126,8 +151,7 @@ impl Policy {
     /// Who would have to approve, when each of these forbids says who (`@approval("…")`).
     fn approvers(&self, forbids: &[String]) -> Vec<String> {
         let approver = |id: &String| {
-            let policy = self.set.policies().find(|policy| AsRef::<str>::as_ref(policy.id()) == id)?;
-            policy.annotation("approval").map(str::to_owned)
+            self.compiled.set.policy(&PolicyId::new(id))?.annotation("approval").map(str::to_owned)
         };
         let mut approvers: Vec<String> =
             forbids.iter().map(approver).collect::<Option<_>>().unwrap_or_default();

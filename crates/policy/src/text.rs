@@ -1,16 +1,19 @@
-//! Policy text: what is written, what is wrong with it, and the texts we write ourselves.
+//! Policy text: what is written, what is wrong with it, and how it is laid out.
 
 use std::str::FromStr;
 
-use cedar_policy::{PolicyId, PolicySet, Schema, ValidationMode, Validator, entities_errors::EntitiesError};
+use cedar_policy::{Policy, PolicyId, PolicySet, Schema, ValidationMode, Validator};
 use miette::Diagnostic;
-use rialto_model::ids::AgentId;
 
 /// The schema that every policy is checked against.
 pub const SCHEMA: &str = include_str!("schema.cedarschema");
 
 /// The policy of a fresh install.
 pub const STARTER: &str = include_str!("starter.cedar");
+
+/// The layout of policy text.
+const LINE_WIDTH: usize = 110;
+const INDENT: isize = 4;
 
 /// One piece of policy text and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,34 +40,38 @@ pub struct Problem {
 #[error("{}", list(.0))]
 pub struct PolicyError(pub Vec<Problem>);
 
-/// A permit for every skill of one agent, for everybody.
-///
-/// The id is the only thing of the agent that enters the text, and it is ours; a name could carry anything.
-pub fn allow_agent(agent: &AgentId) -> Source {
-    let id = agent.as_str().escape_default();
-    Source {
-        name: format!("allow-{}.cedar", rialto_model::name::slug(agent.as_str())),
-        text: format!(
-            "@id(\"allow-{id}\")\npermit (principal, action == Action::\"a2a_invoke\", resource in A2AAgent::\"{id}\");\n"
-        ),
-    }
+/// Policies that hold up.
+pub(crate) struct Compiled {
+    pub(crate) set: PolicySet,
+    /// Each policy's id and its file, in the order they were written in.
+    pub(crate) origins: Vec<(PolicyId, String)>,
+}
+
+/// The text in the one layout that everybody's has. Its meaning and its comments stay.
+pub fn format(source: &Source) -> Result<String, PolicyError> {
+    let set = PolicySet::from_str(&source.text);
+    set.map_err(|errors| PolicyError(errors.iter().map(|error| problem_at(source, error)).collect()))?;
+    let layout = cedar_policy_formatter::Config { line_width: LINE_WIDTH, indent_width: INDENT };
+    cedar_policy_formatter::policies_str_to_pretty(&source.text, &layout).map_err(|report| {
+        let message = format!("the text cannot be laid out: {report}");
+        PolicyError(vec![Problem { place: source.name.clone(), message, help: None }])
+    })
 }
 
 /// Parses and validates policies, each named by its `@id` or by its place in its file.
-pub(crate) fn compile(sources: &[Source]) -> Result<(PolicySet, Schema), PolicyError> {
+pub(crate) fn compile(sources: &[Source]) -> Result<Compiled, PolicyError> {
     let schema = schema()?;
-    let mut all = PolicySet::new();
+    let mut compiled = Compiled { set: PolicySet::new(), origins: Vec::new() };
     let mut problems = Vec::new();
     for source in sources {
         match PolicySet::from_str(&source.text) {
-            Ok(set) => add(&mut all, source, &set, &mut problems),
+            Ok(set) => problems.extend(compiled.add(source, &set)),
             Err(errors) => problems.extend(errors.iter().map(|error| problem_at(source, error))),
         }
     }
-    if problems.is_empty() {
-        problems = invalid(&schema, &all);
-    }
-    if problems.is_empty() { Ok((all, schema)) } else { Err(PolicyError(problems)) }
+    // Also when some text cannot be read: what can be is checked, so that all problems are told at once.
+    problems.extend(invalid(&schema, &compiled.set));
+    if problems.is_empty() { Ok(compiled) } else { Err(PolicyError(problems)) }
 }
 
 fn schema() -> Result<Schema, PolicyError> {
@@ -73,27 +80,40 @@ fn schema() -> Result<Schema, PolicyError> {
     })
 }
 
-fn add(all: &mut PolicySet, source: &Source, set: &PolicySet, problems: &mut Vec<Problem>) {
-    if set.templates().next().is_some() {
-        problems.push(Problem {
-            place: source.name.clone(),
-            message: "templates (?principal, ?resource) cannot be used here".into(),
-            help: Some("write the principal and the resource out".into()),
-        });
-    }
-    let mut policies: Vec<_> = set.policies().collect();
-    policies.sort_by_key(|policy| policy_number(policy.id()));
-    for (number, policy) in policies.into_iter().enumerate() {
-        let id =
-            policy.annotation("id").map_or_else(|| format!("{}#{}", source.name, number + 1), str::to_owned);
-        if all.add(policy.new_id(PolicyId::new(&id))).is_err() {
+// === impl Compiled ===
+
+impl Compiled {
+    /// Takes the policies of one text in, but for those it answers with.
+    fn add(&mut self, source: &Source, set: &PolicySet) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if set.templates().next().is_some() {
             problems.push(Problem {
                 place: source.name.clone(),
-                message: format!("two policies are called \"{id}\""),
-                help: Some("give one of them another @id".into()),
+                message: "templates (?principal, ?resource) cannot be used here".into(),
+                help: Some("write the principal and the resource out".into()),
             });
         }
+        for (number, policy) in in_order(set).into_iter().enumerate() {
+            let unnamed = || format!("{}#{}", source.name, number + 1);
+            let id = PolicyId::new(policy.annotation("id").map_or_else(unnamed, str::to_owned));
+            if self.set.add(policy.new_id(id.clone())).is_err() {
+                problems.push(Problem {
+                    place: source.name.clone(),
+                    message: format!("two policies are called \"{id}\""),
+                    help: Some("give one of them another @id".into()),
+                });
+            }
+            self.origins.push((id, source.name.clone()));
+        }
+        problems
     }
+}
+
+/// The policies of one text, as they are written in it.
+pub(crate) fn in_order(set: &PolicySet) -> Vec<&Policy> {
+    let mut policies: Vec<_> = set.policies().collect();
+    policies.sort_by_key(|policy| policy_number(policy.id()));
+    policies
 }
 
 /// Cedar calls the policies of one text `policy0`, `policy1`, …; by number they are in the text's order.
@@ -140,10 +160,4 @@ fn list(problems: &[Problem]) -> String {
         format!("{}: {}{help}", problem.place, problem.message)
     });
     lines.collect::<Vec<_>>().join("\n")
-}
-
-impl From<EntitiesError> for PolicyError {
-    fn from(error: EntitiesError) -> Self {
-        Self(vec![Problem { place: "entities".into(), message: error.to_string(), help: None }])
-    }
 }

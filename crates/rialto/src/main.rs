@@ -16,12 +16,16 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     cli::{Cli, Command, Common},
-    commands::{agents, audit, call, doctor, install, mcp, policy, serve, tasks, tokens},
+    commands::{
+        agents, audit, call, doctor, install, mcp,
+        policy::{self, Desk},
+        serve, tasks, tokens,
+    },
     config::Config,
     environment::Environment,
     output::Trouble,
     policies::Policies,
-    program::{Place, Program},
+    program::{Place, Program, open_store},
 };
 
 #[global_allocator]
@@ -69,11 +73,15 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
             Ok(())
         }
         Command::Policy(cli::Policy::Check { files }) => {
-            let config = Config::load(common.config.as_deref(), environment)?;
-            let folder = Policies::Folder(data_folder(&common, &config, environment).join("policies"));
-            folder.prepare().map_err(|error| Trouble::other(error.to_string()))?;
-            policy::check(&folder, &files)
+            policy::check(&policy_desk(&common, environment)?.policies, &files)
         }
+        Command::Policy(
+            command @ (cli::Policy::Remove { .. }
+            | cli::Policy::History { .. }
+            | cli::Policy::Restore { .. }
+            | cli::Policy::Fmt { .. }
+            | cli::Policy::Add(cli::AddPolicy { file: Some(_), .. })),
+        ) => policy_desk(&common, environment)?.run(command).await,
         Command::Mcp(options) => {
             mcp::run(open_for_client(&common, &options, environment).await?, options).await
         }
@@ -91,6 +99,16 @@ async fn open(common: &Common, environment: &Environment) -> Result<Program, Tro
     let config = Config::load(common.config.as_deref(), environment)?;
     let folder = data_folder(common, &config, environment);
     Ok(Program::open(config, Place::Folder(folder), None, environment).await?)
+}
+
+/// What policies are mended with when they keep everything else from opening.
+fn policy_desk(common: &Common, environment: &Environment) -> Result<Desk, Trouble> {
+    let config = Config::load(common.config.as_deref(), environment)?;
+    let folder = data_folder(common, &config, environment);
+    let policies = Policies::Folder(folder.join("policies"));
+    let store = open_store(&config, &Place::Folder(folder))?;
+    policies.prepare().map_err(|error| Trouble::other(error.to_string()))?;
+    Ok(Desk { policies, store })
 }
 
 /// For a client's own server a folder that cannot be written to is no reason to fail: it then remembers nothing.

@@ -19,7 +19,7 @@ use rialto_model::{
     clock::{Clock, SystemClock},
     store::{Store, StoreError, Swept},
 };
-use rialto_policy::PolicyError;
+use rialto_policy::{Policy, PolicyError, Source};
 use rialto_store::SqliteStore;
 use tokio_util::sync::CancellationToken;
 
@@ -43,6 +43,8 @@ pub(crate) struct Program {
     pub(crate) config: Config,
     pub(crate) policies: Policies,
     pub(crate) data: Option<PathBuf>,
+    /// The texts that the first policies were made of: whatever differs from them has changed since.
+    sources: Vec<Source>,
     stop: CancellationToken,
 }
 
@@ -87,12 +89,11 @@ impl Program {
         policies: Option<Policies>,
         environment: &Environment,
     ) -> Result<Self, BuildError> {
-        let parse = |text: &str| rialto_a2a_wire::card::decode(text).map_err(|error| error.to_string());
-        let (store, data) = match &place {
-            Place::Folder(folder) => (SqliteStore::open(folder, config.store, parse), Some(folder.clone())),
-            Place::Memory => (SqliteStore::in_memory(parse), None),
+        let store = open_store(&config, &place)?;
+        let data = match place {
+            Place::Folder(folder) => Some(folder),
+            Place::Memory => None,
         };
-        let store: Arc<dyn Store> = Arc::new(store.map_err(|error| store_error(&error))?);
         let policies = policies.unwrap_or_else(|| match &data {
             Some(folder) => Policies::Folder(folder.join("policies")),
             None => Policies::Starter,
@@ -101,7 +102,8 @@ impl Program {
         policies
             .prepare()
             .map_err(|source| file_error(data.as_deref().unwrap_or(Path::new("policies")), source))?;
-        let policy = policies.load()?;
+        let sources = policies.sources()?;
+        let policy = Policy::parse(&sources)?;
 
         let fetch: Arc<dyn Fetch> = Arc::new(Client::new(&config.outbound));
         let variables = environment.clone();
@@ -130,7 +132,7 @@ impl Program {
             config: config.calls.clone(),
         });
         engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
-        Ok(Self { engine, store, fetch, config, policies, data, stop: CancellationToken::new() })
+        Ok(Self { engine, store, fetch, config, policies, sources, data, stop: CancellationToken::new() })
     }
 
     /// The person at this machine.
@@ -151,7 +153,8 @@ impl Program {
             let prober = Prober::new(Arc::clone(self.engine.registry()), interval, calls.probe_concurrency);
             tokio::spawn(prober.run(self.stop.clone()));
         }
-        tokio::spawn(watch(self.engine.clone(), self.policies.clone(), self.stop.clone()));
+        let known = Some(self.sources.clone());
+        tokio::spawn(watch(self.engine.clone(), self.policies.clone(), known, self.stop.clone()));
         tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store, self.stop.clone()));
     }
 
@@ -163,8 +166,7 @@ impl Program {
 }
 
 /// Sees changes that come without a call: connected clients must hear of them too.
-async fn watch(engine: Engine, policies: Policies, stop: CancellationToken) {
-    let mut known = policies.sources().ok();
+async fn watch(engine: Engine, policies: Policies, mut known: Option<Vec<Source>>, stop: CancellationToken) {
     let mut tick = tokio::time::interval(LOOK);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -205,6 +207,16 @@ async fn keep_tidy(store: Arc<dyn Store>, config: rialto_store::Config, stop: Ca
             }
         }
     }
+}
+
+/// Opens what everything is kept in.
+pub(crate) fn open_store(config: &Config, place: &Place) -> Result<Arc<dyn Store>, BuildError> {
+    let parse = |text: &str| rialto_a2a_wire::card::decode(text).map_err(|error| error.to_string());
+    let store = match place {
+        Place::Folder(folder) => SqliteStore::open(folder, config.store, parse),
+        Place::Memory => SqliteStore::in_memory(parse),
+    };
+    Ok(Arc::new(store.map_err(|error| store_error(&error))?))
 }
 
 fn card_keys(files: &[PathBuf]) -> Result<Keys, BuildError> {

@@ -113,7 +113,7 @@ fn a_policy_about_somebody_else_is_not_even_evaluated() {
             )
         })
         .collect();
-    let (set, _) = compile(&[Source { name: "many.cedar".into(), text }]).unwrap();
+    let set = compile(&[Source { name: "many.cedar".into(), text }]).unwrap().set;
     let index = Index::of(&set);
     let sizes: Vec<usize> = index.buckets.values().map(PolicySet::num_of_policies).collect();
     assert_eq!(sizes, [1; 100]);

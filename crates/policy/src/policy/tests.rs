@@ -6,7 +6,11 @@ use rialto_model::{
 };
 
 use super::*;
-use crate::{question::Resource, samples::agent, text::allow_agent};
+use crate::{
+    question::Resource,
+    samples::agent,
+    template::{Object, Template, Wish},
+};
 
 fn ask(policy: &Policy, agent: &Agent, action: Action) -> Arc<Decision> {
     let caller = Caller::user("ann");
@@ -63,8 +67,9 @@ fn a_change_of_trust_is_seen_by_the_next_question() {
 #[test]
 fn one_permit_lets_one_external_agent_be_called() {
     let external = agent(Trust::External);
-    let policy = with(&allow_agent(&external.id).text);
-    assert_eq!(ask(&policy, &external, Action::Invoke).policies, ["allow-agt_1"]);
+    let permit = Template { wish: Wish::Allow, caller: None, object: Object::Agent(&external) };
+    let policy = with(&permit.compile("allow-ops").text);
+    assert_eq!(ask(&policy, &external, Action::Invoke).policies, ["allow-ops"]);
 }
 
 #[test]
@@ -135,7 +140,7 @@ fn an_agent_without_a_row_of_its_own_may_do_nothing() {
     elsewhere.scope.org = "other".into();
     for row in [None, Some(&renamed), Some(&elsewhere)] {
         let denied = policy.allow(&about_agent(&caller, &target).by(row)).unwrap_err();
-        assert_eq!(denied.bar, Some(Bar::Unregistered));
+        assert_eq!(denied.decision.bar, Some(Bar::Unregistered));
     }
 }
 
@@ -147,7 +152,7 @@ fn no_policy_opens_one_org_to_another() {
     let target = agent(Trust::System);
     for action in Action::ALL.into_iter().filter(|action| !action.is_admin()) {
         let denied = policy.allow(&about_skill(&caller, action, &target)).unwrap_err();
-        assert_eq!(denied.bar, Some(Bar::OtherOrg), "{denied}");
+        assert_eq!(denied.decision.bar, Some(Bar::OtherOrg), "{denied}");
     }
 }
 
@@ -156,7 +161,7 @@ fn administration_is_nobodys_until_a_policy_says_whose() {
     let ann = Caller::user("ann");
     let question = Question::admin(&ann, Action::AdminTokens);
     let denied = Policy::starter().unwrap().allow(&question).unwrap_err();
-    insta::assert_snapshot!(denied, @r#"ann may not admin_tokens org default: no policy permits it; to allow it write a permit for Action::"admin_tokens" and check it with `rialto policy check`"#);
+    insta::assert_snapshot!(denied, @r#"ann may not admin_tokens org default: no policy permits it; to allow it run `rialto policy add allow-admin admin_tokens --caller ann`"#);
     let policy = with(
         "permit (principal == User::\"ann\", action == Action::\"admin_tokens\", resource == Org::\"default\");",
     );
@@ -172,7 +177,7 @@ fn a_forbid_that_waits_for_approval_says_who_must_give_it() {
     );
     let ann = Caller::user("ann");
     let denied = policy.allow(&about_agent(&ann, &agent(Trust::Trusted))).unwrap_err();
-    insta::assert_snapshot!(denied, @"ann may not a2a_invoke vercel_ops: it needs approval by the ops team (policy ask), and calls cannot be approved yet; to allow it without, take that policy away");
+    insta::assert_snapshot!(denied, @"ann may not a2a_invoke vercel_ops: it needs approval by the ops team (policy ask), and calls cannot be approved yet; to allow it without run `rialto policy remove ask`");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use rialto_engine::{
 };
 use rialto_model::{
     agent::{Agent, Credential, Trust},
+    clock::{Clock, SystemClock},
     ids::Scope,
 };
 use serde_json::{Value, json};
@@ -83,10 +84,7 @@ async fn add(program: &Program, add: AddAgent) -> Result<(), Trouble> {
 
 /// Writes a permit and makes every running server look at it.
 pub(crate) async fn allow(program: &Program, agent: &Agent) -> Result<String, Trouble> {
-    let file = program
-        .policies
-        .allow(agent)
-        .map_err(|error| Trouble::other(format!("the permit was not written: {error}")))?;
+    let file = program.policies.allow(agent, SystemClock.now())?;
     program.store.touch().await.map_err(|error| Trouble::other(error.to_string()))?;
     Ok(file.display().to_string())
 }
@@ -318,8 +316,8 @@ async fn remove(program: &Program, key: &str) -> Result<(), Trouble> {
     registry.remove(&agent).await?;
     program
         .policies
-        .forget(&agent)
-        .map_err(|error| Trouble::other(format!("its permit was not removed: {error}")))?;
+        .forget(&agent, SystemClock.now())
+        .map_err(|error| Trouble::other(format!("its policies were not removed: {error}")))?;
     output::line(format!("removed {} ({})", agent.slug, agent.url));
     Ok(())
 }

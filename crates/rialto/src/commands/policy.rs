@@ -1,17 +1,17 @@
 //! `rialto policy …`: what is allowed, and why.
 
-use std::{path::PathBuf, sync::Arc};
+mod ask;
+mod change;
 
-use rialto_model::{
-    agent::Agent,
-    call::{Caller, CallerKind, Target},
-    ids::Scope,
-};
-use rialto_policy::{Action, PolicyError, Question, SCHEMA};
+use std::path::PathBuf;
+
+use rialto_model::ids::Scope;
+use rialto_policy::{PolicyError, SCHEMA};
 use serde_json::json;
 
+pub(crate) use self::change::Desk;
 use crate::{
-    cli::{Listing, Policy, PolicyTest},
+    cli::{Listing, Policy},
     commands::agents,
     output::{self, Trouble},
     policies::{self, Policies},
@@ -21,13 +21,18 @@ use crate::{
 pub(crate) async fn run(program: &Program, command: Policy) -> Result<(), Trouble> {
     match command {
         Policy::Check { files } => check(&program.policies, &files),
-        Policy::Test(test) => self::test(program, &test),
+        Policy::Test(test) => ask::test(program, &test),
+        Policy::Explain(test) => ask::explain(program, &test),
         Policy::List(listing) => list(program, listing),
         Policy::Allow { agent } => {
             let agent = program.engine.registry().find(&Scope::default(), &agent)?;
             let file = agents::allow(program, &agent).await?;
             output::line(format!("everybody may call {}: {file}", agent.slug));
             Ok(())
+        }
+        Policy::Add(add) => change::add(program, &add).await,
+        Policy::Remove { .. } | Policy::History { .. } | Policy::Restore { .. } | Policy::Fmt { .. } => {
+            Desk::of(program).run(command).await
         }
         Policy::Schema => {
             output::line(SCHEMA.trim_end());
@@ -49,107 +54,26 @@ pub(crate) fn check(in_force: &Policies, files: &[PathBuf]) -> Result<(), Troubl
     Ok(())
 }
 
-fn test(program: &Program, test: &PolicyTest) -> Result<(), Trouble> {
-    let asked = Asked::of(program, test)?;
-    let (caller, action, target) = (&asked.caller, asked.action, asked.target_name());
-    let decision = program.engine.policy().decide(&asked.question());
-    if test.listing.json {
-        output::json(&json!({
-            "decision": if decision.allowed { "allow" } else { "deny" },
-            "caller": caller.id,
-            "action": action.as_str(),
-            "target": target,
-            "policies": decision.policies,
-            "errors": decision.errors,
-        }));
-    } else {
-        let word = if decision.allowed { "allow" } else { "deny" };
-        let by = if decision.policies.is_empty() {
-            "no policy permits it".to_owned()
-        } else {
-            decision.policies.join(", ")
-        };
-        output::line(format!("{word}: {} {} {target} ({by})", caller.id, action.as_str()));
-        for error in &decision.errors {
-            output::note(error);
-        }
-    }
-    asked.verdict(program)
-}
-
-/// A question from the command line.
-struct Asked {
-    caller: Caller,
-    caller_agent: Option<Arc<Agent>>,
-    action: Action,
-    target: Option<Target>,
-}
-
-impl Asked {
-    fn of(program: &Program, test: &PolicyTest) -> Result<Self, Trouble> {
-        let action = Action::parse(&test.action).ok_or_else(|| {
-            let names = Action::ALL.map(Action::as_str).join(", ");
-            Trouble::usage(format!("\"{}\" is not an action; use one of {names}", test.action))
-        })?;
-        let scope = Scope::default();
-        let mut caller = Caller { kind: test.caller_kind.kind(), ..Caller::user(test.caller.as_str()) };
-        let caller_agent = match caller.kind {
-            CallerKind::User | CallerKind::Session => None,
-            CallerKind::Agent => Some(program.engine.registry().find(&scope, &test.caller)?),
-        };
-        if let Some(row) = &caller_agent {
-            caller.id = row.id.as_str().into();
-        }
-        let target = match &test.target {
-            Some(_) if action.is_admin() => {
-                return Err(Trouble::usage(format!("{} is about the org: name no target", test.action)));
-            }
-            Some(name) => Some(target(program, &caller, name)?),
-            None if action.is_admin() => None,
-            None => {
-                return Err(Trouble::usage(format!("{} needs the name of a skill or an agent", test.action)));
-            }
-        };
-        Ok(Self { caller, caller_agent, action, target })
-    }
-
-    fn question(&self) -> Question<'_> {
-        let question = match &self.target {
-            Some(target) => Question::about(&self.caller, self.action, target),
-            None => Question::admin(&self.caller, self.action),
-        };
-        question.by(self.caller_agent.as_deref())
-    }
-
-    fn target_name(&self) -> String {
-        self.target.as_ref().map_or_else(|| format!("org {}", self.caller.scope.org), Target::verb)
-    }
-
-    /// A denial is the command's own trouble, so that a script can ask.
-    fn verdict(&self, program: &Program) -> Result<(), Trouble> {
-        let denied =
-            |denied: rialto_policy::Denied| Trouble { status: 3, ..Trouble::other(denied.to_string()) };
-        program.engine.policy().allow(&self.question()).map_err(denied)
-    }
-}
-
-fn target(program: &Program, caller: &Caller, name: &str) -> Result<Target, Trouble> {
-    let registry = program.engine.registry();
-    if let Some(entry) = registry.directory(&caller.scope).find(name) {
-        return Ok(entry.target());
-    }
-    Ok(Target { agent: registry.find(&caller.scope, name)?, skill: None })
-}
-
 fn list(program: &Program, listing: Listing) -> Result<(), Trouble> {
     let sources = program.policies.sources().map_err(|error| Trouble::other(error.to_string()))?;
-    let ids = program.engine.policy().ids();
+    let rules = program.engine.policy().rules();
     if listing.json {
         let files: Vec<_> =
             sources.iter().map(|source| json!({ "name": source.name, "text": source.text })).collect();
-        output::json(&json!({ "policies": ids, "files": files }));
+        let policies = rules.iter().map(|rule| {
+            json!({
+                "name": rule.name,
+                "effect": rule.effect.as_str(),
+                "summary": rule.summary,
+                "file": rule.file,
+            })
+        });
+        output::json(&json!({ "policies": policies.collect::<Vec<_>>(), "files": files }));
     } else {
-        ids.iter().for_each(output::line);
+        let rows = rules
+            .into_iter()
+            .map(|rule| vec![rule.name, rule.effect.as_str().to_owned(), rule.summary, rule.file]);
+        output::table(&["policy", "effect", "summary", "file"], rows.collect());
         if let Policies::Folder(folder) = &program.policies {
             output::note(format!("kept in {}", folder.display()));
         }

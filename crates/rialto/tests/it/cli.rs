@@ -6,6 +6,7 @@ mod calls;
 mod cards;
 mod digits;
 mod policies;
+mod policy_changes;
 mod server;
 mod setup;
 mod stdio;

@@ -60,6 +60,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("axum", &["rialto-edge", "rialto-mcp", "rialto"]),
     ("base64", &["rialto-a2a-wire", "rialto-mcp"]),
     ("cedar-policy", &["rialto-policy"]),
+    ("cedar-policy-formatter", &["rialto-policy"]),
     ("clap", &["rialto", "rialto-bench"]),
     ("clap_complete", &["rialto"]),
     ("comfy-table", &["rialto"]),

@@ -1,0 +1,130 @@
+use super::*;
+
+const ALL: &str = "@id(\"all\")\npermit (principal, action, resource);\n";
+const NONE: &str = "@id(\"all\")\nforbid (principal, action, resource);\n";
+
+fn fresh_folder() -> (tempfile::TempDir, Policies) {
+    let home = tempfile::tempdir().unwrap();
+    let policies = Policies::Folder(home.path().join("policies"));
+    policies.prepare().unwrap();
+    (home, policies)
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(1_700_000_000 + second).unwrap()
+}
+
+fn texts(policies: &Policies, name: &str) -> Vec<String> {
+    policies.history(name).unwrap().into_iter().map(|version| version.text).collect()
+}
+
+#[test]
+fn a_new_folder_holds_the_starter_policy_and_an_edited_one_stays_edited() {
+    let (home, policies) = fresh_folder();
+    assert!(policies.load().unwrap().ids().contains(&"starter-discover".to_owned()));
+    fs::write(home.path().join("policies/starter.cedar"), "// mine").unwrap();
+    policies.prepare().unwrap();
+    assert!(policies.load().unwrap().ids().is_empty());
+}
+
+#[test]
+fn what_would_not_hold_up_together_with_the_rest_is_not_written() {
+    let (home, policies) = fresh_folder();
+    policies.save("all", ALL, at(0)).unwrap();
+    let before = policies.sources().unwrap();
+    let clash = policies.save("other", ALL, at(1)).unwrap_err();
+    assert!(clash.to_string().contains("two policies are called \"all\""), "{clash}");
+    let both = "permit (principal, action, resource is Skill) when { resource.colour == 1 };\npermit (";
+    assert!(matches!(policies.save("all", both, at(2)), Err(SaveError::Invalid(_))));
+    assert_eq!(policies.sources().unwrap(), before);
+    let left: Vec<_> =
+        fs::read_dir(home.path().join("policies")).unwrap().map(|e| e.unwrap().path()).collect();
+    assert!(
+        left.iter().all(|path| path.extension().is_none_or(|extension| extension != "draft")),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn all_problems_of_all_files_are_told_at_once() {
+    let (home, policies) = fresh_folder();
+    let put = |name: &str, text: &str| fs::write(home.path().join("policies").join(name), text).unwrap();
+    put("a.cedar", "permit (");
+    put("b.cedar", "@id(\"b\") permit (principal, action, resource is Skill) when { resource.colour == 1 };");
+    put("c.cedar", "@id(\"b\") permit (principal, action, resource);");
+    let told = policies.load().unwrap_err().to_string();
+    assert!(
+        ["a.cedar:1", "colour", "two policies are called \"b\""].iter().all(|part| told.contains(part)),
+        "{told}"
+    );
+}
+
+#[test]
+fn each_save_keeps_the_text_before_it_and_any_of_them_can_come_back() {
+    let (_home, policies) = fresh_folder();
+    policies.save("mine", ALL, at(0)).unwrap();
+    policies.save("mine", NONE, at(1)).unwrap();
+    policies.save("mine", NONE, at(2)).unwrap();
+    assert_eq!(texts(&policies, "mine"), [ALL]);
+    policies.remove("mine", at(3)).unwrap();
+    assert_eq!(texts(&policies, "mine"), [NONE, ALL]);
+    let oldest = policies.history("mine").unwrap().pop().unwrap();
+    policies.restore("mine", oldest.version, at(4)).unwrap();
+    assert!(policies.load().unwrap().ids().contains(&"all".to_owned()));
+    assert!(matches!(policies.restore("mine", 7, at(5)), Err(SaveError::NoVersion { .. })));
+}
+
+#[test]
+fn versions_of_one_moment_are_told_apart_and_the_oldest_are_let_go() {
+    let (_home, policies) = fresh_folder();
+    for number in 0..=60 {
+        policies.save("mine", &format!("// {number}"), at(0)).unwrap();
+    }
+    let texts = texts(&policies, "mine");
+    assert_eq!(texts.len(), 50);
+    assert_eq!((texts[0].as_str(), texts[49].as_str()), ("// 59", "// 10"));
+}
+
+#[test]
+fn a_broken_file_can_be_replaced_by_an_older_text() {
+    let (home, policies) = fresh_folder();
+    policies.save("mine", ALL, at(0)).unwrap();
+    policies.save("mine", NONE, at(1)).unwrap();
+    fs::write(home.path().join("policies/mine.cedar"), "permit (").unwrap();
+    assert!(policies.load().is_err());
+    let version = policies.history("mine").unwrap().remove(0).version;
+    policies.restore("mine", version, at(2)).unwrap();
+    assert!(policies.load().is_ok());
+    assert_eq!(texts(&policies, "mine")[0], "permit (");
+}
+
+#[test]
+fn a_policy_is_removed_by_its_name_or_its_files_but_not_with_its_neighbours() {
+    let (_home, policies) = fresh_folder();
+    policies.save("mine", ALL, at(0)).unwrap();
+    policies.remove("all", at(1)).unwrap();
+    assert!(matches!(policies.remove("all", at(2)), Err(SaveError::NotFound(_))));
+    assert!(matches!(policies.remove("starter-cancel", at(3)), Err(SaveError::Shared { count: 4, .. })));
+    policies.remove("starter.cedar", at(4)).unwrap();
+    assert!(policies.load().unwrap().ids().is_empty());
+}
+
+#[test]
+fn a_name_cannot_leave_the_folder() {
+    let (_home, policies) = fresh_folder();
+    for name in ["", "..", "../x", "a/b", "a\\b", ".hidden", "a b", ".cedar", "ü"] {
+        assert!(matches!(policies.save(name, ALL, at(0)), Err(SaveError::Name(_))), "{name}");
+    }
+}
+
+#[test]
+fn many_saves_at_once_never_make_a_set_that_does_not_hold_up() {
+    let (_home, policies) = fresh_folder();
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let policies = &policies;
+            scope.spawn(move || drop(policies.save(&format!("p{number}"), ALL, at(number))));
+        }
+    });
+    assert_eq!(policies.load().unwrap().ids().iter().filter(|id| *id == "all").count(), 1);
+}
