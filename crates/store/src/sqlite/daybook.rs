@@ -241,13 +241,14 @@ impl Daybook {
 
 impl Page {
     fn takes(&self, note: &Note) -> bool {
-        if self.is_closed || self.bytes >= TOO_MANY {
-            return false;
-        }
+        let has_room = !self.is_closed && self.bytes < TOO_MANY;
         match note.about() {
-            Some(About::Open(brief)) => *brief.task > *self.newest || self.drafts.has(brief.task),
+            Some(About::Open(brief)) => {
+                has_room && (*brief.task > *self.newest || self.drafts.has(brief.task))
+            }
+            // However full the page is: the database does not know a task that stands here.
             Some(About::Append(brief, _)) => self.drafts.has(brief.task),
-            Some(About::Audit) => true,
+            Some(About::Audit) => has_room,
             None => false,
         }
     }

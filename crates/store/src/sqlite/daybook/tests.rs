@@ -80,6 +80,27 @@ fn a_reader_gets_everything() {
 }
 
 #[test]
+fn a_task_on_a_full_page_can_still_be_written_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let daybook = daybook(&folder);
+    noted(&daybook, open("task_1"));
+    daybook.page.lock().bytes = TOO_MANY;
+    assert!(matches!(daybook.note(open("task_2")), Noted::NotHere(_)));
+    noted(&daybook, finish("task_1"));
+    assert_eq!(tasks(daybook.turn(Turn::Everything)), ["task_1"]);
+}
+
+#[test]
+fn a_task_that_is_open_when_the_store_is_closed_can_still_be_written_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let daybook = daybook(&folder);
+    noted(&daybook, open("task_1"));
+    daybook.close();
+    noted(&daybook, finish("task_1"));
+    assert!(matches!(daybook.note(open("task_2")), Noted::NotHere(_)));
+}
+
+#[test]
 fn what_is_kept_for_the_next_page_is_there_once_whenever_the_process_dies() {
     let folder = tempfile::tempdir().unwrap();
     let dead = daybook(&folder);
