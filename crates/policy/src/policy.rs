@@ -195,4 +195,6 @@ impl Decision {
 }
 
 #[cfg(test)]
+mod matrix;
+#[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@
 use rialto_model::{
     agent::{Agent, Trust},
     call::{CallerId, CallerKind},
-    ids::SkillId,
+    ids::{OrgId, SkillId},
     name::slug,
 };
 
@@ -61,8 +61,8 @@ pub enum Object<'a> {
     Trust(Trust),
     /// Calls of all skills with a tag.
     Tag(&'a str),
-    /// An admin action.
-    Admin(Action),
+    /// An admin action in one org. The org is named because a caller's name is unique only within its org.
+    Admin(Action, &'a OrgId),
 }
 
 // === impl Template ===
@@ -75,7 +75,7 @@ impl Template<'_> {
             Object::Skill(agent, skill) => (agent.slug.as_str(), skill.as_str()),
             Object::Trust(level) => ("trust", level.as_str()),
             Object::Tag(tag) => ("tag", tag),
-            Object::Admin(action) => (action.as_str(), ""),
+            Object::Admin(action, _) => (action.as_str(), ""),
         };
         let caller = self.caller.as_ref().map_or("", |who| who.id.as_str());
         let marker = if caller.is_empty() { "" } else { "for" };
@@ -91,7 +91,7 @@ impl Template<'_> {
             Object::Skill(agent, skill) => format!("call {}.{skill} ({})", agent.slug, agent.url),
             Object::Trust(level) => format!("call every {level} agent"),
             Object::Tag(tag) => format!("call every skill tagged {tag}"),
-            Object::Admin(action) => format!("do {}", action.as_str()),
+            Object::Admin(action, _) => format!("do {}", action.as_str()),
         };
         match &self.wish {
             Wish::Allow => format!("{who} may {what}"),
@@ -145,7 +145,7 @@ impl Template<'_> {
                 let condition = format!(" when {{ resource.tags.contains({}) }}", quoted(tag));
                 ("resource is Skill".to_owned(), condition)
             }
-            Object::Admin(_) => ("resource is Org".to_owned(), String::new()),
+            Object::Admin(_, org) => (format!("resource == Org::{}", quoted(org.as_str())), String::new()),
         }
     }
 }
@@ -195,7 +195,7 @@ impl Object<'_> {
     const fn action(&self) -> Action {
         match self {
             Self::Agent(_) | Self::Skill(..) | Self::Trust(_) | Self::Tag(_) => Action::Invoke,
-            Self::Admin(action) => *action,
+            Self::Admin(action, _) => *action,
         }
     }
 }

@@ -245,3 +245,30 @@ fn store_error(error: &StoreError) -> BuildError {
     }
     BuildError::Store(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_edit_between_the_load_and_the_first_look_is_noticed() {
+        let home = tempfile::tempdir().unwrap();
+        let place = Place::Folder(home.path().to_owned());
+        let environment = Environment::default();
+        let program = Program::open(Config::default(), place, None, &environment).await.unwrap();
+        std::fs::write(
+            home.path().join("policies/mine.cedar"),
+            "@id(\"mine\") permit (principal, action, resource);",
+        )
+        .unwrap();
+        program.start();
+        let is_in_force = || program.engine.policy().ids().contains(&"mine".to_owned());
+        let noticed = async {
+            while !is_in_force() {
+                tokio::time::sleep(LOOK / 50).await;
+            }
+        };
+        tokio::time::timeout(30 * LOOK, noticed).await.unwrap();
+        program.close().await;
+    }
+}

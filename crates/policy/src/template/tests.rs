@@ -100,12 +100,12 @@ proptest! {
     fn whatever_things_are_called_a_template_is_one_policy_about_exactly_them(
         wish in any_wish(),
         caller in any_who(),
-        [id, slug, url, skill, tag, name] in prop::array::uniform6(any_text()),
+        [id, slug, url, skill, tag, name, org] in prop::array::uniform7(any_text()),
     ) {
         let agent = Agent {
             id: id.as_str().into(), slug, url, ..samples::agent(Trust::External)
         };
-        let skill = SkillId::from(skill);
+        let (skill, org) = (SkillId::from(skill), OrgId::from(org));
         let cases = [
             (
                 Object::Agent(&agent),
@@ -126,6 +126,9 @@ proptest! {
                 } })),
             ),
         ];
+        let admin = Template { wish: Wish::Allow, caller: caller.clone(), object: Object::Admin(Action::AdminAudit, &org) };
+        let whole = json!({ "op": "==", "entity": { "type": "Org", "id": org } });
+        prop_assert_eq!(understood(&admin, &name), meant(&admin, &name, &whole, None));
         for (object, resource, condition) in cases {
             let template = Template { wish: wish.clone(), caller: caller.clone(), object };
             prop_assert_eq!(understood(&template, &name), meant(&template, &name, &resource, condition));
@@ -140,6 +143,7 @@ fn each_template_reads_well_and_is_laid_out_as_fmt_would() {
     let (agent, skill) = (samples::agent(Trust::External), SkillId::from("deploy"));
     let ann = Who { kind: CallerKind::User, id: "ann".into() };
     let approval = Wish::Approval { by: "the ops team".into() };
+    let org = OrgId::from("default");
     let templates = [
         everybody(Wish::Allow, Object::Agent(&agent)),
         Template { caller: Some(ann.clone()), ..everybody(Wish::Allow, Object::Skill(&agent, &skill)) },
@@ -148,7 +152,7 @@ fn each_template_reads_well_and_is_laid_out_as_fmt_would() {
         everybody(Wish::Deny, Object::Agent(&agent)),
         everybody(Wish::Deny, Object::Skill(&agent, &skill)),
         everybody(approval, Object::Skill(&agent, &skill)),
-        Template { caller: Some(ann), ..everybody(Wish::Allow, Object::Admin(Action::AdminTokens)) },
+        Template { caller: Some(ann), ..everybody(Wish::Allow, Object::Admin(Action::AdminTokens, &org)) },
     ];
     let sources = templates.map(|template| source(&template));
     Policy::parse(&sources).unwrap();

@@ -9,6 +9,7 @@ use rialto_model::{
     agent::Trust,
     call::Target,
     clock::{Clock, SystemClock},
+    ids::OrgId,
     store::Store,
 };
 use rialto_policy::{Action, Object, PolicyError, Source, Template, Who, Wish, format};
@@ -187,7 +188,7 @@ pub(super) async fn add(program: &Program, add: &AddPolicy) -> Result<(), Troubl
         PolicyKind::RequireApproval => Wish::Approval { by: add.by.clone() },
     };
     let found = Found::of(program, kind, target)?;
-    if matches!(found, Found::Admin(_)) && caller.is_none() {
+    if kind == PolicyKind::AllowAdmin && caller.is_none() {
         return Err(Trouble::usage("say who may administer, with --caller"));
     }
     let template = Template { wish, caller, object: found.object() };
@@ -200,7 +201,7 @@ enum Found<'a> {
     Target(Target),
     Trust(Trust),
     Tag(&'a str),
-    Admin(Action),
+    Admin(Action, OrgId),
 }
 
 impl<'a> Found<'a> {
@@ -235,7 +236,7 @@ impl<'a> Found<'a> {
             PolicyKind::AllowTag => Ok(Self::Tag(name)),
             PolicyKind::AllowAdmin => {
                 let action = Action::parse(name).filter(|action| action.is_admin());
-                action.map(Self::Admin).ok_or_else(|| {
+                action.map(|action| Self::Admin(action, Program::local_caller().scope.org)).ok_or_else(|| {
                     let actions = Action::ALL.into_iter().filter(|action| action.is_admin());
                     let names: Vec<_> = actions.map(Action::as_str).collect();
                     Trouble::usage(format!("\"{name}\" is not an admin action; use {}", names.join(", ")))
@@ -250,7 +251,7 @@ impl<'a> Found<'a> {
             Self::Target(Target { agent, skill: None }) => Object::Agent(agent),
             Self::Trust(level) => Object::Trust(*level),
             Self::Tag(tag) => Object::Tag(tag),
-            Self::Admin(action) => Object::Admin(*action),
+            Self::Admin(action, org) => Object::Admin(*action, org),
         }
     }
 }
