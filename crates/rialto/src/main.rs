@@ -73,7 +73,8 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
             Ok(())
         }
         Command::Policy(cli::Policy::Check { files }) => {
-            policy::check(&policy_desk(&common, environment)?.policies, &files)
+            let config = Config::load(common.config.as_deref(), environment)?;
+            policy::check(&policy_files(&common, &config, environment)?, &files)
         }
         Command::Policy(
             command @ (cli::Policy::Remove { .. }
@@ -101,14 +102,18 @@ async fn open(common: &Common, environment: &Environment) -> Result<Program, Tro
     Ok(Program::open(config, Place::Folder(folder), None, environment).await?)
 }
 
+/// The policies as files, whether or not they hold up.
+fn policy_files(common: &Common, config: &Config, environment: &Environment) -> Result<Policies, Trouble> {
+    let policies = Policies::Folder(data_folder(common, config, environment).join("policies"));
+    policies.prepare().map_err(|error| Trouble::other(error.to_string()))?;
+    Ok(policies)
+}
+
 /// What policies are mended with when they keep everything else from opening.
 fn policy_desk(common: &Common, environment: &Environment) -> Result<Desk, Trouble> {
     let config = Config::load(common.config.as_deref(), environment)?;
-    let folder = data_folder(common, &config, environment);
-    let policies = Policies::Folder(folder.join("policies"));
-    let store = open_store(&config, &Place::Folder(folder))?;
-    policies.prepare().map_err(|error| Trouble::other(error.to_string()))?;
-    Ok(Desk { policies, store })
+    let store = open_store(&config, &Place::Folder(data_folder(common, &config, environment)))?;
+    Ok(Desk { policies: policy_files(common, &config, environment)?, store })
 }
 
 /// For a client's own server a folder that cannot be written to is no reason to fail: it then remembers nothing.

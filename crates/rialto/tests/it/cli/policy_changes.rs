@@ -183,7 +183,7 @@ fn the_list_says_what_each_policy_does_and_where_it_stands() {
         json!({ "name": "deny-desk", "effect": "forbid", "summary": summary, "file": "deny-desk.cedar" })
     );
     let shown = rialto.cli(&["policy", "list"]).ok().out;
-    assert!(shown.contains("everybody may a2a_cancel everything"), "{shown}");
+    assert!(shown.contains("everybody may call off what they started"), "{shown}");
 }
 
 #[test]
