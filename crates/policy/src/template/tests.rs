@@ -94,7 +94,7 @@ fn meant(template: &Template<'_>, name: &str, resource: &Value, condition: Optio
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn whatever_things_are_called_a_template_is_one_policy_about_exactly_them(
