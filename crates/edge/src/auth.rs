@@ -18,7 +18,7 @@ use http::{HeaderMap, header};
 use rialto_model::{call::Caller, clock::Clock};
 use sha2::{Digest, Sha256};
 
-pub(crate) use self::denial::Denial;
+pub(crate) use self::denial::{Challenge, Denial};
 pub use self::{
     book::TokenBook,
     config::{Config, IssuerConfig, Kind, Replay},
@@ -58,6 +58,10 @@ impl Bearers {
     /// Lets in whom `book` knows or one of `issuers` has signed for.
     pub fn new(book: TokenBook, issuers: Issuers, clock: Arc<dyn Clock>) -> Self {
         Self { book, issuers, clock }
+    }
+
+    pub(crate) const fn issuers(&self) -> &Issuers {
+        &self.issuers
     }
 
     /// Who comes with `token`, if that can be said without waiting.

@@ -1,9 +1,12 @@
 //! The checks that come before any protocol, in one step.
 //!
-//! A request passes when it was meant for us ([`Guard`]) and we know who sent it ([`Authentication`]), in this order: a
-//! request that another page made somebody's browser send learns nothing about tokens. It is one layer, because each
-//! layer of a router costs every request a copy of all that is below and a future on the heap. Only a request that has
-//! to wait (tokens have changed since the last one) pays for a future of its own.
+//! A request passes when it was meant for us ([`Guard`]), we know who sent it ([`Authentication`]), and its sender may do
+//! what is done there; in this order, so a request that another page made somebody's browser send learns nothing about
+//! tokens. What passes has a [`Caller`] of the org and project that the address selects, and a path without them.
+//!
+//! It is one layer, because each layer of a router costs every request a copy of all that is below and a future on the
+//! heap. It goes around the router, not inside: it changes paths. Only a request that has to wait (tokens have changed
+//! since the last one, or an issuer's keys are needed) pays for a future of its own.
 
 use std::{
     future::{Ready, ready},
@@ -16,12 +19,16 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures::future::{BoxFuture, Either};
-use rialto_model::call::Caller;
+use http::{Method, StatusCode, Uri};
+use rialto_model::{call::Caller, rights::Rights};
 use tower::{Layer, Service};
 
 use crate::{
-    auth::{Answer, Authentication, Denial, bearer},
-    guard::Guard,
+    auth::{Answer, Authentication, Challenge, Denial, bearer},
+    guard::{Guard, host_of},
+    place::Places,
+    refusal::Refusal,
+    site::{self, Site},
 };
 
 /// A layer that lets through what may come in. What is behind it finds a [`Caller`] in each request's extensions, or is
@@ -36,9 +43,23 @@ pub struct Gated<S> {
     inner: S,
 }
 
+/// A path, with all below it, and what callers need to go there: one of these rights.
+#[derive(Clone, Copy, Debug)]
+pub struct Entrance {
+    /// The path, without a slash at its end.
+    pub path: &'static str,
+    /// What it needs.
+    pub needs: Rights,
+}
+
+#[derive(Clone)]
 struct Checks {
     guard: Guard,
     authentication: Authentication,
+    site: Site,
+    places: Places,
+    entrances: Vec<Entrance>,
+    public: Vec<&'static str>,
 }
 
 /// How a request fares.
@@ -46,7 +67,7 @@ enum Verdict {
     /// It is on its way.
     Passes,
     /// It gets no further.
-    Refused(Response),
+    Answered(Response),
     /// Whose it is takes a moment to find out.
     Waits,
 }
@@ -56,28 +77,62 @@ enum Verdict {
 impl Gate {
     /// A gate for what `guard` and `authentication` both accept.
     pub fn new(guard: Guard, authentication: Authentication) -> Self {
-        Self(Arc::new(Checks { guard, authentication }))
+        let (site, places) = (Site::default(), Places::default());
+        let (entrances, public) = (Vec::new(), Vec::new());
+        Self(Arc::new(Checks { guard, authentication, site, places, entrances, public }))
     }
 
-    /// Prepares `request` for what is behind, or says why it gets no further.
+    /// The same, reached from outside like this.
+    #[must_use]
+    pub fn at(mut self, site: Site) -> Self {
+        let checks = Arc::make_mut(&mut self.0);
+        checks.places.domain.clone_from(&site.domain);
+        checks.site = site;
+        self
+    }
+
+    /// The same, with these paths behind it. The first that fits counts; any other path needs any right at all.
+    #[must_use]
+    pub fn before(mut self, entrances: &[Entrance]) -> Self {
+        let checks = Arc::make_mut(&mut self.0);
+        let doors = entrances.iter().filter_map(|entrance| entrance.path.split('/').nth(1));
+        checks.places.doors = doors.collect();
+        checks.entrances = entrances.to_vec();
+        self
+    }
+
+    /// The same, but these exact paths are for everybody, without any check.
+    #[must_use]
+    pub fn open_to_all(mut self, paths: &[&'static str]) -> Self {
+        Arc::make_mut(&mut self.0).public = paths.to_vec();
+        self
+    }
+
+    /// Puts `inner` behind the gate. A whole router has to be behind it this way: inside of one, paths are read before
+    /// the gate can change them.
+    pub fn around<S>(&self, inner: S) -> Gated<S> {
+        Gated { gate: self.clone(), inner }
+    }
+
+    /// Prepares `request` for what is behind, or answers it.
     fn judge(&self, request: &mut Request) -> Verdict {
-        let Checks { guard, authentication } = &*self.0;
-        if let Err(refusal) = guard.check(request.uri(), request.headers()) {
-            return Verdict::Refused(refusal.into_response());
+        let checks = &*self.0;
+        if checks.public.contains(&request.uri().path()) {
+            return Verdict::Passes;
         }
-        let answer = match authentication {
-            Authentication::Open(caller) => Answer::Known(Ok(caller.clone())),
-            Authentication::Bearer(bearers) => match bearer(request.headers()) {
-                Ok(token) => bearers.look(token),
-                Err(denial) => Answer::Known(Err(denial)),
-            },
+        if let Err(refusal) = checks.guard.check(request.uri(), request.headers()) {
+            return Verdict::Answered(refusal.into_response());
+        }
+        if let Some(description) = checks.description(request) {
+            return Verdict::Answered(description);
+        }
+        let known = match checks.look(request) {
+            Answer::Wait => return Verdict::Waits,
+            Answer::Known(known) => known,
         };
-        match answer {
-            Answer::Wait => Verdict::Waits,
-            Answer::Known(known) => match self.admit(request, known) {
-                None => Verdict::Passes,
-                Some(refusal) => Verdict::Refused(refusal),
-            },
+        match checks.admit(request, known) {
+            None => Verdict::Passes,
+            Some(refusal) => Verdict::Answered(refusal),
         }
     }
 
@@ -90,18 +145,7 @@ impl Gate {
                 Err(denial) => Err(denial),
             },
         };
-        self.admit(request, found)
-    }
-
-    fn admit(&self, request: &mut Request, found: Result<Caller, Denial>) -> Option<Response> {
-        match found {
-            Err(denial) => Some(denial.into_response()),
-            Ok(caller) => {
-                self.0.guard.limit(request.body_mut());
-                request.extensions_mut().insert(caller);
-                None
-            }
-        }
+        self.0.admit(request, found)
     }
 }
 
@@ -109,7 +153,93 @@ impl<S> Layer<S> for Gate {
     type Service = Gated<S>;
 
     fn layer(&self, inner: S) -> Gated<S> {
-        Gated { gate: self.clone(), inner }
+        self.around(inner)
+    }
+}
+
+// === impl Checks ===
+
+impl Checks {
+    fn look(&self, request: &Request) -> Answer {
+        if has_token(request.uri().query()) {
+            return Answer::Known(Err(Denial::InQuery));
+        }
+        match &self.authentication {
+            Authentication::Open(caller) => Answer::Known(Ok(caller.clone())),
+            Authentication::Bearer(bearers) => match bearer(request.headers()) {
+                Ok(token) => bearers.look(token),
+                Err(denial) => Answer::Known(Err(denial)),
+            },
+        }
+    }
+
+    fn admit(&self, request: &mut Request, found: Result<Caller, Denial>) -> Option<Response> {
+        let mut caller = match found {
+            Ok(caller) => caller,
+            Err(denial) => return Some(self.refuse(request, &denial)),
+        };
+        let plain = match self.lead(request, &mut caller) {
+            Ok(plain) => plain,
+            Err(refusal) => return Some(refusal.into_response()),
+        };
+        let needs = self.needs(plain.as_ref().unwrap_or(request.uri()).path());
+        if !caller.rights.meet(needs) {
+            return Some(self.refuse(request, &Denial::Lacks(needs)));
+        }
+        if let Some(plain) = plain {
+            *request.uri_mut() = plain;
+        }
+        self.guard.limit(request.body_mut());
+        request.extensions_mut().insert(caller);
+        None
+    }
+
+    /// Leads a caller to the org and project that the address selects, if it does, and answers the address without
+    /// them. What belongs to another org is not there at all.
+    fn lead(&self, request: &Request, caller: &mut Caller) -> Result<Option<Uri>, Refusal> {
+        let host = host_of(request.uri(), request.headers()).unwrap_or_default();
+        let Some(asked) = self.places.read(host, request.uri().path()) else { return Ok(None) };
+        let is_there = match self.authentication {
+            Authentication::Open(_) => asked.take(caller),
+            Authentication::Bearer(_) => asked.admit(caller),
+        };
+        asked.strip(request.uri()).filter(|_| is_there).map(Some).ok_or_else(nothing_here)
+    }
+
+    /// What a path without org and project needs.
+    fn needs(&self, path: &str) -> Rights {
+        let fits = |entrance: &&Entrance| is_below(path, entrance.path);
+        self.entrances.iter().find(fits).map_or(Rights::ALL, |entrance| entrance.needs)
+    }
+
+    fn refuse(&self, request: &Request, denial: &Denial) -> Response {
+        let (uri, headers) = (request.uri(), request.headers());
+        let host = host_of(uri, headers).unwrap_or_default();
+        let base = self.site.base(host, self.places.org_of(host).is_some(), headers);
+        let asked = self.places.read(host, uri.path());
+        let plain = asked.map_or(uri.path(), |asked| asked.rest(uri.path()));
+        let entrance = self.entrances.iter().find(|entrance| is_below(plain, entrance.path));
+        // The description is that of the entrance, whatever is asked for below it.
+        let below = entrance.map_or(uri.path().len(), |entrance| plain.len() - entrance.path.len());
+        let resource = uri.path().get(..uri.path().len() - below).unwrap_or_default();
+        let needs = entrance.map_or(Rights::NONE, |entrance| entrance.needs);
+        denial.answer(&Challenge { description: site::description_url(&base, resource), needs })
+    }
+
+    /// What is public about this server, if that is asked for.
+    fn description(&self, request: &Request) -> Option<Response> {
+        let path = site::described(request.uri().path()).filter(|_| request.method() == Method::GET)?;
+        let host = host_of(request.uri(), request.headers()).unwrap_or_default();
+        let plain = self.places.read(host, path).map_or(path, |asked| asked.rest(path));
+        if !plain.is_empty() && !self.entrances.iter().any(|entrance| plain == entrance.path) {
+            return Some(nothing_here().into_response());
+        }
+        let base = self.site.base(host, self.places.org_of(host).is_some(), request.headers());
+        let issuers = match &self.authentication {
+            Authentication::Open(_) => None,
+            Authentication::Bearer(bearers) => Some(bearers.issuers().addresses()),
+        };
+        Some(site::description(&base, path, issuers.into_iter().flatten()))
     }
 }
 
@@ -132,7 +262,7 @@ where
     fn call(&mut self, mut request: Request) -> Self::Future {
         match self.gate.judge(&mut request) {
             Verdict::Passes => Either::Left(self.inner.call(request)),
-            Verdict::Refused(refusal) => Either::Right(Either::Left(ready(Ok(refusal)))),
+            Verdict::Answered(answer) => Either::Right(Either::Left(ready(Ok(answer)))),
             Verdict::Waits => {
                 let gate = self.gate.clone();
                 // The one that was polled is ready, its copy need not be.
@@ -150,3 +280,16 @@ where
 }
 
 type Outcome<S> = Result<Response, <S as Service<Request>>::Error>;
+
+fn is_below(path: &str, root: &str) -> bool {
+    path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether a token stands in the address, where logs and histories would keep it.
+fn has_token(query: Option<&str>) -> bool {
+    query.is_some_and(|query| query.split('&').any(|pair| pair.starts_with("access_token=")))
+}
+
+fn nothing_here() -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, "not-found", "there is nothing at this address")
+}

@@ -29,7 +29,8 @@ enum Hosts {
 // === impl Guard ===
 
 impl Guard {
-    /// Answers to loopback names and to `hosts` (without port; `*` answers to every name).
+    /// Answers to loopback names and to `hosts` (without port; `*` answers to every name, `*.example.com` to every one
+    /// directly below that).
     pub fn new(hosts: &[String], max_body_bytes: usize) -> Self {
         let hosts = if hosts.iter().any(|host| host == "*") {
             Hosts::Any
@@ -45,14 +46,18 @@ impl Guard {
             Hosts::Any => true,
             Hosts::These(hosts) => {
                 let name = name_of(authority);
-                hosts.iter().any(|host| host.eq_ignore_ascii_case(name))
+                let parent = name.split_once('.').map(|(_, parent)| parent);
+                hosts.iter().any(|host| match host.strip_prefix("*.") {
+                    None => host.eq_ignore_ascii_case(name),
+                    Some(below) => parent.is_some_and(|parent| parent.eq_ignore_ascii_case(below)),
+                })
             }
         }
     }
 
     pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-        let host = uri.authority().map(http::uri::Authority::as_str).or_else(|| text(header::HOST));
+        let host = host_of(uri, headers);
         if !host.is_some_and(|host| self.answers_to(host)) {
             let message = "this server does not answer to that Host; add the name to `allowed_hosts`";
             return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "host-not-allowed", message));
@@ -84,8 +89,14 @@ impl Guard {
     }
 }
 
+/// The host a request is for, as it stands; HTTP/2 says it in the address.
+pub(crate) fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
+    let named = || headers.get(header::HOST).map(|value| value.to_str().unwrap_or_default());
+    uri.authority().map(http::uri::Authority::as_str).or_else(named)
+}
+
 /// The name in `name:port`.
-fn name_of(authority: &str) -> &str {
+pub(crate) fn name_of(authority: &str) -> &str {
     match authority.rsplit_once(':') {
         Some((name, port)) if !port.contains(']') => name,
         _ => authority,

@@ -5,7 +5,8 @@
 //! needs it asks for an `Arc<dyn Fetch>` ([`fetch`]), so a test can answer in its place.
 //!
 //! Inbound there are the checks that come before any protocol: whether the request was meant for us at all ([`guard`])
-//! and who calls ([`auth`]), both made at one [`gate`]; and how a listener starts and stops ([`serve`]).
+//! and who calls ([`auth`]), both made at one [`gate`]; what strangers are told about the way in ([`site`]); and how a
+//! listener starts and stops ([`serve`]).
 
 pub mod address;
 pub mod auth;
@@ -16,6 +17,8 @@ pub mod gate;
 pub mod guard;
 mod link;
 mod live;
+mod place;
 mod pool;
 mod refusal;
 pub mod serve;
+pub mod site;

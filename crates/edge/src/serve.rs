@@ -1,9 +1,10 @@
 //! Starts a listener and stops it without cutting anyone off.
 
-use std::{future::Future, io, net::SocketAddr};
+use std::{convert::Infallible, future::Future, io, net::SocketAddr};
 
-use axum::{Router, serve::ListenerExt};
+use axum::{ServiceExt, extract::Request, response::Response, serve::ListenerExt};
 use tokio::net::TcpListener;
+use tower::Service;
 
 /// A bound listener: its port is known, nobody is served yet.
 pub struct Door {
@@ -37,16 +38,16 @@ impl Door {
         self.address
     }
 
-    /// Serves `router` until `stop` is done; then takes no more requests and returns when the open ones are answered.
-    pub async fn serve(
-        self,
-        router: Router,
-        stop: impl Future<Output = ()> + Send + 'static,
-    ) -> io::Result<()> {
+    /// Serves `app` until `stop` is done; then takes no more requests and returns when the open ones are answered.
+    pub async fn serve<A>(self, app: A, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()>
+    where
+        A: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
+        A::Future: Send,
+    {
         let listener = self.listener.tap_io(|stream| {
             // A stream that does not take the option still works, only slower.
             let _ = stream.set_nodelay(true);
         });
-        axum::serve(listener, router).with_graceful_shutdown(stop).await
+        axum::serve(listener, app.into_make_service()).with_graceful_shutdown(stop).await
     }
 }

@@ -6,6 +6,7 @@ use rialto_engine::{Engine, Request};
 use rialto_model::{
     failure::{Failure, Kind},
     json::Json,
+    rights::Right,
 };
 use rmcp::ErrorData;
 use serde_json::json;
@@ -48,6 +49,7 @@ impl Desk {
 
     /// A page of tools.
     pub(crate) async fn list(&self, client: &Client, cursor: Option<&str>) -> Result<Page, ErrorData> {
+        may(client, Right::Discover)?;
         self.engine.sync().await.map_err(|failure| trouble::error(&failure))?;
         let catalog = self.catalogs.of(&self.engine, &client.caller.scope, client.naming);
         catalog.page(&self.engine, &client.caller, cursor, self.config.page_size.max(1)).ok_or_else(|| {
@@ -58,6 +60,7 @@ impl Desk {
 
     /// Begins to call a tool.
     pub(crate) async fn call(&self, client: &Client, name: &str, args: Json) -> Result<Begun, ErrorData> {
+        may(client, Right::Call)?;
         let begun = match Own::parse(name) {
             Some(own) => self.call_own(client, own, &args).await,
             None => self.call_skill(client, name, args).await?,
@@ -117,4 +120,9 @@ impl Desk {
         let failure = Failure::new(Kind::NotFound, format!("there is no tool \"{name}\"; {hint}"));
         trouble::error(&failure.with_data(Json::of(&json!({ "tool": name, "near": near }))))
     }
+}
+
+/// Whether the client came in with that right. Policies come later.
+fn may(client: &Client, right: Right) -> Result<(), ErrorData> {
+    if client.caller.rights.have(right) { Ok(()) } else { Err(trouble::error(&trouble::lacks(right))) }
 }

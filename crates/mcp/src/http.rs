@@ -1,6 +1,6 @@
 //! MCP over HTTP: one address, every protocol version.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use axum::{
     Json, Router,
@@ -9,9 +9,16 @@ use axum::{
     response::{IntoResponse, Response},
     routing::any,
 };
-use http::{HeaderMap, Method, StatusCode, Uri, header::CONTENT_TYPE};
-use rialto_model::call::Caller;
+use http::{
+    HeaderMap, HeaderValue, Method, StatusCode, Uri,
+    header::{CONTENT_TYPE, WWW_AUTHENTICATE},
+};
+use rialto_model::{
+    call::Caller,
+    rights::{Right, Rights},
+};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +29,7 @@ use crate::{
     direct::Direct,
     handler::{Handler, Whose},
     sessions::Sessions,
+    trouble,
 };
 
 /// Where a client names its session.
@@ -102,6 +110,9 @@ async fn post(http: &Http, request: Request) -> Response {
         let message = format!("the body is larger than the limit of {} bytes", http.max_body_bytes);
         return refused(StatusCode::PAYLOAD_TOO_LARGE, "too-large", &message);
     };
+    if let Some(lacking) = parts.extensions.get::<Caller>().and_then(|caller| lacking(caller.rights, &body)) {
+        return insufficient(lacking);
+    }
     if let Some(response) = http.direct.answer(&parts, &body).await {
         return response;
     }
@@ -114,6 +125,35 @@ async fn post(http: &Http, request: Request) -> Response {
     } else {
         response
     }
+}
+
+/// What a caller lacks for what it asks. Nobody looks into the requests of those who lack nothing.
+fn lacking(rights: Rights, body: &[u8]) -> Option<Right> {
+    #[derive(Deserialize)]
+    struct Asked<'a> {
+        #[serde(borrow)]
+        method: Cow<'a, str>,
+    }
+    if rights.have(Right::Call) && rights.have(Right::Discover) {
+        return None;
+    }
+    let needed = match &*serde_json::from_slice::<Asked<'_>>(body).ok()?.method {
+        "tools/call" => Right::Call,
+        "tools/list" => Right::Discover,
+        _ => return None,
+    };
+    (!rights.have(needed)).then_some(needed)
+}
+
+/// The answer to a caller who lacks a right: the client may ask its user for a better token.
+fn insufficient(lacking: Right) -> Response {
+    let (word, message) = (lacking.as_str(), trouble::lacks(lacking).message);
+    let mut response = refused(StatusCode::FORBIDDEN, "insufficient-scope", &message);
+    let challenge = format!("Bearer realm=\"rialto\", error=\"insufficient_scope\", scope=\"{word}\"");
+    if let Ok(challenge) = HeaderValue::from_str(&challenge) {
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+    response
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

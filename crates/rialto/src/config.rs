@@ -5,9 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
+use rialto_edge::site::Site;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
+use url::Url;
 
 use crate::environment::Environment;
 
@@ -51,6 +53,13 @@ pub(crate) struct Server {
     pub(crate) allowed_hosts: Vec<String>,
     /// Largest request body, in bytes.
     pub(crate) max_body_bytes: usize,
+    /// The address this server is reached at from outside (`https://bridge.example.com`), when that is another one than
+    /// requests name.
+    pub(crate) public_url: Option<String>,
+    /// Whether a proxy in front of this server sets `X-Forwarded-Proto`. Without one, anybody could.
+    pub(crate) trust_proxy: bool,
+    /// The domain below which each org has a name: `<org>.<domain>`.
+    pub(crate) domain: Option<String>,
 }
 
 /// The A2A side.
@@ -95,9 +104,43 @@ pub(crate) enum ConfigError {
 
 // === impl Server ===
 
+impl Server {
+    /// Every name this server answers to besides loopback names.
+    pub(crate) fn hosts(&self) -> Vec<String> {
+        let public = self.public_url.as_deref().and_then(|url| url.parse::<Url>().ok());
+        let public = public.and_then(|url| url.host_str().map(str::to_owned));
+        let below = self.domain.iter().flat_map(|domain| [domain.clone(), format!("*.{domain}")]);
+        self.allowed_hosts.iter().cloned().chain(public).chain(below).collect()
+    }
+
+    /// How this server is reached from outside.
+    pub(crate) fn site(&self) -> Result<Site, String> {
+        let is_address = |url: &String| {
+            url.parse::<Url>()
+                .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.query().is_none())
+        };
+        if self.public_url.as_ref().is_some_and(|url| !is_address(url)) {
+            return Err("[server] public_url must be an address like https://bridge.example.com".to_owned());
+        }
+        let is_domain = |domain: &String| !domain.is_empty() && !domain.contains([':', '/', '*', ' ']);
+        if self.domain.as_ref().is_some_and(|domain| !is_domain(domain)) {
+            return Err("[server] domain must be a name like bridge.example.com".to_owned());
+        }
+        let (public_url, domain) = (self.public_url.clone(), self.domain.clone());
+        Ok(Site { public_url, trust_proxy: self.trust_proxy, domain })
+    }
+}
+
 impl Default for Server {
     fn default() -> Self {
-        Self { addr: "127.0.0.1:8420".to_owned(), allowed_hosts: Vec::new(), max_body_bytes: 4 * 1024 * 1024 }
+        Self {
+            addr: "127.0.0.1:8420".to_owned(),
+            allowed_hosts: Vec::new(),
+            max_body_bytes: 4 * 1024 * 1024,
+            public_url: None,
+            trust_proxy: false,
+            domain: None,
+        }
     }
 }
 

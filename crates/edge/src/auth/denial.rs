@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
-use rialto_model::clock::Timestamp;
+use rialto_model::{
+    clock::Timestamp,
+    rights::{Right, Rights},
+};
 
 use super::jwt::Flaw;
 use crate::refusal::Refusal;
@@ -16,6 +19,8 @@ pub(crate) enum Denial {
     NoToken,
     /// There are two.
     Twice,
+    /// It stands in the address.
+    InQuery,
     /// It is none that we know.
     Unknown,
     /// It was good until this moment.
@@ -24,43 +29,56 @@ pub(crate) enum Denial {
     Revoked,
     /// Somebody has signed it, but it is not good.
     Flawed(Flaw),
+    /// It is good, but not for this: that needs one of these.
+    Lacks(Rights),
     /// It cannot be told whether it is still good.
     NoStore,
     /// It cannot be told whether its issuer has signed it.
     NoKeys,
 }
 
+/// What a refusal tells a client beside why: where to read how to get in, and what to ask for.
+pub(crate) struct Challenge {
+    pub(crate) description: String,
+    pub(crate) needs: Rights,
+}
+
+/// How a refusal looks from outside.
+struct Look {
+    status: StatusCode,
+    /// Our own name for it.
+    name: &'static str,
+    /// The code of RFC 6750, when a token was shown.
+    code: Option<&'static str>,
+}
+
 // === impl Denial ===
 
 impl Denial {
-    fn status(&self) -> StatusCode {
-        match self {
-            Self::NoToken | Self::Unknown | Self::Expired(_) | Self::Revoked | Self::Flawed(_) => {
-                StatusCode::UNAUTHORIZED
-            }
-            Self::Twice => StatusCode::BAD_REQUEST,
-            Self::NoStore | Self::NoKeys => StatusCode::SERVICE_UNAVAILABLE,
+    pub(crate) fn answer(&self, challenge: &Challenge) -> Response {
+        let (Look { status, name, .. }, message) = (self.look(), self.message());
+        let mut response = Refusal::new(status, name, message).into_response();
+        if status != StatusCode::SERVICE_UNAVAILABLE
+            && let Ok(challenge) = HeaderValue::from_str(&self.challenge(challenge))
+        {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
         }
+        response
     }
 
-    /// The code of RFC 6750, when a token was shown.
-    const fn code(&self) -> Option<&'static str> {
-        match self {
-            Self::NoToken | Self::NoStore | Self::NoKeys => None,
-            Self::Twice => Some("invalid_request"),
-            Self::Unknown | Self::Expired(_) | Self::Revoked | Self::Flawed(_) => Some("invalid_token"),
-        }
-    }
-
-    /// Our own name for it.
-    const fn name(&self) -> &'static str {
-        match self {
-            Self::NoToken | Self::Unknown | Self::Expired(_) | Self::Revoked | Self::Flawed(_) => {
-                "unauthenticated"
+    const fn look(&self) -> Look {
+        let (status, name, code) = match self {
+            Self::NoToken => (StatusCode::UNAUTHORIZED, "unauthenticated", None),
+            Self::Unknown | Self::Expired(_) | Self::Revoked | Self::Flawed(_) => {
+                (StatusCode::UNAUTHORIZED, "unauthenticated", Some("invalid_token"))
             }
-            Self::Twice => "invalid-request",
-            Self::NoStore | Self::NoKeys => "unavailable",
-        }
+            Self::Twice | Self::InQuery => {
+                (StatusCode::BAD_REQUEST, "invalid-request", Some("invalid_request"))
+            }
+            Self::Lacks(_) => (StatusCode::FORBIDDEN, "insufficient-scope", Some("insufficient_scope")),
+            Self::NoStore | Self::NoKeys => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", None),
+        };
+        Look { status, name, code }
     }
 
     fn message(&self) -> Cow<'static, str> {
@@ -69,6 +87,10 @@ impl Denial {
                 "send `Authorization: Bearer <token>`; make a token with `rialto tokens create NAME`".into()
             }
             Self::Twice => "there is more than one Authorization header; send one".into(),
+            Self::InQuery => {
+                "a token in the address ends up in logs; send it as `Authorization: Bearer <token>`, and make a new one"
+                    .into()
+            }
             Self::Unknown => "this token is not known; make one with `rialto tokens create NAME`".into(),
             Self::Expired(end) => {
                 let end = end.strftime("%F %T UTC");
@@ -76,6 +98,12 @@ impl Denial {
             }
             Self::Revoked => "this token was revoked; make a new one with `rialto tokens create NAME`".into(),
             Self::Flawed(flaw) => flaw.to_string().into(),
+            Self::Lacks(needs) => {
+                let words: Vec<_> = needs.each().map(Right::as_str).collect();
+                let words = words.join(" or ");
+                format!("this token lacks the scope {words}; make one with `rialto tokens create NAME --scope`")
+                    .into()
+            }
             Self::NoKeys => {
                 "this token's issuer does not answer, so it cannot be checked; try again later".into()
             }
@@ -84,24 +112,16 @@ impl Denial {
     }
 
     /// What `WWW-Authenticate` says.
-    fn challenge(&self) -> String {
-        let mut challenge = "Bearer realm=\"rialto\"".to_owned();
-        if let Some(code) = self.code() {
-            challenge += &format!(", error=\"{code}\", error_description=\"{}\"", quotable(&self.message()));
+    fn challenge(&self, Challenge { description, needs }: &Challenge) -> String {
+        let mut said = format!("Bearer realm=\"rialto\", resource_metadata=\"{}\"", quotable(description));
+        if let Some(code) = self.look().code {
+            said += &format!(", error=\"{code}\", error_description=\"{}\"", quotable(&self.message()));
         }
-        challenge
-    }
-}
-
-impl IntoResponse for Denial {
-    fn into_response(self) -> Response {
-        let mut response = Refusal::new(self.status(), self.name(), self.message()).into_response();
-        if self.status() != StatusCode::SERVICE_UNAVAILABLE
-            && let Ok(challenge) = HeaderValue::from_str(&self.challenge())
-        {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        let needs = if let Self::Lacks(needs) = self { needs } else { needs };
+        if *needs != Rights::NONE {
+            said += &format!(", scope=\"{needs}\"");
         }
-        response
+        said
     }
 }
 

@@ -10,14 +10,15 @@ use http::{HeaderValue, StatusCode, header};
 use rialto_edge::{
     auth::{self, Authentication, Bearers, Config, IssuerConfig, Issuers, TokenBook},
     fetch::{Fetch, Response},
-    gate::Gate,
+    gate::{Entrance, Gate},
     guard::Guard,
+    site::Site,
 };
 use rialto_model::{
     call::{Caller, CallerKind},
     clock::{Clock, Timestamp},
     ids::Scope,
-    rights::Rights,
+    rights::{Right, Rights},
     store::{Store, Token},
 };
 use rialto_store::SqliteStore;
@@ -44,6 +45,11 @@ impl House {
 
     /// With tokens of these issuers, and these.
     pub(crate) async fn trusting(issuers: Vec<IssuerConfig>, tokens: &[Token]) -> Self {
+        Self::at(Site::default(), issuers, tokens).await
+    }
+
+    /// With all of that, reached from outside like this.
+    pub(crate) async fn at(site: Site, issuers: Vec<IssuerConfig>, tokens: &[Token]) -> Self {
         let clock = Arc::new(Hand::new());
         let store = Arc::new(SqliteStore::in_memory(|_| Err("no cards here".into())).unwrap());
         for token in tokens {
@@ -53,13 +59,18 @@ impl House {
         let (fetch, time) = (Arc::new(client()) as Arc<dyn Fetch>, clock.clone() as Arc<dyn Clock>);
         let issuers = Issuers::new(Config { issuers }, &fetch, &time).unwrap();
         let authentication = Authentication::Bearer(Arc::new(Bearers::new(book, issuers, time)));
-        Self { server: serve(authentication).await, store, clock }
+        Self { server: serve_at(site, authentication).await, store, clock }
     }
 
     /// The answer to somebody who shows `authorization`.
     pub(crate) async fn ask(&self, authorization: &str) -> Response {
         let shown = HeaderValue::from_str(authorization).unwrap();
         fetch(get(self.server.uri("/")).header(header::AUTHORIZATION, shown)).await.unwrap()
+    }
+
+    /// The answer at a path of a host.
+    pub(crate) async fn visit(&self, host: &str, path: &str, token: Option<&str>) -> Response {
+        visit(&self.server, host, path, token).await
     }
 
     pub(crate) async fn status(&self, authorization: &str) -> StatusCode {
@@ -88,9 +99,36 @@ impl Clock for Hand {
 
 /// A server that tells callers who they are, and everybody else why not.
 pub(crate) async fn serve(authentication: Authentication) -> Server {
+    serve_at(Site::default(), authentication).await
+}
+
+/// The same, reached from outside like this.
+pub(crate) async fn serve_at(site: Site, authentication: Authentication) -> Server {
     let whoami = |Extension(caller): Extension<Caller>| async move { described(&caller) };
-    let router = Router::new().route("/", routing::get(whoami));
-    Server::start(router.layer(Gate::new(Guard::new(&[], 10), authentication))).await
+    let rules = |_: Extension<Caller>| async { "rules" };
+    let router = Router::new()
+        .route("/", routing::get(whoami))
+        .route("/mcp", routing::get(whoami))
+        .route("/rules", routing::get(rules));
+    let gate = Gate::new(Guard::new(&["*.bridge.example".to_owned()], 10), authentication)
+        .at(site)
+        .before(&[
+            Entrance { path: "/mcp", needs: Rights::of([Right::Call, Right::Discover]) },
+            Entrance { path: "/rules", needs: Rights::of([Right::Admin]) },
+        ])
+        .open_to_all(&["/open"]);
+    Server::start(Router::new().fallback_service(gate.around(router.route("/open", routing::get("open")))))
+        .await
+}
+
+/// The answer at a path of a host.
+pub(crate) async fn visit(server: &Server, host: &str, path: &str, token: Option<&str>) -> Response {
+    let value = |text: &str| HeaderValue::from_str(text).unwrap();
+    let mut request = get(server.uri(path)).header(header::HOST, value(host));
+    if let Some(token) = token {
+        request = request.header(header::AUTHORIZATION, value(&format!("Bearer {token}")));
+    }
+    fetch(request).await.unwrap()
 }
 
 fn described(caller: &Caller) -> String {

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use axum::{Router, routing::get};
 use rialto_edge::{
     auth::{Authentication, Bearers, Issuers, TokenBook},
-    gate::Gate,
+    gate::{Entrance, Gate, Gated},
     guard::Guard,
     serve::Door,
 };
@@ -13,6 +13,7 @@ use rialto_mcp::{Control, LoadAgents};
 use rialto_model::{
     clock::{Clock, SystemClock},
     ids::Scope,
+    rights::{Right, Rights},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +28,9 @@ use crate::{
 /// How long open streams may keep a stop waiting.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Where whoever watches this server asks whether it is up. Not behind the gate.
+const HEALTH: &str = "/healthz";
+
 pub(crate) async fn run(program: Program, serve: Serve, environment: &Environment) -> Result<(), Trouble> {
     let address = serve.addr.clone().unwrap_or_else(|| program.config.server.addr.clone());
     let door = Door::open(&address).await.map_err(|error| Trouble::other(with_cause(&error)))?;
@@ -40,44 +44,54 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     } else {
         Authentication::Bearer(Arc::new(bearers(&program, environment).await?))
     };
+    let app = app(&program, authentication)?;
     let terminated = terminated();
     program.start();
     greet(&program, door.address(), serve.allow_no_auth);
-    let router = router(&program, authentication);
     let stop = program.stop().clone();
     let stopped = stop.clone();
     tokio::spawn(async move {
         terminated.await;
         stop.cancel();
     });
-    serve_until(door, router, stopped).await?;
+    serve_until(door, app, stopped).await?;
     program.close().await;
     Ok(())
 }
 
-/// The whole HTTP surface. What is open to all is outside of the checks.
-pub(crate) fn router(program: &Program, authentication: Authentication) -> Router {
+/// The whole HTTP surface, behind its gate.
+pub(crate) fn app(program: &Program, authentication: Authentication) -> Result<Gated<Router>, Trouble> {
     let server = &program.config.server;
+    let hosts = server.hosts();
     let refused = "agents are registered by whoever runs this server: `rialto agents add URL`";
     let mut mcp = program.config.mcp.clone();
-    mcp.allowed_hosts.extend(server.allowed_hosts.iter().cloned());
+    mcp.allowed_hosts.extend(hosts.iter().cloned());
+    if server.domain.is_some() {
+        // It knows whole names only, and the gate has looked at them already.
+        mcp.allowed_hosts = vec!["*".to_owned()];
+    }
     let control = Control { load_agents: LoadAgents::Refused(refused.to_owned()) };
     let mcp = rialto_mcp::Door::new(program.engine.clone(), mcp, control);
-    let guard = Guard::new(&server.allowed_hosts, server.max_body_bytes);
-    Router::new()
-        .merge(mcp.router(program.stop().clone()))
-        .layer(Gate::new(guard, authentication))
-        .route("/healthz", get(|| async { "ok\n" }))
+    let gate = Gate::new(Guard::new(&hosts, server.max_body_bytes), authentication)
+        .at(server.site().map_err(Trouble::usage)?)
+        .before(&[Entrance { path: "/mcp", needs: Rights::of([Right::Call, Right::Discover]) }])
+        .open_to_all(&[HEALTH]);
+    let healthy = Router::new().route(HEALTH, get(|| async { "ok\n" }));
+    Ok(gate.around(healthy.merge(mcp.router(program.stop().clone()))))
 }
 
-pub(crate) async fn serve_until(door: Door, router: Router, stop: CancellationToken) -> Result<(), Trouble> {
+pub(crate) async fn serve_until(
+    door: Door,
+    app: Gated<Router>,
+    stop: CancellationToken,
+) -> Result<(), Trouble> {
     let patience = stop.clone();
     let out_of_patience = async move {
         patience.cancelled().await;
         tokio::time::sleep(PATIENCE).await;
     };
     tokio::select! {
-        served = door.serve(router, stop.cancelled_owned()) => {
+        served = door.serve(app, stop.cancelled_owned()) => {
             served.map_err(|error| Trouble::other(format!("the server stopped: {error}")))
         }
         () = out_of_patience => Ok(()),

@@ -2,6 +2,7 @@
 
 mod agents;
 mod audit;
+mod callers;
 mod calls;
 mod cards;
 mod digits;

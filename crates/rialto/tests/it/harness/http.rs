@@ -20,18 +20,31 @@ pub(crate) struct Answer {
 
 /// Asks for a page.
 pub(crate) fn get(url: &str) -> Option<Answer> {
-    send("GET", url, &[], "").ok()
+    send("GET", url, None, &[], "").ok()
 }
 
 /// Posts JSON.
 #[track_caller]
 pub(crate) fn post(url: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    send("POST", url, headers, body).unwrap()
+    send("POST", url, None, headers, body).unwrap()
 }
 
-fn send(method: &str, url: &str, headers: &[(&str, &str)], body: &str) -> std::io::Result<Answer> {
-    let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
-    let mut stream = TcpStream::connect(host)?;
+/// Posts JSON to a server under another name than its address.
+#[track_caller]
+pub(crate) fn post_to(url: &str, host: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    send("POST", url, Some(host), headers, body).unwrap()
+}
+
+fn send(
+    method: &str,
+    url: &str,
+    host: Option<&str>,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> std::io::Result<Answer> {
+    let (address, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    let host = host.unwrap_or(address);
+    let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let length = body.len();
