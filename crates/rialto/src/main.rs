@@ -68,21 +68,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Config(command) => {
             commands::config::run(&Config::load(common.config.as_deref(), environment)?, &command)
         }
-        Command::Policy(cli::Policy::Schema) => {
-            output::line(rialto_policy::SCHEMA.trim_end());
-            Ok(())
-        }
-        Command::Policy(cli::Policy::Check { files }) => {
-            let config = Config::load(common.config.as_deref(), environment)?;
-            policy::check(&policy_files(&common, &config, environment)?, &files)
-        }
-        Command::Policy(
-            command @ (cli::Policy::Remove { .. }
-            | cli::Policy::History { .. }
-            | cli::Policy::Restore { .. }
-            | cli::Policy::Fmt { .. }
-            | cli::Policy::Add(cli::AddPolicy { file: Some(_), .. })),
-        ) => policy_desk(&common, environment)?.run(command).await,
+        Command::Policy(command) => run_policy(&common, environment, command).await,
         Command::Mcp(options) => {
             mcp::run(open_for_client(&common, &options, environment).await?, options).await
         }
@@ -91,8 +77,29 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Call(options) => call::run(&open(&common, environment).await?, options).await,
         Command::Tasks(command) => tasks::run(&open(&common, environment).await?, command).await,
         Command::Audit(command) => audit::run(&open(&common, environment).await?, command).await,
-        Command::Policy(command) => policy::run(&open(&common, environment).await?, command).await,
         Command::Tokens(command) => tokens::run(&open(&common, environment).await?, command).await,
+    }
+}
+
+/// Policies can be looked at and mended as files, also when they keep the program from opening.
+async fn run_policy(common: &Common, environment: &Environment, command: cli::Policy) -> Result<(), Trouble> {
+    match command {
+        cli::Policy::Schema => {
+            output::line(rialto_policy::SCHEMA.trim_end());
+            Ok(())
+        }
+        cli::Policy::Check { files } => {
+            let config = Config::load(common.config.as_deref(), environment)?;
+            policy::check(&policy_files(common, &config, environment)?, &files)
+        }
+        command @ (cli::Policy::Remove { .. }
+        | cli::Policy::History { .. }
+        | cli::Policy::Restore { .. }
+        | cli::Policy::Fmt { .. }
+        | cli::Policy::Add(cli::AddPolicy { file: Some(_), .. })) => {
+            policy_desk(common, environment)?.run(command).await
+        }
+        command => policy::run(&open(common, environment).await?, command).await,
     }
 }
 
