@@ -2,8 +2,8 @@
 //!
 //! A commit writes whole pages, whatever little is in it, and a short call would cause two: one before it leaves, one
 //! when its answer is there. So a new task is first noted in a file beside the database, with one `write`; its events
-//! are added there as long as it has not moved on; and a few times a second all of it is posted to the database in one
-//! commit, each task as it stands by then. A task that is in the database already is written to there.
+//! are added there as long as it has not moved on; and many times a second what is finished is posted to the database
+//! in one commit, each task as it stands by then. A task that is in the database already is written to there.
 //!
 //! The promise is the same as the database's: what is acknowledged survives the death of this process, because
 //! whoever opens the store next posts what a dead process has left ([`orphans`]). Readers of this process have the
