@@ -36,7 +36,7 @@ use rialto_model::{
     task::TaskHead,
     verb::VerbEvent,
 };
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
 use self::{
@@ -173,10 +173,18 @@ impl SqliteStore {
         if let Some(readers) = &self.readers {
             let folder = readers.folder().to_owned();
             let own = self.daybook.as_ref().map_or_else(String::new, |daybook| daybook.name().to_owned());
-            let look = move |connection: &Connection| Ok(neighbours::wait(connection, &folder, &own)?);
-            if self.read(look).await? == Found::Orphan {
-                self.ask(Job::Adopt).await?;
-            }
+            let look_and_work =
+                move |connection: &Connection| match neighbours::wait(connection, &folder, &own)? {
+                    Found::Posted => work(connection).map(Ok),
+                    Found::Orphan => Ok(Err(work)),
+                };
+            return match self.read(look_and_work).await? {
+                Ok(done) => Ok(done),
+                Err(work) => {
+                    self.ask(Job::Adopt).await?;
+                    self.read(work).await
+                }
+            };
         }
         self.read(work).await
     }
@@ -311,7 +319,8 @@ impl Store for SqliteStore {
     async fn sweep(&self, sweep: Sweep) -> Result<Swept, StoreError> {
         self.settle().await?;
         let swept = self.run_on_writer(move |connection| {
-            let transaction = connection.unchecked_transaction()?;
+            // Begun as a writer: other processes write too, and a reader cannot become one behind their backs.
+            let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
             let tasks = sweep.tasks_before.map_or(Ok(0), |moment| tasks::sweep(&transaction, moment))?;
             let audit = sweep.audit_before.map_or(Ok(0), |moment| audit::sweep(&transaction, moment))?;
             transaction.commit()?;

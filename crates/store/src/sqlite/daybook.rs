@@ -26,10 +26,14 @@ use std::{
 
 use parking_lot::{Condvar, Mutex};
 use rialto_model::{ids::fresh, store::StoreError};
+use rusqlite::Connection;
 
 pub(super) use self::draft::{Draft, Posting};
 use self::{draft::Drafts, segment::Segment};
-use super::note::{About, Note};
+use super::{
+    meta,
+    note::{About, Note},
+};
 use crate::{fault::Fault, generation::Generation};
 
 /// Notes are posted this long after the first of them.
@@ -171,6 +175,7 @@ impl Daybook {
             if let Err(error) = page.copy() {
                 // They stand on the old page, which is not cleared before they are posted.
                 tracing::warn!("a page of {} could not be begun: {error}", self.name);
+                page.bytes = 0;
                 let young = std::mem::take(&mut page.drafts);
                 young.into_notes().into_iter().for_each(|note| drafts.add(note));
             }
@@ -205,11 +210,17 @@ impl Daybook {
         self.roused.notify_one();
     }
 
-    /// Removes the files. To be called when everything is posted and nothing more is noted.
-    pub(super) fn remove(&self) {
+    /// Removes the files and what the database knows of them. To be called when everything is posted and nothing more is
+    /// noted. Should it not work out, the next process finds them and has nothing to post.
+    pub(super) fn remove(&self, connection: &Connection) {
         let mut page = self.page.lock();
-        if page.drafts.is_empty() && !page.is_posting && page.segments.take().is_some() {
-            segment::remove(&self.folder, &self.name);
+        if !page.drafts.is_empty() || page.is_posting || page.segments.take().is_none() {
+            return;
+        }
+        let removed = segment::remove(&self.folder, &self.name).map_err(|error| error.to_string());
+        let forget = || meta::forget_daybook(connection, &self.name).map_err(|error| error.to_string());
+        if let Err(error) = removed.and_then(|()| forget()) {
+            tracing::debug!("{} is left to the next process: {error}", self.name);
         }
     }
 

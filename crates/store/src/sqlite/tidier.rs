@@ -56,7 +56,7 @@ fn run(folder: &Path, woken: &Receiver<()>) {
         // It moves what it can without making anybody wait. What it could not move, the next one will.
         let moved = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         if let Err(error) = moved {
-            tracing::debug!("pages stay in the log for now: {error}");
+            tracing::debug!("pages stay in the log until the next round: {error}");
         }
     }
 }

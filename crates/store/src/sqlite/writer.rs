@@ -145,7 +145,7 @@ impl Writer {
         if self.post(Turn::Everything).is_ok()
             && let Some(daybook) = &self.daybook
         {
-            daybook.remove();
+            daybook.remove(&self.connection);
         }
         drop(self.connection);
         for done in closers {

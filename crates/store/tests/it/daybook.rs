@@ -151,8 +151,9 @@ async fn a_store_that_is_dropped_or_closed_leaves_no_notes() {
     let refusal = store.open_task(&head("task_3"), Vec::new()).await;
     assert!(matches!(refusal, Err(StoreError::Unavailable(_))));
     assert!(folder.daybooks().is_empty());
-    let tasks: i64 = folder.raw().query_row("SELECT count(*) FROM tasks", [], |row| row.get(0)).unwrap();
-    assert_eq!(tasks, 2);
+    let count = |sql| folder.raw().query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count("SELECT count(*) FROM tasks"), 2);
+    assert_eq!(count("SELECT count(*) FROM meta WHERE key LIKE 'daybook-%'"), 0);
 }
 
 #[tokio::test]

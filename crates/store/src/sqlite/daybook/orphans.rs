@@ -26,7 +26,7 @@ pub(in crate::sqlite) fn adopt(connection: &mut Connection, folder: &Path) -> Re
         if count > 0 {
             tracing::info!("{count} tasks that a process noted before it died are in the database now");
         }
-        segment::remove(folder, &name);
+        segment::remove(folder, &name)?;
         meta::forget_daybook(connection, &name).map_err(Snag::from)?;
     }
     Ok(())

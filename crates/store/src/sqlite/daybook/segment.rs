@@ -138,14 +138,17 @@ pub(super) fn read(folder: &Path, name: &str) -> io::Result<[Vec<u8>; 2]> {
     Ok([first?, second?])
 }
 
-/// Removes both files. One that cannot be removed is found empty, or posted, by whoever looks next.
-pub(super) fn remove(folder: &Path, name: &str) {
+/// Removes both files. What the database knows of them may be forgotten only then: notes in a file that is still there
+/// would otherwise be posted once more.
+pub(super) fn remove(folder: &Path, name: &str) -> io::Result<()> {
     // The locked one goes last: as long as it is there, nobody else touches the other.
     for path in paths(folder, name).iter().rev() {
-        if let Err(error) = std::fs::remove_file(path) {
-            tracing::debug!("{} stays for now: {error}", path.display());
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
         }
     }
+    Ok(())
 }
 
 /// The names of all daybooks in `folder`.
