@@ -26,6 +26,10 @@ const COLLECTION: &str = "/pushNotificationConfigs/";
 /// A webhook with the task it belongs to.
 pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<PushConfig, Garbled> {
     let mut members = Members::read(raw)?;
+    // What has an address is the webhook itself, whatever else it holds; what wraps one has none.
+    if members.has("url") {
+        return from_members(members);
+    }
     if wire == Wire::V03Proto && members.has("config") {
         let parent = members.id("parent")?;
         let id = members.id("configId")?;

@@ -186,3 +186,17 @@ proptest! {
         prop_assert_eq!((&again.name, &again.skills), (&read.name, &read.skills));
     }
 }
+
+#[test]
+fn a_webhook_with_a_member_named_like_its_wrapper_is_not_a_wrapper() {
+    for name in ["pushNotificationConfig", "config"] {
+        let webhook = format!(r#"{{"url":"https://a.example","{name}":"kind"}}"#);
+        let wrapped = format!(r#"{{"pushNotificationConfig":{webhook}}}"#);
+        for wire in Wire::ALL {
+            hear(wire, &webhook);
+            hear(wire, &wrapped);
+            let read = answer::decode_push(wire, answer::parse(webhook.as_bytes()).unwrap()).unwrap();
+            assert_eq!(read.extra.get(name).map(Json::get), Some(r#""kind""#));
+        }
+    }
+}
