@@ -16,7 +16,7 @@ use rialto_model::{
     clock::SystemClock,
     failure::Failure,
     json::Json,
-    store::Store,
+    store::{Nowhere, Store},
     task::Task,
 };
 use rialto_policy::Policy;
@@ -25,10 +25,7 @@ use crate::{
     credential::resolver,
     discover::Discoverer,
     peer::{self, A2aPeer, Ports},
-    tool::nowhere::Nowhere,
 };
-
-mod nowhere;
 
 /// A skill to call.
 pub struct SkillTool {
@@ -43,7 +40,7 @@ impl SkillTool {
     /// A tool for `skill` of the agent in this row, which shows this card. What `policy` does not permit is refused.
     pub fn new(agent: Agent, card: Card, skill: Skill, fetch: Arc<dyn Fetch>, policy: Policy) -> Self {
         let clock = Arc::new(SystemClock);
-        let store: Arc<dyn Store> = Arc::new(Nowhere);
+        let store: Arc<dyn Store> = Arc::new(Nowhere::default());
         let config = Config::default();
         // Only what the row itself holds is known here: there is no environment to look into.
         let tokens = resolver(|_| None);

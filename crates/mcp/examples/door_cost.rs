@@ -11,7 +11,6 @@
 
 use std::{sync::Arc, time::Instant};
 
-use async_trait::async_trait;
 use axum::{Extension, Router, body::Body};
 use futures::{
     FutureExt, StreamExt,
@@ -23,16 +22,13 @@ use http_body_util::BodyExt;
 use rialto_engine::{Engine, Parts, Registry, Request as Ask, peer::Peer};
 use rialto_mcp::{Config, Control, Door, LoadAgents};
 use rialto_model::{
-    agent::{Agent, OldCard, Probe},
+    agent::Agent,
     call::{Call, Caller, Cancel, Door as By, Follow},
-    clock::{SystemClock, Timestamp},
-    event::{Event, Recorded},
+    clock::SystemClock,
+    event::Event,
     failure::Failure,
-    ids::{AgentId, Scope, TaskId},
     json::Json,
-    store::{AuditFilter, Audited, Entry, Store, StoreError, Sweep, Swept, TaskFilter, Token, Verdict},
-    task::TaskHead,
-    verb::VerbEvent,
+    store::{Nowhere, Store},
 };
 use rialto_policy::{Permitted, Policy};
 use rialto_testkit::{
@@ -47,9 +43,6 @@ const CALLS: u32 = 20_000;
 
 /// An agent that answers at once, and remembers nothing.
 struct AtOnce;
-
-/// Keeps nothing but the agents it was given.
-struct Nowhere(Vec<Agent>);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
@@ -192,71 +185,5 @@ impl Peer for AtOnce {
     }
     fn cancel(&self, _: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
         async { Ok(Vec::new()) }.boxed()
-    }
-}
-
-#[async_trait]
-impl Store for Nowhere {
-    fn generation(&self) -> u64 {
-        1
-    }
-    async fn touch(&self) -> Result<u64, StoreError> {
-        Ok(1)
-    }
-    async fn agents(&self) -> Result<Vec<Agent>, StoreError> {
-        Ok(self.0.clone())
-    }
-    async fn put_agent(&self, _: &Agent, _: Option<u64>) -> Result<u64, StoreError> {
-        Ok(1)
-    }
-    async fn remove_agent(&self, _: &AgentId) -> Result<Option<u64>, StoreError> {
-        Ok(None)
-    }
-    async fn card_history(&self, _: &AgentId) -> Result<Vec<OldCard>, StoreError> {
-        Ok(Vec::new())
-    }
-    async fn record_probe(&self, _: &Probe) -> Result<(), StoreError> {
-        Ok(())
-    }
-    async fn probes(&self, _: &AgentId, _: usize) -> Result<Vec<Probe>, StoreError> {
-        Ok(Vec::new())
-    }
-    async fn open_task(&self, _: &TaskHead, _: Vec<VerbEvent>) -> Result<(), StoreError> {
-        Ok(())
-    }
-    async fn append(&self, _: Entry) -> Result<(), StoreError> {
-        Ok(())
-    }
-    async fn task(&self, _: &Scope, _: &str) -> Result<Option<TaskHead>, StoreError> {
-        Ok(None)
-    }
-    async fn events(&self, _: &TaskId, _: u64) -> Result<Vec<Recorded>, StoreError> {
-        Ok(Vec::new())
-    }
-    async fn tasks(&self, _: &Scope, _: &TaskFilter) -> Result<Vec<TaskHead>, StoreError> {
-        Ok(Vec::new())
-    }
-    async fn audit(&self, _: Vec<VerbEvent>) -> Result<(), StoreError> {
-        Ok(())
-    }
-    async fn audit_trail(&self, _: &Scope, _: &AuditFilter) -> Result<Vec<Audited>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    async fn verify_audit(&self) -> Result<Verdict, StoreError> {
-        Ok(Verdict::Sound { records: 0, last: 0, seal: String::new() })
-    }
-
-    async fn sweep(&self, _: Sweep) -> Result<Swept, StoreError> {
-        Ok(Swept::default())
-    }
-    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
-        Ok(Vec::new())
-    }
-    async fn put_token(&self, _: &Token) -> Result<(), StoreError> {
-        Ok(())
-    }
-    async fn revoke_token(&self, _: &str, _: Timestamp) -> Result<Option<u64>, StoreError> {
-        Ok(None)
     }
 }

@@ -3,6 +3,8 @@
 //! Verbs are atomic: no transaction crosses this port, and where two writers could meet, the expected version is an
 //! argument.
 
+mod nowhere;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 
@@ -15,6 +17,8 @@ use crate::{
     task::{TaskHead, TaskState},
     verb::VerbEvent,
 };
+
+pub use self::nowhere::Nowhere;
 
 /// Why the store did not do as it was told.
 #[derive(Debug, thiserror::Error)]
