@@ -1,10 +1,20 @@
 //! The command line, as `--help` shows it.
 
-use std::{path::PathBuf, str::FromStr, time::Duration};
+mod audit;
+mod policy;
+mod tokens;
+
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use rialto_model::call::CallerKind;
+
+pub(crate) use self::{
+    audit::{Audit, AuditCommand, AuditSearch, OutcomeName},
+    policy::{AddPolicy, Policy, PolicyKind, PolicyTest},
+    tokens::{CreateToken, Lifetime, RightName, Tokens},
+};
 
 /// The bridge between MCP and A2A: every A2A agent becomes a set of MCP tools.
 #[derive(Debug, Parser)]
@@ -245,232 +255,12 @@ pub(crate) enum Tasks {
     },
 }
 
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Audit {
-    #[command(subcommand)]
-    pub(crate) command: Option<AuditCommand>,
-    #[command(flatten)]
-    pub(crate) search: AuditSearch,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum AuditCommand {
-    /// Check that no record was changed, removed or put in
-    Verify(Listing),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct AuditSearch {
-    /// Only from this moment on: a time (2026-11-15T08:00Z), or how long ago (90m, 2h, 7d)
-    #[arg(long, value_name = "WHEN")]
-    pub(crate) since: Option<String>,
-    /// Only before this moment
-    #[arg(long, value_name = "WHEN")]
-    pub(crate) until: Option<String>,
-    /// Only about this agent: slug, name, id or URL
-    #[arg(long)]
-    pub(crate) agent: Option<String>,
-    /// Only this caller's
-    #[arg(long)]
-    pub(crate) caller: Option<String>,
-    /// Only about this task
-    #[arg(long, value_name = "ID")]
-    pub(crate) task: Option<String>,
-    /// Only what came out like this
-    #[arg(long, value_enum)]
-    pub(crate) outcome: Option<OutcomeName>,
-    /// Only older records than this one
-    #[arg(long, value_name = "RECORD")]
-    pub(crate) before: Option<u64>,
-    /// At most so many
-    #[arg(long, default_value_t = 50)]
-    pub(crate) limit: usize,
-    #[command(flatten)]
-    pub(crate) listing: Listing,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum OutcomeName {
-    Completed,
-    Failed,
-    Denied,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Policy {
-    /// Check policy files; without a file, those in force
-    Check {
-        /// Cedar files
-        files: Vec<PathBuf>,
-    },
-    /// Ask whether a call would be allowed, and which policies decide
-    Test(PolicyTest),
-    /// Ask the same, and hear from every policy why it decides or why not
-    Explain(PolicyTest),
-    /// List the policies in force
-    List(Listing),
-    /// Write a policy that lets everybody call an agent's skills
-    Allow {
-        /// Slug, name, id or URL
-        agent: String,
-    },
-    /// Write a policy: one of the usual ones, or a file of your own
-    Add(AddPolicy),
-    /// Take a policy away; it can be restored
-    Remove {
-        /// The policy, or its file
-        name: String,
-    },
-    /// List the texts that a policy had before
-    History {
-        /// The policy, or its file
-        name: String,
-        #[command(flatten)]
-        listing: Listing,
-    },
-    /// Make an older text of a policy the one in force
-    Restore {
-        /// The policy, or its file
-        name: String,
-        /// The version, as `history` shows it
-        version: i64,
-    },
-    /// Lay policy files out alike; without a file, those in force
-    Fmt {
-        /// Cedar files
-        files: Vec<PathBuf>,
-        /// Change nothing, and fail if something would change
-        #[arg(long)]
-        check: bool,
-    },
-    /// Print the schema that policies are checked against
-    Schema,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct AddPolicy {
-    /// Which of the usual policies
-    #[arg(required_unless_present = "file", conflicts_with = "file", requires = "target")]
-    pub(crate) kind: Option<PolicyKind>,
-    /// What it is about: an agent, a skill (vercel_ops.deploy), a level of trust, a tag, or an admin action
-    #[arg(conflicts_with = "file")]
-    pub(crate) target: Option<String>,
-    /// A file with Cedar policies of your own
-    #[arg(long, value_name = "FILE")]
-    pub(crate) file: Option<PathBuf>,
-    /// What to call it; what has that name is replaced
-    #[arg(long)]
-    pub(crate) name: Option<String>,
-    /// For this caller only; an agent by slug, name, id or URL
-    #[arg(long, conflicts_with = "file")]
-    pub(crate) caller: Option<String>,
-    /// user, session or agent
-    #[arg(long, default_value = "user", requires = "caller")]
-    pub(crate) caller_kind: CallerKindName,
-    /// Who must approve, with require-approval
-    #[arg(long, value_name = "WHO", default_value = "an administrator", conflicts_with = "file")]
-    pub(crate) by: String,
-    #[command(flatten)]
-    pub(crate) listing: Listing,
-}
-
-/// The usual policies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PolicyKind {
-    /// Let an agent's skills be called
-    AllowAgent,
-    /// Let one skill be called
-    AllowSkill,
-    /// Let all agents of a level of trust be called: external, trusted or system
-    AllowTrust,
-    /// Let all skills with a tag be called
-    AllowTag,
-    /// Let somebody administer over the network; name them with --caller
-    AllowAdmin,
-    /// Forbid an agent to be called, whatever permits it
-    DenyAgent,
-    /// Forbid one skill to be called, whatever permits it
-    DenySkill,
-    /// Forbid an agent or a skill to be called without approval; approving is not possible yet
-    RequireApproval,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct PolicyTest {
-    /// A skill (vercel_ops.deploy) or an agent; none for an admin action, which is about the caller's org
-    pub(crate) target: Option<String>,
-    /// Who calls; an agent by slug, name, id or URL
-    #[arg(long, default_value = "local")]
-    pub(crate) caller: String,
-    /// user, session or agent
-    #[arg(long, default_value = "user")]
-    pub(crate) caller_kind: CallerKindName,
-    /// a2a_invoke, a2a_discover, a2a_cancel, admin_agents, admin_policies, admin_tokens or admin_audit
-    #[arg(long, default_value = "a2a_invoke")]
-    pub(crate) action: String,
-    #[command(flatten)]
-    pub(crate) listing: Listing,
-}
-
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum CallerKindName {
     User,
     Session,
     Agent,
 }
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Tokens {
-    /// Make a token; it is shown this once
-    Create(CreateToken),
-    /// List tokens, without the tokens themselves
-    List(Listing),
-    /// Let nobody in with a token any more, from the next request on
-    Revoke {
-        /// Its id, or its caller's name if that has only one
-        token: String,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CreateToken {
-    /// Who comes with it
-    #[arg(value_name = "NAME")]
-    pub(crate) caller: String,
-    /// What that caller is
-    #[arg(long, default_value = "user")]
-    pub(crate) kind: CallerKindName,
-    /// What may be done with it (repeatable); call and discover if none is named
-    #[arg(long = "scope", value_name = "SCOPE")]
-    pub(crate) scopes: Vec<RightName>,
-    /// How long it is good: 30d, 12h, 15m, 2w or never
-    #[arg(long, value_name = "SPAN", default_value = "never")]
-    pub(crate) expires: Lifetime,
-    /// The org it belongs to
-    #[arg(long, value_name = "ORG", default_value = "default", value_parser = slug)]
-    pub(crate) org: String,
-    /// The project inside the org
-    #[arg(long, value_name = "PROJECT", default_value = "main", value_parser = slug)]
-    pub(crate) project: String,
-    #[command(flatten)]
-    pub(crate) listing: Listing,
-}
-
-/// What may be done with a token.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum RightName {
-    /// Call skills
-    Call,
-    /// See which skills there are
-    Discover,
-    /// Change what is registered, and who may come in
-    Admin,
-}
-
-/// How long something lasts; none is for ever.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lifetime(pub(crate) Option<Duration>);
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
@@ -514,55 +304,6 @@ impl CallerKindName {
             Self::User => CallerKind::User,
             Self::Session => CallerKind::Session,
             Self::Agent => CallerKind::Agent,
-        }
-    }
-}
-
-// === impl Lifetime ===
-
-impl FromStr for Lifetime {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "never" {
-            return Ok(Self(None));
-        }
-        let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
-        let seconds = match unit {
-            "m" => 60,
-            "h" => 60 * 60,
-            "d" => 24 * 60 * 60,
-            "w" => 7 * 24 * 60 * 60,
-            _ => 0,
-        };
-        match digits.parse::<u64>().ok().and_then(|count| count.checked_mul(seconds)) {
-            Some(seconds) if seconds > 0 => Ok(Self(Some(Duration::from_secs(seconds)))),
-            _ => Err("say a number and m, h, d or w (30d, 12h), or never".to_owned()),
-        }
-    }
-}
-
-/// The name of an org or project. It must be possible to write it in an address.
-fn slug(name: &str) -> Result<String, String> {
-    if rialto_model::ids::is_slug(name) {
-        Ok(name.to_owned())
-    } else {
-        Err("use letters, digits, `-` and `_`, at most 64 of them, a letter or digit first".to_owned())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_lifetime_is_a_number_and_a_unit() {
-        let seconds = |text: &str| text.parse().map(|Lifetime(life)| life.map(|life| life.as_secs()));
-        assert_eq!(seconds("never"), Ok(None));
-        assert_eq!(seconds("30d"), Ok(Some(30 * 86_400)));
-        assert_eq!(seconds("12h"), Ok(Some(12 * 3_600)));
-        for wrong in ["", "d", "30", "0d", "-1d", "1y", "99999999999999999999d", "1 d"] {
-            assert!(seconds(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -152,14 +152,14 @@ fn a_running_server_takes_an_edited_policy_into_use_and_keeps_the_old_one_when_i
 }
 
 /// A running server that knows one agent, which nobody vouched for.
-fn served_stranger() -> (Rialto, SampleAgent, Server) {
+pub(super) fn served_stranger() -> (Rialto, SampleAgent, Server) {
     let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
     rialto.cli(&["agents", "add", &agent.url]).ok();
     let server = rialto.serve(&["--allow-no-auth"]);
     (rialto, agent, server)
 }
 
-fn call(server: &Server) -> Outcome {
+pub(super) fn call(server: &Server) -> Outcome {
     server.call("desk.echo", &json!({ "to": "you" }))
 }
 

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{agent::SampleAgent, outcome::Outcome, rialto::Rialto, server::Server};
+use super::policies::{call, served_stranger};
+use crate::harness::{agent::SampleAgent, rialto::Rialto};
 
 const DENIED: (i64, &str) = (-32003, "AuthorizationError");
 
@@ -199,16 +200,4 @@ fn names(rialto: &Rialto) -> Vec<String> {
     let listed = rialto.json(&["policy", "list", "--json"]);
     let policies = listed["policies"].as_array().unwrap().iter();
     policies.map(|policy| policy["name"].as_str().unwrap().to_owned()).collect()
-}
-
-/// A running server that knows one agent, which nobody vouched for.
-fn served_stranger() -> (Rialto, SampleAgent, Server) {
-    let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
-    rialto.cli(&["agents", "add", &agent.url]).ok();
-    let server = rialto.serve(&["--allow-no-auth"]);
-    (rialto, agent, server)
-}
-
-fn call(server: &Server) -> Outcome {
-    server.call("desk.echo", &json!({ "to": "you" }))
 }

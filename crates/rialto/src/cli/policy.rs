@@ -1,0 +1,123 @@
+//! `rialto policy …`, as `--help` shows it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{CallerKindName, Listing};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Policy {
+    /// Check policy files; without a file, those in force
+    Check {
+        /// Cedar files
+        files: Vec<PathBuf>,
+    },
+    /// Ask whether a call would be allowed, and which policies decide
+    Test(PolicyTest),
+    /// Ask the same, and hear from every policy why it decides or why not
+    Explain(PolicyTest),
+    /// List the policies in force
+    List(Listing),
+    /// Write a policy that lets everybody call an agent's skills
+    Allow {
+        /// Slug, name, id or URL
+        agent: String,
+    },
+    /// Write a policy: one of the usual ones, or a file of your own
+    Add(AddPolicy),
+    /// Take a policy away; it can be restored
+    Remove {
+        /// The policy, or its file
+        name: String,
+    },
+    /// List the texts that a policy had before
+    History {
+        /// The policy, or its file
+        name: String,
+        #[command(flatten)]
+        listing: Listing,
+    },
+    /// Make an older text of a policy the one in force
+    Restore {
+        /// The policy, or its file
+        name: String,
+        /// The version, as `history` shows it
+        version: i64,
+    },
+    /// Lay policy files out alike; without a file, those in force
+    Fmt {
+        /// Cedar files
+        files: Vec<PathBuf>,
+        /// Change nothing, and fail if something would change
+        #[arg(long)]
+        check: bool,
+    },
+    /// Print the schema that policies are checked against
+    Schema,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AddPolicy {
+    /// Which of the usual policies
+    #[arg(required_unless_present = "file", conflicts_with = "file", requires = "target")]
+    pub(crate) kind: Option<PolicyKind>,
+    /// What it is about: an agent, a skill (vercel_ops.deploy), a level of trust, a tag, or an admin action
+    #[arg(conflicts_with = "file")]
+    pub(crate) target: Option<String>,
+    /// A file with Cedar policies of your own
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// What to call it; what has that name is replaced
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// For this caller only; an agent by slug, name, id or URL
+    #[arg(long, conflicts_with = "file")]
+    pub(crate) caller: Option<String>,
+    /// user, session or agent
+    #[arg(long, default_value = "user", requires = "caller")]
+    pub(crate) caller_kind: CallerKindName,
+    /// Who must approve, with require-approval
+    #[arg(long, value_name = "WHO", default_value = "an administrator", conflicts_with = "file")]
+    pub(crate) by: String,
+    #[command(flatten)]
+    pub(crate) listing: Listing,
+}
+
+/// The usual policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PolicyKind {
+    /// Let an agent's skills be called
+    AllowAgent,
+    /// Let one skill be called
+    AllowSkill,
+    /// Let all agents of a level of trust be called: external, trusted or system
+    AllowTrust,
+    /// Let all skills with a tag be called
+    AllowTag,
+    /// Let somebody administer over the network; name them with --caller
+    AllowAdmin,
+    /// Forbid an agent to be called, whatever permits it
+    DenyAgent,
+    /// Forbid one skill to be called, whatever permits it
+    DenySkill,
+    /// Forbid an agent or a skill to be called without approval; approving is not possible yet
+    RequireApproval,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PolicyTest {
+    /// A skill (vercel_ops.deploy) or an agent; none for an admin action, which is about the caller's org
+    pub(crate) target: Option<String>,
+    /// Who calls; an agent by slug, name, id or URL
+    #[arg(long, default_value = "local")]
+    pub(crate) caller: String,
+    /// user, session or agent
+    #[arg(long, default_value = "user")]
+    pub(crate) caller_kind: CallerKindName,
+    /// a2a_invoke, a2a_discover, a2a_cancel, admin_agents, admin_policies, admin_tokens or admin_audit
+    #[arg(long, default_value = "a2a_invoke")]
+    pub(crate) action: String,
+    #[command(flatten)]
+    pub(crate) listing: Listing,
+}
