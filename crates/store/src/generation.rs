@@ -1,15 +1,23 @@
 //! The number that tells other processes that the registry has changed.
 //!
 //! The truth is a counter in the database, which moves in the transaction of the change itself. What is asked on
-//! every call is a copy of it in a file of eight bytes, so that asking is one `pread` and no database work. The copy
-//! is made after the commit and before the change is acknowledged: whoever sees the new number sees the new rows. It
+//! every call is a copy of it in a file of eight bytes, so that asking is a look into memory ([`Mapped`]) and no database
+//! work. The copy is made after the commit and before the change is acknowledged: whoever sees the new number sees the new rows. It
 //! never goes back, whichever of two processes is faster, because it is only changed under a lock.
 
 use std::{
     fs::File,
     io,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
+
+use crate::mapped::Mapped;
+
+/// How long the file is.
+const LENGTH: usize = 8;
 
 /// A copy of the counter that is cheap to ask.
 #[derive(Debug)]
@@ -23,7 +31,9 @@ pub(crate) enum Generation {
 /// A file that holds one number, and is the lock around it.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    file: File,
+    file: Arc<File>,
+    /// The number in memory, once the file has one.
+    number: OnceLock<Mapped>,
     #[cfg(not(unix))]
     turn: std::sync::Mutex<()>,
 }
@@ -68,7 +78,8 @@ impl Generation {
 impl Slot {
     pub(crate) fn new(file: File) -> Self {
         Self {
-            file,
+            file: Arc::new(file),
+            number: OnceLock::new(),
             #[cfg(not(unix))]
             turn: std::sync::Mutex::new(()),
         }
@@ -84,43 +95,61 @@ impl Slot {
 
     /// Makes it `number`. To be called under the lock.
     pub(crate) fn set(&self, number: u64) -> io::Result<()> {
-        if self.read().ok() == Some(number) { Ok(()) } else { self.write(number) }
+        if self.read().ok() != Some(number) {
+            self.write(number)?;
+        }
+        // Where it cannot be mapped it is read.
+        if self.number.get().is_none()
+            && let Ok(mapped) = Mapped::new(&self.file, LENGTH)
+        {
+            let _ = self.number.set(mapped);
+        }
+        Ok(())
     }
 
     fn advance(&self, number: u64) -> io::Result<()> {
         self.locked(|| if self.read()? < number { self.write(number) } else { Ok(()) })?
     }
+
+    fn read(&self) -> io::Result<u64> {
+        self.number.get().and_then(Mapped::number).map_or_else(|| self.read_file(), Ok)
+    }
+
+    fn write(&self, number: u64) -> io::Result<()> {
+        let is_written = self.number.get().is_some_and(|mapped| mapped.set_number(number));
+        if is_written { Ok(()) } else { self.write_file(number) }
+    }
 }
 
 #[cfg(unix)]
 impl Slot {
-    fn read(&self) -> io::Result<u64> {
+    fn read_file(&self) -> io::Result<u64> {
         let mut bytes = [0; 8];
-        std::os::unix::fs::FileExt::read_exact_at(&self.file, &mut bytes, 0)?;
+        std::os::unix::fs::FileExt::read_exact_at(&*self.file, &mut bytes, 0)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
-    fn write(&self, number: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::write_all_at(&self.file, &number.to_le_bytes(), 0)
+    fn write_file(&self, number: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::write_all_at(&*self.file, &number.to_le_bytes(), 0)
     }
 }
 
 #[cfg(not(unix))]
 impl Slot {
-    fn read(&self) -> io::Result<u64> {
+    fn read_file(&self) -> io::Result<u64> {
         use std::io::{Read, Seek};
         let _turn = self.turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut bytes = [0; 8];
-        (&self.file).rewind()?;
-        (&self.file).read_exact(&mut bytes)?;
+        (&*self.file).rewind()?;
+        (&*self.file).read_exact(&mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
     }
 
-    fn write(&self, number: u64) -> io::Result<()> {
+    fn write_file(&self, number: u64) -> io::Result<()> {
         use std::io::{Seek, Write};
         let _turn = self.turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        (&self.file).rewind()?;
-        (&self.file).write_all(&number.to_le_bytes())
+        (&*self.file).rewind()?;
+        (&*self.file).write_all(&number.to_le_bytes())
     }
 }
 

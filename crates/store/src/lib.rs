@@ -6,6 +6,7 @@
 mod config;
 mod fault;
 mod generation;
+mod mapped;
 mod sqlite;
 
 pub use config::{Config, Durability};

@@ -94,6 +94,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("tower", &["rialto-edge", "rialto-mcp"]),
     ("tracing-subscriber", &["rialto"]),
     ("uuid", &["rialto-model"]),
+    ("vm-memory", &["rialto-store"]),
     ("webpki-roots", &["rialto-edge"]),
 ];
 

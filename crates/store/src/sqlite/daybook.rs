@@ -1,8 +1,8 @@
 //! What was acknowledged a moment ago, on its way into the database.
 //!
 //! A commit writes whole pages, whatever little is in it, and a short call would cause two: one before it leaves, one
-//! when its answer is there. So a new task is first noted in a file beside the database, with one `write`; its events
-//! are added there as long as it has not moved on; and many times a second what is finished is posted to the database
+//! when its answer is there. So a new task is first noted in a file beside the database, one that is also memory; its
+//! events are added there as long as it has not moved on; and many times a second what is finished is posted to the database
 //! in one commit, each task as it stands by then. A task that is in the database already is written to there.
 //!
 //! The promise is the same as the database's: what is acknowledged survives the death of this process, because
@@ -125,7 +125,7 @@ impl Daybook {
         &self.folder
     }
 
-    /// Notes what is to be written, if it belongs here. Writing to the file is the work of a few microseconds.
+    /// Notes what is to be written, if it belongs here. Writing to the file is a copy in memory.
     pub(super) fn note(&self, mut note: Note) -> Noted {
         if !self.page.lock().takes(&note) {
             return Noted::NotHere(note);

@@ -91,9 +91,11 @@ async fn a_note_that_was_cut_off_is_not_there_and_those_before_it_are() {
         store.open_task(&head(id), Vec::new()).await.unwrap();
     }
     let left = folder.copy();
-    let written = left.daybooks().into_iter().find(|path| fs::metadata(path).unwrap().len() > 0).unwrap();
+    let last_of = |path: &PathBuf| fs::read(path).unwrap().iter().rposition(|byte| *byte != 0);
+    let (written, last) =
+        left.daybooks().into_iter().find_map(|path| last_of(&path).map(|last| (path, last))).unwrap();
     let bytes = fs::read(&written).unwrap();
-    fs::write(&written, &bytes[..bytes.len() - 1]).unwrap();
+    fs::write(&written, &bytes[..last]).unwrap();
 
     let tasks = left.open().tasks(&Scope::default(), &all()).await.unwrap();
     assert_eq!(tasks.iter().map(|task| task.id.as_str()).collect::<Vec<_>>(), ["task_1"]);

@@ -8,19 +8,27 @@ use std::{
     fs::{File, OpenOptions, TryLockError},
     io::{self, Read as _, Seek as _},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use crate::sqlite::note::{Note, ROOM};
+use crate::{
+    mapped::Mapped,
+    sqlite::note::{Note, ROOM},
+};
 
 /// The two files' endings. Whoever has the first one locked is alive and writes.
 const ENDINGS: [&str; 2] = [".a", ".b"];
+
+/// So much of a file is memory: what stands on a page when it is posted, and some more.
+const MAPPED: usize = 1 << 20;
 
 /// A file that records are written to, one behind the other, until it is begun anew.
 ///
 /// It is not made shorter then: writing over pages that are there costs half of what new ones do. Old records that are
 /// still behind the new ones have smaller numbers.
 pub(super) struct Segment {
-    file: File,
+    file: Arc<File>,
+    mapped: Option<Mapped>,
     end: u64,
 }
 
@@ -35,8 +43,19 @@ pub(super) struct Record {
 impl Segment {
     /// Adds records.
     pub(super) fn write(&mut self, records: &[u8]) -> io::Result<()> {
-        write_at(&mut self.file, self.end, records)?;
+        let is_written = self.mapped.as_ref().is_some_and(|mapped| mapped.write(self.end, records));
+        if !is_written {
+            write_at(&self.file, self.end, records)?;
+        }
         self.end += records.len() as u64;
+        Ok(())
+    }
+
+    /// Makes its beginning memory, if that is possible.
+    fn map(&mut self) -> io::Result<()> {
+        // Zeros are no record. They are written, not left out, so that the disk has room for all that comes there.
+        write_at(&self.file, 0, &vec![0; MAPPED])?;
+        self.mapped = Mapped::new(&self.file, MAPPED).ok();
         Ok(())
     }
 
@@ -47,13 +66,14 @@ impl Segment {
 }
 
 #[cfg(unix)]
-fn write_at(file: &mut File, at: u64, bytes: &[u8]) -> io::Result<()> {
+fn write_at(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
     std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
 }
 
 #[cfg(not(unix))]
-fn write_at(file: &mut File, at: u64, bytes: &[u8]) -> io::Result<()> {
+fn write_at(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
     use std::io::Write;
+    let mut file = file;
     file.seek(io::SeekFrom::Start(at))?;
     file.write_all(bytes)
 }
@@ -100,8 +120,10 @@ pub(super) fn last(mut bytes: &[u8]) -> Option<u64> {
 /// Makes both files of a daybook, empty and locked.
 pub(super) fn create(folder: &Path, name: &str) -> io::Result<[Segment; 2]> {
     let [first, second] = paths(folder, name).map(|path| open(&path, true));
-    let (first, second) = (first?, second?);
+    let (mut first, mut second) = (first?, second?);
     first.file.lock()?;
+    first.map()?;
+    second.map()?;
     Ok([first, second])
 }
 
@@ -130,7 +152,8 @@ pub(super) fn is_orphan(folder: &Path, name: &str) -> io::Result<bool> {
 pub(super) fn read(folder: &Path, name: &str) -> io::Result<[Vec<u8>; 2]> {
     let [first, second] = paths(folder, name).map(|path| {
         let mut bytes = Vec::new();
-        let mut file = open(&path, false)?.file;
+        let file = open(&path, false)?.file;
+        let mut file = &*file;
         file.rewind()?;
         file.read_to_end(&mut bytes)?;
         Ok::<_, io::Error>(bytes)
@@ -171,7 +194,7 @@ fn open(path: &Path, create: bool) -> io::Result<Segment> {
     options.read(true).write(true).create(create).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    Ok(Segment { file: options.open(path)?, end: 0 })
+    Ok(Segment { file: Arc::new(options.open(path)?), mapped: None, end: 0 })
 }
 
 fn first(bytes: &[u8]) -> Option<(Record, &[u8])> {
