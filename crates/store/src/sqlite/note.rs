@@ -25,6 +25,12 @@ pub(super) const ROOM: usize = 16;
 /// A text that is not there.
 const NONE: u32 = u32::MAX;
 
+/// What names, times and numbers take, most of the time. A note that is longer grows.
+const NAMES: usize = 1280;
+
+/// What a result takes, most of the time.
+const RESULT: usize = 1536;
+
 const OPEN: u8 = 1;
 const APPEND: u8 = 2;
 const AUDIT: u8 = 3;
@@ -129,7 +135,8 @@ struct Reader<'a>(&'a [u8]);
 
 impl Note {
     pub(super) fn open(head: &TaskHead, audit: &[VerbEvent]) -> Result<Self, StoreError> {
-        let mut note = Self::new(OPEN);
+        // The arguments stand here and in the announcement; the rest is names.
+        let mut note = Self::new(OPEN, 2 * head.args.get().len());
         let skill = head.skill.as_ref().map(SkillId::as_str);
         note.brief(head.id.as_str(), head.version, head.state)
             .text(head.scope.org.as_str())
@@ -143,7 +150,7 @@ impl Note {
     }
 
     pub(super) fn append(entry: &Entry) -> Result<Self, StoreError> {
-        let mut note = Self::new(APPEND);
+        let mut note = Self::new(APPEND, RESULT);
         let version = entry.expected + entry.events.len() as u64;
         note.brief(entry.head.id.as_str(), version, entry.head.state).number(entry.expected.cast_signed());
         let Remote { task_id, context_id } = &entry.head.remote;
@@ -153,7 +160,7 @@ impl Note {
     }
 
     pub(super) fn audit(events: &[VerbEvent]) -> Result<Self, StoreError> {
-        Self::new(AUDIT).announce(events)
+        Self::new(AUDIT, 0).announce(events)
     }
 
     /// A note that was kept, with its room.
@@ -199,8 +206,9 @@ impl Note {
         }
     }
 
-    fn new(kind: u8) -> Self {
-        let mut bytes = Vec::with_capacity(2048);
+    /// The beginning of a note that has so much to say besides names.
+    fn new(kind: u8, length: usize) -> Self {
+        let mut bytes = Vec::with_capacity(NAMES + length);
         bytes.extend_from_slice(&[0; ROOM]);
         bytes.push(kind);
         Self(bytes)
@@ -263,6 +271,18 @@ impl Note {
             self.json(event)?;
         }
         Ok(self)
+    }
+}
+
+// === impl About ===
+
+impl<'a> About<'a> {
+    /// The task it is about, if it is about one.
+    pub(super) const fn task(&self) -> Option<&'a str> {
+        match self {
+            Self::Open(brief) | Self::Append(brief, _) => Some(brief.task),
+            Self::Audit => None,
+        }
     }
 }
 

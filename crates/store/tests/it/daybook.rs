@@ -111,6 +111,19 @@ async fn another_process_reads_what_was_acknowledged_here() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn another_process_reads_what_is_not_over_yet() {
+    let folder = Folder::new();
+    let (here, there) = (folder.open(), folder.open());
+    for n in 0..4 {
+        let (over, open) = (call(&here, &format!("task_{n:02}_a")).await, head(&format!("task_{n:02}_b")));
+        here.open_task(&open, Vec::new()).await.unwrap();
+        for task in [over, open] {
+            assert_eq!(there.task(&Scope::default(), task.id.as_str()).await.unwrap(), Some(task));
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_task_goes_on_after_it_was_posted() {
     let folder = Folder::new();

@@ -20,7 +20,7 @@ use crate::{
 const ENDINGS: [&str; 2] = [".a", ".b"];
 
 /// So much of a file is memory: what stands on a page when it is posted, and some more.
-const MAPPED: usize = 1 << 20;
+const MAPPED: usize = 640 << 10;
 
 /// A file that records are written to, one behind the other, until it is begun anew.
 ///
@@ -103,18 +103,6 @@ pub(super) fn records(mut bytes: &[u8]) -> Vec<Record> {
         bytes = rest;
     }
     records
-}
-
-/// The number of the last whole record at the beginning of `bytes`.
-pub(super) fn last(mut bytes: &[u8]) -> Option<u64> {
-    let mut last = None;
-    while let Some((number, whole)) = head(bytes)
-        && last.is_none_or(|before| before < number)
-    {
-        last = Some(number);
-        bytes = bytes.get(whole..)?;
-    }
-    last
 }
 
 /// Makes both files of a daybook, empty and locked.
