@@ -13,6 +13,7 @@ use http::{
     HeaderMap, HeaderValue, Method, StatusCode, Uri,
     header::{CONTENT_TYPE, WWW_AUTHENTICATE},
 };
+use http_body_util::LengthLimitError;
 use rialto_model::{
     call::Caller,
     rights::{Right, Rights},
@@ -106,9 +107,9 @@ async fn serve(State(http): State<Http>, mut request: Request) -> Response {
 
 async fn post(http: &Http, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, http.max_body_bytes).await else {
-        let message = format!("the body is larger than the limit of {} bytes", http.max_body_bytes);
-        return refused(StatusCode::PAYLOAD_TOO_LARGE, "too-large", &message);
+    let body = match to_bytes(body, http.max_body_bytes).await {
+        Ok(body) => body,
+        Err(error) => return not_whole(&error, http.max_body_bytes),
     };
     if let Some(lacking) = parts.extensions.get::<Caller>().and_then(|caller| lacking(caller.rights, &body)) {
         return insufficient(lacking);
@@ -125,6 +126,20 @@ async fn post(http: &Http, request: Request) -> Response {
     } else {
         response
     }
+}
+
+/// The answer to a body that could not be read to its end.
+fn not_whole(error: &axum::Error, limit: usize) -> Response {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.is::<LengthLimitError>() {
+            let message = format!("the body is larger than the limit of {limit} bytes");
+            return refused(StatusCode::PAYLOAD_TOO_LARGE, "too-large", &message);
+        }
+        cause = error.source();
+    }
+    let message = "the body broke off, or its pieces are not as its head says; send it again";
+    refused(StatusCode::BAD_REQUEST, "incomplete-body", message)
 }
 
 /// What a caller lacks for what it asks. Nobody looks into the requests of those who lack nothing.
