@@ -8,6 +8,7 @@
     reason = "a test that cannot be set up has failed"
 )]
 
+mod attacks;
 mod cli;
 mod foreign;
 mod harness;

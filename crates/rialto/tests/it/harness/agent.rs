@@ -1,7 +1,10 @@
 //! An A2A 0.3 agent inside the test: its card can be changed while it runs, and it remembers what it was sent.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -11,6 +14,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
     response::{IntoResponse, Response},
     routing::{get, post},
+    serve::ListenerExt,
 };
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -36,6 +40,8 @@ struct Memory {
     heard: Mutex<Vec<String>>,
     /// What came in their `Authorization` headers.
     tokens: Mutex<Vec<String>>,
+    /// How many have connected, whatever they wanted.
+    connections: AtomicUsize,
 }
 
 /// What it reads of a request; data stays the text it came as.
@@ -76,8 +82,16 @@ impl SampleAgent {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let card = (200, card(name, &url).to_string());
-        let memory =
-            Arc::new(Memory { card: Mutex::new(card), heard: Mutex::default(), tokens: Mutex::default() });
+        let memory = Arc::new(Memory {
+            card: Mutex::new(card),
+            heard: Mutex::default(),
+            tokens: Mutex::default(),
+            connections: AtomicUsize::default(),
+        });
+        let count = Arc::clone(&memory);
+        let listener = listener.tap_io(move |_| {
+            count.connections.fetch_add(1, Ordering::SeqCst);
+        });
         let router = Router::new()
             .route("/.well-known/agent-card.json", get(show_card))
             .route("/", post(answer))
@@ -102,6 +116,11 @@ impl SampleAgent {
     /// What it was sent so far.
     pub(crate) fn heard(&self) -> Vec<String> {
         self.memory.heard.lock().unwrap().clone()
+    }
+
+    /// How many connections were made to it so far.
+    pub(crate) fn connections(&self) -> usize {
+        self.memory.connections.load(Ordering::SeqCst)
     }
 
     /// Who its callers said they are.

@@ -29,6 +29,11 @@ pub(crate) fn post(url: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     send("POST", url, None, headers, body).unwrap()
 }
 
+/// Posts JSON to a server that may be gone, or go.
+pub(crate) fn try_post(url: &str, headers: &[(&str, &str)], body: &str) -> std::io::Result<Answer> {
+    send("POST", url, None, headers, body)
+}
+
 /// Posts JSON to a server under another name than its address.
 #[track_caller]
 pub(crate) fn post_to(url: &str, host: &str, headers: &[(&str, &str)], body: &str) -> Answer {

@@ -11,7 +11,7 @@ use super::{
 };
 
 /// The protocol that [`Server::call`] speaks: it needs no session.
-const VERSION: &str = "2026-07-28";
+pub(crate) const VERSION: &str = "2026-07-28";
 
 /// A server that answers.
 pub(crate) struct Server {
@@ -79,11 +79,7 @@ impl Server {
     /// Sends one request of the newest protocol.
     #[track_caller]
     pub(crate) fn request(&self, path: &str, method: &str, mut params: Value, token: Option<&str>) -> Answer {
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": VERSION,
-            "io.modelcontextprotocol/clientCapabilities": {},
-            "io.modelcontextprotocol/clientInfo": { "name": "rialto-tests", "version": "1" },
-        });
+        params["_meta"] = meta();
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let (name, bearer) =
             (params["name"].as_str().unwrap_or_default(), token.map(|token| format!("Bearer {token}")));
@@ -102,6 +98,15 @@ impl Server {
     pub(crate) fn log(&self) -> String {
         self.process.stderr()
     }
+}
+
+/// What each request of the newest protocol says about its sender.
+pub(crate) fn meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": VERSION,
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { "name": "rialto-tests", "version": "1" },
+    })
 }
 
 /// The token that a server shows at its first start, once it is there in full.
