@@ -10,8 +10,9 @@
 
 use std::{
     future::{Ready, ready},
+    pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready as known},
 };
 
 use axum::{
@@ -20,6 +21,7 @@ use axum::{
 };
 use futures::future::{BoxFuture, Either};
 use http::{Method, StatusCode, Uri};
+use pin_project_lite::pin_project;
 use rialto_model::{call::Caller, rights::Rights};
 use tower::{Layer, Service};
 
@@ -29,6 +31,7 @@ use crate::{
     place::Places,
     refusal::Refusal,
     site::{self, Site},
+    tally::Tally,
 };
 
 /// A layer that lets through what may come in. What is behind it finds a [`Caller`] in each request's extensions, or is
@@ -60,6 +63,18 @@ struct Checks {
     places: Places,
     entrances: Vec<Entrance>,
     public: Vec<&'static str>,
+    unlocked: Vec<&'static str>,
+    tally: Arc<Tally>,
+}
+
+pin_project! {
+    /// An answer under way. It is counted when it comes.
+    pub struct Counted<F> {
+        #[pin]
+        answer: F,
+        tally: Arc<Tally>,
+        door: usize,
+    }
 }
 
 /// How a request fares.
@@ -78,8 +93,9 @@ impl Gate {
     /// A gate for what `guard` and `authentication` both accept.
     pub fn new(guard: Guard, authentication: Authentication) -> Self {
         let (site, places) = (Site::default(), Places::default());
-        let (entrances, public) = (Vec::new(), Vec::new());
-        Self(Arc::new(Checks { guard, authentication, site, places, entrances, public }))
+        let (entrances, public, unlocked) = (Vec::new(), Vec::new(), Vec::new());
+        let tally = Arc::new(Tally::new([]));
+        Self(Arc::new(Checks { guard, authentication, site, places, entrances, public, unlocked, tally }))
     }
 
     /// The same, reached from outside like this.
@@ -98,6 +114,8 @@ impl Gate {
         let doors = entrances.iter().filter_map(|entrance| entrance.path.split('/').nth(1));
         checks.places.doors = doors.collect();
         checks.entrances = entrances.to_vec();
+        let names = entrances.iter().map(|entrance| entrance.path.trim_start_matches('/'));
+        checks.tally = Arc::new(Tally::new(names));
         self
     }
 
@@ -106,6 +124,18 @@ impl Gate {
     pub fn open_to_all(mut self, paths: &[&'static str]) -> Self {
         Arc::make_mut(&mut self.0).public = paths.to_vec();
         self
+    }
+
+    /// The same, but these exact paths need no token. They are still only for requests that are meant for us.
+    #[must_use]
+    pub fn unlocked(mut self, paths: &[&'static str]) -> Self {
+        Arc::make_mut(&mut self.0).unlocked = paths.to_vec();
+        self
+    }
+
+    /// What came so far.
+    pub fn tally(&self) -> Arc<Tally> {
+        Arc::clone(&self.0.tally)
     }
 
     /// Puts `inner` behind the gate. A whole router has to be behind it this way: inside of one, paths are read before
@@ -121,7 +151,10 @@ impl Gate {
             return Verdict::Passes;
         }
         if let Err(refusal) = checks.guard.check(request.uri(), request.headers()) {
-            return Verdict::Answered(refusal.into_response());
+            return Verdict::Answered(checks.turn_away(refusal));
+        }
+        if checks.unlocked.contains(&request.uri().path()) {
+            return Verdict::Passes;
         }
         if let Some(description) = checks.description(request) {
             return Verdict::Answered(description);
@@ -180,7 +213,7 @@ impl Checks {
         };
         let plain = match self.lead(request, &mut caller) {
             Ok(plain) => plain,
-            Err(refusal) => return Some(refusal.into_response()),
+            Err(refusal) => return Some(self.turn_away(refusal)),
         };
         let needs = self.needs(plain.as_ref().unwrap_or(request.uri()).path());
         if !caller.rights.meet(needs) {
@@ -212,7 +245,19 @@ impl Checks {
         self.entrances.iter().find(fits).map_or(Rights::ALL, |entrance| entrance.needs)
     }
 
+    /// The place of the door that a path without org and project leads to.
+    fn door(&self, path: &str) -> usize {
+        let is_it = |entrance: &Entrance| is_below(path, entrance.path);
+        self.entrances.iter().position(is_it).unwrap_or(self.entrances.len())
+    }
+
+    fn turn_away(&self, refusal: Refusal) -> Response {
+        self.tally.refused(refusal.error);
+        refusal.into_response()
+    }
+
     fn refuse(&self, request: &Request, denial: &Denial) -> Response {
+        self.tally.refused(denial.reason());
         let (uri, headers) = (request.uri(), request.headers());
         let host = host_of(uri, headers).unwrap_or_default();
         let base = self.site.base(host, self.places.org_of(host).is_some(), headers);
@@ -253,29 +298,54 @@ where
 {
     type Response = Response;
     type Error = S::Error;
-    type Future = Either<S::Future, Either<Ready<Outcome<S>>, BoxFuture<'static, Outcome<S>>>>;
+    type Future = Either<Counted<S::Future>, Either<Ready<Outcome<S>>, BoxFuture<'static, Outcome<S>>>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
         self.inner.poll_ready(cx)
     }
 
     fn call(&mut self, mut request: Request) -> Self::Future {
-        match self.gate.judge(&mut request) {
-            Verdict::Passes => Either::Left(self.inner.call(request)),
-            Verdict::Answered(answer) => Either::Right(Either::Left(ready(Ok(answer)))),
+        let verdict = self.gate.judge(&mut request);
+        let (tally, door) = (self.gate.tally(), self.gate.0.door(request.uri().path()));
+        match verdict {
+            Verdict::Passes => Either::Left(Counted { answer: self.inner.call(request), tally, door }),
+            Verdict::Answered(answer) => {
+                tally.answered(door, answer.status());
+                Either::Right(Either::Left(ready(Ok(answer))))
+            }
             Verdict::Waits => {
                 let gate = self.gate.clone();
                 // The one that was polled is ready, its copy need not be.
                 let copy = self.inner.clone();
                 let mut inner = std::mem::replace(&mut self.inner, copy);
                 Either::Right(Either::Right(Box::pin(async move {
-                    match gate.find(&mut request).await {
-                        None => inner.call(request).await,
-                        Some(refusal) => Ok(refusal),
-                    }
+                    let answer = match gate.find(&mut request).await {
+                        None => {
+                            let door = gate.0.door(request.uri().path());
+                            return Counted { answer: inner.call(request), tally, door }.await;
+                        }
+                        Some(refusal) => refusal,
+                    };
+                    tally.answered(door, answer.status());
+                    Ok(answer)
                 })))
             }
         }
+    }
+}
+
+// === impl Counted ===
+
+impl<F: Future<Output = Result<Response, E>>, E> Future for Counted<F> {
+    type Output = Result<Response, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let answer = known!(this.answer.poll(cx));
+        if let Ok(answer) = &answer {
+            this.tally.answered(*this.door, answer.status());
+        }
+        Poll::Ready(answer)
     }
 }
 

@@ -5,8 +5,8 @@
 //! needs it asks for an `Arc<dyn Fetch>` ([`fetch`]), so a test can answer in its place.
 //!
 //! Inbound there are the checks that come before any protocol: whether the request was meant for us at all ([`guard`])
-//! and who calls ([`auth`]), both made at one [`gate`]; what strangers are told about the way in ([`site`]); and how a
-//! listener starts and stops ([`serve`]).
+//! and who calls ([`auth`]), both made at one [`gate`], which counts what it sees ([`tally`]); what strangers are told about the way in
+//! ([`site`]); and how a listener starts and stops ([`serve`]).
 
 pub mod address;
 pub mod auth;
@@ -22,3 +22,4 @@ mod pool;
 mod refusal;
 pub mod serve;
 pub mod site;
+pub mod tally;

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -76,6 +76,8 @@ pub(crate) struct Inner {
     policy_loader: Option<PolicyLoader>,
     /// How many changes from elsewhere had been seen when the policies were last read.
     policy_read_at: AtomicU64,
+    /// Whether the policies, when they were last read, did not hold up.
+    policy_is_behind: AtomicBool,
     bus: Arc<Bus>,
     schemas: Schemas,
     /// Counts what runs, to be waited for at the end.
@@ -129,6 +131,7 @@ impl Engine {
             policy: ArcSwap::from_pointee(parts.policy),
             policy_loader: parts.policy_loader,
             policy_read_at: AtomicU64::new(0),
+            policy_is_behind: AtomicBool::new(false),
             config: parts.config,
             running: Mutex::new(HashMap::new()),
             bus,
@@ -174,13 +177,25 @@ impl Engine {
 
     /// Reads the policies again. Policies that do not hold up are not taken: the old ones stay in force.
     pub fn reload_policy(&self) {
-        match self.0.policy_loader.as_ref().map(|load| load()) {
+        let read = self.0.policy_loader.as_ref().map(|load| load());
+        self.0.policy_is_behind.store(matches!(read, Some(Err(_))), Ordering::Relaxed);
+        match read {
             Some(Ok(policy)) => self.0.policy.store(Arc::new(policy)),
             Some(Err(error)) => {
                 tracing::error!("the policies were not reloaded, the ones before stay in force: {error}");
             }
             None => {}
         }
+    }
+
+    /// Whether the policies in force are those that are kept: ones that do not hold up are not taken.
+    pub fn policies_are_sound(&self) -> bool {
+        !self.0.policy_is_behind.load(Ordering::Relaxed)
+    }
+
+    /// How many calls run in this process, those included that nobody waits for any more.
+    pub fn in_flight(&self) -> usize {
+        self.0.tracker.len()
     }
 
     /// Whether a caller may see a skill in a list.

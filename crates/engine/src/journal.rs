@@ -133,7 +133,9 @@ impl Journal {
         }
         let emitted_at = self.clock.now();
         let mut post = VerbEvent::new(Phase::PostVerb, Arc::clone(&announcement.on_record), emitted_at);
-        post.duration_ms = Some(u64::try_from(announcement.begun.elapsed().as_millis()).unwrap_or(u64::MAX));
+        let took = announcement.begun.elapsed();
+        (post.duration_ms, post.took) =
+            (Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)), Some(took));
         post.outcome = Some(if failure.is_some() { Outcome::Failed } else { Outcome::Completed });
         let mut events = vec![post];
         if let Some(failure) = failure {

@@ -186,7 +186,7 @@ impl Registry {
     }
 
     /// All agents of all projects.
-    pub(crate) fn all(&self) -> Vec<Arc<Agent>> {
+    pub fn all(&self) -> Vec<Arc<Agent>> {
         self.live.load().agents.clone()
     }
 

@@ -1,6 +1,6 @@
 //! The verb bus: what is announced before and after every invocation.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
@@ -88,6 +88,8 @@ pub struct VerbEvent {
     pub context: Context,
     /// How long it took; on post-verb.
     pub duration_ms: Option<u64>,
+    /// The same, exactly; not on record, so an event that was read back does not have it.
+    pub took: Option<Duration>,
     /// How it ended; on post-verb.
     pub outcome: Option<Outcome>,
     /// What went wrong; on verb-error.
@@ -160,6 +162,7 @@ impl VerbEvent {
             emitted_at,
             context: Context::default(),
             duration_ms: None,
+            took: None,
             outcome: None,
             error: None,
         }
@@ -211,6 +214,7 @@ impl From<Flat> for VerbEvent {
             emitted_at: flat.emitted_at,
             context: flat.context,
             duration_ms: flat.duration_ms,
+            took: None,
             outcome: flat.outcome,
             error: flat.error,
         }

@@ -60,6 +60,9 @@ pub(crate) struct Server {
     pub(crate) trust_proxy: bool,
     /// The domain below which each org has a name: `<org>.<domain>`.
     pub(crate) domain: Option<String>,
+    /// Whether `/metrics` is shown to everybody who can reach it. Without this it needs a token with the scope `admin`,
+    /// except on a loopback address that nothing outside is known to lead to.
+    pub(crate) public_metrics: bool,
 }
 
 /// The A2A side.
@@ -113,6 +116,11 @@ impl Server {
         self.allowed_hosts.iter().cloned().chain(public).chain(below).collect()
     }
 
+    /// Whether something outside is known to lead here.
+    pub(crate) const fn is_published(&self) -> bool {
+        self.public_url.is_some() || self.domain.is_some() || self.trust_proxy
+    }
+
     /// How this server is reached from outside.
     pub(crate) fn site(&self) -> Result<Site, String> {
         let is_address = |url: &String| {
@@ -140,6 +148,7 @@ impl Default for Server {
             public_url: None,
             trust_proxy: false,
             domain: None,
+            public_metrics: false,
         }
     }
 }

@@ -48,7 +48,7 @@ pub(crate) async fn run(options: Demo, environment: &Environment) -> Result<(), 
     let program = Program::open(Config::default(), Place::Memory, None, environment).await?;
     let door = Door::open("127.0.0.1:0").await.map_err(|error| Trouble::other(error.to_string()))?;
     let url = format!("http://{}/mcp", door.address());
-    let app = serve::app(&program, Authentication::Open(Program::local_caller()))?;
+    let app = serve::app(&program, Authentication::Open(Program::local_caller()), door.address())?;
     let stop = program.stop().clone();
     let served = tokio::spawn(serve::serve_until(door, app, stop.clone()));
 

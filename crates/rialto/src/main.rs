@@ -8,6 +8,7 @@ mod environment;
 mod output;
 mod policies;
 mod program;
+mod telemetry;
 
 use std::{path::PathBuf, process::ExitCode};
 

@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -45,6 +45,8 @@ pub(crate) struct Program {
     pub(crate) data: Option<PathBuf>,
     /// The texts that the first policies were made of: whatever differs from them has changed since.
     sources: Vec<Source>,
+    /// Whether no more calls are taken.
+    pub(crate) draining: Arc<AtomicBool>,
     stop: CancellationToken,
 }
 
@@ -132,7 +134,8 @@ impl Program {
             config: config.calls.clone(),
         });
         engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
-        Ok(Self { engine, store, fetch, config, policies, sources, data, stop: CancellationToken::new() })
+        let (draining, stop) = (Arc::default(), CancellationToken::new());
+        Ok(Self { engine, store, fetch, config, policies, sources, data, draining, stop })
     }
 
     /// The person at this machine.

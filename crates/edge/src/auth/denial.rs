@@ -66,6 +66,17 @@ impl Denial {
         response
     }
 
+    /// Why, for whoever counts.
+    pub(crate) const fn reason(&self) -> &'static str {
+        match self {
+            Self::NoToken => "no-token",
+            Self::Unknown | Self::Expired(_) | Self::Revoked | Self::Flawed(_) => "bad-token",
+            Self::Twice | Self::InQuery => "malformed-token",
+            Self::Lacks(_) => "insufficient-scope",
+            Self::NoStore | Self::NoKeys => "unavailable",
+        }
+    }
+
     const fn look(&self) -> Look {
         let (status, name, code) = match self {
             Self::NoToken => (StatusCode::UNAUTHORIZED, "unauthenticated", None),

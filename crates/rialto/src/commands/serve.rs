@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::{Router, routing::get};
+use axum::Router;
 use rialto_edge::{
     auth::{Authentication, Bearers, Issuers, TokenBook},
     gate::{Entrance, Gate, Gated},
@@ -23,13 +23,11 @@ use crate::{
     environment::Environment,
     output::{self, Trouble},
     program::Program,
+    telemetry::{self, CallCounts, HEALTH, METRICS, Metrics, READY, Readiness},
 };
 
 /// How long open streams may keep a stop waiting.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Where whoever watches this server asks whether it is up. Not behind the gate.
-const HEALTH: &str = "/healthz";
 
 pub(crate) async fn run(program: Program, serve: Serve, environment: &Environment) -> Result<(), Trouble> {
     let address = serve.addr.clone().unwrap_or_else(|| program.config.server.addr.clone());
@@ -44,7 +42,7 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     } else {
         Authentication::Bearer(Arc::new(bearers(&program, environment).await?))
     };
-    let app = app(&program, authentication)?;
+    let app = app(&program, authentication, door.address())?;
     let terminated = terminated();
     program.start();
     greet(&program, door.address(), serve.allow_no_auth);
@@ -59,25 +57,51 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     Ok(())
 }
 
-/// The whole HTTP surface, behind its gate.
-pub(crate) fn app(program: &Program, authentication: Authentication) -> Result<Gated<Router>, Trouble> {
+/// The whole HTTP surface at this address, behind its gate.
+pub(crate) fn app(
+    program: &Program,
+    authentication: Authentication,
+    address: SocketAddr,
+) -> Result<Gated<Router>, Trouble> {
+    let gate = gate(program, authentication, address)?;
+    let calls = Arc::new(CallCounts::new(Arc::clone(program.engine.registry())));
+    program.engine.bus().subscribe(calls.clone());
+    let (engine, store) = (program.engine.clone(), Arc::clone(&program.store));
+    let metrics = Metrics::new(calls, gate.tally(), engine.clone(), Arc::clone(&store));
+    let readiness = Readiness::new(engine, store, Arc::clone(&program.draining));
+    let pages = telemetry::router(metrics, readiness);
+    Ok(gate.around(pages.merge(mcp_door(program).router(program.stop().clone()))))
+}
+
+/// Who comes in, and where to.
+fn gate(program: &Program, authentication: Authentication, address: SocketAddr) -> Result<Gate, Trouble> {
     let server = &program.config.server;
-    let hosts = server.hosts();
-    let refused = "agents are registered by whoever runs this server: `rialto agents add URL`";
+    let gate = Gate::new(Guard::new(&server.hosts(), server.max_body_bytes), authentication)
+        .at(server.site().map_err(Trouble::usage)?)
+        .before(&[
+            Entrance { path: "/mcp", needs: Rights::of([Right::Call, Right::Discover]) },
+            Entrance { path: METRICS, needs: Rights::of([Right::Admin]) },
+        ]);
+    Ok(if server.public_metrics {
+        gate.open_to_all(&[HEALTH, READY, METRICS])
+    } else if address.ip().is_loopback() && !server.is_published() {
+        gate.open_to_all(&[HEALTH, READY]).unlocked(&[METRICS])
+    } else {
+        gate.open_to_all(&[HEALTH, READY])
+    })
+}
+
+fn mcp_door(program: &Program) -> rialto_mcp::Door {
+    let server = &program.config.server;
     let mut mcp = program.config.mcp.clone();
-    mcp.allowed_hosts.extend(hosts.iter().cloned());
+    mcp.allowed_hosts.extend(server.hosts());
     if server.domain.is_some() {
         // It knows whole names only, and the gate has looked at them already.
         mcp.allowed_hosts = vec!["*".to_owned()];
     }
+    let refused = "agents are registered by whoever runs this server: `rialto agents add URL`";
     let control = Control { load_agents: LoadAgents::Refused(refused.to_owned()) };
-    let mcp = rialto_mcp::Door::new(program.engine.clone(), mcp, control);
-    let gate = Gate::new(Guard::new(&hosts, server.max_body_bytes), authentication)
-        .at(server.site().map_err(Trouble::usage)?)
-        .before(&[Entrance { path: "/mcp", needs: Rights::of([Right::Call, Right::Discover]) }])
-        .open_to_all(&[HEALTH]);
-    let healthy = Router::new().route(HEALTH, get(|| async { "ok\n" }));
-    Ok(gate.around(healthy.merge(mcp.router(program.stop().clone()))))
+    rialto_mcp::Door::new(program.engine.clone(), mcp, control)
 }
 
 pub(crate) async fn serve_until(

@@ -80,6 +80,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("miette", &["rialto-policy"]),
     ("mimalloc", &["rialto"]),
     ("moka", &["rialto-policy"]),
+    ("pin-project-lite", &["rialto-edge"]),
+    ("prometheus-client", &["rialto"]),
     ("rand", &["rialto-engine", "rialto-a2a"]),
     ("refinery", &["rialto-store"]),
     ("rmcp", &["rialto-mcp"]),

@@ -23,6 +23,12 @@ pub(crate) fn get(url: &str) -> Option<Answer> {
     send("GET", url, None, &[], "").ok()
 }
 
+/// Asks for a page, perhaps under another name than the server's address.
+#[track_caller]
+pub(crate) fn get_with(url: &str, host: Option<&str>, headers: &[(&str, &str)]) -> Answer {
+    send("GET", url, host, headers, "").unwrap()
+}
+
 /// Posts JSON.
 #[track_caller]
 pub(crate) fn post(url: &str, headers: &[(&str, &str)], body: &str) -> Answer {

@@ -1,0 +1,113 @@
+//! All numbers of a server, written as OpenMetrics text.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, NoLabelSet, text},
+    metrics::MetricType,
+    registry::Registry,
+};
+use rialto_edge::tally::Tally;
+use rialto_engine::Engine;
+use rialto_model::{
+    clock::{Clock, SystemClock},
+    store::Store,
+};
+
+use super::{calls::CallCounts, process::Process};
+
+/// The numbers, as they are whenever somebody asks.
+#[derive(Debug)]
+pub(crate) struct Metrics(Registry);
+
+/// What came to the gate.
+#[derive(Debug)]
+struct Requests(Arc<Tally>);
+
+/// What the engine and the store can tell at any time.
+struct Standing {
+    engine: Engine,
+    store: Arc<dyn Store>,
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// The numbers of a server.
+    pub(crate) fn new(
+        calls: Arc<CallCounts>,
+        tally: Arc<Tally>,
+        engine: Engine,
+        store: Arc<dyn Store>,
+    ) -> Self {
+        let mut metrics = Self(Registry::default());
+        metrics.add(Box::new(calls));
+        metrics.add(Box::new(Requests(tally)));
+        metrics.add(Box::new(Standing { engine, store }));
+        metrics.add(Box::new(Process::started(SystemClock.now())));
+        metrics
+    }
+
+    /// Shows somebody else's numbers too.
+    pub(crate) fn add(&mut self, collector: Box<dyn Collector>) {
+        self.0.register_collector(collector);
+    }
+
+    /// The page that Prometheus reads.
+    pub(crate) fn page(&self) -> Result<String, fmt::Error> {
+        let mut page = String::with_capacity(8 * 1024);
+        text::encode(&mut page, &self.0).map(|()| page)
+    }
+}
+
+// === impl Requests ===
+
+impl Collector for Requests {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "HTTP requests that were answered";
+        let mut requests =
+            encoder.encode_descriptor("rialto_http_requests", help, None, MetricType::Counter)?;
+        for (door, class, count) in self.0.requests().filter(|(.., count)| *count > 0) {
+            let labels = [("door", door), ("status", class)];
+            requests.encode_family(&labels)?.encode_counter::<NoLabelSet, _, f64>(&count, None)?;
+        }
+        let help = "Requests that were turned away before any protocol saw them";
+        let mut refused = encoder.encode_descriptor("rialto_refused", help, None, MetricType::Counter)?;
+        for (reason, count) in self.0.refusals() {
+            let labels = [("reason", reason)];
+            refused.encode_family(&labels)?.encode_counter::<NoLabelSet, _, f64>(&count, None)?;
+        }
+        Ok(())
+    }
+}
+
+// === impl Standing ===
+
+impl Collector for Standing {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Calls that run in this process, those included that nobody waits for any more";
+        encoder
+            .encode_descriptor("rialto_calls_in_flight", help, None, MetricType::Gauge)?
+            .encode_gauge(&(u64::try_from(self.engine.in_flight()).unwrap_or(u64::MAX)))?;
+        let mut by_health = BTreeMap::<&str, u64>::new();
+        for agent in self.engine.registry().all() {
+            *by_health.entry(agent.health.as_str()).or_default() += 1;
+        }
+        let mut agents =
+            encoder.encode_descriptor("rialto_agents", "Registered agents", None, MetricType::Gauge)?;
+        for (health, count) in by_health {
+            agents.encode_family(&[("health", health)])?.encode_gauge(&count)?;
+        }
+        let help = "Counts the changes of registry and tokens by all processes";
+        encoder
+            .encode_descriptor("rialto_store_generation", help, None, MetricType::Gauge)?
+            .encode_gauge(&self.store.generation())
+    }
+}
+
+impl fmt::Debug for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Standing").finish_non_exhaustive()
+    }
+}

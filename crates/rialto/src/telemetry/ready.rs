@@ -1,0 +1,60 @@
+//! Whether this server should be sent calls.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use rialto_engine::Engine;
+use rialto_model::{ids::AgentId, store::Store};
+
+/// A store that takes longer to answer than this does not.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Looks after what calls need.
+#[derive(Clone)]
+pub(crate) struct Readiness {
+    engine: Engine,
+    store: Arc<dyn Store>,
+    draining: Arc<AtomicBool>,
+}
+
+/// Something that keeps a server from being ready. It is told to everybody, so it holds no detail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lack {
+    pub(crate) check: &'static str,
+    pub(crate) message: &'static str,
+}
+
+// === impl Readiness ===
+
+impl Readiness {
+    /// `draining` becomes true when the server is told to stop.
+    pub(crate) fn new(engine: Engine, store: Arc<dyn Store>, draining: Arc<AtomicBool>) -> Self {
+        Self { engine, store, draining }
+    }
+
+    /// What is lacking; nothing if all is well.
+    pub(crate) async fn lacks(&self) -> Vec<Lack> {
+        let mut lacks = Vec::new();
+        if self.draining.load(Ordering::Relaxed) {
+            let message = "this server is stopping; calls under way are brought to their end";
+            lacks.push(Lack { check: "draining", message });
+        }
+        // Any question will do; this one is answered from an index, and by no agent.
+        let (nobody, ask) = (AgentId::from("readyz"), &self.store);
+        let answered = tokio::time::timeout(PATIENCE, ask.probes(&nobody, 1)).await;
+        if !matches!(answered, Ok(Ok(_))) {
+            lacks.push(Lack { check: "store", message: "the store does not answer; see the server's log" });
+        }
+        if !self.engine.policies_are_sound() {
+            let message = "the policies were changed and are not valid, the ones before are in force; \
+                           `rialto policy check` says why";
+            lacks.push(Lack { check: "policies", message });
+        }
+        lacks
+    }
+}
