@@ -92,3 +92,30 @@ pub const fn encode_push(wire: Wire, push: &PushConfig) -> On<'_, PushConfig> {
 pub const fn encode_push_list(wire: Wire, list: &PushList) -> On<'_, PushList> {
     On(wire, list)
 }
+
+#[cfg(test)]
+mod tests {
+    use rialto_model::{json::DEEPEST, message::MOST_PARTS};
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_too_deep_is_refused_before_it_is_looked_into() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(parse(nested(DEEPEST).as_bytes()).is_ok());
+        let garbled = parse(nested(DEEPEST + 1).as_bytes()).unwrap_err().to_string();
+        assert!(garbled.contains("100 levels"), "{garbled}");
+    }
+
+    #[test]
+    fn an_answer_has_only_so_many_parts() {
+        let message = |parts: usize| {
+            let parts = vec![r#"{"kind":"text","text":"x"}"#; parts].join(",");
+            format!(r#"{{"kind":"message","messageId":"m","role":"agent","parts":[{parts}]}}"#)
+        };
+        let read = |text: &str| decode_message(Wire::V03, parse(text.as_bytes()).unwrap());
+        assert_eq!(read(&message(MOST_PARTS)).unwrap().parts.len(), MOST_PARTS);
+        let garbled = read(&message(MOST_PARTS + 1)).unwrap_err().to_string();
+        assert!(garbled.contains("parts") && garbled.contains("1001"), "{garbled}");
+    }
+}

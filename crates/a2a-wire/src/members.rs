@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use rialto_model::json::{Extra, Json, Raw};
+use rialto_model::json::{DEEPEST, Extra, Json, Raw, is_too_deep};
 
 use crate::garbled::Garbled;
 
@@ -16,6 +16,9 @@ pub(crate) struct Members<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
 /// The one JSON value that `bytes` are.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Raw<'_>, Garbled> {
     let text = std::str::from_utf8(bytes).map_err(|_| Garbled::new("JSON", "bytes that are not UTF-8"))?;
+    if is_too_deep(bytes) {
+        return Err(Garbled::new(format!("JSON that is at most {DEEPEST} levels deep"), "more"));
+    }
     Raw::parse(text).map_err(|error| Garbled::not_json(&error))
 }
 

@@ -16,6 +16,7 @@ use http::{
 use http_body_util::LengthLimitError;
 use rialto_model::{
     call::Caller,
+    json::{DEEPEST, is_too_deep},
     rights::{Right, Rights},
 };
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -111,6 +112,12 @@ async fn post(http: &Http, request: Request) -> Response {
         Ok(body) => body,
         Err(error) => return not_whole(&error, http.max_body_bytes),
     };
+    if is_too_deep(&body) {
+        return not_a_message(
+            -32600,
+            &format!("the body is nested deeper than {DEEPEST} levels; send it flatter"),
+        );
+    }
     if let Some(lacking) = parts.extensions.get::<Caller>().and_then(|caller| lacking(caller.rights, &body)) {
         return insufficient(lacking);
     }
@@ -178,13 +185,17 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 /// The answer to a body that is not a message.
 fn unreadable(body: &[u8]) -> Response {
-    let error = match serde_json::from_slice::<&RawValue>(body) {
-        Err(error) => json!({ "code": -32700, "message": format!("the body is not JSON: {error}") }),
+    match serde_json::from_slice::<&RawValue>(body) {
+        Err(error) => not_a_message(-32700, &format!("the body is not JSON: {error}")),
         Ok(json) if json.get().starts_with('[') => {
-            json!({ "code": -32600, "message": "a batch is not taken; send one message in each request" })
+            not_a_message(-32600, "a batch is not taken; send one message in each request")
         }
-        Ok(_) => json!({ "code": -32600, "message": "the body is not a JSON-RPC 2.0 message of MCP" }),
-    };
+        Ok(_) => not_a_message(-32600, "the body is not a JSON-RPC 2.0 message of MCP"),
+    }
+}
+
+fn not_a_message(code: i64, message: &str) -> Response {
+    let error = json!({ "code": code, "message": message });
     let message = json!({ "jsonrpc": "2.0", "id": null, "error": error });
     (StatusCode::BAD_REQUEST, Json(message)).into_response()
 }

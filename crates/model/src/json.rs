@@ -3,6 +3,7 @@
 //! A payload crosses the bridge as the text it arrived in: numbers keep every digit, members keep their order, and
 //! no time is spent on building a tree that nobody reads.
 
+mod depth;
 mod raw;
 
 use std::{fmt, sync::Arc};
@@ -14,7 +15,10 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-pub use self::raw::{Items, Members, Raw};
+pub use self::{
+    depth::{DEEPEST, is_too_deep},
+    raw::{Items, Members, Raw},
+};
 
 /// One JSON value, kept as its text. Cloning shares the text.
 #[derive(Clone)]

@@ -49,7 +49,7 @@ pub(crate) fn piece(wire: Wire, raw: Raw<'_>) -> Result<Piece, Garbled> {
         id: id.unwrap_or_default(),
         name: members.id("name")?,
         description: members.id("description")?,
-        parts: members.list("parts", |raw| part::decode(wire, raw))?,
+        parts: part::all(wire, &mut members, "parts")?,
         metadata: members.object("metadata"),
         extensions: members.texts("extensions")?,
         extra: members.rest(),

@@ -35,7 +35,7 @@ pub(crate) fn from_members(wire: Wire, mut members: Members<'_>) -> Result<Messa
     Ok(Message {
         id: members.text("messageId")?.unwrap_or_default(),
         role: members.take_as("role", role)?.unwrap_or(Role::Unspecified),
-        parts: members.list(parts, |raw| part::decode(wire, raw))?,
+        parts: part::all(wire, &mut members, parts)?,
         context_id: members.id("contextId")?,
         task_id: members.id("taskId")?,
         metadata: members.object("metadata"),

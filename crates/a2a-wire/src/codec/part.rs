@@ -10,7 +10,7 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rialto_model::{
     json::{Json, Raw},
-    message::{Content, Part},
+    message::{Content, MOST_PARTS, Part},
 };
 use serde::{Serialize, Serializer};
 
@@ -46,6 +46,15 @@ struct File<'a>(Wire, &'a Part);
 
 /// An object with one member.
 struct Single<'a>(&'static str, &'a Json);
+
+/// All parts under `name`.
+pub(crate) fn all(wire: Wire, members: &mut Members<'_>, name: &str) -> Result<Vec<Part>, Garbled> {
+    let parts = members.list(name, |raw| decode(wire, raw))?;
+    if parts.len() > MOST_PARTS {
+        return Err(Garbled::new(format!("at most {MOST_PARTS} parts"), parts.len().to_string()).at(name));
+    }
+    Ok(parts)
+}
 
 pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<Part, Garbled> {
     let members = Members::read(raw)?;
