@@ -6,6 +6,8 @@ use rialto_model::{agent::Agent, ids::OrgId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limits;
+
 /// How calls are made and agents looked after.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -26,6 +28,9 @@ pub struct Config {
     pub probe_concurrency: usize,
     /// Hold a changed card until `rialto agents approve` accepts it.
     pub pin_cards: bool,
+    /// How much callers and orgs may ask for. It has a section of its own in the configuration.
+    #[serde(skip)]
+    pub limits: limits::Config,
 }
 
 // === impl Config ===
@@ -41,6 +46,7 @@ impl Default for Config {
             probe_interval_secs: 30,
             probe_concurrency: 16,
             pin_cards: false,
+            limits: limits::Config::default(),
         }
     }
 }
@@ -55,5 +61,25 @@ impl Config {
     /// How long fetching a card may take.
     pub const fn discovery_timeout(&self) -> Duration {
         Duration::from_millis(self.discovery_timeout_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rialto_model::ids::OrgId;
+
+    use super::*;
+
+    #[test]
+    fn the_agents_wall_clock_counts_before_the_orgs_and_that_before_everybodys() {
+        let org_timeout_ms = BTreeMap::from([("acme".to_owned(), 2_000)]);
+        let config = Config { timeout_ms: 3_000, org_timeout_ms, ..Config::default() };
+        let wall_clock = |org: &str, timeout_ms| {
+            let agent = Agent { timeout_ms, ..rialto_testkit::agents::agent("Desk", Vec::new()) };
+            config.wall_clock(&OrgId::from(org), &agent).as_millis()
+        };
+        assert_eq!(wall_clock("acme", Some(1_000)), 1_000);
+        assert_eq!(wall_clock("acme", None), 2_000);
+        assert_eq!(wall_clock("default", None), 3_000);
     }
 }

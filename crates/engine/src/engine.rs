@@ -19,7 +19,7 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::{AgentId, TaskId, fresh},
     json::Json,
-    message::{Message, Part, Role},
+    message::{MOST_PARTS, Message, Part, Role},
     store::{Store, StoreError},
     task::{Task, TaskHead, TaskState},
     verb::{Verb, VerbEvent},
@@ -29,8 +29,10 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     bus::Bus,
+    closing,
     config::Config,
     journal::{Announcement, Journal},
+    limits::Limits,
     peer::Peer,
     redact::redact,
     registry::Registry,
@@ -80,8 +82,11 @@ pub(crate) struct Inner {
     policy_is_behind: AtomicBool,
     bus: Arc<Bus>,
     schemas: Schemas,
+    limits: Arc<Limits>,
     /// Counts what runs, to be waited for at the end.
     pub(crate) tracker: TaskTracker,
+    /// Whether what runs is handed back.
+    pub(crate) closing: AtomicBool,
 }
 
 /// What a caller wants, with its target found.
@@ -132,11 +137,13 @@ impl Engine {
             policy_loader: parts.policy_loader,
             policy_read_at: AtomicU64::new(0),
             policy_is_behind: AtomicBool::new(false),
+            limits: Limits::new(&parts.config.limits),
             config: parts.config,
             running: Mutex::new(HashMap::new()),
             bus,
             schemas: Schemas::default(),
             tracker: TaskTracker::new(),
+            closing: AtomicBool::new(false),
         }))
     }
 
@@ -218,7 +225,11 @@ impl Engine {
     ///
     /// The call leaves when what is returned is waited for or let go of.
     pub async fn call(&self, request: Request) -> Result<Running, Failure> {
+        if self.0.is_closing() {
+            return Err(closing::closed());
+        }
         self.sync().await?;
+        let seat = self.0.limits.admit(&request.caller, self.0.journal.now())?;
         let goes_on = self.continued(&request).await?;
         let (wall_clock, call) = self.call_of(request, goes_on.as_ref())?;
         let Cleared { call, announcement, pre } = self.permit(call).await?;
@@ -230,13 +241,7 @@ impl Engine {
                 Task::new(head)
             }
         };
-        Ok(Running::of(Run::begin(&self.0, Leg { call, task, announcement, wall_clock })))
-    }
-
-    /// Lets what runs come to its end, at most until `patience` is over.
-    pub async fn drain(&self, patience: Duration) {
-        self.0.tracker.close();
-        let _ = tokio::time::timeout(patience, self.0.tracker.wait()).await;
+        Ok(Running::of(Run::begin(&self.0, Leg { call, task, announcement, wall_clock, seat })))
     }
 
     /// The task a request goes on with, if it does.
@@ -266,6 +271,10 @@ impl Engine {
                 agent.slug, agent.slug
             );
             return Err(Failure::new(Kind::PeerUnreachable, message));
+        }
+        if request.parts.len() > MOST_PARTS {
+            let message = format!("a message has at most {MOST_PARTS} parts, not {}", request.parts.len());
+            return Err(Failure::new(Kind::Invalid, message));
         }
         let wall_clock =
             request.wall_clock.unwrap_or_else(|| self.0.config.wall_clock(&request.caller.scope.org, agent));

@@ -6,12 +6,14 @@
 
 pub mod address;
 mod bus;
+mod closing;
 pub mod config;
 pub mod diff;
 pub mod directory;
 pub mod engine;
 mod health;
 mod journal;
+pub mod limits;
 pub mod peer;
 mod redact;
 pub mod registry;

@@ -23,6 +23,7 @@ use crate::{
     engine::{Inner, store_failure},
     health,
     journal::{Announcement, log_lost},
+    limits::Seat,
 };
 
 /// Events that are there at once are written down together, up to so many.
@@ -55,6 +56,7 @@ pub(crate) struct Leg {
     pub(crate) task: Task,
     pub(crate) announcement: Announcement,
     pub(crate) wall_clock: Duration,
+    pub(crate) seat: Option<Seat>,
 }
 
 /// A call under way, seen from inside.
@@ -70,6 +72,8 @@ pub(crate) struct Run {
     late_at: Instant,
     give_up_at: Instant,
     is_late: bool,
+    /// The caller's leave to have it under way.
+    _seat: Option<Seat>,
     /// As long as it lives, whoever drains the engine waits for it.
     _tracked: TaskTrackerToken,
 }
@@ -103,6 +107,7 @@ impl Run {
             late_at,
             give_up_at: late_at + Duration::from_secs(inner.config.patience_secs),
             is_late: false,
+            _seat: leg.seat,
             _tracked: inner.tracker.token(),
         })
     }
@@ -137,11 +142,16 @@ impl Run {
             }
             Turn::Beat => News::None(self),
             Turn::Late => {
-                let failure = self.late().await;
+                let (verb, limit, id) = (self.target.verb(), self.wall_clock.as_millis(), self.id());
+                let message = format!(
+                    "{verb} took longer than {limit} ms; the task goes on, and get_task with task id {id} fetches its result"
+                );
+                let failure = self.late(message).await;
                 News::Late(self, failure)
             }
             // The agent may take its time, and hearts must beat meanwhile.
             Turn::Cancelled if beat_at.is_some() => News::None(self),
+            Turn::Cancelled if self.inner.is_closing() => self.hand_back().await,
             Turn::Cancelled => self.call_off().await,
             Turn::GivenUp => self.give_up().await,
         }
@@ -218,17 +228,29 @@ impl Run {
         })
     }
 
-    async fn late(&mut self) -> Failure {
+    async fn late(&mut self, message: String) -> Failure {
         self.is_late = true;
-        let message = format!(
-            "{} took longer than {} ms; the task goes on, and get_task with task id {} fetches its result",
-            self.target.verb(),
-            self.wall_clock.as_millis(),
-            self.task.head.id
-        );
         let failure = with_ids(Failure::new(Kind::PeerTimeout, message), &self.task);
         self.inner.journal.close(&mut self.announcement, None, &failure).await;
         failure
+    }
+
+    /// This process ends; the task does not, if the agent can be asked about it.
+    async fn hand_back(mut self: Box<Self>) -> News {
+        if self.task.head.remote.task_id.is_none() {
+            let message = "this server is stopping, and the agent has not named the task, so its result cannot be fetched \
+                           later; call again";
+            return self.end_with(vec![Event::failed(Failure::new(Kind::PeerTimeout, message))]).await;
+        }
+        let id = self.id();
+        let message = format!(
+            "this server is stopping; the task goes on, and get_task with task id {id} fetches its result when it is back"
+        );
+        if self.is_late {
+            return self.over(Some(Failure::new(Kind::PeerTimeout, message)));
+        }
+        let failure = self.late(message).await;
+        News::Late(self, failure)
     }
 
     /// The agent has been silent for longer than anybody waits.

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 mod calls;
+mod closing;
 mod registry;
 mod running;
 mod world;

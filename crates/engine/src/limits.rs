@@ -1,0 +1,240 @@
+//! How much one caller and one org may ask for.
+//!
+//! These are limits of calls, whatever door they come in by. They are counted in this process: what another one does, or
+//! did before a restart, does not count. A caller is counted under a hash, so nothing is allocated for a call, and only
+//! while it has calls under way, so there is nothing to tidy up.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+use rialto_model::{
+    call::Caller,
+    clock::Timestamp,
+    failure::{Failure, Kind},
+    json::Json,
+};
+use serde_json::json;
+
+const HOUR: i64 = 3_600;
+const DAY: i64 = 24 * HOUR;
+
+/// What is allowed. Zero is without a limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How many calls of one caller may be under way at once.
+    pub concurrent_calls: usize,
+    /// How many calls single orgs may make.
+    pub orgs: BTreeMap<String, Quota>,
+}
+
+/// How many calls an org may make. Zero is without a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quota {
+    /// In each hour.
+    pub calls_per_hour: u64,
+    /// In each day, by UTC.
+    pub calls_per_day: u64,
+}
+
+/// Counts.
+pub(crate) struct Limits {
+    concurrent_calls: usize,
+    hasher: RandomState,
+    under_way: Mutex<HashMap<u64, usize>>,
+    orgs: HashMap<String, [Mutex<Window>; 2]>,
+}
+
+/// A caller's leave to have a call under way, for as long as it lives.
+pub(crate) struct Seat {
+    limits: Arc<Limits>,
+    key: u64,
+}
+
+/// A stretch of time in which an org may make so many calls.
+struct Window {
+    name: &'static str,
+    seconds: i64,
+    most: u64,
+    began_at: i64,
+    used: u64,
+}
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { concurrent_calls: 256, orgs: BTreeMap::new() }
+    }
+}
+
+// === impl Limits ===
+
+impl Limits {
+    pub(crate) fn new(config: &Config) -> Arc<Self> {
+        let windows = |quota: &Quota| {
+            [
+                Mutex::new(Window::new("hour", HOUR, quota.calls_per_hour)),
+                Mutex::new(Window::new("day", DAY, quota.calls_per_day)),
+            ]
+        };
+        Arc::new(Self {
+            concurrent_calls: config.concurrent_calls,
+            hasher: RandomState::new(),
+            under_way: Mutex::default(),
+            orgs: config.orgs.iter().map(|(org, quota)| (org.clone(), windows(quota))).collect(),
+        })
+    }
+
+    /// Lets a call begin, or says when to try again. No seat is given where seats are not counted.
+    pub(crate) fn admit(self: &Arc<Self>, caller: &Caller, now: Timestamp) -> Result<Option<Seat>, Failure> {
+        let seat = self.seat(caller)?;
+        if !self.orgs.is_empty()
+            && let Some(windows) = self.orgs.get(caller.scope.org.as_str())
+        {
+            let [hour, day] = windows;
+            // Both or none: a call that one of them refuses is not counted by the other.
+            let (mut hour, mut day) = (hour.lock(), day.lock());
+            for window in [&mut *hour, &mut *day] {
+                window.look(now).map_err(|wait| window.used_up(caller, wait))?;
+            }
+            hour.used += 1;
+            day.used += 1;
+        }
+        Ok(seat)
+    }
+
+    fn seat(self: &Arc<Self>, caller: &Caller) -> Result<Option<Seat>, Failure> {
+        if self.concurrent_calls == 0 {
+            return Ok(None);
+        }
+        let key = self.hasher.hash_one((caller.scope.org.as_str(), caller.id.as_str()));
+        let mut under_way = self.under_way.lock();
+        let count = under_way.entry(key).or_insert(0);
+        if *count >= self.concurrent_calls {
+            drop(under_way);
+            return Err(self.full(caller));
+        }
+        *count += 1;
+        Ok(Some(Seat { limits: Arc::clone(self), key }))
+    }
+
+    fn full(&self, caller: &Caller) -> Failure {
+        let most = self.concurrent_calls;
+        let message = format!(
+            "{} has {most} calls under way, and that is the limit; wait for one to end, cancel one, or raise \
+             [limits] concurrent_calls",
+            caller.id
+        );
+        busy(message, 1)
+    }
+}
+
+// === impl Seat ===
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut under_way = self.limits.under_way.lock();
+        if let Some(count) = under_way.get_mut(&self.key) {
+            *count -= 1;
+            if *count == 0 {
+                under_way.remove(&self.key);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Seat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seat").finish_non_exhaustive()
+    }
+}
+
+// === impl Window ===
+
+impl Window {
+    const fn new(name: &'static str, seconds: i64, most: u64) -> Self {
+        Self { name, seconds, most, began_at: 0, used: 0 }
+    }
+
+    /// Whether there is room for one more; if not, in how many seconds there is.
+    fn look(&mut self, now: Timestamp) -> Result<(), i64> {
+        let now = now.as_second();
+        let began_at = now - now.rem_euclid(self.seconds);
+        if began_at != self.began_at {
+            (self.began_at, self.used) = (began_at, 0);
+        }
+        if self.most == 0 || self.used < self.most { Ok(()) } else { Err(began_at + self.seconds - now) }
+    }
+
+    fn used_up(&self, caller: &Caller, wait: i64) -> Failure {
+        let (org, most, name) = (&caller.scope.org, self.most, self.name);
+        let message = format!(
+            "org {org} has made its {most} calls of this {name}; the next {name} begins in {wait} s, or raise \
+             [limits.orgs.{org}] calls_per_{name}"
+        );
+        busy(message, wait)
+    }
+}
+
+fn busy(message: String, retry_after: i64) -> Failure {
+    Failure::new(Kind::Busy, message).with_data(Json::of(&json!({ "retryAfter": retry_after })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    fn limits(concurrent_calls: usize, calls_per_hour: u64, calls_per_day: u64) -> Arc<Limits> {
+        let quota = Quota { calls_per_hour, calls_per_day };
+        Limits::new(&Config { concurrent_calls, orgs: BTreeMap::from([("default".to_owned(), quota)]) })
+    }
+
+    #[test]
+    fn a_caller_has_so_many_seats_and_another_has_its_own() {
+        let (limits, now) = (limits(2, 0, 0), at("2026-08-01T12:00:00Z"));
+        let (ann, bob) = (Caller::user("ann"), Caller::user("bob"));
+        let seats = [limits.admit(&ann, now).unwrap(), limits.admit(&ann, now).unwrap()];
+        let refused = limits.admit(&ann, now).unwrap_err();
+        assert_eq!(refused.kind, Kind::Busy);
+        assert!(refused.message.contains("ann") && refused.message.contains("concurrent_calls"), "{refused}");
+        assert_eq!(refused.data.unwrap().get(), r#"{"retryAfter":1}"#);
+        assert!(limits.admit(&bob, now).is_ok());
+        drop(seats);
+        assert!(limits.admit(&ann, now).is_ok());
+        assert!(limits.under_way.lock().is_empty(), "who has nothing under way takes no room");
+    }
+
+    #[test]
+    fn an_org_has_so_many_calls_until_the_hour_is_over() {
+        let (limits, ann) = (limits(0, 2, 0), Caller::user("ann"));
+        for _ in 0..2 {
+            limits.admit(&ann, at("2026-08-01T12:10:00Z")).unwrap();
+        }
+        let refused = limits.admit(&ann, at("2026-08-01T12:59:58Z")).unwrap_err();
+        assert_eq!(refused.data.unwrap().get(), r#"{"retryAfter":2}"#);
+        assert!(refused.message.contains("[limits.orgs.default] calls_per_hour"), "{}", refused.message);
+        assert!(limits.admit(&ann, at("2026-08-01T13:00:00Z")).is_ok());
+    }
+
+    #[test]
+    fn what_the_day_refuses_is_not_counted_in_the_hour() {
+        let (limits, ann) = (limits(0, 2, 1), Caller::user("ann"));
+        limits.admit(&ann, at("2026-08-01T23:30:00Z")).unwrap();
+        for _ in 0..5 {
+            assert!(limits.admit(&ann, at("2026-08-01T23:30:00Z")).unwrap_err().message.contains("day"));
+        }
+        assert_eq!(limits.orgs["default"][0].lock().used, 1);
+        let elsewhere =
+            Caller { scope: rialto_model::ids::Scope { org: "acme".into(), ..Default::default() }, ..ann };
+        assert!(limits.admit(&elsewhere, at("2026-08-01T23:30:00Z")).is_ok());
+    }
+}
