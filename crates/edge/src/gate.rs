@@ -10,9 +10,14 @@
 
 use std::{
     future::{Ready, ready},
+    net::IpAddr,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, ready as known},
+    time::Duration,
 };
 
 use axum::{
@@ -28,6 +33,7 @@ use tower::{Layer, Service};
 use crate::{
     auth::{Answer, Authentication, Challenge, Denial, bearer},
     guard::{Guard, host_of},
+    limits::{self, Limits},
     place::Places,
     refusal::Refusal,
     site::{self, Site},
@@ -44,6 +50,8 @@ pub struct Gate(Arc<Checks>);
 pub struct Gated<S> {
     gate: Gate,
     inner: S,
+    /// Who is at the other end of the connection, if that is known.
+    peer: Option<IpAddr>,
 }
 
 /// A path, with all below it, and what callers need to go there: one of these rights.
@@ -65,6 +73,8 @@ struct Checks {
     public: Vec<&'static str>,
     unlocked: Vec<&'static str>,
     tally: Arc<Tally>,
+    limits: Arc<Limits>,
+    draining: Arc<AtomicBool>,
 }
 
 pin_project! {
@@ -94,8 +104,18 @@ impl Gate {
     pub fn new(guard: Guard, authentication: Authentication) -> Self {
         let (site, places) = (Site::default(), Places::default());
         let (entrances, public, unlocked) = (Vec::new(), Vec::new(), Vec::new());
-        let tally = Arc::new(Tally::new([]));
-        Self(Arc::new(Checks { guard, authentication, site, places, entrances, public, unlocked, tally }))
+        Self(Arc::new(Checks {
+            guard,
+            authentication,
+            site,
+            places,
+            entrances,
+            public,
+            unlocked,
+            tally: Arc::new(Tally::new([])),
+            limits: Arc::default(),
+            draining: Arc::default(),
+        }))
     }
 
     /// The same, reached from outside like this.
@@ -133,6 +153,20 @@ impl Gate {
         self
     }
 
+    /// The same, for those who do not come too often.
+    #[must_use]
+    pub fn limited(mut self, limits: limits::Config) -> Self {
+        Arc::make_mut(&mut self.0).limits = Arc::new(Limits::new(limits));
+        self
+    }
+
+    /// The same, as long as `draining` is false; then only what is open to all is answered.
+    #[must_use]
+    pub fn until(mut self, draining: Arc<AtomicBool>) -> Self {
+        Arc::make_mut(&mut self.0).draining = draining;
+        self
+    }
+
     /// What came so far.
     pub fn tally(&self) -> Arc<Tally> {
         Arc::clone(&self.0.tally)
@@ -141,14 +175,17 @@ impl Gate {
     /// Puts `inner` behind the gate. A whole router has to be behind it this way: inside of one, paths are read before
     /// the gate can change them.
     pub fn around<S>(&self, inner: S) -> Gated<S> {
-        Gated { gate: self.clone(), inner }
+        Gated { gate: self.clone(), inner, peer: None }
     }
 
     /// Prepares `request` for what is behind, or answers it.
-    fn judge(&self, request: &mut Request) -> Verdict {
+    fn judge(&self, request: &mut Request, peer: Option<IpAddr>) -> Verdict {
         let checks = &*self.0;
         if checks.public.contains(&request.uri().path()) {
             return Verdict::Passes;
+        }
+        if checks.draining.load(Ordering::Relaxed) {
+            return Verdict::Answered(checks.turn_away(draining()));
         }
         if let Err(refusal) = checks.guard.check(request.uri(), request.headers()) {
             return Verdict::Answered(checks.turn_away(refusal));
@@ -159,18 +196,21 @@ impl Gate {
         if let Some(description) = checks.description(request) {
             return Verdict::Answered(description);
         }
+        if let Some(wait) = checks.limits.shut_out(|| checks.source(request, peer)) {
+            return Verdict::Answered(checks.turn_away(too_many_attempts(wait)));
+        }
         let known = match checks.look(request) {
             Answer::Wait => return Verdict::Waits,
             Answer::Known(known) => known,
         };
-        match checks.admit(request, known) {
+        match checks.admit(request, known, peer) {
             None => Verdict::Passes,
             Some(refusal) => Verdict::Answered(refusal),
         }
     }
 
     /// The same for a request that had to wait.
-    async fn find(&self, request: &mut Request) -> Option<Response> {
+    async fn find(&self, request: &mut Request, peer: Option<IpAddr>) -> Option<Response> {
         let found = match &self.0.authentication {
             Authentication::Open(caller) => Ok(caller.clone()),
             Authentication::Bearer(bearers) => match bearer(request.headers()).map(str::to_owned) {
@@ -178,7 +218,7 @@ impl Gate {
                 Err(denial) => Err(denial),
             },
         };
-        self.0.admit(request, found)
+        self.0.admit(request, found, peer)
     }
 }
 
@@ -206,11 +246,24 @@ impl Checks {
         }
     }
 
-    fn admit(&self, request: &mut Request, found: Result<Caller, Denial>) -> Option<Response> {
+    fn admit(
+        &self,
+        request: &mut Request,
+        found: Result<Caller, Denial>,
+        peer: Option<IpAddr>,
+    ) -> Option<Response> {
         let mut caller = match found {
             Ok(caller) => caller,
-            Err(denial) => return Some(self.refuse(request, &denial)),
+            Err(denial) => {
+                if self.limits.counts_tokens() && denial.is_wrong_token() {
+                    self.limits.wrong_token(self.source(request, peer));
+                }
+                return Some(self.refuse(request, &denial));
+            }
         };
+        if let Err(wait) = self.limits.request(&caller) {
+            return Some(self.turn_away(too_many_requests(wait)));
+        }
         let plain = match self.lead(request, &mut caller) {
             Ok(plain) => plain,
             Err(refusal) => return Some(self.turn_away(refusal)),
@@ -243,6 +296,11 @@ impl Checks {
     fn needs(&self, path: &str) -> Rights {
         let fits = |entrance: &&Entrance| is_below(path, entrance.path);
         self.entrances.iter().find(fits).map_or(Rights::ALL, |entrance| entrance.needs)
+    }
+
+    /// The address that a request is counted under.
+    fn source(&self, request: &Request, peer: Option<IpAddr>) -> Option<IpAddr> {
+        limits::source(peer, request.headers(), self.site.trust_proxy)
     }
 
     /// The place of the door that a path without org and project leads to.
@@ -290,6 +348,14 @@ impl Checks {
 
 // === impl Gated ===
 
+impl<S: Clone> Gated<S> {
+    /// The same, for a connection from this address.
+    #[must_use]
+    pub fn facing(&self, peer: IpAddr) -> Self {
+        Self { peer: Some(peer), ..self.clone() }
+    }
+}
+
 impl<S> Service<Request> for Gated<S>
 where
     S: Service<Request, Response = Response> + Clone + Send + 'static,
@@ -305,7 +371,7 @@ where
     }
 
     fn call(&mut self, mut request: Request) -> Self::Future {
-        let verdict = self.gate.judge(&mut request);
+        let verdict = self.gate.judge(&mut request, self.peer);
         let (tally, door) = (self.gate.tally(), self.gate.0.door(request.uri().path()));
         match verdict {
             Verdict::Passes => Either::Left(Counted { answer: self.inner.call(request), tally, door }),
@@ -314,12 +380,12 @@ where
                 Either::Right(Either::Left(ready(Ok(answer))))
             }
             Verdict::Waits => {
-                let gate = self.gate.clone();
+                let (gate, peer) = (self.gate.clone(), self.peer);
                 // The one that was polled is ready, its copy need not be.
                 let copy = self.inner.clone();
                 let mut inner = std::mem::replace(&mut self.inner, copy);
                 Either::Right(Either::Right(Box::pin(async move {
-                    let answer = match gate.find(&mut request).await {
+                    let answer = match gate.find(&mut request, peer).await {
                         None => {
                             let door = gate.0.door(request.uri().path());
                             return Counted { answer: inner.call(request), tally, door }.await;
@@ -362,4 +428,20 @@ fn has_token(query: Option<&str>) -> bool {
 
 fn nothing_here() -> Refusal {
     Refusal::new(StatusCode::NOT_FOUND, "not-found", "there is nothing at this address")
+}
+
+fn draining() -> Refusal {
+    let message = "this server is stopping; ask another one, or this one when it is back";
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "draining", message).for_now(Duration::from_secs(1))
+}
+
+fn too_many_requests(wait: Duration) -> Refusal {
+    let message =
+        "this caller sends more requests than [limits] requests_per_second allows; wait, and send fewer";
+    Refusal::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", message).for_now(wait)
+}
+
+fn too_many_attempts(wait: Duration) -> Refusal {
+    let message = "too many wrong tokens came from this address; wait, and send a good one";
+    Refusal::new(StatusCode::TOO_MANY_REQUESTS, "too-many-attempts", message).for_now(wait)
 }

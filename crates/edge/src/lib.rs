@@ -5,7 +5,8 @@
 //! needs it asks for an `Arc<dyn Fetch>` ([`fetch`]), so a test can answer in its place.
 //!
 //! Inbound there are the checks that come before any protocol: whether the request was meant for us at all ([`guard`])
-//! and who calls ([`auth`]), both made at one [`gate`], which counts what it sees ([`tally`]); what strangers are told about the way in
+//! and who calls ([`auth`]), both made at one [`gate`], which counts what it sees ([`tally`])
+//! and lets nobody have more than their share ([`limits`]); what strangers are told about the way in
 //! ([`site`]); and how a listener starts and stops ([`serve`]).
 
 pub mod address;
@@ -15,6 +16,7 @@ mod connect;
 pub mod fetch;
 pub mod gate;
 pub mod guard;
+pub mod limits;
 mod link;
 mod live;
 mod place;

@@ -3,7 +3,10 @@
 //! Each crate owns its section. An unknown key is an error that names the key, because a setting that is silently
 //! ignored is worse than none.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use rialto_edge::site::Site;
 use schemars::JsonSchema;
@@ -31,6 +34,8 @@ pub(crate) struct Config {
     pub(crate) auth: rialto_edge::auth::Config,
     /// The store.
     pub(crate) store: rialto_store::Config,
+    /// How much callers and orgs may ask for.
+    pub(crate) limits: Limits,
     /// Calls and the registry.
     pub(crate) calls: rialto_engine::Config,
     /// Everything that leaves over HTTP.
@@ -63,6 +68,36 @@ pub(crate) struct Server {
     /// Whether `/metrics` is shown to everybody who can reach it. Without this it needs a token with the scope `admin`,
     /// except on a loopback address that nothing outside is known to lead to.
     pub(crate) public_metrics: bool,
+    /// How long calls under way may take to end when the server is told to stop, in seconds. Those that take longer are
+    /// handed back: their callers get the task's id.
+    pub(crate) drain_secs: u64,
+}
+
+/// How much callers and orgs may ask for. Zero is without a limit.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Limits {
+    /// How many requests a caller may send over HTTP each second, over time.
+    pub(crate) requests_per_second: u32,
+    /// How many requests a caller may send at once before that counts; at least as many as in a second.
+    pub(crate) burst: u32,
+    /// How many wrong tokens may come from an address each minute before it is shut out for a moment. Loopback addresses
+    /// are not counted.
+    pub(crate) wrong_tokens_per_minute: u32,
+    /// How many calls of one caller may be under way at once, by all doors of this process.
+    pub(crate) concurrent_calls: usize,
+    /// How many calls single orgs may make.
+    pub(crate) orgs: BTreeMap<String, OrgLimits>,
+}
+
+/// How many calls an org may make. Zero is without a limit. Each process counts for itself, from its start.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct OrgLimits {
+    /// How many in each hour.
+    pub(crate) calls_per_hour: u64,
+    /// How many in each day, by UTC.
+    pub(crate) calls_per_day: u64,
 }
 
 /// The A2A side.
@@ -149,7 +184,41 @@ impl Default for Server {
             trust_proxy: false,
             domain: None,
             public_metrics: false,
+            drain_secs: 10,
         }
+    }
+}
+
+// === impl Limits ===
+
+impl Limits {
+    /// What counts for requests.
+    pub(crate) const fn requests(&self) -> rialto_edge::limits::Config {
+        rialto_edge::limits::Config {
+            requests_per_second: self.requests_per_second,
+            burst: self.burst,
+            wrong_tokens_per_minute: self.wrong_tokens_per_minute,
+        }
+    }
+
+    /// What counts for calls.
+    pub(crate) fn calls(&self) -> rialto_engine::limits::Config {
+        let quota = |org: &OrgLimits| rialto_engine::limits::Quota {
+            calls_per_hour: org.calls_per_hour,
+            calls_per_day: org.calls_per_day,
+        };
+        rialto_engine::limits::Config {
+            concurrent_calls: self.concurrent_calls,
+            orgs: self.orgs.iter().map(|(name, org)| (name.clone(), quota(org))).collect(),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let concurrent_calls = rialto_engine::limits::Config::default().concurrent_calls;
+        let (requests_per_second, burst, wrong_tokens_per_minute) = (0, 0, 30);
+        Self { requests_per_second, burst, wrong_tokens_per_minute, concurrent_calls, orgs: BTreeMap::new() }
     }
 }
 

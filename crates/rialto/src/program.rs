@@ -2,7 +2,10 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicBool},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -24,9 +27,6 @@ use rialto_store::SqliteStore;
 use tokio_util::sync::CancellationToken;
 
 use crate::{config::Config, environment::Environment, policies::Policies};
-
-/// How long a stop waits for calls under way.
-const DRAIN: Duration = Duration::from_secs(5);
 
 /// How often files that others may edit are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -124,6 +124,7 @@ impl Program {
         let peer = Arc::new(A2aPeer::new(config.agents.clone(), ports));
         let loader = policies.clone();
         let loader: PolicyLoader = Box::new(move || loader.load());
+        let calls = rialto_engine::Config { limits: config.limits.calls(), ..config.calls.clone() };
         let engine = Engine::new(Parts {
             store: Arc::clone(&store),
             registry,
@@ -131,7 +132,7 @@ impl Program {
             policy,
             policy_loader: Some(loader),
             clock,
-            config: config.calls.clone(),
+            config: calls,
         });
         engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
         let (draining, stop) = (Arc::default(), CancellationToken::new());
@@ -161,9 +162,16 @@ impl Program {
         tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store, self.stop.clone()));
     }
 
-    /// Lets calls under way come to their end, then stops the background.
+    /// Takes no more calls, lets those under way come to their end, and hands those back that take too long.
+    pub(crate) async fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+        self.engine.drain(Duration::from_secs(self.config.server.drain_secs)).await;
+        self.engine.hand_back().await;
+    }
+
+    /// The same, and stops the background.
     pub(crate) async fn close(self) {
-        self.engine.drain(DRAIN).await;
+        self.drain().await;
         self.stop.cancel();
     }
 }

@@ -77,6 +77,11 @@ impl Denial {
         }
     }
 
+    /// Whether somebody showed a token that was never good: perhaps a guess.
+    pub(crate) const fn is_wrong_token(&self) -> bool {
+        matches!(self, Self::Unknown | Self::Flawed(_))
+    }
+
     const fn look(&self) -> Look {
         let (status, name, code) = match self {
             Self::NoToken => (StatusCode::UNAUTHORIZED, "unauthenticated", None),

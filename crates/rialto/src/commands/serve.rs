@@ -43,18 +43,28 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
         Authentication::Bearer(Arc::new(bearers(&program, environment).await?))
     };
     let app = app(&program, authentication, door.address())?;
-    let terminated = terminated();
+    let signals = Signals::listen();
     program.start();
     greet(&program, door.address(), serve.allow_no_auth);
-    let stop = program.stop().clone();
-    let stopped = stop.clone();
-    tokio::spawn(async move {
-        terminated.await;
-        stop.cancel();
-    });
-    serve_until(door, app, stopped).await?;
+    tokio::select! {
+        served = serve_until(door, app, program.stop().clone()) => served?,
+        hurried = wind_down(&program, signals) => return Err(hurried),
+    }
     program.close().await;
     Ok(())
+}
+
+/// Brings the server to its end when it is told to stop. Comes back only if it is told so again: then at once.
+async fn wind_down(program: &Program, mut signals: Signals) -> Trouble {
+    signals.next().await;
+    tracing::info!("told to stop; {} calls are under way", program.engine.in_flight());
+    let hurried = || Trouble::other("told to stop twice: what was under way is cut off".to_owned());
+    tokio::select! {
+        () = program.drain() => program.stop().cancel(),
+        () = signals.next() => return hurried(),
+    }
+    signals.next().await;
+    hurried()
 }
 
 /// The whole HTTP surface at this address, behind its gate.
@@ -81,7 +91,9 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
         .before(&[
             Entrance { path: "/mcp", needs: Rights::of([Right::Call, Right::Discover]) },
             Entrance { path: METRICS, needs: Rights::of([Right::Admin]) },
-        ]);
+        ])
+        .limited(program.config.limits.requests())
+        .until(Arc::clone(&program.draining));
     Ok(if server.public_metrics {
         gate.open_to_all(&[HEALTH, READY, METRICS])
     } else if address.ip().is_loopback() && !server.is_published() {
@@ -115,7 +127,7 @@ pub(crate) async fn serve_until(
         tokio::time::sleep(PATIENCE).await;
     };
     tokio::select! {
-        served = door.serve(app, stop.cancelled_owned()) => {
+        served = door.serve_each(move |peer| app.facing(peer), stop.cancelled_owned()) => {
             served.map_err(|error| Trouble::other(format!("the server stopped: {error}")))
         }
         () = out_of_patience => Ok(()),
@@ -168,23 +180,45 @@ fn greet(program: &Program, address: SocketAddr, open: bool) {
 
 /// Waits for the signal to stop. It is heard from now on, not only once it is waited for.
 pub(crate) fn terminated() -> impl Future<Output = ()> + Send {
+    let mut signals = Signals::listen();
+    async move { signals.next().await }
+}
+
+/// The signals to stop: Ctrl-C, and on Unix SIGTERM.
+struct Signals {
     #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-        async move {
-            let (Ok(mut interrupt), Ok(mut terminate)) = signals else {
-                return std::future::pending().await;
-            };
-            tokio::select! {
+    both: Option<(tokio::signal::unix::Signal, tokio::signal::unix::Signal)>,
+}
+
+// === impl Signals ===
+
+impl Signals {
+    /// Hears them from now on.
+    fn listen() -> Self {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            let both = signal(SignalKind::interrupt()).ok().zip(signal(SignalKind::terminate()).ok());
+            Self { both }
+        }
+        #[cfg(not(unix))]
+        Self {}
+    }
+
+    /// Waits for the next.
+    async fn next(&mut self) {
+        #[cfg(unix)]
+        match &mut self.both {
+            Some((interrupt, terminate)) => tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
-            }
+            },
+            None => std::future::pending().await,
         }
-    }
-    #[cfg(not(unix))]
-    async {
-        let _ = tokio::signal::ctrl_c().await;
+        #[cfg(not(unix))]
+        {
+            let _ = tokio::signal::ctrl_c().await;
+        }
     }
 }
 

@@ -67,6 +67,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("console", &["rialto"]),
     ("crc32fast", &["rialto-store"]),
     ("getrandom", &["rialto"]),
+    ("governor", &["rialto-edge"]),
     ("http-body", &["rialto-edge", "rialto-mcp"]),
     ("http-body-util", &["rialto-edge", "rialto-mcp", "rialto-bench"]),
     ("hyper", &["rialto-edge", "rialto-bench"]),

@@ -5,7 +5,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use axum::{
@@ -40,6 +40,8 @@ struct Memory {
     heard: Mutex<Vec<String>>,
     /// What came in their `Authorization` headers.
     tokens: Mutex<Vec<String>>,
+    /// When the task of the skill `later` is done.
+    done_at: Mutex<Option<Instant>>,
     /// How many have connected, whatever they wanted.
     connections: AtomicUsize,
 }
@@ -53,7 +55,8 @@ struct Request {
 
 #[derive(Deserialize)]
 struct Params {
-    message: Message,
+    /// None when a task is asked for.
+    message: Option<Message>,
 }
 
 #[derive(Deserialize)]
@@ -86,6 +89,7 @@ impl SampleAgent {
             card: Mutex::new(card),
             heard: Mutex::default(),
             tokens: Mutex::default(),
+            done_at: Mutex::default(),
             connections: AtomicUsize::default(),
         });
         let count = Arc::clone(&memory);
@@ -106,6 +110,14 @@ impl SampleAgent {
         let mut card = serde_json::from_str(&shown.1).unwrap();
         change(&mut card);
         shown.1 = card.to_string();
+    }
+
+    /// Adds a skill to its card: `digits`, or `later`, which names its task at once and does it in the background.
+    pub(crate) fn learn(&self, skill: &str) {
+        self.change_card(|card| {
+            let skill = json!({ "id": skill, "name": skill, "description": "", "tags": [] });
+            card["skills"].as_array_mut().unwrap().push(skill);
+        });
     }
 
     /// From now on, whoever asks for its card gets this instead.
@@ -163,7 +175,7 @@ async fn answer(State(memory): State<Arc<Memory>>, headers: HeaderMap, body: Str
     memory.tokens.lock().unwrap().extend(token);
     memory.heard.lock().unwrap().push(body.clone());
     let request: Request = serde_json::from_str(&body).unwrap();
-    let message = &request.params.message;
+    let Some(message) = &request.params.message else { return enveloped(&request.id, &memory.later()) };
     let data = message.parts.iter().find_map(|part| part.data.as_deref()).map_or("{}", RawValue::get);
     let args: Value = serde_json::from_str(data).unwrap();
     let result = match message.metadata["skillId"].as_str().unwrap_or_default() {
@@ -177,11 +189,33 @@ async fn answer(State(memory): State<Arc<Memory>>, headers: HeaderMap, body: Str
             tokio::time::sleep(Duration::from_millis(args["ms"].as_u64().unwrap_or(3_000))).await;
             said("done at last")
         }
+        "later" => {
+            let length = Duration::from_millis(args["ms"].as_u64().unwrap_or(3_000));
+            *memory.done_at.lock().unwrap() = Some(Instant::now() + length);
+            memory.later()
+        }
         "nonsense" => return "this is not json".into_response(),
         other => said(&format!("there is no skill {other:?}")),
     };
-    let envelope = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, request.id);
+    enveloped(&request.id, &result)
+}
+
+fn enveloped(id: &Value, result: &str) -> Response {
+    let envelope = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
     ([(header::CONTENT_TYPE, "application/json")], envelope).into_response()
+}
+
+// === impl Memory ===
+
+impl Memory {
+    /// The task of the skill `later`, as it stands.
+    fn later(&self) -> String {
+        if self.done_at.lock().unwrap().is_some_and(|end| end <= Instant::now()) {
+            return said("done at last");
+        }
+        json!({ "kind": "task", "id": "task-1", "contextId": "context-1", "status": { "state": "working" } })
+            .to_string()
+    }
 }
 
 fn said(text: &str) -> String {

@@ -1,5 +1,7 @@
 //! `rialto serve` as a process, and a client of it that leaves nothing to an SDK.
 
+use std::process::ExitStatus;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -78,15 +80,19 @@ impl Server {
 
     /// Sends one request of the newest protocol.
     #[track_caller]
-    pub(crate) fn request(&self, path: &str, method: &str, mut params: Value, token: Option<&str>) -> Answer {
-        params["_meta"] = meta();
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let (name, bearer) =
-            (params["name"].as_str().unwrap_or_default(), token.map(|token| format!("Bearer {token}")));
-        let mut headers = vec![("MCP-Protocol-Version", VERSION), ("Mcp-Method", method)];
-        headers.extend(Some(("Mcp-Name", name)).filter(|(_, name)| !name.is_empty()));
-        headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
-        http::post(&format!("{}{path}", self.url), &headers, &body)
+    pub(crate) fn request(&self, path: &str, method: &str, params: Value, token: Option<&str>) -> Answer {
+        request(&format!("{}{path}", self.url), method, params, token, &[])
+    }
+
+    /// Sends it a signal: `TERM`, `INT`.
+    pub(crate) fn signal(&self, name: &str) {
+        self.process.signal(name);
+    }
+
+    /// Waits until it has ended by itself.
+    #[track_caller]
+    pub(crate) fn end(&mut self) -> ExitStatus {
+        self.process.end()
     }
 
     /// Ends it as nobody can prevent.
@@ -107,6 +113,28 @@ pub(crate) fn meta() -> Value {
         "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": { "name": "rialto-tests", "version": "1" },
     })
+}
+
+/// Sends one request of the newest protocol to an address.
+#[track_caller]
+pub(crate) fn request(
+    url: &str,
+    method: &str,
+    mut params: Value,
+    token: Option<&str>,
+    more: &[(&str, &str)],
+) -> Answer {
+    let said = params["_meta"].as_object().cloned().unwrap_or_default();
+    params["_meta"] = meta();
+    params["_meta"].as_object_mut().unwrap().extend(said);
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+    let (name, bearer) =
+        (params["name"].as_str().unwrap_or_default(), token.map(|token| format!("Bearer {token}")));
+    let mut headers = vec![("MCP-Protocol-Version", VERSION), ("Mcp-Method", method)];
+    headers.extend(Some(("Mcp-Name", name)).filter(|(_, name)| !name.is_empty()));
+    headers.extend(bearer.as_deref().map(|bearer| ("Authorization", bearer)));
+    headers.extend(more);
+    http::post(url, &headers, &body)
 }
 
 /// The token that a server shows at its first start, once it is there in full.
