@@ -16,6 +16,7 @@ use rialto_model::{
     agent::Agent,
     event::{Event, Remote},
     failure::{Failure, Kind},
+    trace::Trace,
 };
 use tokio::time::sleep;
 
@@ -39,6 +40,8 @@ pub(crate) struct Exchange {
     stage: Stage,
     /// What was or will be said; none when only following.
     request: Option<Box<SendRequest>>,
+    /// The trace it is a part of.
+    trace: Option<Arc<Trace>>,
     /// Whether to ask for no stream, because the agent has refused one.
     is_plain: bool,
     /// Whether the stream was joined again: what it tells of artifacts may then be told twice.
@@ -70,8 +73,13 @@ struct Backoff {
 // === impl Exchange ===
 
 impl Exchange {
-    /// Says something.
-    pub(crate) fn saying(post: Arc<Post>, agent: Arc<Agent>, request: SendRequest) -> Self {
+    /// Says something, as a part of a trace if there is one.
+    pub(crate) fn saying(
+        post: Arc<Post>,
+        agent: Arc<Agent>,
+        request: SendRequest,
+        trace: Option<Arc<Trace>>,
+    ) -> Self {
         let line = post.lines.to(&agent);
         let is_answer = request.message.task_id.is_some();
         Self {
@@ -81,6 +89,7 @@ impl Exchange {
             teller: if is_answer { Teller::answering() } else { Teller::default() },
             stage: Stage::Say,
             request: Some(Box::new(request)),
+            trace,
             is_plain: false,
             is_rejoined: false,
         }
@@ -91,7 +100,8 @@ impl Exchange {
         let line = post.lines.to(&agent);
         let stage = if to_the_end { Stage::Poll(Backoff::NONE) } else { Stage::Look };
         let teller = Teller::knowing(remote);
-        Self { post, agent, line, teller, stage, request: None, is_plain: false, is_rejoined: false }
+        let (request, trace) = (None, None);
+        Self { post, agent, line, teller, stage, request, trace, is_plain: false, is_rejoined: false }
     }
 
     /// What happens, in order.
@@ -148,7 +158,7 @@ impl Exchange {
             return Err(Failure::new(Kind::Internal, "there is nothing to say").into());
         };
         let mut request = way(*said);
-        let outcome = self.post.ask(&self.agent, &self.line, &mut request).await;
+        let outcome = self.post.ask(&self.agent, &self.line, &mut request, self.trace.as_deref()).await;
         if let Request::Send(said) | Request::Stream(said) = request {
             self.request = Some(Box::new(said));
         }
@@ -216,7 +226,7 @@ impl Exchange {
             Err(busy) => return self.later(busy),
         };
         let mut request = Request::Subscribe(TaskRef { id: self.task_id()?, ..TaskRef::default() });
-        match self.post.ask(&self.agent, &self.line, &mut request).await {
+        match self.post.ask(&self.agent, &self.line, &mut request, self.trace.as_deref()).await {
             Ok(Reply::Events(events)) => {
                 let events = Box::new(events.holding(slot));
                 match self.look().await {
@@ -242,7 +252,7 @@ impl Exchange {
 
     async fn look(&mut self) -> Result<(), Trouble> {
         let mut request = Request::Get(GetTask { id: self.task_id()?, ..GetTask::default() });
-        let task = self.post.ask_task(&self.agent, &self.line, &mut request).await?;
+        let task = self.post.ask_task(&self.agent, &self.line, &mut request, self.trace.as_deref()).await?;
         self.teller.hear_task(task);
         Ok(())
     }

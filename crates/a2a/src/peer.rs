@@ -104,10 +104,10 @@ impl A2aPeer {
 
 impl Peer for A2aPeer {
     fn send(&self, call: Permitted<Call>) -> BoxStream<'static, Event> {
-        let call = call.into_inner();
-        let agent = Arc::clone(&call.target.agent);
+        let mut call = call.into_inner();
+        let (agent, trace) = (Arc::clone(&call.target.agent), call.trace.take());
         let request = spoken(call, self.0.ids.fresh());
-        let events = Exchange::saying(Arc::clone(&self.0), agent, request).events();
+        let events = Exchange::saying(Arc::clone(&self.0), agent, request, trace).events();
         events.map(|event| event.unwrap_or_else(Event::failed)).boxed()
     }
 
@@ -137,10 +137,10 @@ impl Post {
         let mut teller = Teller::knowing(cancel.remote);
         let mut look = Request::Get(GetTask { id: id.clone(), ..GetTask::default() });
         let mut stop = Request::Cancel(TaskRef { id, ..TaskRef::default() });
-        let asked = match self.ask_task(&agent, &line, &mut stop).await {
+        let asked = match self.ask_task(&agent, &line, &mut stop, None).await {
             // It is over already; what became of it is worth more than the refusal.
             Err(trouble) if trouble.code == Some(Code::TaskNotCancelable) => {
-                self.ask_task(&agent, &line, &mut look).await
+                self.ask_task(&agent, &line, &mut look, None).await
             }
             asked => asked,
         };
@@ -148,7 +148,7 @@ impl Post {
         let begun = Instant::now();
         while !teller.has_ended() && begun.elapsed() < Duration::from_millis(self.config.cancel_wait_ms) {
             sleep(Duration::from_millis(self.config.poll_first_ms)).await;
-            if let Ok(task) = self.ask_task(&agent, &line, &mut look).await {
+            if let Ok(task) = self.ask_task(&agent, &line, &mut look, None).await {
                 teller.hear_task(task);
             }
         }

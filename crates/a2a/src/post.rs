@@ -29,6 +29,7 @@ use rialto_model::{
     card::Dialect,
     clock::Clock,
     failure::{Failure, Kind},
+    trace::Trace,
 };
 
 use serde_json::Value;
@@ -68,6 +69,8 @@ pub(crate) struct Ids {
 }
 
 const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EITHER: HeaderValue = HeaderValue::from_static("text/event-stream, application/json");
 const RIALTO: HeaderValue = HeaderValue::from_static(concat!("rialto/", env!("CARGO_PKG_VERSION")));
@@ -81,11 +84,12 @@ impl Post {
         agent: &Arc<Agent>,
         line: &Line,
         request: &mut Request,
+        trace: Option<&Trace>,
     ) -> Result<Reply, Trouble> {
         let mut first = None;
         for (at, route) in line.ways()? {
             request_for(request, route);
-            let outcome = self.exchange(agent, route, request).await;
+            let outcome = self.exchange(agent, route, request, trace).await;
             let is_understood = match &outcome {
                 Ok(_) => true,
                 Err(trouble) => trouble.code.is_some() && !trouble.is_foreign,
@@ -113,8 +117,9 @@ impl Post {
         agent: &Arc<Agent>,
         line: &Line,
         request: &mut Request,
+        trace: Option<&Trace>,
     ) -> Result<Task, Trouble> {
-        match self.ask(agent, line, request).await? {
+        match self.ask(agent, line, request, trace).await? {
             Reply::Whole(SendAnswer::Task(task)) => Ok(task),
             Reply::Whole(SendAnswer::Message(_)) | Reply::Events(_) => {
                 let message = "the agent's answer is not A2A: expected a task";
@@ -123,9 +128,18 @@ impl Post {
         }
     }
 
-    async fn exchange(&self, agent: &Agent, route: &Route, request: &Request) -> Result<Reply, Trouble> {
+    async fn exchange(
+        &self,
+        agent: &Agent,
+        route: &Route,
+        request: &Request,
+        trace: Option<&Trace>,
+    ) -> Result<Reply, Trouble> {
         let secret = self.token(agent, route)?;
-        let message = self.write(agent, route, request, secret.as_ref())?;
+        let mut message = self.write(agent, route, request, secret.as_ref())?;
+        if let Some(trace) = trace {
+            go_on_in(trace, &mut message.headers);
+        }
         let answer = self.fetch.fetch(message).await.map_err(|error| Trouble::fetching(&error))?;
         let status = answer.status;
         if status.is_success() && answer.media_type().eq_ignore_ascii_case("text/event-stream") {
@@ -235,6 +249,16 @@ fn headers(route: &Route, operation: Operation, secret: Option<&Secret>) -> Resu
         headers.insert(header::AUTHORIZATION, bearer(secret)?);
     }
     Ok(headers)
+}
+
+/// Says which trace a request is a part of.
+fn go_on_in(trace: &Trace, headers: &mut HeaderMap) {
+    if let Ok(value) = HeaderValue::try_from(trace.to_string()) {
+        headers.insert(TRACEPARENT, value);
+    }
+    if let Some(Ok(value)) = trace.state().map(HeaderValue::try_from) {
+        headers.insert(TRACESTATE, value);
+    }
 }
 
 pub(crate) fn bearer(secret: &Secret) -> Result<HeaderValue, Failure> {

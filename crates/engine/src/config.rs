@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use rialto_model::{agent::Agent, ids::OrgId};
+use rialto_model::{agent::Agent, ids::OrgId, trace::Sampling};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,9 @@ pub struct Config {
     /// How much callers and orgs may ask for. It has a section of its own in the configuration.
     #[serde(skip)]
     pub limits: limits::Config,
+    /// Whether calls that come without a trace begin one, which takes somebody who collects them.
+    #[serde(skip)]
+    pub traces: Option<Sampling>,
 }
 
 // === impl Config ===
@@ -47,6 +50,7 @@ impl Default for Config {
             probe_concurrency: 16,
             pin_cards: false,
             limits: limits::Config::default(),
+            traces: None,
         }
     }
 }

@@ -22,6 +22,7 @@ use rialto_model::{
     message::{MOST_PARTS, Message, Part, Role},
     store::{Store, StoreError},
     task::{Task, TaskHead, TaskState},
+    trace::Trace,
     verb::{Verb, VerbEvent},
 };
 use rialto_policy::{Action, Deed, Denied, Permitted, Policy, PolicyError, Question};
@@ -106,6 +107,8 @@ pub struct Request {
     pub context: Option<String>,
     /// A wall clock of the caller's own.
     pub wall_clock: Option<Duration>,
+    /// The trace that the caller has begun.
+    pub trace: Option<Box<Trace>>,
 }
 
 // === impl Request ===
@@ -118,7 +121,7 @@ impl Request {
 
     /// A message in parts.
     pub const fn message(caller: Caller, door: Door, target: Target, parts: Vec<Part>) -> Self {
-        Self { caller, door, target, parts, task: None, context: None, wall_clock: None }
+        Self { caller, door, target, parts, task: None, context: None, wall_clock: None, trace: None }
     }
 }
 
@@ -283,6 +286,11 @@ impl Engine {
             Some(task) => task.head.remote.clone(),
             None => Remote { task_id: None, context_id: request.context },
         };
+        let trace = match (&request.trace, self.0.config.traces) {
+            (Some(parent), _) => Some(Arc::new(parent.child())),
+            (None, Some(sampling)) => Some(Arc::new(Trace::begin(sampling))),
+            (None, None) => None,
+        };
         let call = Call {
             task: goes_on.map_or_else(TaskId::fresh, |task| task.head.id.clone()),
             caller: request.caller,
@@ -291,6 +299,7 @@ impl Engine {
             parts: request.parts,
             continues,
             session,
+            trace,
         };
         Ok((wall_clock, call))
     }
@@ -391,6 +400,8 @@ fn verb_of(call: &Call, args: Json) -> Verb {
         args,
         caller: call.caller.id.to_string(),
         task_id: call.task.to_string(),
+        door: Some(call.door),
+        trace: call.trace.clone(),
     }
 }
 

@@ -140,6 +140,7 @@ impl Journal {
         let mut events = vec![post];
         if let Some(failure) = failure {
             let mut error = VerbEvent::new(Phase::VerbError, Arc::clone(&announcement.on_record), emitted_at);
+            error.took = Some(took);
             error.error = Some(VerbError { code: failure.kind.rpc_code(), message: failure.message.clone() });
             events.push(error);
         }

@@ -1,6 +1,9 @@
 //! Who is at the other end of a request, and what it can bear.
 
-use rialto_model::call::{Caller, Door};
+use rialto_model::{
+    call::{Caller, Door},
+    trace::Trace,
+};
 use rmcp::model::ProtocolVersion;
 
 use crate::{
@@ -19,6 +22,8 @@ pub(crate) struct Client {
     pub(crate) fluency: Fluency,
     /// How tools are called in its lists.
     pub(crate) naming: Naming,
+    /// The trace that this request is a part of.
+    pub(crate) trace: Option<Box<Trace>>,
 }
 
 /// What a protocol version has words for.
@@ -43,7 +48,8 @@ impl Client {
         name: &str,
         mode: ToolNames,
     ) -> Self {
-        Self { caller, door, fluency: Fluency::of(version), naming: Naming { mode, rule: Rule::of(name) } }
+        let (fluency, naming) = (Fluency::of(version), Naming { mode, rule: Rule::of(name) });
+        Self { caller, door, fluency, naming, trace: None }
     }
 }
 

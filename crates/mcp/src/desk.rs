@@ -106,6 +106,7 @@ impl Desk {
 
     async fn begin(&self, client: &Client, request: Request, manner: Manner) -> Result<Begun, Failure> {
         let agent = request.target.agent.slug.clone();
+        let request = Request { trace: client.trace.clone(), ..request };
         let running = self.engine.call(request).await?;
         Ok(Begun::Underway(Box::new(Underway::new(self.engine.clone(), client, agent, running, manner))))
     }

@@ -30,7 +30,7 @@ use crate::{
     client::Client,
     config::{Config, ToolNames},
     desk::{Begun, Desk},
-    trouble,
+    trace, trouble,
     underway::{Note, Underway},
     wire::{self, Asked},
 };
@@ -73,7 +73,10 @@ impl Direct {
         if !is_consistent {
             return None;
         }
-        let client = self.client(parts, asked.client())?;
+        let mut client = self.client(parts, asked.client())?;
+        let meta = &asked.params.meta;
+        client.trace =
+            trace::of(meta.traceparent.as_deref(), meta.tracestate.as_deref(), Some(&parts.headers));
         match (&*asked.method, &asked.params.name) {
             ("tools/list", _) => Some(self.list(&client, &asked).await),
             ("tools/call", Some(name)) if only(&parts.headers, NAME) == Some(name) => {

@@ -20,6 +20,7 @@ use rmcp::{
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -28,7 +29,7 @@ use crate::{
     client::Client,
     config::ToolNames,
     desk::{Begun, Desk},
-    trouble,
+    trace, trouble,
     underway::{Note, Underway},
 };
 
@@ -83,7 +84,12 @@ impl Handler {
         let mode = asked.copied().unwrap_or(self.desk.config.tool_names);
         let version = context.protocol_version();
         let name = context.client_info().map(|client| client.name).unwrap_or_default();
-        Ok(Client::new(caller, door, version.as_ref().map(ProtocolVersion::as_str), &name, mode))
+        let mut client =
+            Client::new(caller, door, version.as_ref().map(ProtocolVersion::as_str), &name, mode);
+        let said = |name: &str| context.meta.get(name).and_then(Value::as_str);
+        let headers = parts.map(|parts| &parts.headers);
+        client.trace = trace::of(said(trace::PARENT), said(trace::STATE), headers);
+        Ok(client)
     }
 
     /// Waits for a call's end, telling the client what happens meanwhile.

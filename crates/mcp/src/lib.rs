@@ -21,6 +21,7 @@ mod render;
 mod sessions;
 mod shape;
 mod tool;
+mod trace;
 mod trouble;
 mod underway;
 mod wire;

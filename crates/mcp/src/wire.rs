@@ -52,6 +52,11 @@ pub(crate) struct Meta<'a> {
     client: Option<Named<'a>>,
     #[serde(borrow, rename = "progressToken")]
     progress_token: Option<&'a RawValue>,
+    /// The trace that the sender has begun.
+    #[serde(borrow)]
+    pub(crate) traceparent: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub(crate) tracestate: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]

@@ -13,6 +13,7 @@ use crate::{
     message::{Content, Part},
     name,
     rights::Rights,
+    trace::Trace,
 };
 
 /// Which door a call came in by.
@@ -85,6 +86,8 @@ pub struct Call {
     pub continues: Remote,
     /// The id under which both sides can find this call in their logs: `a2a-<agent>-<skill>-<unique>`.
     pub session: String,
+    /// The trace it is a part of, if it is one.
+    pub trace: Option<Arc<Trace>>,
 }
 
 /// Wants a remote task called off.

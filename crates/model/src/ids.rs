@@ -110,9 +110,17 @@ pub fn is_slug(name: &str) -> bool {
 
 /// An id that sorts by the time it was made, for whatever needs one that has no type of its own.
 pub fn fresh() -> String {
-    #[expect(clippy::disallowed_methods, reason = "this is the one place ids are made")]
-    let id = Uuid::now_v7();
-    id.simple().to_string()
+    new().simple().to_string()
+}
+
+/// The same as a number. Its last 64 bits are random but for two, which are never both zero.
+pub(crate) fn fresh_number() -> u128 {
+    new().as_u128()
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place ids are made")]
+fn new() -> Uuid {
+    Uuid::now_v7()
 }
 
 #[cfg(test)]

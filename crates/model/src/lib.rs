@@ -21,4 +21,5 @@ pub mod name;
 pub mod rights;
 pub mod store;
 pub mod task;
+pub mod trace;
 pub mod verb;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::json::Json;
+use crate::{call::Door, json::Json, trace::Trace};
 
 /// When in the life of an invocation an event is emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -53,6 +53,12 @@ pub struct Verb {
     pub caller: String,
     /// Our task.
     pub task_id: String,
+    /// The door it came in by. Not on record.
+    #[serde(skip)]
+    pub door: Option<Door>,
+    /// The trace it is a part of, if it is one. Not on record.
+    #[serde(skip)]
+    pub trace: Option<Arc<Trace>>,
 }
 
 /// What subscribers may decide on a pre-verb.
@@ -88,7 +94,7 @@ pub struct VerbEvent {
     pub context: Context,
     /// How long it took; on post-verb.
     pub duration_ms: Option<u64>,
-    /// The same, exactly; not on record, so an event that was read back does not have it.
+    /// The same, exactly; on verb-error too. Not on record: an event that was read back does not have it.
     pub took: Option<Duration>,
     /// How it ended; on post-verb.
     pub outcome: Option<Outcome>,
@@ -207,6 +213,8 @@ impl From<Flat> for VerbEvent {
             args: flat.args,
             caller: flat.caller,
             task_id: flat.task_id,
+            door: None,
+            trace: None,
         };
         Self {
             phase: flat.phase,
@@ -254,6 +262,8 @@ mod tests {
             args: Json::parse("{\"n\":1.000}").unwrap(),
             caller: "ann".into(),
             task_id: "task_1".into(),
+            door: None,
+            trace: None,
         };
         let event = VerbEvent::new(Phase::PreVerb, Arc::new(verb), Timestamp::UNIX_EPOCH);
         let text = serde_json::to_string(&event).unwrap();

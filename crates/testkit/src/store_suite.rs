@@ -221,6 +221,8 @@ pub fn announced(phase: Phase, org: &str, task: &str) -> VerbEvent {
         session_id: format!("a2a-agt_weather-forecast-{task}"),
         args: Json::parse(r#"{"city":"Oslo","days":1.50}"#).unwrap(),
         caller: "ann".to_owned(),
+        door: None,
+        trace: None,
         task_id: task.to_owned(),
     };
     VerbEvent::new(phase, Arc::new(verb), at(0))

@@ -185,6 +185,7 @@ pub(crate) fn call(agent: &Arc<Agent>) -> Call {
         parts: vec![Part::data(Json::parse(r#"{"city":"Venice"}"#).unwrap())],
         continues: Remote::default(),
         session: "a2a-agt_1-forecast-1".into(),
+        trace: None,
     }
 }
 

@@ -1,0 +1,51 @@
+//! Which trace a request is a part of.
+//!
+//! A client says it in `_meta`, where it belongs to the message, or in the headers of HTTP. What is in the message counts
+//! first: the headers may be those of a proxy that knows nothing of messages.
+
+use http::HeaderMap;
+use rialto_model::trace::Trace;
+
+/// The name of a trace's context, in `_meta` and among headers.
+pub(crate) const PARENT: &str = "traceparent";
+/// The name of what tracing systems note beside it.
+pub(crate) const STATE: &str = "tracestate";
+
+/// The trace that a request names: in its `_meta`, or else in its headers. One that is not well-formed is none.
+pub(crate) fn of(
+    parent: Option<&str>,
+    state: Option<&str>,
+    headers: Option<&HeaderMap>,
+) -> Option<Box<Trace>> {
+    let said = parent.and_then(|parent| Trace::parse(parent, state));
+    let trace = said.or_else(|| {
+        let text = |name| headers?.get(name)?.to_str().ok();
+        Trace::parse(text(PARENT)?, text(STATE))
+    });
+    trace.map(Box::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn what_the_message_says_counts_before_what_the_headers_say() {
+        let context = |digit: char| {
+            let digits = |count: usize| String::from(digit).repeat(count);
+            format!("00-{}-{}-01", digits(32), digits(16))
+        };
+        let headers = HeaderMap::from_iter([(
+            http::HeaderName::from_static(PARENT),
+            HeaderValue::from_str(&context('a')).unwrap(),
+        )]);
+        let told = |said: Option<&str>, headers| of(said, None, headers).map(|trace| trace.to_string());
+        assert_eq!(told(Some(&context('b')), Some(&headers)), Some(context('b')));
+        assert_eq!(told(Some("nonsense"), Some(&headers)), Some(context('a')));
+        assert_eq!(told(None, Some(&headers)), Some(context('a')));
+        assert_eq!(told(None, None), None);
+        assert_eq!(told(None, Some(&HeaderMap::new())), None);
+    }
+}
