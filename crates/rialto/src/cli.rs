@@ -15,6 +15,7 @@ pub(crate) use self::{
     policy::{AddPolicy, Policy, PolicyKind, PolicyTest},
     tokens::{CreateToken, Lifetime, RightName, Tokens},
 };
+use crate::telemetry::LogFormat;
 
 /// The bridge between MCP and A2A: every A2A agent becomes a set of MCP tools.
 #[derive(Debug, Parser)]
@@ -38,6 +39,9 @@ pub(crate) struct Common {
     /// What to log on stderr: error, warn, info, debug, or a filter like rialto_a2a=debug
     #[arg(long, global = true, value_name = "FILTER", env = "RIALTO_LOG")]
     pub(crate) log: Option<String>,
+    /// How the log looks: text for people, json for programs
+    #[arg(long, global = true, value_name = "FORMAT", env = "RIALTO_LOG_FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
 }
 
 #[derive(Debug, Subcommand)]

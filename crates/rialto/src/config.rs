@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 use url::Url;
 
-use crate::environment::Environment;
+use crate::{environment::Environment, telemetry::LogFormat};
 
 /// The file that is read when none is named and it is there.
 const DEFAULT_FILE: &str = "rialto.toml";
@@ -46,6 +46,8 @@ pub(crate) struct Config {
     pub(crate) agents: rialto_a2a::peer::Config,
     /// The A2A side.
     pub(crate) a2a: A2a,
+    /// Logs and traces.
+    pub(crate) telemetry: Telemetry,
 }
 
 /// The HTTP server.
@@ -117,6 +119,22 @@ pub(crate) struct A2a {
     /// PEM or JWK files with keys that agent cards may be signed with. When there are any, a card with a wrong
     /// signature is refused.
     pub(crate) card_keys: Vec<PathBuf>,
+}
+
+/// Logs and traces.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Telemetry {
+    /// How the lines of the log look.
+    pub(crate) log: LogFormat,
+    /// Whether calls that end well are logged as `info`; else they are as `debug`. Failures always are, as `warn`.
+    pub(crate) log_calls: bool,
+    /// The collector that is told of calls, as OTLP over HTTP: `http://localhost:4318`. Without it,
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT` counts, and without that no traces are made.
+    pub(crate) otlp_endpoint: Option<String>,
+    /// The share of calls that are traced when they come without a trace: 1 is all of them. Those that come with one are
+    /// traced if their sender does.
+    pub(crate) sample_ratio: f64,
 }
 
 /// Why the configuration was not accepted.
@@ -219,6 +237,14 @@ impl Default for Limits {
         let concurrent_calls = rialto_engine::limits::Config::default().concurrent_calls;
         let (requests_per_second, burst, wrong_tokens_per_minute) = (0, 0, 30);
         Self { requests_per_second, burst, wrong_tokens_per_minute, concurrent_calls, orgs: BTreeMap::new() }
+    }
+}
+
+// === impl Telemetry ===
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self { log: LogFormat::Text, log_calls: false, otlp_endpoint: None, sample_ratio: 1.0 }
     }
 }
 

@@ -13,7 +13,6 @@ mod telemetry;
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{CommandFactory, Parser};
-use tracing_subscriber::EnvFilter;
 
 use crate::{
     cli::{Cli, Command, Common},
@@ -35,7 +34,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let environment = Environment::of_process();
-    log(&cli);
+    log(&cli, &environment);
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -75,7 +74,12 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         }
         Command::Serve(options) => serve::run(open(&common, environment).await?, options, environment).await,
         Command::Agents(command) => agents::run(&open(&common, environment).await?, command).await,
-        Command::Call(options) => call::run(&open(&common, environment).await?, options).await,
+        Command::Call(options) => {
+            let program = open(&common, environment).await?;
+            let called = call::run(&program, options).await;
+            program.finish_traces().await;
+            called
+        }
         Command::Tasks(command) => tasks::run(&open(&common, environment).await?, command).await,
         Command::Audit(command) => audit::run(&open(&common, environment).await?, command).await,
         Command::Tokens(command) => tokens::run(&open(&common, environment).await?, command).await,
@@ -150,19 +154,12 @@ pub(crate) fn data_folder(common: &Common, config: &Config, environment: &Enviro
     common.data.clone().or_else(|| config.data.clone()).unwrap_or_else(|| environment.default_data_dir())
 }
 
-fn log(cli: &Cli) {
-    // rmcp logs each error that a caller is told about; that is the caller's trouble, not the operator's.
-    let default =
-        if matches!(cli.command, Command::Serve(_)) { "info,rmcp=error" } else { "warn,rmcp=error" };
-    let filter = EnvFilter::try_new(cli.common.log.as_deref().unwrap_or(default))
-        .unwrap_or_else(|_| EnvFilter::new(default));
-    let is_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(is_terminal)
-        .with_target(false)
-        .init();
+fn log(cli: &Cli, environment: &Environment) {
+    let default = if matches!(cli.command, Command::Serve(_)) { "info" } else { "warn" };
+    // A configuration that cannot be read is told of by whoever needs it.
+    let configured = || Config::load(cli.common.config.as_deref(), environment).ok();
+    let format = cli.common.log_format.or_else(|| configured().map(|config| config.telemetry.log));
+    telemetry::start(cli.common.log.as_deref(), default, format.unwrap_or_default());
 }
 
 fn report(trouble: &Trouble, wants_json: bool) {

@@ -21,12 +21,18 @@ use rialto_model::{
     call::Caller,
     clock::{Clock, SystemClock},
     store::{Store, StoreError, Swept},
+    trace::Sampling,
 };
 use rialto_policy::{Policy, PolicyError, Source};
 use rialto_store::SqliteStore;
 use tokio_util::sync::CancellationToken;
 
-use crate::{config::Config, environment::Environment, policies::Policies};
+use crate::{
+    config::Config,
+    environment::Environment,
+    policies::Policies,
+    telemetry::{CallLog, Destination, Traces},
+};
 
 /// How often files that others may edit are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -45,6 +51,8 @@ pub(crate) struct Program {
     pub(crate) data: Option<PathBuf>,
     /// The texts that the first policies were made of: whatever differs from them has changed since.
     sources: Vec<Source>,
+    /// Sends traces, if somebody collects them.
+    pub(crate) traces: Option<Arc<Traces>>,
     /// Whether no more calls are taken.
     pub(crate) draining: Arc<AtomicBool>,
     stop: CancellationToken,
@@ -79,6 +87,9 @@ pub(crate) enum BuildError {
     /// A key for card signatures cannot be used.
     #[error("{0}")]
     Key(String),
+    /// Traces cannot be sent to where they shall be.
+    #[error("{0}")]
+    Traces(String),
 }
 
 // === impl Program ===
@@ -124,7 +135,14 @@ impl Program {
         let peer = Arc::new(A2aPeer::new(config.agents.clone(), ports));
         let loader = policies.clone();
         let loader: PolicyLoader = Box::new(move || loader.load());
-        let calls = rialto_engine::Config { limits: config.limits.calls(), ..config.calls.clone() };
+        let telemetry = &config.telemetry;
+        let to = Destination::find(telemetry.otlp_endpoint.as_deref(), environment);
+        let traces = to.map_err(BuildError::Traces)?.map(|to| Traces::start(Arc::clone(&fetch), to));
+        let calls = rialto_engine::Config {
+            limits: config.limits.calls(),
+            traces: traces.as_ref().map(|_| Sampling::share(telemetry.sample_ratio)),
+            ..config.calls.clone()
+        };
         let engine = Engine::new(Parts {
             store: Arc::clone(&store),
             registry,
@@ -134,9 +152,12 @@ impl Program {
             clock,
             config: calls,
         });
+        if let Some(traces) = &traces {
+            engine.bus().subscribe(traces.clone());
+        }
         engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
         let (draining, stop) = (Arc::default(), CancellationToken::new());
-        Ok(Self { engine, store, fetch, config, policies, sources, data, draining, stop })
+        Ok(Self { engine, store, fetch, config, policies, sources, data, traces, draining, stop })
     }
 
     /// The person at this machine.
@@ -147,6 +168,18 @@ impl Program {
     /// Stops everything in the background when it is cancelled.
     pub(crate) const fn stop(&self) -> &CancellationToken {
         &self.stop
+    }
+
+    /// Logs how calls end. Not for commands, which say so themselves.
+    pub(crate) fn log_calls(&self) {
+        self.engine.bus().subscribe(Arc::new(CallLog::new(self.config.telemetry.log_calls)));
+    }
+
+    /// Tells what is still to be told of calls.
+    pub(crate) async fn finish_traces(&self) {
+        if let Some(traces) = &self.traces {
+            traces.finish().await;
+        }
     }
 
     /// Starts what runs in the background: health probes, and the watch over rows and policies that others change.
@@ -172,6 +205,7 @@ impl Program {
     /// The same, and stops the background.
     pub(crate) async fn close(self) {
         self.drain().await;
+        self.finish_traces().await;
         self.stop.cancel();
     }
 }

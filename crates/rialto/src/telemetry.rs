@@ -1,17 +1,22 @@
-//! What operators see of a running server: numbers for Prometheus, and whether it is ready.
+//! What operators see of a running server: numbers for Prometheus, whether it is ready, logs, and traces.
 //!
-//! Nothing here is on the road of a call but [`calls::CallCounts`], which adds to counters that are there already.
-//! Everything else is looked up when somebody asks.
+//! What hears of calls here is on their road, so it only adds to counters that are there already, or puts something into a
+//! queue. Everything else is looked up when somebody asks.
 
 mod calls;
+mod log;
 mod metrics;
+mod otlp;
 mod pages;
 mod process;
 mod ready;
+mod traces;
 
 pub(crate) use self::{
     calls::CallCounts,
+    log::{CallLog, LogFormat, start},
     metrics::Metrics,
     pages::{HEALTH, METRICS, READY, router},
     ready::Readiness,
+    traces::{Destination, Traces},
 };

@@ -2,6 +2,7 @@
 
 use rialto_engine::Engine;
 use rialto_mcp::{Control, Door, LoadAgents, ToolNames};
+use url::Url;
 
 use crate::{
     cli::Mcp,
@@ -20,6 +21,7 @@ pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
         })?;
     }
     load(&program, &mcp.agents).await;
+    program.log_calls();
     program.start();
     let door = Door::new(program.engine.clone(), config, Control { load_agents: LoadAgents::Session });
     let stop = program.stop().clone();
@@ -39,10 +41,20 @@ pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
 async fn load(program: &Program, agents: &[String]) {
     let loading = agents.iter().map(|url| async move {
         if let Err(trouble) = call::load(program, url).await {
-            tracing::error!("agent {url} was not loaded: {}", trouble.message);
+            tracing::error!("agent {} was not loaded: {}", without_login(url), trouble.message);
         }
     });
     futures::future::join_all(loading).await;
+}
+
+/// An address as it may be shown: a password in it is not.
+fn without_login(url: &str) -> String {
+    let Ok(mut url) = Url::parse(url) else {
+        return url.split('@').next_back().unwrap_or_default().to_owned();
+    };
+    // An address that has no room for a login has none.
+    let _ = (url.set_username(""), url.set_password(None));
+    url.into()
 }
 
 /// A client that hung up does not wait for its calls any more.

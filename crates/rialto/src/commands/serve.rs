@@ -44,6 +44,7 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     };
     let app = app(&program, authentication, door.address())?;
     let signals = Signals::listen();
+    program.log_calls();
     program.start();
     greet(&program, door.address(), serve.allow_no_auth);
     tokio::select! {
@@ -77,7 +78,10 @@ pub(crate) fn app(
     let calls = Arc::new(CallCounts::new(Arc::clone(program.engine.registry())));
     program.engine.bus().subscribe(calls.clone());
     let (engine, store) = (program.engine.clone(), Arc::clone(&program.store));
-    let metrics = Metrics::new(calls, gate.tally(), engine.clone(), Arc::clone(&store));
+    let mut metrics = Metrics::new(calls, gate.tally(), engine.clone(), Arc::clone(&store));
+    if let Some(traces) = &program.traces {
+        metrics.add(Box::new(traces.counts()));
+    }
     let readiness = Readiness::new(engine, store, Arc::clone(&program.draining));
     let pages = telemetry::router(metrics, readiness);
     Ok(gate.around(pages.merge(mcp_door(program).router(program.stop().clone()))))

@@ -83,6 +83,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("moka", &["rialto-policy"]),
     ("pin-project-lite", &["rialto-edge"]),
     ("prometheus-client", &["rialto"]),
+    ("prost", &["rialto"]),
     ("rand", &["rialto-engine", "rialto-a2a"]),
     ("refinery", &["rialto-store"]),
     ("rmcp", &["rialto-mcp"]),

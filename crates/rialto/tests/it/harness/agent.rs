@@ -40,6 +40,8 @@ struct Memory {
     heard: Mutex<Vec<String>>,
     /// What came in their `Authorization` headers.
     tokens: Mutex<Vec<String>>,
+    /// What came in their `traceparent` and `tracestate` headers.
+    traces: Mutex<Vec<[Option<String>; 2]>>,
     /// When the task of the skill `later` is done.
     done_at: Mutex<Option<Instant>>,
     /// How many have connected, whatever they wanted.
@@ -89,6 +91,7 @@ impl SampleAgent {
             card: Mutex::new(card),
             heard: Mutex::default(),
             tokens: Mutex::default(),
+            traces: Mutex::default(),
             done_at: Mutex::default(),
             connections: AtomicUsize::default(),
         });
@@ -135,6 +138,11 @@ impl SampleAgent {
         self.memory.connections.load(Ordering::SeqCst)
     }
 
+    /// The `traceparent` and `tracestate` of each message.
+    pub(crate) fn traces(&self) -> Vec<[Option<String>; 2]> {
+        self.memory.traces.lock().unwrap().clone()
+    }
+
     /// Who its callers said they are.
     pub(crate) fn tokens(&self) -> Vec<String> {
         self.memory.tokens.lock().unwrap().clone()
@@ -173,6 +181,8 @@ async fn show_card(State(memory): State<Arc<Memory>>) -> Response {
 async fn answer(State(memory): State<Arc<Memory>>, headers: HeaderMap, body: String) -> Response {
     let token = headers.get(header::AUTHORIZATION).map(|token| token.to_str().unwrap().to_owned());
     memory.tokens.lock().unwrap().extend(token);
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+    memory.traces.lock().unwrap().push(["traceparent", "tracestate"].map(text));
     memory.heard.lock().unwrap().push(body.clone());
     let request: Request = serde_json::from_str(&body).unwrap();
     let Some(message) = &request.params.message else { return enveloped(&request.id, &memory.later()) };

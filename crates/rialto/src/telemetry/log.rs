@@ -1,0 +1,114 @@
+//! What is logged, and how it looks.
+//!
+//! A line about a call has the ids that everybody else uses too, as fields: with them its arguments and the words of a
+//! failure are found in the journal and the audit trail. They are not in the log, because an agent's words may repeat what
+//! it was told.
+
+use std::io::IsTerminal;
+
+use rialto_model::verb::{Hook, Outcome, Phase, Verb, VerbEvent};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tracing_subscriber::EnvFilter;
+
+/// How lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line, for programs.
+    Json,
+}
+
+/// Logs how calls end.
+pub(crate) struct CallLog {
+    /// Whether those that end well are worth more than a line for whoever looks for a mistake.
+    tells_all: bool,
+}
+
+/// Libraries that log whole messages or headers when they are asked for details. They are asked by name only.
+const TALKATIVE: [&str; 4] = ["rmcp", "h2", "hyper", "hyper_util"];
+
+/// Logs on stderr from now on. A filter that makes no sense is the default.
+pub(crate) fn start(filter: Option<&str>, default: &str, format: LogFormat) {
+    let filter = filter.and_then(|filter| EnvFilter::try_new(hushed(filter)).ok());
+    let filter = filter.unwrap_or_else(|| EnvFilter::new(hushed(default)));
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match format {
+        LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).with_target(false).init(),
+        LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).init(),
+    }
+}
+
+fn hushed(filter: &str) -> String {
+    let unnamed = TALKATIVE.iter().filter(|name| !filter.contains(*name));
+    unnamed.fold(filter.to_owned(), |filter, name| format!("{filter},{name}=error"))
+}
+
+// === impl CallLog ===
+
+impl CallLog {
+    /// Calls that end well are told at `info` if `tells_all`, and at `debug` otherwise.
+    pub(crate) const fn new(tells_all: bool) -> Self {
+        Self { tells_all }
+    }
+
+    fn done(&self, verb: &Verb, took_ms: u64) {
+        let Verb { verb: name, org_id, agent_card_id, skill_id, caller, task_id, .. } = verb;
+        macro_rules! tell {
+            ($level:ident) => {
+                tracing::$level!(
+                    task.id = task_id,
+                    agent.id = agent_card_id,
+                    skill.id = skill_id,
+                    caller.id = caller,
+                    org.id = org_id,
+                    took_ms,
+                    "call of {name} by {caller} is done"
+                )
+            };
+        }
+        if self.tells_all { tell!(info) } else { tell!(debug) }
+    }
+}
+
+impl Hook for CallLog {
+    fn hear(&self, event: &mut VerbEvent) {
+        match (event.phase, &event.error) {
+            (Phase::PostVerb, _) if event.outcome == Some(Outcome::Completed) => {
+                self.done(&event.verb, event.duration_ms.unwrap_or_default());
+            }
+            (Phase::VerbError, Some(error)) => {
+                let Verb { verb: name, org_id, agent_card_id, skill_id, caller, task_id, .. } = &*event.verb;
+                tracing::warn!(
+                    task.id = task_id,
+                    agent.id = agent_card_id,
+                    skill.id = skill_id,
+                    caller.id = caller,
+                    org.id = org_id,
+                    code = error.code,
+                    "call of {name} by {caller} failed with {}",
+                    error.code
+                );
+            }
+            (Phase::PreVerb | Phase::PostVerb | Phase::VerbError, _) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_repeats_what_passes_is_heard_only_if_it_is_named() {
+        assert_eq!(hushed("debug"), "debug,rmcp=error,h2=error,hyper=error,hyper_util=error");
+        assert_eq!(
+            hushed("info,rmcp=debug,h2=info,hyper_util=warn"),
+            "info,rmcp=debug,h2=info,hyper_util=warn"
+        );
+        assert!(EnvFilter::try_new(hushed("rialto_a2a=debug")).is_ok());
+    }
+}

@@ -1,0 +1,327 @@
+//! Tells a collector of traces about calls, as OTLP over HTTP.
+//!
+//! It is our own, and small: a queue that calls put what has ended into without waiting, and a task that sends it through
+//! the one way out. Whatever a collector does not take in time is lost and counted; a call never waits for it.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use parking_lot::Mutex;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, NoLabelSet},
+    metrics::MetricType,
+};
+use prost::Message;
+use rialto_edge::{
+    address::Reach,
+    fetch::{self, Fetch},
+};
+use rialto_model::{
+    clock::Timestamp,
+    verb::{Hook, Outcome, Phase, Verb, VerbEvent},
+};
+use tokio::{sync::mpsc, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+use super::otlp::{Export, Span};
+use crate::environment::Environment;
+
+/// What waits to be sent; more than this is lost.
+const QUEUE: usize = 8_192;
+
+/// How much is sent at once.
+const BATCH: usize = 512;
+
+/// How long less than that waits for more.
+const LINGER: Duration = Duration::from_millis(200);
+
+/// How long a collector may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long what is left may take at the end.
+const LAST: Duration = Duration::from_secs(3);
+
+/// Where to send to, and as whom.
+#[derive(Clone)]
+pub(crate) struct Destination {
+    uri: Uri,
+    /// May hold the collector's secrets, so it is never shown.
+    headers: HeaderMap,
+    service: String,
+}
+
+/// Hears of calls and sends them.
+pub(crate) struct Traces {
+    queue: mpsc::Sender<Ended>,
+    counts: Arc<SpanCounts>,
+    stop: CancellationToken,
+    sending: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What became of spans.
+#[derive(Debug, Default)]
+pub(crate) struct SpanCounts {
+    sent: AtomicU64,
+    lost: AtomicU64,
+}
+
+/// A call that has ended.
+struct Ended {
+    verb: Arc<Verb>,
+    at: Timestamp,
+    took: Duration,
+    code: Option<i64>,
+}
+
+/// The side of the queue that sends.
+struct Sender {
+    fetch: Arc<dyn Fetch>,
+    to: Destination,
+    queue: mpsc::Receiver<Ended>,
+    counts: Arc<SpanCounts>,
+    /// Whether the last one went well: only changes are worth a line.
+    works: bool,
+}
+
+// === impl Destination ===
+
+impl Destination {
+    /// What is configured, or else what OpenTelemetry's own variables say; none if nobody says anything.
+    pub(crate) fn find(endpoint: Option<&str>, environment: &Environment) -> Result<Option<Self>, String> {
+        let Some(base) = endpoint.or_else(|| environment.get("OTEL_EXPORTER_OTLP_ENDPOINT")) else {
+            return Ok(None);
+        };
+        let uri = format!("{}/v1/traces", base.trim_end_matches('/'));
+        let uri = uri.parse::<Uri>().ok().filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
+        let Some(uri) = uri.filter(|uri| !uri.authority().is_some_and(|at| at.as_str().contains('@'))) else {
+            let message = "[telemetry] otlp_endpoint must be an address like http://localhost:4318; a login belongs into \
+                           OTEL_EXPORTER_OTLP_HEADERS";
+            return Err(message.to_owned());
+        };
+        let headers = headers(environment.get("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default())?;
+        let service = environment.get("OTEL_SERVICE_NAME").unwrap_or("rialto").to_owned();
+        Ok(Some(Self { uri, headers, service }))
+    }
+}
+
+// === impl Traces ===
+
+impl Traces {
+    /// Sends from now on. To be called inside a Tokio runtime.
+    pub(crate) fn start(fetch: Arc<dyn Fetch>, to: Destination) -> Arc<Self> {
+        let (queue, receiver) = mpsc::channel(QUEUE);
+        let (counts, stop) = (Arc::<SpanCounts>::default(), CancellationToken::new());
+        let sender = Sender { fetch, to, queue: receiver, counts: Arc::clone(&counts), works: true };
+        let sending = Mutex::new(Some(tokio::spawn(sender.run(stop.clone()))));
+        Arc::new(Self { queue, counts, stop, sending })
+    }
+
+    /// Sends what is left, but does not take long.
+    pub(crate) async fn finish(&self) {
+        self.stop.cancel();
+        let sending = self.sending.lock().take();
+        if let Some(sending) = sending {
+            let _ = tokio::time::timeout(LAST, sending).await;
+        }
+    }
+
+    /// What became of spans, for whoever shows numbers.
+    pub(crate) fn counts(&self) -> Arc<SpanCounts> {
+        Arc::clone(&self.counts)
+    }
+}
+
+impl Hook for Traces {
+    fn hear(&self, event: &mut VerbEvent) {
+        let code = match (event.phase, &event.error) {
+            (Phase::PostVerb, _) if event.outcome == Some(Outcome::Completed) => None,
+            // A failure is told twice, and the second time with its code.
+            (Phase::VerbError, Some(error)) => Some(error.code),
+            (Phase::PreVerb | Phase::PostVerb | Phase::VerbError, _) => return,
+        };
+        if !event.verb.trace.as_ref().is_some_and(|trace| trace.is_sampled()) {
+            return;
+        }
+        let (at, took) = (event.emitted_at, event.took.unwrap_or_default());
+        if self.queue.try_send(Ended { verb: Arc::clone(&event.verb), at, took, code }).is_err() {
+            self.counts.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+// === impl Sender ===
+
+impl Sender {
+    async fn run(mut self, stop: CancellationToken) {
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                _ = self.queue.recv_many(&mut batch, BATCH) => {}
+            }
+            if batch.len() < BATCH {
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = tokio::time::sleep(LINGER) => {}
+                }
+            }
+            self.top_up(&mut batch);
+            self.send(&mut batch).await;
+        }
+        self.top_up(&mut batch);
+        while !batch.is_empty() {
+            self.send(&mut batch).await;
+            self.top_up(&mut batch);
+        }
+    }
+
+    /// Takes what is there already.
+    fn top_up(&mut self, batch: &mut Vec<Ended>) {
+        while batch.len() < BATCH
+            && let Ok(ended) = self.queue.try_recv()
+        {
+            batch.push(ended);
+        }
+    }
+
+    async fn send(&mut self, batch: &mut Vec<Ended>) {
+        let spans: Vec<Span> = batch.drain(..).filter_map(|ended| ended.span()).collect();
+        let count = spans.len() as u64;
+        let body = Export::of(&self.to.service, spans).encode_to_vec();
+        let mut headers = self.to.headers.clone();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
+        let request = fetch::Request {
+            method: Method::POST,
+            uri: self.to.uri.clone(),
+            headers,
+            body: body.into(),
+            // It was named by whoever runs this server.
+            reach: Reach::Private,
+            patience: PATIENCE,
+            total: Some(PATIENCE),
+            limit: None,
+        };
+        let outcome = match self.fetch.fetch(request).await {
+            Ok(answer) if answer.status.is_success() => Ok(()),
+            Ok(answer) => Err(format!("it answered with HTTP status {}", answer.status.as_u16())),
+            Err(error) => Err(error.to_string()),
+        };
+        let counted = if outcome.is_ok() { &self.counts.sent } else { &self.counts.lost };
+        counted.fetch_add(count, Ordering::Relaxed);
+        match outcome {
+            Err(why) if self.works => {
+                tracing::warn!("the collector does not take traces, they are lost until it does: {why}");
+                self.works = false;
+            }
+            Ok(()) if !self.works => {
+                tracing::info!("the collector takes traces again");
+                self.works = true;
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+}
+
+// === impl Ended ===
+
+impl Ended {
+    fn span(&self) -> Option<Span> {
+        let begun = self.at.checked_sub(self.took).unwrap_or(self.at);
+        Some(Span::of(&self.verb, self.verb.trace.as_deref()?, (begun, self.at), self.code))
+    }
+}
+
+// === impl SpanCounts ===
+
+impl Collector for SpanCounts {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let help = "Spans that a collector was to be told of";
+        let mut spans = encoder.encode_descriptor("rialto_spans", help, None, MetricType::Counter)?;
+        for (outcome, count) in [("sent", &self.sent), ("lost", &self.lost)] {
+            let (labels, count) = ([("outcome", outcome)], count.load(Ordering::Relaxed));
+            spans.encode_family(&labels)?.encode_counter::<NoLabelSet, _, f64>(&count, None)?;
+        }
+        Ok(())
+    }
+}
+
+/// `name=value,name=value`, the values percent-encoded.
+fn headers(text: &str) -> Result<HeaderMap, String> {
+    let mut headers = HeaderMap::new();
+    for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
+        let read = pair.split_once('=').and_then(|(name, value)| {
+            let name = name.trim().parse::<HeaderName>().ok()?;
+            let mut value = HeaderValue::from_bytes(&decoded(value.trim())?).ok()?;
+            value.set_sensitive(true);
+            Some((name, value))
+        });
+        // What stands there may be a secret.
+        let (name, value) = read.ok_or("OTEL_EXPORTER_OTLP_HEADERS must be like name=value,name=value")?;
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = text.bytes();
+    let mut decoded = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let pair = [bytes.next()?, bytes.next()?];
+            decoded.push(u8::from_str_radix(std::str::from_utf8(&pair).ok()?, 16).ok()?);
+        } else {
+            decoded.push(byte);
+        }
+    }
+    Some(decoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(endpoint: Option<&str>, variables: &[(&str, &str)]) -> Result<Option<Destination>, String> {
+        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Destination::find(endpoint, &variables.collect())
+    }
+
+    #[test]
+    fn without_an_endpoint_nothing_is_sent_and_what_is_configured_counts_first() {
+        assert!(found(None, &[]).unwrap().is_none());
+        let variables = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318/")];
+        assert_eq!(found(None, &variables).unwrap().unwrap().uri, "http://a:4318/v1/traces");
+        assert_eq!(found(Some("http://b/x"), &variables).unwrap().unwrap().uri, "http://b/x/v1/traces");
+    }
+
+    #[test]
+    fn headers_are_read_as_open_telemetry_writes_them_and_never_repeated() {
+        let variables = [
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318"),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer%20abc, x-org = 7"),
+        ];
+        let headers = found(None, &variables).unwrap().unwrap().headers;
+        assert_eq!(
+            (&headers["authorization"], &headers["x-org"]),
+            (&"Bearer abc".parse().unwrap(), &"7".parse().unwrap())
+        );
+        assert!(!format!("{headers:?}").contains("abc"));
+        let wrong = [variables[0], ("OTEL_EXPORTER_OTLP_HEADERS", "hunter2")];
+        assert!(found(None, &wrong).is_err_and(|error| !error.contains("hunter2")));
+    }
+
+    #[test]
+    fn an_endpoint_that_cannot_be_one_is_said_so_without_repeating_it() {
+        for wrong in ["localhost:4318", "ftp://a", "http://user:hunter2@a:4318"] {
+            assert!(found(Some(wrong), &[]).is_err_and(|error| !error.contains("hunter2")), "{wrong}");
+        }
+    }
+}
