@@ -11,13 +11,11 @@
 use std::{
     future::{Ready, ready},
     net::IpAddr,
-    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll, ready as known},
-    time::Duration,
+    task::{Context, Poll},
 };
 
 use axum::{
@@ -25,8 +23,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures::future::{BoxFuture, Either};
-use http::{Method, StatusCode, Uri};
-use pin_project_lite::pin_project;
+use http::{Method, Uri};
 use rialto_model::{call::Caller, rights::Rights};
 use tower::{Layer, Service};
 
@@ -35,9 +32,9 @@ use crate::{
     guard::{Guard, host_of},
     limits::{self, Limits},
     place::Places,
-    refusal::Refusal,
+    refusal::{Refusal, draining, nothing_here, too_many_attempts, too_many_requests},
     site::{self, Site},
-    tally::Tally,
+    tally::{Counted, Tally},
 };
 
 /// A layer that lets through what may come in. What is behind it finds a [`Caller`] in each request's extensions, or is
@@ -75,16 +72,6 @@ struct Checks {
     tally: Arc<Tally>,
     limits: Arc<Limits>,
     draining: Arc<AtomicBool>,
-}
-
-pin_project! {
-    /// An answer under way. It is counted when it comes.
-    pub struct Counted<F> {
-        #[pin]
-        answer: F,
-        tally: Arc<Tally>,
-        door: usize,
-    }
 }
 
 /// How a request fares.
@@ -374,7 +361,7 @@ where
         let verdict = self.gate.judge(&mut request, self.peer);
         let (tally, door) = (self.gate.tally(), self.gate.0.door(request.uri().path()));
         match verdict {
-            Verdict::Passes => Either::Left(Counted { answer: self.inner.call(request), tally, door }),
+            Verdict::Passes => Either::Left(Counted::new(self.inner.call(request), tally, door)),
             Verdict::Answered(answer) => {
                 tally.answered(door, answer.status());
                 Either::Right(Either::Left(ready(Ok(answer))))
@@ -388,7 +375,7 @@ where
                     let answer = match gate.find(&mut request, peer).await {
                         None => {
                             let door = gate.0.door(request.uri().path());
-                            return Counted { answer: inner.call(request), tally, door }.await;
+                            return Counted::new(inner.call(request), tally, door).await;
                         }
                         Some(refusal) => refusal,
                     };
@@ -397,21 +384,6 @@ where
                 })))
             }
         }
-    }
-}
-
-// === impl Counted ===
-
-impl<F: Future<Output = Result<Response, E>>, E> Future for Counted<F> {
-    type Output = Result<Response, E>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let answer = known!(this.answer.poll(cx));
-        if let Ok(answer) = &answer {
-            this.tally.answered(*this.door, answer.status());
-        }
-        Poll::Ready(answer)
     }
 }
 
@@ -424,24 +396,4 @@ fn is_below(path: &str, root: &str) -> bool {
 /// Whether a token stands in the address, where logs and histories would keep it.
 fn has_token(query: Option<&str>) -> bool {
     query.is_some_and(|query| query.split('&').any(|pair| pair.starts_with("access_token=")))
-}
-
-fn nothing_here() -> Refusal {
-    Refusal::new(StatusCode::NOT_FOUND, "not-found", "there is nothing at this address")
-}
-
-fn draining() -> Refusal {
-    let message = "this server is stopping; ask another one, or this one when it is back";
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "draining", message).for_now(Duration::from_secs(1))
-}
-
-fn too_many_requests(wait: Duration) -> Refusal {
-    let message =
-        "this caller sends more requests than [limits] requests_per_second allows; wait, and send fewer";
-    Refusal::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", message).for_now(wait)
-}
-
-fn too_many_attempts(wait: Duration) -> Refusal {
-    let message = "too many wrong tokens came from this address; wait, and send a good one";
-    Refusal::new(StatusCode::TOO_MANY_REQUESTS, "too-many-attempts", message).for_now(wait)
 }

@@ -43,3 +43,27 @@ impl IntoResponse for Refusal {
         (self.status, [(header::RETRY_AFTER, HeaderValue::from(seconds))], Json(body)).into_response()
     }
 }
+
+/// The answer where nothing is, or nothing of this caller's.
+pub(crate) fn nothing_here() -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, "not-found", "there is nothing at this address")
+}
+
+/// The answer of a server that is told to stop.
+pub(crate) fn draining() -> Refusal {
+    let message = "this server is stopping; ask another one, or this one when it is back";
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "draining", message).for_now(Duration::from_secs(1))
+}
+
+/// The answer to a caller who comes too often.
+pub(crate) fn too_many_requests(wait: Duration) -> Refusal {
+    let message =
+        "this caller sends more requests than [limits] requests_per_second allows; wait, and send fewer";
+    Refusal::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", message).for_now(wait)
+}
+
+/// The answer to an address that shows wrong tokens.
+pub(crate) fn too_many_attempts(wait: Duration) -> Refusal {
+    let message = "too many wrong tokens came from this address; wait, and send a good one";
+    Refusal::new(StatusCode::TOO_MANY_REQUESTS, "too-many-attempts", message).for_now(wait)
+}

@@ -3,9 +3,18 @@
 //! Every request counts itself, so it is a few counters that are there from the beginning, and nothing to look up or to
 //! allocate. Whoever shows them to somebody reads them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, ready},
+};
 
+use axum::response::Response;
 use http::StatusCode;
+use pin_project_lite::pin_project;
 
 /// The classes of statuses, as they are told.
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
@@ -34,6 +43,16 @@ const ELSEWHERE: &str = "other";
 pub struct Tally {
     doors: Vec<Count>,
     refused: [AtomicU64; REASONS.len()],
+}
+
+pin_project! {
+    /// An answer under way. It is counted when it comes.
+    pub struct Counted<F> {
+        #[pin]
+        answer: F,
+        tally: Arc<Tally>,
+        door: usize,
+    }
 }
 
 /// One door's answers, by class.
@@ -81,6 +100,27 @@ impl Tally {
         if let Some(count) = at.and_then(|at| self.refused.get(at)) {
             count.fetch_add(1, Ordering::Relaxed);
         }
+    }
+}
+
+// === impl Counted ===
+
+impl<F> Counted<F> {
+    pub(crate) const fn new(answer: F, tally: Arc<Tally>, door: usize) -> Self {
+        Self { answer, tally, door }
+    }
+}
+
+impl<F: Future<Output = Result<Response, E>>, E> Future for Counted<F> {
+    type Output = Result<Response, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let answer = ready!(this.answer.poll(cx));
+        if let Ok(answer) = &answer {
+            this.tally.answered(*this.door, answer.status());
+        }
+        Poll::Ready(answer)
     }
 }
 

@@ -18,6 +18,11 @@ const WRITING: Duration = Duration::from_secs(2);
 // === impl Engine ===
 
 impl Engine {
+    /// How many calls run in this process, those included that nobody waits for any more.
+    pub fn in_flight(&self) -> usize {
+        self.inner().tracker.len()
+    }
+
     /// Lets what runs come to its end, at most until `patience` is over.
     pub async fn drain(&self, patience: Duration) {
         self.inner().tracker.close();

@@ -1,8 +1,12 @@
 //! What can be set about calls and the registry.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use rialto_model::{agent::Agent, ids::OrgId, trace::Sampling};
+use rialto_model::{
+    agent::Agent,
+    ids::OrgId,
+    trace::{Sampling, Trace},
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,6 +64,12 @@ impl Config {
     pub fn wall_clock(&self, org: &OrgId, agent: &Agent) -> Duration {
         let of_org = || self.org_timeout_ms.get(org.as_str()).copied();
         Duration::from_millis(agent.timeout_ms.or_else(of_org).unwrap_or(self.timeout_ms))
+    }
+
+    /// The trace of a call: its caller's, or one of its own if somebody collects them.
+    pub(crate) fn trace(&self, parent: Option<&Trace>) -> Option<Arc<Trace>> {
+        let begun = || self.traces.map(Trace::begin);
+        parent.map(Trace::child).or_else(begun).map(Arc::new)
     }
 
     /// How long fetching a card may take.

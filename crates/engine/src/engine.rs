@@ -203,11 +203,6 @@ impl Engine {
         !self.0.policy_is_behind.load(Ordering::Relaxed)
     }
 
-    /// How many calls run in this process, those included that nobody waits for any more.
-    pub fn in_flight(&self) -> usize {
-        self.0.tracker.len()
-    }
-
     /// Whether a caller may see a skill in a list.
     pub fn may_discover(&self, caller: &Caller, target: &Target) -> bool {
         let row = self.0.caller_agent(caller);
@@ -286,11 +281,6 @@ impl Engine {
             Some(task) => task.head.remote.clone(),
             None => Remote { task_id: None, context_id: request.context },
         };
-        let trace = match (&request.trace, self.0.config.traces) {
-            (Some(parent), _) => Some(Arc::new(parent.child())),
-            (None, Some(sampling)) => Some(Arc::new(Trace::begin(sampling))),
-            (None, None) => None,
-        };
         let call = Call {
             task: goes_on.map_or_else(TaskId::fresh, |task| task.head.id.clone()),
             caller: request.caller,
@@ -299,7 +289,7 @@ impl Engine {
             parts: request.parts,
             continues,
             session,
-            trace,
+            trace: self.0.config.trace(request.trace.as_deref()),
         };
         Ok((wall_clock, call))
     }

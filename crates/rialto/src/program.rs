@@ -195,9 +195,12 @@ impl Program {
         tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store, self.stop.clone()));
     }
 
-    /// Takes no more calls, lets those under way come to their end, and hands those back that take too long.
+    /// Takes no more calls, lets those under way come to their end, and hands those back that take too long. Once is
+    /// enough.
     pub(crate) async fn drain(&self) {
-        self.draining.store(true, Ordering::Relaxed);
+        if self.draining.swap(true, Ordering::Relaxed) {
+            return;
+        }
         self.engine.drain(Duration::from_secs(self.config.server.drain_secs)).await;
         self.engine.hand_back().await;
     }

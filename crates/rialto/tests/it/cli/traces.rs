@@ -23,10 +23,13 @@ use crate::harness::{
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SPAN: &str = "00f067aa0ba902b7";
 
+/// Headers and bodies.
+type Kept = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
+
 /// A collector that keeps what it is sent.
 struct Receiver {
     url: String,
-    kept: Arc<Mutex<Vec<(HeaderMap, Bytes)>>>,
+    kept: Kept,
     _runtime: Runtime,
 }
 
@@ -36,10 +39,8 @@ impl Receiver {
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let kept = Arc::<Mutex<Vec<(HeaderMap, Bytes)>>>::default();
-        let keep = |State(kept): State<Arc<Mutex<Vec<(HeaderMap, Bytes)>>>>,
-                    headers: HeaderMap,
-                    body: Bytes| async move {
+        let kept = Kept::default();
+        let keep = |State(kept): State<Kept>, headers: HeaderMap, body: Bytes| async move {
             kept.lock().unwrap().push((headers, body));
         };
         let router = Router::new().route("/v1/traces", post(keep)).with_state(Arc::clone(&kept));
