@@ -58,3 +58,29 @@ impl Readiness {
         lacks
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rialto_store::SqliteStore;
+
+    use super::*;
+    use crate::{
+        config::Config,
+        environment::Environment,
+        program::{Place, Program},
+    };
+
+    #[tokio::test]
+    async fn a_server_whose_store_does_not_answer_or_that_is_stopping_is_not_ready() {
+        let program =
+            Program::open(Config::default(), Place::Memory, None, &Environment::default()).await.unwrap();
+        let store = Arc::new(SqliteStore::in_memory(|_| Err("no cards here".into())).unwrap());
+        let draining = Arc::<AtomicBool>::default();
+        let readiness = Readiness::new(program.engine.clone(), store.clone(), Arc::clone(&draining));
+        assert_eq!(readiness.lacks().await, []);
+        store.close().await;
+        draining.store(true, Ordering::Relaxed);
+        let lacks: Vec<_> = readiness.lacks().await.iter().map(|lack| lack.check).collect();
+        assert_eq!(lacks, ["draining", "store"]);
+    }
+}

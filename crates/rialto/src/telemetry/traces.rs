@@ -166,7 +166,7 @@ impl Sender {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
-                _ = self.queue.recv_many(&mut batch, BATCH) => {}
+                count = self.queue.recv_many(&mut batch, BATCH) => if count == 0 { return },
             }
             if batch.len() < BATCH {
                 tokio::select! {
@@ -211,7 +211,11 @@ impl Sender {
             limit: None,
         };
         let outcome = match self.fetch.fetch(request).await {
-            Ok(answer) if answer.status.is_success() => Ok(()),
+            Ok(answer) if answer.status.is_success() => {
+                // Nobody needs what it says, but a connection whose answer was read can be used again.
+                let _ = answer.body.read().await;
+                Ok(())
+            }
             Ok(answer) => Err(format!("it answered with HTTP status {}", answer.status.as_u16())),
             Err(error) => Err(error.to_string()),
         };

@@ -185,7 +185,7 @@ async fn answer(State(memory): State<Arc<Memory>>, headers: HeaderMap, body: Str
     memory.traces.lock().unwrap().push(["traceparent", "tracestate"].map(text));
     memory.heard.lock().unwrap().push(body.clone());
     let request: Request = serde_json::from_str(&body).unwrap();
-    let Some(message) = &request.params.message else { return enveloped(&request.id, &memory.later()) };
+    let Some(message) = &request.params.message else { return memory.asked_for_task(&request.id) };
     let data = message.parts.iter().find_map(|part| part.data.as_deref()).map_or("{}", RawValue::get);
     let args: Value = serde_json::from_str(data).unwrap();
     let result = match message.metadata["skillId"].as_str().unwrap_or_default() {
@@ -218,6 +218,16 @@ fn enveloped(id: &Value, result: &str) -> Response {
 // === impl Memory ===
 
 impl Memory {
+    /// Only the skill `later` leaves a task that can be asked for.
+    fn asked_for_task(&self, id: &Value) -> Response {
+        if self.done_at.lock().unwrap().is_some() {
+            return enveloped(id, &self.later());
+        }
+        let error = json!({ "code": -32001, "message": "there is no such task" });
+        let envelope = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+        ([(header::CONTENT_TYPE, "application/json")], envelope.to_string()).into_response()
+    }
+
     /// The task of the skill `later`, as it stands.
     fn later(&self) -> String {
         if self.done_at.lock().unwrap().is_some_and(|end| end <= Instant::now()) {
