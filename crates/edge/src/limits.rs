@@ -11,7 +11,7 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasher, RandomState},
-    net::{IpAddr, Ipv6Addr},
+    net::{IpAddr, Ipv6Addr, SocketAddr},
     num::NonZeroU32,
     sync::atomic::{AtomicU32, AtomicUsize, Ordering},
     time::{Duration, Instant},
@@ -161,7 +161,9 @@ impl ShutOut {
 pub(crate) fn source(peer: Option<IpAddr>, headers: &HeaderMap, trust_proxy: bool) -> Option<IpAddr> {
     let forwarded = || {
         let values = headers.get_all(FORWARDED_FOR).iter().next_back()?.to_str().ok()?;
-        values.rsplit(',').next()?.trim().parse::<IpAddr>().ok()
+        let last = values.rsplit(',').next()?.trim();
+        // Some proxies name the port too.
+        last.parse::<IpAddr>().ok().or_else(|| Some(last.parse::<SocketAddr>().ok()?.ip()))
     };
     let address = if trust_proxy { forwarded().or(peer) } else { peer }?;
     let address = address.to_canonical();
@@ -233,6 +235,11 @@ mod tests {
         assert_eq!(source(peer, &headers, false), peer);
         assert_eq!(source(peer, &headers, true), Some(IpAddr::from([203, 0, 113, 9])));
         assert_eq!(source(peer, &HeaderMap::new(), true), peer);
+        let with_port = HeaderMap::from_iter([(
+            http::header::HeaderName::from_static(FORWARDED_FOR),
+            HeaderValue::from_static("203.0.113.9:4711"),
+        )]);
+        assert_eq!(source(peer, &with_port, true), Some(IpAddr::from([203, 0, 113, 9])));
         assert_eq!(source(Some(IpAddr::from([127, 0, 0, 1])), &headers, false), None);
         let network = |text: &str| source(Some(text.parse().unwrap()), &HeaderMap::new(), false);
         assert_eq!(network("2001:db8::1"), network("2001:db8::ffff:2"));

@@ -94,6 +94,10 @@ impl Run {
     pub(crate) fn begin(inner: &Arc<Inner>, leg: Leg) -> Box<Self> {
         let cancel = CancellationToken::new();
         inner.running.lock().insert(leg.task.head.id.clone(), cancel.clone());
+        if inner.is_closing() {
+            // Whoever hands back what runs may have looked before this one was there.
+            cancel.cancel();
+        }
         let late_at = Instant::now() + leg.wall_clock;
         Box::new(Self {
             inner: Arc::clone(inner),
@@ -277,7 +281,8 @@ impl Run {
         }
         let result = self.inner.call_off(&self.caller, &self.target, &self.task).await;
         let events = result.unwrap_or_else(|failure| {
-            tracing::warn!(task.id = %self.task.head.id, "task {} was not called off at the agent: {failure}", self.task.head.id);
+            let (id, class, code) = (&self.task.head.id, failure.kind.class(), failure.kind.rpc_code());
+            tracing::warn!(task.id = %id, code, "task {id} was not called off at the agent: {class}");
             Vec::new()
         });
         let is_over = state_after(self.task.head.state, &events).is_terminal();

@@ -43,7 +43,9 @@ impl Engine {
             match event {
                 Ok(event) => events.push(event),
                 Err(failure) => {
-                    tracing::warn!(task.id = %task.head.id, "task {} could not be asked about: {failure}", task.head.id);
+                    // An agent's words may repeat what it was told, so they are not logged.
+                    let (id, class, code) = (&task.head.id, failure.kind.class(), failure.kind.rpc_code());
+                    tracing::warn!(task.id = %id, code, "task {id} could not be asked about: {class}");
                     break;
                 }
             }

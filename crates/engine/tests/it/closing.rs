@@ -71,3 +71,14 @@ async fn a_caller_has_so_many_calls_under_way_and_no_more() {
     world.engine.drain(Duration::from_secs(60)).await;
     assert!(world.engine.call(world.request(json!({}))).await.is_ok());
 }
+
+#[tokio::test]
+async fn an_org_has_a_wall_clock_of_its_own() {
+    let org_timeout_ms = [("default".to_owned(), 30)].into();
+    let config = Config { timeout_ms: 600_000, org_timeout_ms, ..Config::default() };
+    let world = World::empty(ScriptedPeer::with(|_| stream::pending().boxed()), config).await;
+    world.register(agents::skill("deploy"), Trust::Trusted).await;
+    let failure = world.call(json!({})).await.unwrap_err();
+    assert_eq!(failure.kind, Kind::PeerTimeout);
+    assert!(failure.message.contains("longer than 30 ms"), "{failure}");
+}
