@@ -15,7 +15,9 @@ use rialto_model::{
     card::{Card, Dialect},
     failure::{Failure, Kind},
     ids::AgentId,
+    json::Json,
 };
+use serde_json::json;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -138,7 +140,8 @@ impl Line {
             Ok(Err(_)) | Err(_) => Err(Failure::new(
                 Kind::Busy,
                 "too many calls to this agent are running; try again later or raise max_in_flight",
-            )),
+            )
+            .with_data(Json::of(&json!({ "retryAfter": 1 })))),
         }
     }
 }

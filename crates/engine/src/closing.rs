@@ -8,9 +8,12 @@ use std::{
     time::Duration,
 };
 
-use rialto_model::failure::{Failure, Kind};
+use rialto_model::failure::Failure;
 
-use crate::engine::{Engine, Inner};
+use crate::{
+    engine::{Engine, Inner},
+    limits,
+};
 
 /// How long calls that are handed back may take to write that down.
 const WRITING: Duration = Duration::from_secs(2);
@@ -58,5 +61,5 @@ impl Inner {
 
 /// What somebody is told who calls too late.
 pub(crate) fn closed() -> Failure {
-    Failure::new(Kind::Busy, "this server is stopping and takes no more calls; call again when it is back")
+    limits::busy("this server is stopping and takes no more calls; call again when it is back", 1)
 }

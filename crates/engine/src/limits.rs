@@ -181,7 +181,8 @@ impl Window {
     }
 }
 
-fn busy(message: String, retry_after: i64) -> Failure {
+/// A failure that passes: in so many seconds it may be another answer.
+pub(crate) fn busy(message: impl Into<String>, retry_after: i64) -> Failure {
     Failure::new(Kind::Busy, message).with_data(Json::of(&json!({ "retryAfter": retry_after })))
 }
 

@@ -23,6 +23,7 @@ use crate::{
     desk::Desk,
     handler::{Handler, Whose},
     http,
+    shallow::Shallow,
 };
 
 /// Lets MCP clients in.
@@ -97,7 +98,7 @@ impl Door {
             Whose::Known(caller),
             closing.clone(),
         );
-        let transport = AsyncRwTransport::new_server(Ending { input, closing }, output);
+        let transport = AsyncRwTransport::new_server(Ending { input: Shallow::new(input), closing }, output);
         let serving = async {
             let running = match serve_server_with_ct(handler, transport, stop.clone()).await {
                 Ok(running) => running,

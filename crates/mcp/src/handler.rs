@@ -6,7 +6,7 @@ use http::request::Parts;
 use rialto_model::{
     call::{Caller, Door},
     failure::{Failure, Kind},
-    json::Json,
+    json::{DEEPEST, Json},
 };
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -29,6 +29,7 @@ use crate::{
     client::Client,
     config::ToolNames,
     desk::{Begun, Desk},
+    shallow::TOO_DEEP,
     trace, trouble,
     underway::{Note, Underway},
 };
@@ -198,6 +199,10 @@ impl ServerHandler for Handler {
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        if request.method == TOO_DEEP {
+            let message = format!("the message is nested deeper than {DEEPEST} levels; send it flatter");
+            return Err(ErrorData::invalid_request(message, None));
+        }
         if matches!(request.method.as_str(), "tools/call" | "tools/list") {
             let message = format!(
                 "the parameters of {} are not as they should be: `name` is a text, `arguments` an object, `cursor` a text",

@@ -19,6 +19,7 @@ mod names;
 mod own;
 mod render;
 mod sessions;
+mod shallow;
 mod shape;
 mod tool;
 mod trace;

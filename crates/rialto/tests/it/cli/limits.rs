@@ -95,6 +95,8 @@ fn what_is_nested_too_deep_is_refused_on_every_road() {
     // The message, its params, and the arguments are three levels themselves.
     let call = |levels: usize| json!({ "name": "desk.echo", "arguments": { "deep": nested(levels - 3) } });
     assert_eq!(server.request("/mcp", "tools/call", call(DEEPEST), None).status, 200);
+    let echoed = message(&server.request("/mcp", "tools/call", call(DEEPEST - 10), None));
+    assert!(echoed["result"].is_object(), "{echoed}");
     let refused = server.request("/mcp", "tools/call", call(DEEPEST + 1), None);
     assert_eq!((refused.status, &message(&refused)["error"]["code"]), (400, &json!(-32600)), "{refused:?}");
     assert!(refused.body.contains("deeper than 100 levels"), "{}", refused.body);
@@ -105,6 +107,13 @@ fn what_is_nested_too_deep_is_refused_on_every_road() {
     let mut stdio = rialto.mcp(&[]);
     stdio.initialize();
     stdio.write("[".repeat(100_000).as_bytes());
+    // An agent's answer has a few more levels around it.
+    assert!(stdio.ask("tools/call", &call(DEEPEST - 10))["result"].is_object());
+    for levels in [DEEPEST + 1, 1_000] {
+        let refused = stdio.ask("tools/call", &call(levels));
+        assert_eq!(refused["error"]["code"], -32600, "{refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().contains("100 levels"), "{refused}");
+    }
     assert_eq!(stdio.call("desk.echo", &json!({})).result()["isError"], Value::Null);
     stdio.leave();
 }
