@@ -16,6 +16,7 @@ use tokio::time::sleep;
 
 use crate::{
     agent,
+    governed::Governed,
     load::{Asker, Connection, Crowd, Seen, Template},
     mcp::Era,
     process::{self, Process},
@@ -43,8 +44,12 @@ pub(crate) struct Args {
     /// Measure the agent and the proxy only.
     #[arg(long)]
     without_rialto: bool,
+    /// Measure Rialto a second time with all it has against strangers: a token, 100 policies, and somebody who reads its
+    /// metrics every second.
+    #[arg(long, conflicts_with = "without_rialto")]
+    governed: bool,
     #[command(flatten)]
-    program: program::Args,
+    pub(crate) program: program::Args,
 }
 
 /// What was measured.
@@ -55,6 +60,9 @@ pub(crate) struct Report {
     cores: usize,
     rows: Vec<Row>,
     ratios: Vec<Ratio>,
+    /// The CPU per call of the governed one in terms of the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    governed_cpu: Option<f64>,
     checks: Vec<Check>,
 }
 
@@ -89,6 +97,7 @@ struct Candidate {
     pid: u32,
     address: SocketAddr,
     speaks: Speaks,
+    token: Option<String>,
 }
 
 #[derive(Clone, Copy)]
@@ -102,11 +111,13 @@ struct Stage {
     candidates: Vec<Candidate>,
     _processes: [Process; 2],
     _rialto: Option<(Served, TempDir)>,
+    _governed: Option<Governed>,
 }
 
 const AGENT: &str = "agent alone";
 const PROXY: &str = "bare proxy";
 const RIALTO: &str = "rialto";
+const GOVERNED: &str = "rialto, governed";
 
 /// The number of connections that the targets are for.
 const BUSY: usize = 64;
@@ -126,9 +137,12 @@ pub(crate) async fn run(args: &Args) -> Result<Report, Trouble> {
     }
     let ratios: Vec<_> =
         args.connections.iter().filter_map(|&connections| Ratio::of(&rows, connections)).collect();
-    let checks = targets(&rows, &ratios);
+    let busy = busiest(&rows);
+    let governed_cpu = busy.and_then(|busy| governed(&rows, busy));
+    let checks = busy.map(|busy| targets(&rows, &ratios, busy, governed_cpu)).unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Ok(Report { era: args.era, seconds: args.seconds.as_secs_f64(), cores, rows, ratios, checks })
+    let seconds = args.seconds.as_secs_f64();
+    Ok(Report { era: args.era, seconds, cores, rows, ratios, governed_cpu, checks })
 }
 
 // === impl Stage ===
@@ -140,10 +154,14 @@ impl Stage {
         let mut candidates = vec![Candidate::ours(AGENT, &agent)?, Candidate::ours(PROXY, &proxy)?];
         let rialto = if args.without_rialto { None } else { Some(serve(args, &agent.said).await?) };
         if let Some((served, _)) = &rialto {
-            let (pid, address) = (served.pid, served.address);
-            candidates.push(Candidate { name: RIALTO, pid, address, speaks: Speaks::Mcp(args.era) });
+            candidates.push(Candidate::served(RIALTO, served, args.era, None));
         }
-        Ok(Self { candidates, _processes: [agent, proxy], _rialto: rialto })
+        let governed = if args.governed { Some(Governed::serve(args, &agent.said).await?) } else { None };
+        if let Some(governed) = &governed {
+            let token = Some(governed.token.clone());
+            candidates.push(Candidate::served(GOVERNED, &governed.served, args.era, token));
+        }
+        Ok(Self { candidates, _processes: [agent, proxy], _rialto: rialto, _governed: governed })
     }
 
     async fn measure(&self, args: &Args, connections: usize) -> Result<Vec<Row>, Trouble> {
@@ -180,7 +198,11 @@ async fn serve(args: &Args, agent: &str) -> Result<(Served, TempDir), Trouble> {
 impl Candidate {
     fn ours(name: &'static str, process: &Process) -> Result<Self, Trouble> {
         let address = process.said.parse().map_err(during("a child process gave no address"))?;
-        Ok(Self { name, pid: process.id()?, address, speaks: Speaks::A2a })
+        Ok(Self { name, pid: process.id()?, address, speaks: Speaks::A2a, token: None })
+    }
+
+    const fn served(name: &'static str, served: &Served, era: Era, token: Option<String>) -> Self {
+        Self { name, pid: served.pid, address: served.address, speaks: Speaks::Mcp(era), token }
     }
 
     async fn crowd(&self, connections: usize) -> Result<Crowd, Trouble> {
@@ -199,7 +221,8 @@ impl Candidate {
             Speaks::Mcp(era) => {
                 let tool = agent::tool();
                 let params = json!({"name": tool, "arguments": agent::arguments()});
-                era.prepare(connection, self.address, ("tools/call", Some(&tool)), params).await
+                let token = self.token.as_deref();
+                era.prepare(connection, (self.address, token), ("tools/call", Some(&tool)), params).await
             }
         }
     }
@@ -245,13 +268,22 @@ impl Ratio {
 }
 
 /// The targets are for a busy gateway: 64 connections, or the most that were asked for.
-fn targets(rows: &[Row], ratios: &[Ratio]) -> Vec<Check> {
-    let ours = || rows.iter().filter(|row| row.candidate == RIALTO);
-    let Some(busy) =
-        ours().map(|row| row.connections).max_by_key(|&connections| (connections == BUSY, connections))
-    else {
-        return Vec::new();
+fn busiest(rows: &[Row]) -> Option<usize> {
+    let ours = rows.iter().filter(|row| row.candidate == RIALTO).map(|row| row.connections);
+    ours.max_by_key(|&connections| (connections == BUSY, connections))
+}
+
+/// What the governed one costs in terms of the other.
+fn governed(rows: &[Row], busy: usize) -> Option<f64> {
+    let cpu = |name| {
+        let row = rows.iter().find(|row| row.candidate == name && row.connections == busy);
+        row.map(|row| row.cpu_us_per_call)
     };
+    Some(cpu(GOVERNED)? / cpu(RIALTO)?)
+}
+
+fn targets(rows: &[Row], ratios: &[Ratio], busy: usize, governed: Option<f64>) -> Vec<Check> {
+    let ours = || rows.iter().filter(|row| row.candidate == RIALTO);
     let cpu = ours().filter(|row| row.connections == busy).map(|row| {
         Check::at_most(format!("CPU per call at {busy} connections"), row.cpu_us_per_call, 120.0, "µs")
     });
@@ -261,7 +293,10 @@ fn targets(rows: &[Row], ratios: &[Ratio]) -> Vec<Check> {
     });
     let memory = ours().map(|row| row.memory.rss_mb).reduce(f64::max);
     let memory = memory.map(|mb| Check::at_most("memory held", mb, 40.0, "MB"));
-    cpu.chain(speed).chain(memory).collect()
+    let governed = governed.map(|times| {
+        Check::at_most("CPU per call when it is governed, as a multiple of when it is not", times, 1.3, "")
+    });
+    cpu.chain(speed).chain(memory).chain(governed).collect()
 }
 
 // === impl Report ===
@@ -308,6 +343,9 @@ impl Display for Report {
                 f,
                 "rialto : proxy at {connections} connections: {per_second:.2} of its calls/s, {cpu:.1} times its CPU"
             )?;
+        }
+        if let Some(times) = self.governed_cpu {
+            writeln!(f, "rialto, governed : rialto: {times:.2} times its CPU")?;
         }
         for (row, example) in self.rows.iter().filter_map(|row| Some((row, row.error_example.as_ref()?))) {
             writeln!(f, "a wrong answer of {} at {} connections: {example}", row.candidate, row.connections)?;

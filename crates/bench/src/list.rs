@@ -128,7 +128,7 @@ async fn import(program: &Program, at: SocketAddr, agents: usize, data: &Path) -
     });
     fs::write(&list, urls).map_err(during("the list of agents could not be written"))?;
     let list = list.to_string_lossy();
-    program.run(&["agents", "import", &*list, "--trust", "trusted"], data).await
+    program.run(&["agents", "import", &*list, "--trust", "trusted"], data).await.map(drop)
 }
 
 async fn read(served: &Served, fleet: fleet::Args, args: &Args) -> Result<Row, Trouble> {
@@ -184,7 +184,7 @@ async fn walk(connection: &mut Connection, host: SocketAddr) -> Result<Read, Tro
 }
 
 async fn page(connection: &mut Connection, host: SocketAddr, params: Value) -> Result<Page, Trouble> {
-    let template = Era::Modern.prepare(connection, host, ("tools/list", None), params).await?;
+    let template = Era::Modern.prepare(connection, (host, None), ("tools/list", None), params).await?;
     let begun = Instant::now();
     let (head, body) = connection.send(template.request(1)).await?;
     let took = begun.elapsed();

@@ -9,6 +9,7 @@ mod agent;
 mod bridge;
 mod child;
 mod fleet;
+mod governed;
 mod guard;
 mod list;
 mod load;

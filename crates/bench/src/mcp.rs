@@ -29,24 +29,25 @@ const SESSION: &str = "mcp-session-id";
 // === impl Era ===
 
 impl Era {
-    /// Prepares a request: `name` is the tool that `params` call, if they call one.
+    /// Prepares a request: `token` is what the server wants to see, if it wants one; `name` is the tool that `params`
+    /// call, if they call one.
     pub(crate) async fn prepare(
         self,
         connection: &mut Connection,
-        host: SocketAddr,
+        (host, token): (SocketAddr, Option<&str>),
         (method, name): (&str, Option<&str>),
         params: Value,
     ) -> Result<Template, Trouble> {
         match self {
             Self::Modern => {
-                let mut template = post(host, method, &with_meta(params), MODERN);
+                let mut template = post((host, token), method, &with_meta(params), MODERN);
                 template.set("mcp-method", method);
                 name.into_iter().for_each(|name| template.set("mcp-name", name));
                 Ok(template)
             }
             Self::Legacy => {
-                let session = open_session(connection, host).await?;
-                let mut template = post(host, method, &params, LEGACY);
+                let session = open_session(connection, (host, token)).await?;
+                let mut template = post((host, token), method, &params, LEGACY);
                 template.set(SESSION, &session);
                 Ok(template)
             }
@@ -105,20 +106,26 @@ fn client_info() -> Value {
     json!({"name": "rialto-bench", "version": env!("CARGO_PKG_VERSION")})
 }
 
-fn post(host: SocketAddr, method: &str, params: &Value, version: &str) -> Template {
+fn post((host, token): (SocketAddr, Option<&str>), method: &str, params: &Value, version: &str) -> Template {
     let mut template = Template::new("/mcp", host, method, params);
     template.set(header::ACCEPT.as_str(), "application/json, text/event-stream");
     template.set("mcp-protocol-version", version);
+    if let Some(token) = token {
+        template.set(header::AUTHORIZATION.as_str(), &format!("Bearer {token}"));
+    }
     template
 }
 
-async fn open_session(connection: &mut Connection, host: SocketAddr) -> Result<String, Trouble> {
-    let hello = post(host, "initialize", &initialize_params(), LEGACY);
+async fn open_session(
+    connection: &mut Connection,
+    to: (SocketAddr, Option<&str>),
+) -> Result<String, Trouble> {
+    let hello = post(to, "initialize", &initialize_params(), LEGACY);
     let (head, body) = connection.send(hello.request(0)).await?;
     answer(&head, &body)?;
     let session = head.headers.get(SESSION).and_then(|id| id.to_str().ok());
     let session = session.ok_or_else(|| Trouble::new("initialize gave no session"))?.to_owned();
-    let mut ready = post(host, "notifications/initialized", &json!({}), LEGACY);
+    let mut ready = post(to, "notifications/initialized", &json!({}), LEGACY);
     ready.set(SESSION, &session);
     connection.send(ready.notice()).await?;
     Ok(session)

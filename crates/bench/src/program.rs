@@ -22,6 +22,7 @@ use crate::{
 
 /// Where `rialto` is, and how it is asked for.
 #[derive(clap::Args)]
+#[group(skip)]
 pub(crate) struct Args {
     /// The program under test; the one next to this program when not given.
     #[arg(long, value_name = "PATH")]
@@ -69,14 +70,14 @@ impl Program {
         &self.0
     }
 
-    /// Runs a command to its end; when it fails, the trouble is what it said.
-    pub(crate) async fn run<S: AsRef<OsStr>>(&self, args: &[S], data: &Path) -> Result<(), Trouble> {
+    /// Runs a command to its end and answers what it said; when it fails, that is the trouble.
+    pub(crate) async fn run<S: AsRef<OsStr>>(&self, args: &[S], data: &Path) -> Result<String, Trouble> {
         let mut command = Command::new(&self.0);
         command.args(args).arg("--data").arg(data).stdin(Stdio::null()).kill_on_drop(true);
         let output =
             command.output().await.map_err(during(format!("{} could not be run", self.0.display())))?;
         if output.status.success() {
-            return Ok(());
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
         let args: Vec<_> = args.iter().map(|arg| arg.as_ref().to_string_lossy()).collect();
         let said = String::from_utf8_lossy(&output.stderr);
@@ -85,17 +86,31 @@ impl Program {
 
     /// Registers one agent that may be called.
     pub(crate) async fn add_agent(&self, url: &str, data: &Path) -> Result<(), Trouble> {
-        self.run(&["agents", "add", url, "--trust", "trusted"], data).await
+        self.run(&["agents", "add", url, "--trust", "trusted"], data).await.map(drop)
     }
 
-    /// Serves that data folder on a free port and waits until it is healthy.
+    /// Makes a bearer token.
+    pub(crate) async fn make_token(&self, data: &Path) -> Result<String, Trouble> {
+        let said = self.run(&["tokens", "create", "bench", "--json"], data).await?;
+        let made: serde_json::Value =
+            serde_json::from_str(&said).map_err(during("tokens create does not say JSON"))?;
+        let token = made["token"].as_str().map(str::to_owned);
+        token.ok_or_else(|| Trouble::new("tokens create made no token"))
+    }
+
+    /// Serves that data folder to everybody on a free port and waits until it is healthy.
     pub(crate) async fn serve(&self, data: &Path) -> Result<Served, Trouble> {
+        self.serve_with(data, &["--allow-no-auth"]).await
+    }
+
+    /// The same, with these arguments.
+    pub(crate) async fn serve_with(&self, data: &Path, more: &[&str]) -> Result<Served, Trouble> {
         let address = free_address().await?;
         let log = data.join("bench-serve.log");
         let listen = address.to_string();
         let head = [OsStr::new("guard"), OsStr::new("--"), self.0.as_os_str(), OsStr::new("serve")];
         let tail = [OsStr::new("--addr"), OsStr::new(&listen), OsStr::new("--data"), data.as_os_str()];
-        let args: Vec<_> = head.into_iter().chain(tail).chain([OsStr::new("--allow-no-auth")]).collect();
+        let args: Vec<_> = head.into_iter().chain(tail).chain(more.iter().map(OsStr::new)).collect();
         let begun = Instant::now();
         let guard = Process::again(&args, Some(&log)).await?;
         let pid = guard.said.parse().map_err(during("the guard gave no process id"))?;
@@ -125,11 +140,17 @@ async fn free_address() -> Result<SocketAddr, Trouble> {
 }
 
 async fn is_healthy(address: SocketAddr) -> bool {
-    let Ok(mut connection) = Connection::open(address).await else { return false };
-    let Ok(request) =
-        Request::get("/healthz").header("host", address.to_string()).body(Full::<Bytes>::default())
-    else {
-        return false;
-    };
-    connection.send(request).await.is_ok_and(|(head, _)| head.status == StatusCode::OK)
+    get(address, "/healthz").await.is_ok()
+}
+
+/// Asks a server for a page, which it must have.
+pub(crate) async fn get(address: SocketAddr, path: &str) -> Result<Bytes, Trouble> {
+    let mut connection = Connection::open(address).await?;
+    let request = Request::get(path).header("host", address.to_string()).body(Full::<Bytes>::default());
+    let (head, body) = connection.send(request.map_err(during("no request"))?).await?;
+    if head.status == StatusCode::OK {
+        Ok(body)
+    } else {
+        Err(Trouble::new(format!("{path} is answered with {}", head.status)))
+    }
 }
