@@ -12,7 +12,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Method, StatusCode, Uri, header, uri::Scheme};
+use http::{HeaderMap, Method, StatusCode, Uri, header, uri::Scheme};
 use http_body_util::Full;
 use hyper_util::{
     client::legacy,
@@ -118,9 +118,7 @@ impl Ways {
             let answer = self.once(request.clone(), deadline).await?;
             let Some(next) = redirect(&request.uri, &answer)? else { return Ok(answer) };
             if origin(&next) != origin(&request.uri) {
-                for name in [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION] {
-                    request.headers.remove(name);
-                }
+                forget_secrets(&mut request.headers);
             }
             request.uri = next;
         }
@@ -163,6 +161,15 @@ impl Way {
         *message.uri_mut() = to.clone();
         let answer = self.encrypted.request(message).await.map_err(|error| explain(&error, &to))?;
         Ok(answer.map(|incoming| Live::new(incoming, None)))
+    }
+}
+
+/// What was meant for one place is not shown at another: logins, and whatever else is marked as a secret.
+fn forget_secrets(headers: &mut HeaderMap) {
+    let usual = [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION];
+    let marked = headers.iter().filter(|(_, value)| value.is_sensitive()).map(|(name, _)| name.clone());
+    for name in marked.chain(usual).collect::<Vec<_>>() {
+        headers.remove(name);
     }
 }
 
