@@ -1,6 +1,7 @@
 //! The command line, as `--help` shows it.
 
 mod audit;
+mod credential;
 mod policy;
 mod tokens;
 
@@ -12,6 +13,7 @@ use rialto_model::call::CallerKind;
 
 pub(crate) use self::{
     audit::{Audit, AuditCommand, AuditSearch, OutcomeName},
+    credential::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
     policy::{AddPolicy, Policy, PolicyKind, PolicyTest},
     tokens::{CreateToken, Lifetime, RightName, Tokens},
 };
@@ -119,7 +121,7 @@ pub(crate) struct Demo {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agents {
     /// Register an agent by its base URL
-    Add(AddAgent),
+    Add(Box<AddAgent>),
     /// Register many agents, one URL a line
     Import(ImportAgents),
     /// List all agents
@@ -154,6 +156,8 @@ pub(crate) enum Agents {
         /// external or trusted
         level: String,
     },
+    /// Say what an agent is shown at its door, and for whom
+    Credential(Box<AgentCredential>),
     /// Take a changed card into use that was held back
     Approve {
         /// Slug, name, id or URL
@@ -171,12 +175,8 @@ pub(crate) struct AddAgent {
     /// Write a policy that lets everybody call its skills
     #[arg(long)]
     pub(crate) allow: bool,
-    /// The environment variable its bearer token is in
-    #[arg(long, value_name = "VARIABLE", conflicts_with = "token_file")]
-    pub(crate) token_env: Option<String>,
-    /// The file its bearer token is in
-    #[arg(long, value_name = "FILE")]
-    pub(crate) token_file: Option<String>,
+    #[command(flatten)]
+    pub(crate) credential: CredentialFlags,
     /// Where below the base URL its card is, when not at a well-known place
     #[arg(long, value_name = "PATH")]
     pub(crate) card_path: Option<String>,

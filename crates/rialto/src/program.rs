@@ -7,7 +7,7 @@ use std::{
 };
 
 use rialto_a2a::{
-    credential,
+    credential::{self, Resolver},
     discover::Discoverer,
     peer::{A2aPeer, Ports},
 };
@@ -40,6 +40,8 @@ pub(crate) struct Program {
     pub(crate) store: Arc<dyn Store>,
     /// The one way out.
     pub(crate) fetch: Arc<dyn Fetch>,
+    /// Reads the agents' secrets.
+    pub(crate) secrets: Resolver,
     pub(crate) config: Config,
     pub(crate) policies: Policies,
     pub(crate) data: Option<PathBuf>,
@@ -107,15 +109,16 @@ impl Program {
 
         let fetch: Arc<dyn Fetch> = Arc::new(Client::new(&config.outbound));
         let variables = environment.clone();
-        let resolve = credential::resolver(move |name| variables.get(name).map(str::to_owned));
+        let env = move |name: &str| variables.get(name).map(str::to_owned);
+        let secrets = credential::resolver(env, credential::no_store);
         let keys = card_keys(&config.a2a.card_keys)?;
         let clock = Arc::new(SystemClock);
-        let discovery = Arc::new(Discoverer::new(fetch.clone(), resolve.clone(), keys));
+        let discovery = Arc::new(Discoverer::new(fetch.clone(), secrets.clone(), keys));
         let registry =
             Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.calls.clone()));
         let ports = Ports {
             fetch: Arc::clone(&fetch),
-            tokens: resolve,
+            tokens: Arc::clone(&secrets),
             learned: registry.clone(),
             clock: clock.clone(),
         };
@@ -132,7 +135,17 @@ impl Program {
             config: config.calls.clone(),
         });
         engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
-        Ok(Self { engine, store, fetch, config, policies, sources, data, stop: CancellationToken::new() })
+        Ok(Self {
+            engine,
+            store,
+            fetch,
+            secrets,
+            config,
+            policies,
+            sources,
+            data,
+            stop: CancellationToken::new(),
+        })
     }
 
     /// The person at this machine.

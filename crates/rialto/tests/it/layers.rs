@@ -58,7 +58,7 @@ const EVERYBODY: &[&str] = &[
 const OWNERS: &[(&str, &[&str])] = &[
     ("aho-corasick", &["rialto-engine"]),
     ("axum", &["rialto-edge", "rialto-mcp", "rialto"]),
-    ("base64", &["rialto-a2a-wire", "rialto-mcp"]),
+    ("base64", &["rialto-a2a", "rialto-a2a-wire", "rialto-mcp"]),
     ("cedar-policy", &["rialto-policy"]),
     ("cedar-policy-formatter", &["rialto-policy"]),
     ("clap", &["rialto", "rialto-bench"]),
@@ -95,6 +95,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("tracing-subscriber", &["rialto"]),
     ("uuid", &["rialto-model"]),
     ("webpki-roots", &["rialto-edge"]),
+    ("zeroize", &["rialto-model"]),
 ];
 
 #[test]

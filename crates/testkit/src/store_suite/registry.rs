@@ -2,9 +2,10 @@
 
 use jiff::Timestamp;
 use rialto_model::{
-    agent::{Agent, Credential, Health, Keep, PendingCard, Probe, Secret, Signature, Trust},
+    agent::{Agent, Health, Keep, PendingCard, Probe, Signature, Trust},
     call::CallerKind,
     card::Dialect,
+    credential::{Credential, Secret, Source},
     ids::{AgentId, ProjectId, Scope},
     rights::Rights,
     store::{Store, StoreError, Token},
@@ -19,7 +20,7 @@ pub async fn an_agent_comes_back_as_it_was_put(store: &dyn Store) {
         trust: Trust::Trusted,
         health: Health::Degraded,
         signature: Signature::Valid,
-        credential: Some(Credential::Env("WEATHER_TOKEN".to_owned())),
+        credential: Some(Credential::new(Source::Env("WEATHER_TOKEN".to_owned()))),
         allow_private: true,
         card_path: Some("/.well-known/agent.json".to_owned()),
         etag: Some("\"abc\"".to_owned()),
@@ -131,7 +132,7 @@ pub async fn a_removed_agent_takes_its_history_and_probes_along(store: &dyn Stor
 
 /// Only where to look for a token may be written down.
 pub async fn a_token_that_was_handed_over_is_never_stored(store: &dyn Store) {
-    let held = Some(Credential::Held(Secret::from("hunter2")));
+    let held = Some(Credential::new(Source::Held(Secret::from("hunter2"))));
     store.put_agent(&Agent { credential: held, ..agent("weather") }, None).await.unwrap();
     assert_eq!(store.agents().await.unwrap(), [agent("weather")]);
 }
