@@ -3,6 +3,7 @@
 mod audit;
 mod credential;
 mod policy;
+mod secrets;
 mod tokens;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ pub(crate) use self::{
     audit::{Audit, AuditCommand, AuditSearch, OutcomeName},
     credential::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
     policy::{AddPolicy, Policy, PolicyKind, PolicyTest},
+    secrets::Secrets,
     tokens::{CreateToken, Lifetime, RightName, Tokens},
 };
 
@@ -66,6 +68,9 @@ pub(crate) enum Command {
     /// Make and revoke tokens for callers of the server
     #[command(subcommand)]
     Tokens(Tokens),
+    /// Keep agents' secrets, encrypted
+    #[command(subcommand)]
+    Secrets(Secrets),
     /// Look at the configuration
     #[command(subcommand)]
     Config(Config),

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use futures::{FutureExt, future::BoxFuture};
 use rialto_a2a::{
     credential::{self, Resolver},
     discover::Discoverer,
@@ -17,13 +18,14 @@ use rialto_engine::{Engine, Parts, Prober, Registry, engine::PolicyLoader};
 use rialto_model::{
     call::Caller,
     clock::{Clock, SystemClock},
+    credential::Secret,
     store::{Store, StoreError, Swept},
 };
 use rialto_policy::{Policy, PolicyError, Source};
 use rialto_store::SqliteStore;
 use tokio_util::sync::CancellationToken;
 
-use crate::{config::Config, environment::Environment, policies::Policies};
+use crate::{config::Config, environment::Environment, policies::Policies, vault::Vault};
 
 /// How long a stop waits for calls under way.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -42,6 +44,8 @@ pub(crate) struct Program {
     pub(crate) fetch: Arc<dyn Fetch>,
     /// Reads the agents' secrets.
     pub(crate) secrets: Resolver,
+    /// Those of them that are in the store.
+    pub(crate) vault: Vault,
     pub(crate) config: Config,
     pub(crate) policies: Policies,
     pub(crate) data: Option<PathBuf>,
@@ -110,7 +114,8 @@ impl Program {
         let fetch: Arc<dyn Fetch> = Arc::new(Client::new(&config.outbound));
         let variables = environment.clone();
         let env = move |name: &str| variables.get(name).map(str::to_owned);
-        let secrets = credential::resolver(env, credential::no_store);
+        let vault = Vault::new(Arc::clone(&store), environment);
+        let secrets = credential::resolver(env, stored(vault.clone()));
         let keys = card_keys(&config.a2a.card_keys)?;
         let clock = Arc::new(SystemClock);
         let discovery = Arc::new(Discoverer::new(fetch.clone(), secrets.clone(), keys));
@@ -140,6 +145,7 @@ impl Program {
             store,
             fetch,
             secrets,
+            vault,
             config,
             policies,
             sources,
@@ -230,6 +236,14 @@ pub(crate) fn open_store(config: &Config, place: &Place) -> Result<Arc<dyn Store
         Place::Memory => SqliteStore::in_memory(parse),
     };
     Ok(Arc::new(store.map_err(|error| store_error(&error))?))
+}
+
+/// Reads secrets from the store by their names.
+fn stored(vault: Vault) -> impl Fn(&str) -> BoxFuture<'static, Result<Secret, String>> + Send + Sync {
+    move |name| {
+        let (vault, name) = (vault.clone(), name.to_owned());
+        async move { vault.read(&name).await.map_err(|trouble| trouble.to_string()) }.boxed()
+    }
 }
 
 fn card_keys(files: &[PathBuf]) -> Result<Keys, BuildError> {

@@ -7,6 +7,7 @@ mod config;
 mod fault;
 mod generation;
 mod sqlite;
+pub mod vault;
 
 pub use config::{Config, Durability};
 pub use sqlite::{CardParser, SqliteStore};

@@ -9,6 +9,7 @@ mod credentials;
 mod digits;
 mod policies;
 mod policy_changes;
+mod secrets;
 mod server;
 mod setup;
 mod stdio;

@@ -57,6 +57,8 @@ const EVERYBODY: &[&str] = &[
 /// Every other library, and the crates that may name it.
 const OWNERS: &[(&str, &[&str])] = &[
     ("aho-corasick", &["rialto-engine"]),
+    // Encrypts what is kept; rustls brings it anyway.
+    ("aws-lc-rs", &["rialto-store"]),
     ("axum", &["rialto-edge", "rialto-mcp", "rialto"]),
     ("base64", &["rialto-a2a", "rialto-a2a-wire", "rialto-mcp"]),
     ("cedar-policy", &["rialto-policy"]),

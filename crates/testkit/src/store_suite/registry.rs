@@ -8,7 +8,7 @@ use rialto_model::{
     credential::{Credential, Secret, Source},
     ids::{AgentId, ProjectId, Scope},
     rights::Rights,
-    store::{Store, StoreError, Token},
+    store::{Sealed, Store, StoreError, Token},
 };
 
 use super::{agent, at, card, head};
@@ -276,4 +276,22 @@ fn token(id: &str) -> Token {
         expires_at: None,
         revoked_at: None,
     }
+}
+
+/// By name, the newest of each; and every change counts.
+pub async fn secrets_come_back_sealed_as_they_were_put(store: &dyn Store) {
+    let sealed = |name: &str, text: &[u8]| Sealed {
+        name: name.to_owned(),
+        key: "k1".to_owned(),
+        text: text.to_vec(),
+        set_at: at(1),
+    };
+    let before = store.generation();
+    store.put_secrets(vec![sealed("b", b"old"), sealed("a", &[0, 255])]).await.unwrap();
+    store.put_secrets(vec![sealed("b", b"new")]).await.unwrap();
+    assert_eq!(store.secrets().await.unwrap(), [sealed("a", &[0, 255]), sealed("b", b"new")]);
+    assert!(store.remove_secret("a").await.unwrap().is_some());
+    assert!(store.remove_secret("a").await.unwrap().is_none());
+    assert_eq!(store.secrets().await.unwrap(), [sealed("b", b"new")]);
+    assert_eq!(store.generation(), before + 3);
 }
