@@ -13,7 +13,11 @@ use rialto_a2a::{
     peer::{A2aPeer, Ports},
 };
 use rialto_a2a_wire::card::signature::Keys;
-use rialto_edge::{client::Client, fetch::Fetch};
+use rialto_edge::{
+    client::{Client, Surroundings},
+    fetch::Fetch,
+    proxy::Proxies,
+};
 use rialto_engine::{Engine, Parts, Prober, Registry, engine::PolicyLoader};
 use rialto_model::{
     call::Caller,
@@ -111,9 +115,10 @@ impl Program {
         let sources = policies.sources()?;
         let policy = Policy::parse(&sources)?;
 
-        let fetch: Arc<dyn Fetch> = Arc::new(Client::new(&config.outbound));
         let variables = environment.clone();
         let env = move |name: &str| variables.get(name).map(str::to_owned);
+        let around = Surroundings { proxies: Proxies::of(&env), ..Surroundings::default() };
+        let fetch: Arc<dyn Fetch> = Arc::new(Client::within(&config.outbound, around));
         let vault = Vault::new(Arc::clone(&store), environment);
         let secrets = credential::resolver(env, stored(vault.clone()));
         let keys = card_keys(&config.a2a.card_keys)?;
