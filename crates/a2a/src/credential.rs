@@ -15,12 +15,16 @@ use rialto_a2a_wire::card::security;
 use rialto_edge::{address::Reach, fetch::Fetch};
 use rialto_model::{
     card::Card,
-    credential::{Credential, OAuth, Scheme, Secret, Source},
+    credential::{Credential, OAuth, Proof, Scheme, Secret, Source},
 };
 use tokio::time::Instant;
 use url::Url;
 
-pub(crate) use self::{kept::Kept, shown::Shown};
+use self::oauth::Wish;
+pub(crate) use self::{
+    kept::{Kept, Who},
+    shown::Shown,
+};
 use crate::route::may_see;
 
 /// Reads the secret of a source. The error says what is missing and how to mend it.
@@ -40,6 +44,8 @@ pub(crate) struct Door<'a> {
     /// Its card, if it is known.
     pub(crate) card: Option<&'a Card>,
     pub(crate) reach: Reach,
+    /// What the caller came with.
+    pub(crate) proof: Option<&'a Proof>,
 }
 
 /// A resolver that asks `env` for variables and `store` for secrets by name.
@@ -104,16 +110,27 @@ impl Keys {
         let secret = (self.resolve)(source).await?;
         match &scheme {
             Scheme::OAuth2(oauth) => {
-                let token = oauth::token(&*self.fetch, oauth, &secret, door.reach)
-                    .await
-                    .map_err(|why| format!("{why}; the secret is {source}"))?;
-                let until = Instant::now() + token.good_for;
-                Shown::new(&Scheme::Bearer, &token.secret, until)
+                self.token(&Wish { oauth, secret: &secret, subject: None }, source, door).await
+            }
+            Scheme::Exchange(oauth) => {
+                let subject = Some(door.proof.ok_or(NO_PROOF)?);
+                self.token(&Wish { oauth, secret: &secret, subject }, source, door).await
             }
             scheme => Shown::new(scheme, &secret, Instant::now() + kept::span(source)),
         }
     }
+
+    async fn token(&self, wish: &Wish<'_>, source: &Source, door: &Door<'_>) -> Result<Shown, String> {
+        let token = oauth::token(&*self.fetch, wish, door.reach)
+            .await
+            .map_err(|why| format!("{why}; the secret is {source}"))?;
+        Shown::new(&Scheme::Bearer, &token.secret, Instant::now() + token.good_for)
+    }
 }
+
+/// Why nothing can be exchanged.
+const NO_PROOF: &str = "the agent is shown a token in exchange for the caller's own, and this caller came without a signed \
+                        one; set exchange_tokens in [auth], and call with a token of one of its issuers";
 
 /// What the person said, completed with what the card says. A card may not send the client's secret to a stranger.
 fn completed(

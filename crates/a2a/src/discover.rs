@@ -132,7 +132,7 @@ impl Search<'_> {
     /// What the agent is shown. Without its card nobody knows how, unless a person said so.
     async fn login(&self) -> Result<Option<Shown>, DiscoveryError> {
         let Some(credential) = &self.place.credential else { return Ok(None) };
-        let door = Door { url: &self.place.url, card: None, reach: self.reach() };
+        let door = Door { url: &self.place.url, card: None, reach: self.reach(), proof: None };
         let shown = self.discoverer.secrets.show(credential, &credential.source, &door).await;
         shown.map(Some).map_err(DiscoveryError::Refused)
     }

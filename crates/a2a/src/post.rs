@@ -29,14 +29,14 @@ use rialto_model::{
     call::{Caller, CallerId},
     card::Dialect,
     clock::Clock,
-    credential::Credential,
+    credential::Scheme,
     failure::{Failure, Kind},
 };
 
 use serde_json::Value;
 
 use crate::{
-    credential::{Door, Keys, Shown},
+    credential::{Door, Keys, Shown, Who},
     line::{Line, Lines},
     peer::Config,
     route::{Carrier, Route},
@@ -58,7 +58,7 @@ pub(crate) struct Post {
 pub(crate) struct Pair {
     pub(crate) agent: Arc<Agent>,
     pub(crate) line: Arc<Line>,
-    caller: Option<CallerId>,
+    caller: Option<Who>,
 }
 
 /// What came back.
@@ -171,9 +171,10 @@ impl Post {
         let Some(credential) = agent.credential.as_ref().filter(|_| route.is_home) else { return Ok(None) };
         let source = match &pair.caller {
             None => &credential.source,
-            Some(caller) => credential.source_for(caller).ok_or_else(|| nothing_for(caller, agent))?,
+            Some(who) => credential.source_for(who.id()).ok_or_else(|| nothing_for(who.id(), agent))?,
         };
-        let door = Door { url: &agent.url, card: Some(&agent.card), reach: reach(agent) };
+        let proof = pair.caller.as_ref().and_then(|who| who.proof.as_ref());
+        let door = Door { url: &agent.url, card: Some(&agent.card), reach: reach(agent), proof };
         let made = pair.line.shown.get(pair.caller.as_ref(), || self.keys.show(credential, source, &door));
         made.await.map(Some).map_err(|why| Failure::new(Kind::PeerUnreachable, why))
     }
@@ -231,8 +232,10 @@ impl Post {
 impl Pair {
     pub(crate) fn new(agent: Arc<Agent>, lines: &Lines, caller: &Caller) -> Self {
         let line = lines.to(&agent);
-        let is_personal = agent.credential.as_ref().is_some_and(Credential::is_personal);
-        Self { agent, line, caller: is_personal.then(|| caller.id.clone()) }
+        let personal = agent.credential.as_ref().filter(|credential| credential.is_personal());
+        let caller = personal
+            .map(|credential| line.shown.who(caller, matches!(credential.scheme, Some(Scheme::Exchange(_)))));
+        Self { agent, line, caller }
     }
 }
 

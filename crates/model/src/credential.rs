@@ -3,7 +3,12 @@
 //! A row says where to look, never what is found there. The secret itself is read when a call needs it, by whoever
 //! sends, and passes through nothing that prints or stores.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -13,6 +18,11 @@ use crate::call::CallerId;
 /// A text that is never shown, and wiped from memory when nobody needs it any more.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
+
+/// The signed token a caller came with, for as long as its call lasts. It says nothing about who the caller is that the
+/// caller does not say, so callers that differ in it only are the same.
+#[derive(Clone, Debug)]
+pub struct Proof(Arc<Secret>);
 
 /// Where a secret comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,6 +102,8 @@ pub enum Scheme {
     },
     /// `Authorization: Bearer …`, with a token that is asked for and kept until it expires.
     OAuth2(OAuth),
+    /// `Authorization: Bearer …`, with a token that is asked for in exchange for the caller's own (RFC 8693).
+    Exchange(OAuth),
 }
 
 /// What an agent is shown.
@@ -134,6 +146,33 @@ impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[secret]")
     }
+}
+
+// === impl Proof ===
+
+impl Proof {
+    /// The token, for the one place that it is exchanged at.
+    pub fn expose(&self) -> &str {
+        self.0.expose()
+    }
+}
+
+impl From<&str> for Proof {
+    fn from(token: &str) -> Self {
+        Self(Arc::new(Secret::from(token)))
+    }
+}
+
+impl PartialEq for Proof {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Proof {}
+
+impl Hash for Proof {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 // === impl Source ===
@@ -182,6 +221,10 @@ impl fmt::Display for Scheme {
                 write!(f, "OAuth 2 token for the client {}", oauth.client_id)?;
                 oauth.token_url.as_ref().map_or(Ok(()), |url| write!(f, " from {url}"))
             }
+            Self::Exchange(oauth) => {
+                write!(f, "token in exchange for the caller's own")?;
+                oauth.token_url.as_ref().map_or(Ok(()), |url| write!(f, ", from {url}"))
+            }
         }
     }
 }
@@ -205,19 +248,31 @@ impl Credential {
 
     /// Whether it matters who calls.
     pub fn is_personal(&self) -> bool {
-        self.named_callers_only || !self.callers.is_empty()
+        self.named_callers_only
+            || !self.callers.is_empty()
+            || matches!(self.scheme, Some(Scheme::Exchange(_)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::call::Caller;
 
     #[test]
     fn a_secret_is_never_shown() {
         let held = Credential::new(Source::Held(Secret::from("hunter2")));
         assert!(!format!("{held:?} {}", held.source).contains("hunter2"));
         assert!(serde_json::to_string(&held).is_err());
+    }
+
+    #[test]
+    fn what_a_caller_came_with_is_not_shown_and_does_not_make_it_another() {
+        let [one, two] = ["hunter2", "hunter3"]
+            .map(|token| Caller { proof: Some(Proof::from(token)), ..Caller::user("ann") });
+        assert_eq!(one, two);
+        let shown = format!("{one:?} {}", serde_json::to_string(&one).unwrap());
+        assert!(!shown.contains("hunter2"), "{shown}");
     }
 
     #[test]
@@ -235,7 +290,8 @@ mod tests {
             Scheme::Bearer,
             Scheme::ApiKey { place: KeyPlace::Cookie, name: "key".into() },
             Scheme::Basic { user: Some("ann".into()) },
-            Scheme::OAuth2(oauth),
+            Scheme::OAuth2(oauth.clone()),
+            Scheme::Exchange(oauth),
         ] {
             let credential = Credential {
                 scheme: Some(scheme),

@@ -3,11 +3,20 @@
 //! The common case is one load of a pointer. Whoever finds nothing, or something old, makes it anew while the others
 //! wait: a token is asked for once, however many calls need it.
 
-use std::{collections::HashMap, future::Future, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    future::Future,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+    time::Duration,
+};
 
 use arc_swap::ArcSwapOption;
 use parking_lot::RwLock;
-use rialto_model::{call::CallerId, credential::Source};
+use rialto_model::{
+    call::{Caller, CallerId},
+    credential::{Proof, Source},
+};
 use tokio::{sync::Mutex, time::Instant};
 
 use super::Shown;
@@ -21,13 +30,24 @@ const LONG: Duration = Duration::from_secs(24 * 60 * 60);
 /// So many callers' own are kept.
 const MANY: usize = 10_000;
 
+/// A caller, and a hash of the token it came with, if that matters.
+type Key = (CallerId, u64);
+
+/// Whom something is shown for.
+pub(crate) struct Who {
+    key: Key,
+    pub(crate) proof: Option<Proof>,
+}
+
 /// What one agent is shown.
 #[derive(Default)]
 pub(crate) struct Kept {
     /// For everybody.
     common: ArcSwapOption<Shown>,
     /// For callers that have their own.
-    personal: RwLock<HashMap<CallerId, Arc<Shown>>>,
+    personal: RwLock<HashMap<Key, Arc<Shown>>>,
+    /// Keyed anew in each process: what is kept for a token is found by it, and the token need not be.
+    hasher: RandomState,
     making: Mutex<()>,
 }
 
@@ -39,58 +59,73 @@ pub(super) const fn span(source: &Source) -> Duration {
     }
 }
 
+// === impl Who ===
+
+impl Who {
+    pub(crate) const fn id(&self) -> &CallerId {
+        &self.key.0
+    }
+}
+
 // === impl Kept ===
 
 impl Kept {
-    /// What is kept for `caller`, or for everybody; made by `make` when there is nothing good.
+    /// The caller as far as it matters to what an agent is shown: the token it came with only `with_proof`.
+    pub(crate) fn who(&self, caller: &Caller, with_proof: bool) -> Who {
+        let proof = caller.proof.clone().filter(|_| with_proof);
+        let hash = proof.as_ref().map_or(0, |proof| self.hasher.hash_one(proof.expose()));
+        Who { key: (caller.id.clone(), hash), proof }
+    }
+
+    /// What is kept for `who`, or for everybody; made by `make` when there is nothing good.
     pub(crate) async fn get<F>(
         &self,
-        caller: Option<&CallerId>,
+        who: Option<&Who>,
         make: impl FnOnce() -> F,
     ) -> Result<Arc<Shown>, String>
     where
         F: Future<Output = Result<Shown, String>>,
     {
-        if let Some(shown) = self.find(caller) {
+        if let Some(shown) = self.find(who) {
             return Ok(shown);
         }
         let _making = self.making.lock().await;
-        if let Some(shown) = self.find(caller) {
+        if let Some(shown) = self.find(who) {
             return Ok(shown);
         }
         let shown = Arc::new(make().await?);
-        self.put(caller, &shown);
+        self.put(who, &shown);
         Ok(shown)
     }
 
     /// Forgets `old`, unless it was replaced already.
-    pub(crate) fn forget(&self, caller: Option<&CallerId>, old: &Arc<Shown>) {
-        match caller {
+    pub(crate) fn forget(&self, who: Option<&Who>, old: &Arc<Shown>) {
+        match who {
             None => {
                 let current = self.common.load();
                 if current.as_ref().is_some_and(|current| Arc::ptr_eq(current, old)) {
                     self.common.compare_and_swap(&*current, None);
                 }
             }
-            Some(caller) => {
+            Some(who) => {
                 let mut personal = self.personal.write();
-                if personal.get(caller).is_some_and(|current| Arc::ptr_eq(current, old)) {
-                    personal.remove(caller);
+                if personal.get(&who.key).is_some_and(|current| Arc::ptr_eq(current, old)) {
+                    personal.remove(&who.key);
                 }
             }
         }
     }
 
-    fn find(&self, caller: Option<&CallerId>) -> Option<Arc<Shown>> {
-        let found = match caller {
+    fn find(&self, who: Option<&Who>) -> Option<Arc<Shown>> {
+        let found = match who {
             None => self.common.load_full(),
-            Some(caller) => self.personal.read().get(caller).cloned(),
+            Some(who) => self.personal.read().get(&who.key).cloned(),
         };
         found.filter(|shown| Instant::now() < shown.until)
     }
 
-    fn put(&self, caller: Option<&CallerId>, shown: &Arc<Shown>) {
-        let Some(caller) = caller else { return self.common.store(Some(Arc::clone(shown))) };
+    fn put(&self, who: Option<&Who>, shown: &Arc<Shown>) {
+        let Some(who) = who else { return self.common.store(Some(Arc::clone(shown))) };
         let mut personal = self.personal.write();
         if personal.len() >= MANY {
             let now = Instant::now();
@@ -99,7 +134,7 @@ impl Kept {
                 personal.clear();
             }
         }
-        personal.insert(caller.clone(), Arc::clone(shown));
+        personal.insert(who.key.clone(), Arc::clone(shown));
     }
 }
 
@@ -141,12 +176,22 @@ mod tests {
     #[tokio::test]
     async fn callers_do_not_get_what_is_kept_for_others() {
         let kept = Kept::default();
-        let (ann, bob) = (CallerId::from("ann"), CallerId::from("bob"));
+        let [ann, bob] = ["ann", "bob"].map(|id| kept.who(&Caller::user(id), false));
         let of_ann = kept.get(Some(&ann), || async { shown("a", LONG) }).await.unwrap();
         assert!(!kept.get(Some(&bob), || async { shown("b", LONG) }).await.unwrap().is_same(&of_ann));
         assert!(!kept.get(None, || async { shown("c", LONG) }).await.unwrap().is_same(&of_ann));
         kept.forget(Some(&ann), &of_ann);
         assert!(!kept.get(Some(&ann), || async { shown("d", LONG) }).await.unwrap().is_same(&of_ann));
+    }
+
+    #[tokio::test]
+    async fn what_was_got_for_one_token_is_not_shown_for_another_of_the_same_caller() {
+        let kept = Kept::default();
+        let [weak, strong] = ["weak", "strong"]
+            .map(|token| kept.who(&Caller { proof: Some(Proof::from(token)), ..Caller::user("ann") }, true));
+        let first = kept.get(Some(&strong), || async { shown("a", LONG) }).await.unwrap();
+        assert!(!kept.get(Some(&weak), || async { shown("b", LONG) }).await.unwrap().is_same(&first));
+        assert!(kept.get(Some(&strong), || async { shown("c", LONG) }).await.unwrap().is_same(&first));
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Asks for a token with the client credentials grant (RFC 6749, 4.4).
+//! Asks for a token: with the client credentials grant (RFC 6749, 4.4), or in exchange for the caller's own (RFC 8693).
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use rialto_edge::{
     address::Reach,
     fetch::{Fetch, Request},
 };
-use rialto_model::credential::{ClientAuth, OAuth, Secret};
+use rialto_model::credential::{ClientAuth, OAuth, Proof, Secret};
 use serde::Deserialize;
 use url::{Host, Url, form_urlencoded};
 
@@ -27,6 +27,15 @@ const LONGEST_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// So long before its end a token is not shown any more.
 const MARGIN: Duration = Duration::from_secs(30);
+
+/// What is asked for.
+pub(super) struct Wish<'a> {
+    pub(super) oauth: &'a OAuth,
+    /// The client's.
+    pub(super) secret: &'a Secret,
+    /// What to give in exchange.
+    pub(super) subject: Option<&'a Proof>,
+}
 
 /// A token, and how long it may be shown.
 pub(super) struct Token {
@@ -51,14 +60,9 @@ struct Refused {
 }
 
 /// Asks for a token. The error says what to mend.
-pub(super) async fn token(
-    fetch: &dyn Fetch,
-    oauth: &OAuth,
-    secret: &Secret,
-    reach: Reach,
-) -> Result<Token, String> {
-    let url = oauth.token_url.as_deref().unwrap_or_default();
-    let request = request(oauth, secret, url, reach)?;
+pub(super) async fn token(fetch: &dyn Fetch, wish: &Wish<'_>, reach: Reach) -> Result<Token, String> {
+    let url = wish.oauth.token_url.as_deref().unwrap_or_default();
+    let request = request(wish, url, reach)?;
     let failed = |why: String| format!("no token for the agent from {url}: {why}");
     let answer = fetch.fetch(request).await.map_err(|error| failed(error.to_string()))?;
     let status = answer.status;
@@ -66,16 +70,26 @@ pub(super) async fn token(
     if status == StatusCode::OK {
         return granted(&body).map_err(failed);
     }
-    Err(failed(refusal(status, &body, oauth, secret)))
+    Err(failed(refusal(status, &body, wish)))
 }
 
-fn request(oauth: &OAuth, secret: &Secret, url: &str, reach: Reach) -> Result<Request, String> {
+fn request(wish: &Wish<'_>, url: &str, reach: Reach) -> Result<Request, String> {
+    let Wish { oauth, secret, subject } = wish;
     let parsed = Url::parse(url).ok().filter(is_safe).ok_or_else(|| {
         format!("\"{url}\" cannot hand out tokens: it must be an https address (http only on this machine)")
     })?;
     let uri = parsed.as_str().parse().map_err(|_| format!("\"{url}\" is not an address"))?;
     let mut form = form_urlencoded::Serializer::new(String::new());
-    form.append_pair("grant_type", "client_credentials");
+    match subject {
+        None => {
+            form.append_pair("grant_type", "client_credentials");
+        }
+        Some(subject) => {
+            form.append_pair("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange");
+            form.append_pair("subject_token", subject.expose());
+            form.append_pair("subject_token_type", "urn:ietf:params:oauth:token-type:access_token");
+        }
+    }
     if !oauth.scopes.is_empty() {
         form.append_pair("scope", &oauth.scopes.join(" "));
     }
@@ -141,11 +155,15 @@ fn granted(body: &[u8]) -> Result<Token, String> {
     Ok(Token { secret: Secret::from(granted.access_token), good_for })
 }
 
-fn refusal(status: StatusCode, body: &[u8], oauth: &OAuth, secret: &Secret) -> String {
+fn refusal(status: StatusCode, body: &[u8], wish: &Wish<'_>) -> String {
+    let oauth = wish.oauth;
     let refused: Refused = serde_json::from_slice(body).unwrap_or_default();
     let said = [refused.error.as_str(), refused.error_description.as_str()];
     let said: Vec<_> = said.into_iter().filter(|text| !text.is_empty()).collect();
-    let said = said.join(": ").replace(secret.expose(), "[secret]");
+    let mut said = said.join(": ").replace(wish.secret.expose(), "[secret]");
+    if let Some(subject) = wish.subject {
+        said = said.replace(subject.expose(), "[secret]");
+    }
     let said: String = said.chars().filter(|letter| !letter.is_control()).take(200).collect();
     let advice = match refused.error.as_str() {
         "invalid_client" | "unauthorized_client" => {
@@ -166,6 +184,30 @@ mod tests {
         OAuth { client_id: "me:too".into(), token_url: Some(url.to_owned()), ..OAuth::default() }
     }
 
+    const URL: &str = "https://id.example/token";
+
+    fn asked(oauth: &OAuth, subject: Option<&Proof>) -> Request {
+        request(&Wish { oauth, secret: &"p w".into(), subject }, URL, Reach::Public).unwrap()
+    }
+
+    fn refused(status: StatusCode, body: &[u8], secret: &str) -> String {
+        refusal(
+            status,
+            body,
+            &Wish { oauth: &oauth(""), secret: &secret.into(), subject: Some(&"eyJhbGc".into()) },
+        )
+    }
+
+    #[test]
+    fn a_callers_token_is_given_in_exchange() {
+        let made = asked(&oauth(URL), Some(&"a.b+c".into()));
+        assert_eq!(
+            made.body,
+            "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange&subject_token=a.b%2Bc\
+             &subject_token_type=urn%3Aietf%3Aparams%3Aoauth%3Atoken-type%3Aaccess_token"
+        );
+    }
+
     #[test]
     fn a_clients_secret_is_only_sent_encrypted() {
         for (url, is_good) in [
@@ -177,21 +219,21 @@ mod tests {
             ("ftp://id.example", false),
             ("", false),
         ] {
-            let made = request(&oauth(url), &"s".into(), url, Reach::Public);
+            let wish = Wish { oauth: &oauth(url), secret: &"s".into(), subject: None };
+            let made = request(&wish, url, Reach::Public);
             assert_eq!(made.is_ok(), is_good, "{url}");
         }
     }
 
     #[test]
     fn both_ways_to_name_the_client_are_spelled_as_they_should() {
-        let url = "https://id.example/token";
-        let mut wanted = OAuth { scopes: vec!["a".into(), "b".into()], ..oauth(url) };
+        let mut wanted = OAuth { scopes: vec!["a".into(), "b".into()], ..oauth(URL) };
         wanted.audience = Some("https://agent".into());
-        let made = request(&wanted, &"p w".into(), url, Reach::Public).unwrap();
+        let made = asked(&wanted, None);
         assert_eq!(made.body, "grant_type=client_credentials&scope=a+b&audience=https%3A%2F%2Fagent");
         assert_eq!(made.headers[header::AUTHORIZATION], format!("Basic {}", STANDARD.encode("me%3Atoo:p+w")));
         wanted.client_auth = ClientAuth::Post;
-        let made = request(&wanted, &"p w".into(), url, Reach::Public).unwrap();
+        let made = asked(&wanted, None);
         assert!(made.body.ends_with(b"&client_id=me%3Atoo&client_secret=p+w"));
         assert!(!made.headers.contains_key(header::AUTHORIZATION));
     }
@@ -209,15 +251,12 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_to_mend_and_not_the_secret() {
-        let body = br#"{"error":"invalid_client","error_description":"no client with hunter2"}"#;
-        let said = refusal(StatusCode::UNAUTHORIZED, body, &oauth(""), &"hunter2".into());
+        let body = br#"{"error":"invalid_client","error_description":"no client with hunter2 for eyJhbGc"}"#;
         assert_eq!(
-            said,
-            "it refused with \"invalid_client: no client with [secret]\"; check the client id (me:too) and its secret"
+            refused(StatusCode::UNAUTHORIZED, body, "hunter2"),
+            "it refused with \"invalid_client: no client with [secret] for [secret]\"; check the client id (me:too) and \
+             its secret"
         );
-        assert_eq!(
-            refusal(StatusCode::BAD_GATEWAY, b"<html>", &oauth(""), &"x".into()),
-            "it answered with HTTP status 502"
-        );
+        assert_eq!(refused(StatusCode::BAD_GATEWAY, b"<html>", "x"), "it answered with HTTP status 502");
     }
 }

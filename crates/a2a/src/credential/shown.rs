@@ -54,7 +54,9 @@ impl Shown {
         let text = secret.expose();
         let mut hidden = vec![secret.clone()];
         let place = match scheme {
-            Scheme::Bearer | Scheme::OAuth2(_) => sealed(header::AUTHORIZATION, &format!("Bearer {text}"))?,
+            Scheme::Bearer | Scheme::OAuth2(_) | Scheme::Exchange(_) => {
+                sealed(header::AUTHORIZATION, &format!("Bearer {text}"))?
+            }
             Scheme::Basic { user } => {
                 let pair = match user {
                     Some(user) => Secret::from(format!("{user}:{text}")),

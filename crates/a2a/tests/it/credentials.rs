@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rialto_model::{
     agent::Agent,
-    call::Caller,
+    call::{Call, Caller},
     card::{Binding, Card, Dialect, Interface},
-    credential::{ClientAuth, Credential, KeyPlace, OAuth, Scheme, Source},
+    credential::{ClientAuth, Credential, KeyPlace, OAuth, Proof, Scheme, Source},
     event::Event,
     failure::Kind,
     json::Json,
@@ -261,7 +261,7 @@ async fn a_caller_with_a_secret_of_its_own_is_the_only_one_to_use_it() {
     let agent = with(&plain(&script), credential.clone());
     let desk = Desk::new();
     for who in ["ann", "bob", "ann"] {
-        let call = rialto_model::call::Call { caller: Caller::user(who), ..call(&agent) };
+        let call = Call { caller: Caller::user(who), ..call(&agent) };
         is_done(&desk.send(call).await);
     }
     let tokens: Vec<_> =
@@ -269,8 +269,52 @@ async fn a_caller_with_a_secret_of_its_own_is_the_only_one_to_use_it() {
     assert_eq!(tokens, ["Bearer hunter2", "Bearer everybodys", "Bearer hunter2"]);
     credential.named_callers_only = true;
     let agent = with(&plain(&script), credential);
-    let call = rialto_model::call::Call { caller: Caller::user("bob"), ..call(&agent) };
+    let call = Call { caller: Caller::user("bob"), ..call(&agent) };
     let failure = failure(&desk.send(call).await);
     assert!(failure.message.starts_with("weather has no credential for bob"), "{failure}");
     assert_eq!(script.heard().len(), 3);
+}
+
+/// A call by somebody who came with this token.
+fn call_with(agent: &Arc<Agent>, who: &str, token: Option<&str>) -> Call {
+    let caller = Caller { proof: token.map(Proof::from), ..Caller::user(who) };
+    Call { caller, ..call(agent) }
+}
+
+#[tokio::test]
+async fn a_callers_token_is_exchanged_and_never_forwarded() {
+    let issuer = Script::start([granted("for-ann"), granted("for-bob")]).await;
+    let script = Script::start((0..3).map(|_| done())).await;
+    let Some(Scheme::OAuth2(oauth)) = by_client(&issuer.url()).scheme else { panic!() };
+    let oauth = OAuth { audience: Some("weather".into()), ..oauth };
+    let credential = Credential { scheme: Some(Scheme::Exchange(oauth)), ..held("hunter2") };
+    let agent = with(&plain(&script), credential);
+    let desk = Desk::new();
+    for (who, token) in [("ann", "jwt-of-ann"), ("ann", "jwt-of-ann"), ("bob", "jwt-of-bob")] {
+        is_done(&desk.send(call_with(&agent, who, Some(token))).await);
+    }
+    let shown: Vec<_> = script.heard().iter().map(|heard| heard.header("authorization").to_owned()).collect();
+    assert_eq!(shown, ["Bearer for-ann", "Bearer for-ann", "Bearer for-bob"]);
+    let asked: Vec<_> = issuer.heard().iter().map(|heard| heard.body.clone()).collect();
+    assert_eq!(asked.len(), 2);
+    assert!(
+        asked[0].contains("subject_token=jwt-of-ann") && asked[0].contains("audience=weather"),
+        "{asked:?}"
+    );
+    assert!(asked[1].contains("subject_token=jwt-of-bob"), "{asked:?}");
+    for heard in script.heard() {
+        assert!(!format!("{heard:?}").contains("jwt-of"), "{heard:?}");
+    }
+    let failure = failure(&desk.send(call_with(&agent, "ann", None)).await);
+    assert!(failure.message.contains("this caller came without a signed one"), "{failure}");
+    assert_eq!(script.heard().len(), 3);
+}
+
+#[tokio::test]
+async fn a_callers_token_is_not_forwarded_to_agents_that_want_none() {
+    let script = Script::start([done(), done()]).await;
+    for agent in [plain(&script), with(&plain(&script), held("hunter2"))] {
+        is_done(&Desk::new().send(call_with(&agent, "ann", Some("jwt-of-ann"))).await);
+    }
+    assert!(script.heard().iter().all(|heard| !format!("{heard:?}").contains("jwt-of-ann")));
 }

@@ -76,6 +76,8 @@ pub(crate) enum AuthKind {
     Basic,
     #[value(name = "oauth2")]
     OAuth2,
+    /// A token in exchange for the caller's own (RFC 8693)
+    Exchange,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -138,7 +138,10 @@ fn scheme(flags: &CredentialFlags) -> Result<Option<Scheme>, Trouble> {
     let implied = [
         (AuthKind::ApiKey, flags.key_name.is_some() || flags.key_in.is_some()),
         (AuthKind::Basic, flags.user.is_some()),
-        (AuthKind::OAuth2, has_oauth),
+        (
+            if flags.auth == Some(AuthKind::Exchange) { AuthKind::Exchange } else { AuthKind::OAuth2 },
+            has_oauth,
+        ),
     ];
     let mut kinds: Vec<_> = implied.into_iter().filter_map(|(kind, is)| is.then_some(kind)).collect();
     kinds.extend(flags.auth);
@@ -154,6 +157,12 @@ fn scheme(flags: &CredentialFlags) -> Result<Option<Scheme>, Trouble> {
         [AuthKind::OAuth2] => match &flags.client_id {
             Some(client) => Ok(Some(Scheme::OAuth2(oauth(flags, client)))),
             None => Err(Trouble::usage("OAuth 2 needs our name there: --client-id ID")),
+        },
+        [AuthKind::Exchange] => match (&flags.client_id, &flags.token_url) {
+            (Some(client), Some(_)) => Ok(Some(Scheme::Exchange(oauth(flags, client)))),
+            _ => {
+                Err(Trouble::usage("an exchange needs our name and a place: --client-id ID --token-url URL"))
+            }
         },
         _ => Err(Trouble::usage("the flags describe more than one kind of credential; name one kind")),
     }

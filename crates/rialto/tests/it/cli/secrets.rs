@@ -22,7 +22,7 @@ fn installed(rialto: &Rialto) -> SampleAgent {
 }
 
 /// Every file below `folder` that holds `word`.
-fn holding(folder: &Path, word: &str, found: &mut Vec<PathBuf>) {
+pub(super) fn holding(folder: &Path, word: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
