@@ -180,8 +180,6 @@ pub(crate) struct AddAgent {
     /// Write a policy that lets everybody call its skills
     #[arg(long)]
     pub(crate) allow: bool,
-    #[command(flatten)]
-    pub(crate) credential: CredentialFlags,
     /// Where below the base URL its card is, when not at a well-known place
     #[arg(long, value_name = "PATH")]
     pub(crate) card_path: Option<String>,
@@ -190,6 +188,8 @@ pub(crate) struct AddAgent {
     pub(crate) timeout_ms: Option<u64>,
     #[command(flatten)]
     pub(crate) listing: Listing,
+    #[command(flatten)]
+    pub(crate) credential: CredentialFlags,
 }
 
 #[derive(Debug, Args)]
