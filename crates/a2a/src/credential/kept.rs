@@ -1,7 +1,7 @@
 //! What was shown before, kept for the next call.
 //!
-//! The common case is one load of a pointer. Whoever finds nothing, or something old, makes it anew while the others
-//! wait: a token is asked for once, however many calls need it.
+//! The common case is one load of a pointer. Whoever finds nothing, or something old, makes it anew while the others who
+//! want the same wait: a token is asked for once, however many calls need it, and so is one that is refused.
 
 use std::{
     collections::HashMap,
@@ -12,12 +12,12 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use rialto_model::{
     call::{Caller, CallerId},
     credential::{Proof, Source},
 };
-use tokio::{sync::Mutex, time::Instant};
+use tokio::time::Instant;
 
 use super::Shown;
 
@@ -39,6 +39,9 @@ pub(crate) struct Who {
     pub(crate) proof: Option<Proof>,
 }
 
+/// Where those wait who want the same; it holds why it could not be made, once that is known.
+type Gate = tokio::sync::Mutex<Option<String>>;
+
 /// What one agent is shown.
 #[derive(Default)]
 pub(crate) struct Kept {
@@ -48,7 +51,7 @@ pub(crate) struct Kept {
     personal: RwLock<HashMap<Key, Arc<Shown>>>,
     /// Keyed anew in each process: what is kept for a token is found by it, and the token need not be.
     hasher: RandomState,
-    making: Mutex<()>,
+    making: Mutex<HashMap<Option<Key>, Arc<Gate>>>,
 }
 
 /// How long what was read from `source` counts.
@@ -89,13 +92,32 @@ impl Kept {
         if let Some(shown) = self.find(who) {
             return Ok(shown);
         }
-        let _making = self.making.lock().await;
+        let key = who.map(|who| who.key.clone());
+        let gate = self.gate(key.clone());
+        let mut refusal = gate.lock().await;
         if let Some(shown) = self.find(who) {
             return Ok(shown);
         }
-        let shown = Arc::new(make().await?);
-        self.put(who, &shown);
-        Ok(shown)
+        if let Some(why) = &*refusal {
+            return Err(why.clone());
+        }
+        let made = make().await.map(Arc::new);
+        match &made {
+            Ok(shown) => self.put(who, shown),
+            // Those who wait already need not ask again; whoever comes later may.
+            Err(why) => *refusal = Some(why.clone()),
+        }
+        self.making.lock().remove(&key);
+        made
+    }
+
+    fn gate(&self, key: Option<Key>) -> Arc<Gate> {
+        let mut making = self.making.lock();
+        if making.len() >= MANY {
+            // Left behind by calls that were given up.
+            making.retain(|_, gate| Arc::strong_count(gate) > 1);
+        }
+        Arc::clone(making.entry(key).or_default())
     }
 
     /// Forgets `old`, unless it was replaced already.
@@ -192,6 +214,32 @@ mod tests {
         let first = kept.get(Some(&strong), || async { shown("a", LONG) }).await.unwrap();
         assert!(!kept.get(Some(&weak), || async { shown("b", LONG) }).await.unwrap().is_same(&first));
         assert!(kept.get(Some(&strong), || async { shown("c", LONG) }).await.unwrap().is_same(&first));
+    }
+
+    #[tokio::test]
+    async fn those_who_wait_share_a_refusal() {
+        let (kept, made) = (Kept::default(), AtomicUsize::new(0));
+        let make = || async {
+            made.fetch_add(1, Ordering::Relaxed);
+            tokio::task::yield_now().await;
+            Err("no".to_owned())
+        };
+        let got = futures::future::join_all((0..50).map(|_| kept.get(None, make))).await;
+        assert!(got.iter().all(Result::is_err));
+        assert_eq!(made.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn one_caller_does_not_wait_for_what_is_made_for_another() {
+        let kept = Kept::default();
+        let [ann, bob] = ["ann", "bob"].map(|id| kept.who(&Caller::user(id), false));
+        let of_ann = kept.get(Some(&ann), std::future::pending);
+        let of_bob = kept.get(Some(&bob), || async { shown("b", LONG) });
+        futures::pin_mut!(of_ann, of_bob);
+        match futures::future::select(of_ann, of_bob).await {
+            futures::future::Either::Right((made, _)) => assert!(made.is_ok()),
+            futures::future::Either::Left(_) => panic!("ann's was never made"),
+        }
     }
 
     #[tokio::test]
