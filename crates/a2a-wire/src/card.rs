@@ -21,6 +21,7 @@ use crate::{
 };
 
 mod schema;
+pub mod security;
 pub mod signature;
 mod write;
 

@@ -1,65 +1,260 @@
-//! Where an agent's token comes from when it is needed.
+//! What agents are shown at their doors.
 //!
-//! Tokens are read at each use and never kept: a rotated token counts for the next call. The environment belongs to
-//! the program, so it is injected.
+//! A row says where a secret is ([`Source`]) and perhaps how it is shown; else the agent's card says that. Secrets are read
+//! when the first call needs them and kept for a few seconds, so a rotated one counts soon, and at once when the agent
+//! refuses the old one. The environment and the store belong to the program, so both are injected.
+
+mod kept;
+mod oauth;
+mod shown;
 
 use std::sync::Arc;
 
-use rialto_model::agent::{Credential, Secret};
+use futures::{FutureExt, future::BoxFuture};
+use rialto_a2a_wire::card::security;
+use rialto_edge::{address::Reach, fetch::Fetch};
+use rialto_model::{
+    card::Card,
+    credential::{Credential, OAuth, Proof, Scheme, Secret, Source},
+};
+use tokio::time::Instant;
+use url::Url;
 
-/// Reads a credential; none when there is nothing to read.
-pub type Resolver = Arc<dyn Fn(&Credential) -> Option<Secret> + Send + Sync>;
+use self::oauth::Wish;
+pub(crate) use self::{
+    kept::{Kept, Who},
+    shown::Shown,
+};
+use crate::route::may_see;
 
-/// A resolver for all kinds of credentials that asks `env` for variables.
-pub fn resolver(env: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Resolver {
-    Arc::new(move |credential| match credential {
-        Credential::Held(secret) => Some(secret.clone()),
-        Credential::Env(name) => env(name).as_deref().and_then(trimmed),
-        Credential::File(path) => std::fs::read_to_string(path).ok().as_deref().and_then(trimmed),
+/// Reads the secret of a source. The error says what is missing and how to mend it.
+pub type Resolver = Arc<dyn Fn(&Source) -> BoxFuture<'static, Result<Secret, String>> + Send + Sync>;
+
+/// Makes what is shown from where it is kept.
+#[derive(Clone)]
+pub(crate) struct Keys {
+    resolve: Resolver,
+    fetch: Arc<dyn Fetch>,
+}
+
+/// Whom something is shown to.
+pub(crate) struct Door<'a> {
+    /// The agent's base URL.
+    pub(crate) url: &'a str,
+    /// Its card, if it is known.
+    pub(crate) card: Option<&'a Card>,
+    pub(crate) reach: Reach,
+    /// What the caller came with.
+    pub(crate) proof: Option<&'a Proof>,
+}
+
+/// A resolver that asks `env` for variables and `store` for secrets by name.
+pub fn resolver(
+    env: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    store: impl Fn(&str) -> BoxFuture<'static, Result<Secret, String>> + Send + Sync + 'static,
+) -> Resolver {
+    Arc::new(move |source| match source {
+        Source::Held(secret) => {
+            let why = "the agent's token is empty: load the agent again with a token";
+            ready(filled(secret.clone()).ok_or_else(|| why.to_owned()))
+        }
+        Source::Env(name) => {
+            let found = env(name).and_then(|text| filled(Secret::from(text)));
+            ready(found.ok_or_else(|| missing(&format!("set the environment variable {name}"))))
+        }
+        Source::File(path) => file(path.clone()).boxed(),
+        Source::Store(name) => store(name),
     })
 }
 
-/// What to do about a credential that cannot be read.
-pub(crate) fn missing(credential: &Credential) -> String {
-    match credential {
-        Credential::Env(name) => {
-            format!("the agent's token is missing: set the environment variable {name}")
+/// For those who have no store with secrets in it.
+pub fn no_store(name: &str) -> BoxFuture<'static, Result<Secret, String>> {
+    ready(Err(missing(&format!("there is no store to look for {name} in"))))
+}
+
+/// How the credential is shown to an agent with this address and card, or what stands in the way.
+pub fn scheme(credential: &Credential, url: &str, card: Option<&Card>) -> Result<Scheme, String> {
+    let offered = || card.map(security::offered).unwrap_or_default();
+    match &credential.scheme {
+        Some(Scheme::OAuth2(oauth)) if oauth.token_url.is_none() => {
+            let offer = offered().into_iter().find_map(|scheme| match scheme {
+                Scheme::OAuth2(offer) => Some(offer),
+                _ => None,
+            });
+            completed(oauth, offer, credential, url).map(Scheme::OAuth2)
         }
-        Credential::File(path) => {
-            format!("the agent's token is missing: {path} cannot be read or is empty")
-        }
-        Credential::Held(_) => "the agent's token is empty: load the agent again with a token".to_owned(),
+        Some(scheme) => Ok(scheme.clone()),
+        // A token that somebody else has got for us is shown like any other.
+        None => Ok(match offered().into_iter().next() {
+            None | Some(Scheme::OAuth2(_)) => Scheme::Bearer,
+            Some(scheme) => scheme,
+        }),
     }
 }
 
-fn trimmed(text: &str) -> Option<Secret> {
-    let text = text.trim();
-    (!text.is_empty()).then(|| Secret::from(text))
+// === impl Keys ===
+
+impl Keys {
+    pub(crate) const fn new(resolve: Resolver, fetch: Arc<dyn Fetch>) -> Self {
+        Self { resolve, fetch }
+    }
+
+    /// What to show at `door`, made anew.
+    pub(crate) async fn show(
+        &self,
+        credential: &Credential,
+        source: &Source,
+        door: &Door<'_>,
+    ) -> Result<Shown, String> {
+        let scheme = scheme(credential, door.url, door.card)?;
+        let secret = (self.resolve)(source).await?;
+        match &scheme {
+            Scheme::OAuth2(oauth) => {
+                self.token(&Wish { oauth, secret: &secret, subject: None }, source, door).await
+            }
+            Scheme::Exchange(oauth) => {
+                let subject = Some(door.proof.ok_or(NO_PROOF)?);
+                self.token(&Wish { oauth, secret: &secret, subject }, source, door).await
+            }
+            scheme => Shown::new(scheme, &secret, Instant::now() + kept::span(source)),
+        }
+    }
+
+    async fn token(&self, wish: &Wish<'_>, source: &Source, door: &Door<'_>) -> Result<Shown, String> {
+        let token = oauth::token(&*self.fetch, wish, door.reach)
+            .await
+            .map_err(|why| format!("{why}; the secret is {source}"))?;
+        Shown::new(&Scheme::Bearer, &token.secret, Instant::now() + token.good_for)
+    }
+}
+
+/// Why nothing can be exchanged.
+const NO_PROOF: &str = "the agent is shown a token in exchange for the caller's own, and this caller came without a signed \
+                        one; set exchange_tokens in [auth], and call with a token of one of its issuers";
+
+/// What the person said, completed with what the card says. A card may not send the client's secret to a stranger.
+fn completed(
+    oauth: &OAuth,
+    offer: Option<OAuth>,
+    credential: &Credential,
+    url: &str,
+) -> Result<OAuth, String> {
+    let Some(offer) = offer else {
+        return Err(
+            "the agent's card does not say where its tokens are handed out; name it with --token-url".into(),
+        );
+    };
+    let token_url = offer.token_url.unwrap_or_default();
+    let is_known = Url::parse(&token_url).is_ok_and(|there| may_see(url, &there, &credential.hosts));
+    if !is_known {
+        return Err(format!(
+            "the agent's card wants its tokens to be got from {token_url}, which is another host than the agent's; if that \
+             is right, say so with --token-url {token_url}"
+        ));
+    }
+    let scopes = if oauth.scopes.is_empty() { offer.scopes } else { oauth.scopes.clone() };
+    Ok(OAuth { token_url: Some(token_url), scopes, ..oauth.clone() })
+}
+
+async fn file(path: String) -> Result<Secret, String> {
+    let text = tokio::fs::read_to_string(&path).await.map(Secret::from).ok();
+    text.and_then(filled).ok_or_else(|| missing(&format!("{path} cannot be read or is empty")))
+}
+
+fn missing(fix: &str) -> String {
+    format!("the agent's token is missing: {fix}")
+}
+
+fn filled(secret: Secret) -> Option<Secret> {
+    let text = secret.expose().trim();
+    if text.is_empty() {
+        return None;
+    }
+    if text.len() == secret.expose().len() { Some(secret) } else { Some(Secret::from(text)) }
+}
+
+fn ready(result: Result<Secret, String>) -> BoxFuture<'static, Result<Secret, String>> {
+    std::future::ready(result).boxed()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_token_is_read_wherever_it_is_kept() {
+    #[tokio::test]
+    async fn a_secret_is_read_wherever_it_is_kept() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "from a file\n").unwrap();
         let path = file.path().to_str().unwrap().to_owned();
-        let read = resolver(|name| (name == "TOKEN").then(|| "from the environment".to_owned()));
-        for (credential, token) in [
-            (Credential::Env("TOKEN".into()), Some("from the environment")),
-            (Credential::Env("OTHER".into()), None),
-            (Credential::File(path), Some("from a file")),
-            (Credential::File("/nowhere".into()), None),
-            (Credential::Held("held".into()), Some("held")),
+        let env = |name: &str| (name == "TOKEN").then(|| "from the environment".to_owned());
+        let read = resolver(env, |name| ready(Ok(Secret::from(format!("{name} from the store")))));
+        for (source, token) in [
+            (Source::Env("TOKEN".into()), Some("from the environment")),
+            (Source::Env("OTHER".into()), None),
+            (Source::File(path), Some("from a file")),
+            (Source::File("/nowhere".into()), None),
+            (Source::Store("desk".into()), Some("desk from the store")),
+            (Source::Held("held".into()), Some("held")),
+            (Source::Held(" ".into()), None),
         ] {
-            assert_eq!(read(&credential).as_ref().map(Secret::expose), token, "{credential:?}");
+            assert_eq!(read(&source).await.as_ref().map(Secret::expose).ok(), token, "{source:?}");
         }
     }
 
+    #[tokio::test]
+    async fn a_missing_secret_is_named() {
+        let read = resolver(|_| None, no_store);
+        for (source, word) in [
+            (Source::Env("TOKEN".into()), "set the environment variable TOKEN"),
+            (Source::File("/nowhere".into()), "/nowhere cannot be read"),
+            (Source::Store("desk".into()), "desk"),
+        ] {
+            let why = read(&source).await.unwrap_err();
+            assert!(why.contains(word), "{why}");
+        }
+    }
+
+    fn card(members: &str) -> Card {
+        rialto_a2a_wire::card::decode(&format!(r#"{{"name":"A","skills":[],{members}}}"#)).unwrap()
+    }
+
+    fn oauth_card(token_url: &str) -> Card {
+        card(&format!(
+            r#""securitySchemes":{{"o":{{"type":"oauth2","flows":{{"clientCredentials":{{"tokenUrl":"{token_url}"}}}}}}}},
+               "security":[{{"o":["read"]}}]"#
+        ))
+    }
+
     #[test]
-    fn a_missing_token_is_named() {
-        assert!(missing(&Credential::Env("TOKEN".into())).contains("TOKEN"));
+    fn a_credential_is_shown_as_the_card_says_unless_a_person_says_otherwise() {
+        let mut credential = Credential::new(Source::Env("TOKEN".into()));
+        let basic = card(r#""securitySchemes":{"b":{"type":"http","scheme":"basic"}}"#);
+        let shown = |credential: &Credential, card: Option<&Card>| {
+            scheme(credential, "https://a.example", card).unwrap()
+        };
+        assert_eq!(shown(&credential, Some(&basic)), Scheme::Basic { user: None });
+        assert_eq!(shown(&credential, None), Scheme::Bearer);
+        assert_eq!(shown(&credential, Some(&oauth_card("https://a.example/token"))), Scheme::Bearer);
+        credential.scheme = Some(Scheme::Bearer);
+        assert_eq!(shown(&credential, Some(&basic)), Scheme::Bearer);
+    }
+
+    #[test]
+    fn a_card_cannot_send_the_clients_secret_to_another_host() {
+        let oauth = OAuth { client_id: "me".into(), ..OAuth::default() };
+        let mut credential = Credential::new(Source::Env("SECRET".into()));
+        credential.scheme = Some(Scheme::OAuth2(oauth));
+        let asked = |credential: &Credential, url: &str| {
+            scheme(credential, "https://a.example", Some(&oauth_card(url)))
+        };
+        let Ok(Scheme::OAuth2(oauth)) = asked(&credential, "https://a.example/token") else { panic!() };
+        assert_eq!(
+            (oauth.token_url.as_deref(), oauth.scopes),
+            (Some("https://a.example/token"), vec!["read".into()])
+        );
+        let why = asked(&credential, "https://evil.example/token").unwrap_err();
+        assert!(why.contains("evil.example") && why.contains("--token-url"), "{why}");
+        credential.hosts = vec!["evil.example".into()];
+        assert!(asked(&credential, "https://evil.example/token").is_ok());
     }
 }

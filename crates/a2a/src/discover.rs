@@ -22,10 +22,7 @@ use rialto_engine::peer::{Discovery, DiscoveryError, Fetched, Place};
 use rialto_model::{agent::Signature, card::Card, json::Extra};
 use tokio::time::Instant;
 
-use crate::{
-    credential::{self, Resolver},
-    post::bearer,
-};
+use crate::credential::{Door, Keys as Secrets, Resolver, Shown};
 
 /// Where cards are, the newest convention first.
 const WELL_KNOWN: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
@@ -36,7 +33,7 @@ const LIMIT: usize = 1024 * 1024;
 /// Fetches cards.
 pub struct Discoverer {
     fetch: Arc<dyn Fetch>,
-    tokens: Resolver,
+    secrets: Secrets,
     keys: Keys,
 }
 
@@ -53,7 +50,7 @@ impl Discoverer {
     /// A discoverer that fetches with `fetch` and shows tokens from `tokens` where it is asked to. With `keys`, the
     /// signature of a signed card must hold; without any, signatures are noted but not checked.
     pub fn new(fetch: Arc<dyn Fetch>, tokens: Resolver, keys: Keys) -> Self {
-        Self { fetch, tokens, keys }
+        Self { secrets: Secrets::new(tokens, Arc::clone(&fetch)), fetch, keys }
     }
 
     /// Reads a card and looks at its signature. Only what a good signature covers is taken from a signed card.
@@ -104,9 +101,9 @@ impl Search<'_> {
         let uri: Uri = url.parse().map_err(|_| DiscoveryError::Refused(format!("{url} is not a URL")))?;
         let mut answer = self.get(&url, uri.clone(), None).await?;
         if let StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN = answer.status
-            && let Some(token) = self.token()?
+            && let Some(shown) = self.login().await?
         {
-            answer = self.get(&url, uri, Some(token)).await?;
+            answer = self.get(&url, uri, Some(&shown)).await?;
         }
         match answer.status {
             StatusCode::NOT_MODIFIED if self.place.etag.is_some() => Ok(Fetched::Unchanged),
@@ -115,9 +112,9 @@ impl Search<'_> {
         }
     }
 
-    async fn get(&self, url: &str, uri: Uri, token: Option<HeaderValue>) -> Result<Response, DiscoveryError> {
+    async fn get(&self, url: &str, uri: Uri, shown: Option<&Shown>) -> Result<Response, DiscoveryError> {
         let mut request = Request::new(Method::GET, uri);
-        request.reach = if self.place.allow_private { Reach::Private } else { Reach::Public };
+        request.reach = self.reach();
         request.limit = Some(LIMIT);
         let left = self.until.saturating_duration_since(Instant::now());
         request.patience = left;
@@ -126,17 +123,22 @@ impl Search<'_> {
         if let Some(etag) = self.place.etag.as_ref().and_then(|etag| HeaderValue::try_from(etag).ok()) {
             request.headers.insert(header::IF_NONE_MATCH, etag);
         }
-        if let Some(token) = token {
-            request.headers.insert(header::AUTHORIZATION, token);
+        if let Some(shown) = shown {
+            shown.put(&mut request).map_err(DiscoveryError::Refused)?;
         }
         self.discoverer.fetch.fetch(request).await.map_err(|error| self.trouble(url, &error))
     }
 
-    fn token(&self) -> Result<Option<HeaderValue>, DiscoveryError> {
+    /// What the agent is shown. Without its card nobody knows how, unless a person said so.
+    async fn login(&self) -> Result<Option<Shown>, DiscoveryError> {
         let Some(credential) = &self.place.credential else { return Ok(None) };
-        let secret = (self.discoverer.tokens)(credential)
-            .ok_or_else(|| DiscoveryError::Refused(credential::missing(credential)))?;
-        bearer(&secret).map(Some).map_err(|failure| DiscoveryError::Refused(failure.message))
+        let door = Door { url: &self.place.url, card: None, reach: self.reach(), proof: None };
+        let shown = self.discoverer.secrets.show(credential, &credential.source, &door).await;
+        shown.map(Some).map_err(DiscoveryError::Refused)
+    }
+
+    const fn reach(&self) -> Reach {
+        if self.place.allow_private { Reach::Private } else { Reach::Public }
     }
 
     async fn read(&self, url: String, path: &str, answer: Response) -> Result<Fetched, DiscoveryError> {

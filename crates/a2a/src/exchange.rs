@@ -13,16 +13,14 @@ use rialto_a2a_wire::{
     task::StreamEvent,
 };
 use rialto_model::{
-    agent::Agent,
     event::{Event, Remote},
     failure::{Failure, Kind},
-    trace::Trace,
 };
 use tokio::time::sleep;
 
 use crate::{
-    line::{Line, Slot},
-    post::{Post, Reply},
+    line::Slot,
+    post::{Pair, Post, Reply},
     stream::Events,
     teller::Teller,
     trouble::Trouble,
@@ -34,14 +32,11 @@ const MAX_PASSING: u32 = 12;
 /// A call on its way.
 pub(crate) struct Exchange {
     post: Arc<Post>,
-    agent: Arc<Agent>,
-    line: Arc<Line>,
+    pair: Pair,
     teller: Teller,
     stage: Stage,
     /// What was or will be said; none when only following.
     request: Option<Box<SendRequest>>,
-    /// The trace it is a part of.
-    trace: Option<Arc<Trace>>,
     /// Whether to ask for no stream, because the agent has refused one.
     is_plain: bool,
     /// Whether the stream was joined again: what it tells of artifacts may then be told twice.
@@ -73,35 +68,25 @@ struct Backoff {
 // === impl Exchange ===
 
 impl Exchange {
-    /// Says something, as a part of a trace if there is one.
-    pub(crate) fn saying(
-        post: Arc<Post>,
-        agent: Arc<Agent>,
-        request: SendRequest,
-        trace: Option<Arc<Trace>>,
-    ) -> Self {
-        let line = post.lines.to(&agent);
+    /// Says something.
+    pub(crate) fn saying(post: Arc<Post>, pair: Pair, request: SendRequest) -> Self {
         let is_answer = request.message.task_id.is_some();
         Self {
             post,
-            agent,
-            line,
+            pair,
             teller: if is_answer { Teller::answering() } else { Teller::default() },
             stage: Stage::Say,
             request: Some(Box::new(request)),
-            trace,
             is_plain: false,
             is_rejoined: false,
         }
     }
 
     /// Asks about a task that is already there.
-    pub(crate) fn following(post: Arc<Post>, agent: Arc<Agent>, remote: Remote, to_the_end: bool) -> Self {
-        let line = post.lines.to(&agent);
+    pub(crate) fn following(post: Arc<Post>, pair: Pair, remote: Remote, to_the_end: bool) -> Self {
         let stage = if to_the_end { Stage::Poll(Backoff::NONE) } else { Stage::Look };
         let teller = Teller::knowing(remote);
-        let (request, trace) = (None, None);
-        Self { post, agent, line, teller, stage, request, trace, is_plain: false, is_rejoined: false }
+        Self { post, pair, teller, stage, request: None, is_plain: false, is_rejoined: false }
     }
 
     /// What happens, in order.
@@ -138,7 +123,7 @@ impl Exchange {
 
     async fn say(&mut self) -> Result<Stage, Trouble> {
         let slot = self.slot().await?;
-        if self.line.streams() && !self.is_plain {
+        if self.pair.line.streams() && !self.is_plain {
             match self.ask(Request::Stream).await {
                 Err(trouble) if cannot_stream(&trouble) => self.is_plain = true,
                 outcome => return self.heard(outcome?, slot),
@@ -147,7 +132,7 @@ impl Exchange {
         let reply = self.ask(Request::Send).await?;
         if self.is_plain {
             // It was the stream that the agent refused, not what was said: the same code stands for both.
-            self.line.give_up_streams();
+            self.pair.line.give_up_streams();
         }
         self.heard(reply, slot)
     }
@@ -158,7 +143,7 @@ impl Exchange {
             return Err(Failure::new(Kind::Internal, "there is nothing to say").into());
         };
         let mut request = way(*said);
-        let outcome = self.post.ask(&self.agent, &self.line, &mut request, self.trace.as_deref()).await;
+        let outcome = self.post.ask(&self.pair, &mut request).await;
         if let Request::Send(said) | Request::Stream(said) = request {
             self.request = Some(Box::new(said));
         }
@@ -185,7 +170,7 @@ impl Exchange {
             let message = "the agent hung up without an answer and without naming a task to ask for";
             return Err(Failure::new(Kind::PeerGarbled, message).into());
         }
-        if self.line.streams() && !self.is_rejoined {
+        if self.pair.line.streams() && !self.is_rejoined {
             return Ok(Stage::Rejoin);
         }
         Ok(Stage::Poll(backoff))
@@ -226,7 +211,7 @@ impl Exchange {
             Err(busy) => return self.later(busy),
         };
         let mut request = Request::Subscribe(TaskRef { id: self.task_id()?, ..TaskRef::default() });
-        match self.post.ask(&self.agent, &self.line, &mut request, self.trace.as_deref()).await {
+        match self.post.ask(&self.pair, &mut request).await {
             Ok(Reply::Events(events)) => {
                 let events = Box::new(events.holding(slot));
                 match self.look().await {
@@ -252,7 +237,7 @@ impl Exchange {
 
     async fn look(&mut self) -> Result<(), Trouble> {
         let mut request = Request::Get(GetTask { id: self.task_id()?, ..GetTask::default() });
-        let task = self.post.ask_task(&self.agent, &self.line, &mut request, self.trace.as_deref()).await?;
+        let task = self.post.ask_task(&self.pair, &mut request).await?;
         self.teller.hear_task(task);
         Ok(())
     }
@@ -274,7 +259,7 @@ impl Exchange {
     }
 
     async fn slot(&self) -> Result<Slot, Trouble> {
-        Ok(self.line.slot(Duration::from_millis(self.post.config.max_wait_ms)).await?)
+        Ok(self.pair.line.slot(Duration::from_millis(self.post.config.max_wait_ms)).await?)
     }
 
     fn has_told_nothing(&self) -> bool {

@@ -13,6 +13,7 @@ use parking_lot::RwLock;
 use rialto_model::{
     agent::Agent,
     card::{Card, Dialect},
+    credential::Credential,
     failure::{Failure, Kind},
     ids::AgentId,
     json::Json,
@@ -23,7 +24,10 @@ use tokio::{
     time::timeout,
 };
 
-use crate::route::{Route, routes};
+use crate::{
+    credential::Kept,
+    route::{Route, routes},
+};
 
 /// Lines to agents that nobody has called for long are given up beyond this many.
 const MANY: usize = 20_000;
@@ -33,12 +37,15 @@ pub(crate) struct Line {
     card: Arc<Card>,
     url: String,
     speaks: Option<Dialect>,
+    credential: Option<Credential>,
     routes: Result<Vec<Route>, String>,
     /// The route that worked last.
     current: AtomicUsize,
     /// Whether the agent streams, as its card says and as it turned out.
     streams: AtomicBool,
     slots: Arc<Semaphore>,
+    /// What the agent is shown.
+    pub(crate) shown: Kept,
 }
 
 /// The lines to all agents.
@@ -95,15 +102,20 @@ impl Line {
             card: Arc::clone(&agent.card),
             url: agent.url.clone(),
             speaks: agent.speaks,
+            credential: agent.credential.clone(),
             routes: routes(agent),
             current: AtomicUsize::new(0),
             streams: AtomicBool::new(agent.card.streaming),
             slots,
+            shown: Kept::default(),
         }
     }
 
     fn fits(&self, agent: &Agent) -> bool {
-        Arc::ptr_eq(&self.card, &agent.card) && self.speaks == agent.speaks && self.url == agent.url
+        Arc::ptr_eq(&self.card, &agent.card)
+            && self.speaks == agent.speaks
+            && self.url == agent.url
+            && self.credential == agent.credential
     }
 
     /// The ways to try, beginning with the one that worked last; each dialect once.

@@ -29,10 +29,10 @@ use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 use crate::{
-    credential::Resolver,
+    credential::{Keys, Resolver},
     exchange::Exchange,
     line::Lines,
-    post::{Ids, Post},
+    post::{Ids, Pair, Post},
     teller::Teller,
 };
 
@@ -59,7 +59,7 @@ pub struct Config {
 pub struct Ports {
     /// The way out.
     pub fetch: Arc<dyn Fetch>,
-    /// Reads the agents' tokens.
+    /// Reads the agents' secrets.
     pub tokens: Resolver,
     /// Hears which dialect an agent turned out to speak.
     pub learned: Arc<dyn Learned>,
@@ -94,8 +94,8 @@ impl A2aPeer {
         Self(Arc::new(Post {
             lines: Lines::new(config.max_in_flight),
             config,
+            keys: Keys::new(ports.tokens, Arc::clone(&ports.fetch)),
             fetch: ports.fetch,
-            tokens: ports.tokens,
             learned: ports.learned,
             ids: Ids::new(ports.clock),
         }))
@@ -105,18 +105,20 @@ impl A2aPeer {
 impl Peer for A2aPeer {
     fn send(&self, call: Permitted<Call>) -> BoxStream<'static, Event> {
         let mut call = call.into_inner();
-        let (agent, trace) = (Arc::clone(&call.target.agent), call.trace.take());
+        let pair = Pair::new(Arc::clone(&call.target.agent), &self.0.lines, &call.caller);
+        let pair = pair.in_trace(call.trace.take());
         let request = spoken(call, self.0.ids.fresh());
-        let events = Exchange::saying(Arc::clone(&self.0), agent, request, trace).events();
+        let events = Exchange::saying(Arc::clone(&self.0), pair, request).events();
         events.map(|event| event.unwrap_or_else(Event::failed)).boxed()
     }
 
     fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
-        let Follow { target, remote, to_the_end, .. } = follow.into_inner();
+        let Follow { caller, target, remote, to_the_end } = follow.into_inner();
         if remote.task_id.is_none() {
             return stream::iter([Err(nameless())]).boxed();
         }
-        Exchange::following(Arc::clone(&self.0), target.agent, remote, to_the_end).events().boxed()
+        let pair = Pair::new(target.agent, &self.0.lines, &caller);
+        Exchange::following(Arc::clone(&self.0), pair, remote, to_the_end).events().boxed()
     }
 
     fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
@@ -131,16 +133,15 @@ impl Post {
     /// Calls a task off and stays until it is over. An agent may need a moment to stop, and some never say that they
     /// did unless they are asked (Q4).
     async fn call_off(&self, cancel: Cancel) -> Result<Vec<Event>, Failure> {
-        let agent = cancel.target.agent;
-        let line = self.lines.to(&agent);
+        let pair = Pair::new(cancel.target.agent, &self.lines, &cancel.caller);
         let id = cancel.remote.task_id.clone().ok_or_else(nameless)?;
         let mut teller = Teller::knowing(cancel.remote);
         let mut look = Request::Get(GetTask { id: id.clone(), ..GetTask::default() });
         let mut stop = Request::Cancel(TaskRef { id, ..TaskRef::default() });
-        let asked = match self.ask_task(&agent, &line, &mut stop, None).await {
+        let asked = match self.ask_task(&pair, &mut stop).await {
             // It is over already; what became of it is worth more than the refusal.
             Err(trouble) if trouble.code == Some(Code::TaskNotCancelable) => {
-                self.ask_task(&agent, &line, &mut look, None).await
+                self.ask_task(&pair, &mut look).await
             }
             asked => asked,
         };
@@ -148,7 +149,7 @@ impl Post {
         let begun = Instant::now();
         while !teller.has_ended() && begun.elapsed() < Duration::from_millis(self.config.cancel_wait_ms) {
             sleep(Duration::from_millis(self.config.poll_first_ms)).await;
-            if let Ok(task) = self.ask_task(&agent, &line, &mut look, None).await {
+            if let Ok(task) = self.ask_task(&pair, &mut look).await {
                 teller.hear_task(task);
             }
         }

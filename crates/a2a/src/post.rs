@@ -25,9 +25,11 @@ use rialto_edge::{
 };
 use rialto_engine::peer::Learned;
 use rialto_model::{
-    agent::{Agent, Secret},
+    agent::Agent,
+    call::{Caller, CallerId},
     card::Dialect,
     clock::Clock,
+    credential::Scheme,
     failure::{Failure, Kind},
     trace::Trace,
 };
@@ -35,7 +37,7 @@ use rialto_model::{
 use serde_json::Value;
 
 use crate::{
-    credential::{self, Resolver},
+    credential::{Door, Keys, Shown, Who},
     line::{Line, Lines},
     peer::Config,
     route::{Carrier, Route},
@@ -47,10 +49,19 @@ use crate::{
 pub(crate) struct Post {
     pub(crate) config: Config,
     pub(crate) fetch: Arc<dyn Fetch>,
-    pub(crate) tokens: Resolver,
+    pub(crate) keys: Keys,
     pub(crate) learned: Arc<dyn Learned>,
     pub(crate) lines: Lines,
     pub(crate) ids: Ids,
+}
+
+/// The two who talk: an agent, and who calls it if that makes a difference there.
+pub(crate) struct Pair {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) line: Arc<Line>,
+    caller: Option<Who>,
+    /// What their talk is a part of, if anybody wants to know.
+    trace: Option<Arc<Trace>>,
 }
 
 /// What came back.
@@ -68,9 +79,9 @@ pub(crate) struct Ids {
     last: AtomicU64,
 }
 
-const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EITHER: HeaderValue = HeaderValue::from_static("text/event-stream, application/json");
 const RIALTO: HeaderValue = HeaderValue::from_static(concat!("rialto/", env!("CARGO_PKG_VERSION")));
@@ -79,17 +90,12 @@ const RIALTO: HeaderValue = HeaderValue::from_static(concat!("rialto/", env!("CA
 
 impl Post {
     /// Asks the agent, and when it does not understand, asks again in each other dialect it might speak.
-    pub(crate) async fn ask(
-        &self,
-        agent: &Arc<Agent>,
-        line: &Line,
-        request: &mut Request,
-        trace: Option<&Trace>,
-    ) -> Result<Reply, Trouble> {
+    pub(crate) async fn ask(&self, pair: &Pair, request: &mut Request) -> Result<Reply, Trouble> {
+        let Pair { agent, line, .. } = pair;
         let mut first = None;
         for (at, route) in line.ways()? {
             request_for(request, route);
-            let outcome = self.exchange(agent, route, request, trace).await;
+            let outcome = self.exchange(pair, route, request).await;
             let is_understood = match &outcome {
                 Ok(_) => true,
                 Err(trouble) => trouble.code.is_some() && !trouble.is_foreign,
@@ -112,14 +118,8 @@ impl Post {
     }
 
     /// Asks for something that is answered with a task.
-    pub(crate) async fn ask_task(
-        &self,
-        agent: &Arc<Agent>,
-        line: &Line,
-        request: &mut Request,
-        trace: Option<&Trace>,
-    ) -> Result<Task, Trouble> {
-        match self.ask(agent, line, request, trace).await? {
+    pub(crate) async fn ask_task(&self, pair: &Pair, request: &mut Request) -> Result<Task, Trouble> {
+        match self.ask(pair, request).await? {
             Reply::Whole(SendAnswer::Task(task)) => Ok(task),
             Reply::Whole(SendAnswer::Message(_)) | Reply::Events(_) => {
                 let message = "the agent's answer is not A2A: expected a task";
@@ -128,47 +128,71 @@ impl Post {
         }
     }
 
-    async fn exchange(
-        &self,
-        agent: &Agent,
-        route: &Route,
-        request: &Request,
-        trace: Option<&Trace>,
-    ) -> Result<Reply, Trouble> {
-        let secret = self.token(agent, route)?;
-        let mut message = self.write(agent, route, request, secret.as_ref())?;
-        if let Some(trace) = trace {
-            go_on_in(trace, &mut message.headers);
+    async fn exchange(&self, pair: &Pair, route: &Route, request: &Request) -> Result<Reply, Trouble> {
+        let mut shown = self.login(pair, route).await?;
+        let mut answer = self.send(pair, route, request, shown.as_deref()).await?;
+        if answer.status == StatusCode::UNAUTHORIZED
+            && let Some(newer) = self.login_anew(pair, route, shown.as_ref()).await
+        {
+            answer = self.send(pair, route, request, Some(&newer)).await?;
+            shown = Some(newer);
         }
-        let answer = self.fetch.fetch(message).await.map_err(|error| Trouble::fetching(&error))?;
         let status = answer.status;
+        if let Some(shown) = shown.as_ref().filter(|_| !wants_login(status)) {
+            shown.accept();
+        }
         if status.is_success() && answer.media_type().eq_ignore_ascii_case("text/event-stream") {
-            let events = Events::new(answer.body, route.carrier, route.wire, secret);
+            let events = Events::new(answer.body, route.carrier, route.wire, shown);
             return Ok(Reply::Events(Box::new(events)));
         }
         let body = answer.body.read().await.map_err(|error| Trouble::fetching(&error))?;
         let body = one_line(&body);
-        let login = match &secret {
-            Some(secret) => Login::Shown(secret),
-            None if agent.credential.is_some() => Login::Withheld,
+        let login = match shown.as_deref() {
+            Some(shown) => Login::Shown(shown),
+            None if pair.agent.credential.is_some() => Login::Withheld,
             None => Login::None,
         };
         let read = match route.carrier {
             Carrier::Rpc => read_rpc(route, status, &body, login),
             Carrier::Rest => read_rest(route, status, &body, login),
         };
-        read.map_err(|trouble| trouble.without(secret.as_ref()))
+        read.map_err(|trouble| trouble.without(shown.as_deref()))
     }
 
-    /// The agent's token, if it has one and this is where it belongs.
-    fn token(&self, agent: &Agent, route: &Route) -> Result<Option<Secret>, Failure> {
-        match &agent.credential {
-            Some(credential) if route.is_home => match (self.tokens)(credential) {
-                Some(secret) => Ok(Some(secret)),
-                None => Err(Failure::new(Kind::PeerUnreachable, credential::missing(credential))),
-            },
-            _ => Ok(None),
+    async fn send(
+        &self,
+        pair: &Pair,
+        route: &Route,
+        request: &Request,
+        shown: Option<&Shown>,
+    ) -> Result<fetch::Response, Trouble> {
+        let mut message = self.write(&pair.agent, route, request, shown)?;
+        if let Some(trace) = &pair.trace {
+            go_on_in(trace, &mut message.headers);
         }
+        self.fetch.fetch(message).await.map_err(|error| Trouble::fetching(&error).without(shown))
+    }
+
+    /// What the agent is shown, if there is something and this is where it belongs.
+    async fn login(&self, pair: &Pair, route: &Route) -> Result<Option<Arc<Shown>>, Failure> {
+        let agent = &pair.agent;
+        let Some(credential) = agent.credential.as_ref().filter(|_| route.is_home) else { return Ok(None) };
+        let source = match &pair.caller {
+            None => &credential.source,
+            Some(who) => credential.source_for(who.id()).ok_or_else(|| nothing_for(who.id(), agent))?,
+        };
+        let proof = pair.caller.as_ref().and_then(|who| who.proof.as_ref());
+        let door = Door { url: &agent.url, card: Some(&agent.card), reach: reach(agent), proof };
+        let made = pair.line.shown.get(pair.caller.as_ref(), || self.keys.show(credential, source, &door));
+        made.await.map(Some).map_err(|why| Failure::new(Kind::PeerUnreachable, why))
+    }
+
+    /// Another login in place of one that the agent took before and does not take any more; none when there is no other.
+    async fn login_anew(&self, pair: &Pair, route: &Route, old: Option<&Arc<Shown>>) -> Option<Arc<Shown>> {
+        let old = old.filter(|old| old.is_accepted())?;
+        pair.line.shown.forget(pair.caller.as_ref(), old);
+        let newer = self.login(pair, route).await.ok()??;
+        (!newer.is_same(old)).then_some(newer)
     }
 
     fn write(
@@ -176,7 +200,7 @@ impl Post {
         agent: &Agent,
         route: &Route,
         request: &Request,
-        secret: Option<&Secret>,
+        shown: Option<&Shown>,
     ) -> Result<fetch::Request, Trouble> {
         let (method, uri, body) = match route.carrier {
             Carrier::Rpc => {
@@ -190,20 +214,42 @@ impl Post {
                 (method, uri, call.body.unwrap_or_default())
             }
         };
-        let mut headers = headers(route, request.operation(), secret)?;
+        let mut headers = headers(route, request.operation());
         if method == Method::POST {
             headers.insert(header::CONTENT_TYPE, JSON);
         }
-        Ok(fetch::Request {
+        let mut message = fetch::Request {
             method,
             uri,
             headers,
             body: Bytes::from(body),
-            reach: if agent.allow_private { Reach::Private } else { Reach::Public },
+            reach: reach(agent),
             patience: Duration::from_millis(self.config.patience_ms),
             total: None,
             limit: None,
-        })
+        };
+        if let Some(shown) = shown {
+            shown.put(&mut message).map_err(|why| Failure::new(Kind::PeerUnreachable, why))?;
+        }
+        Ok(message)
+    }
+}
+
+// === impl Pair ===
+
+impl Pair {
+    pub(crate) fn new(agent: Arc<Agent>, lines: &Lines, caller: &Caller) -> Self {
+        let line = lines.to(&agent);
+        let personal = agent.credential.as_ref().filter(|credential| credential.is_personal());
+        let caller = personal
+            .map(|credential| line.shown.who(caller, matches!(credential.scheme, Some(Scheme::Exchange(_)))));
+        Self { agent, line, caller, trace: None }
+    }
+
+    /// The same two, talking as a part of this.
+    pub(crate) fn in_trace(mut self, trace: Option<Arc<Trace>>) -> Self {
+        self.trace = trace;
+        self
     }
 }
 
@@ -238,17 +284,14 @@ fn request_for(request: &mut Request, route: &Route) {
     tenant.clone_from(&route.tenant);
 }
 
-fn headers(route: &Route, operation: Operation, secret: Option<&Secret>) -> Result<HeaderMap, Failure> {
+fn headers(route: &Route, operation: Operation) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert(header::ACCEPT, if operation.streams() { EITHER } else { JSON });
     headers.insert(header::USER_AGENT, RIALTO);
     if route.dialect == Dialect::V10 {
         headers.insert(A2A_VERSION, HeaderValue::from_static("1.0"));
     }
-    if let Some(secret) = secret {
-        headers.insert(header::AUTHORIZATION, bearer(secret)?);
-    }
-    Ok(headers)
+    headers
 }
 
 /// Says which trace a request is a part of.
@@ -261,12 +304,17 @@ fn go_on_in(trace: &Trace, headers: &mut HeaderMap) {
     }
 }
 
-pub(crate) fn bearer(secret: &Secret) -> Result<HeaderValue, Failure> {
-    let mut value = HeaderValue::try_from(format!("Bearer {}", secret.expose())).map_err(|_| {
-        Failure::new(Kind::PeerUnreachable, "the agent's token holds characters that a header cannot carry")
-    })?;
-    value.set_sensitive(true);
-    Ok(value)
+const fn reach(agent: &Agent) -> Reach {
+    if agent.allow_private { Reach::Private } else { Reach::Public }
+}
+
+fn nothing_for(caller: &CallerId, agent: &Agent) -> Failure {
+    let slug = &agent.slug;
+    let message = format!(
+        "{slug} has no credential for {caller}, and only for those it names; give one with `rialto agents credential \
+         {slug} --for-caller {caller} --secret SOURCE`"
+    );
+    Failure::new(Kind::PeerUnreachable, message)
 }
 
 /// JSON without line ends. Payloads travel on as the text they came in, and on some wires a line end ends the message.

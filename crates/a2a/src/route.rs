@@ -31,7 +31,7 @@ pub(crate) struct Route {
     /// What stands before the paths of HTTP+JSON; no slash at its end.
     pub(crate) base: String,
     pub(crate) tenant: Option<String>,
-    /// Whether the agent's token may be shown here: only to the host the token was given for.
+    /// Whether what the agent is shown may be shown here: only where it was given for.
     pub(crate) is_home: bool,
 }
 
@@ -78,7 +78,7 @@ impl Route {
             uri,
             base: url.as_str().trim_end_matches('/').to_owned(),
             tenant: interface.tenant.clone(),
-            is_home: is_home(&agent.url, &url),
+            is_home: may_see(&agent.url, &url, consented(agent)),
         })
     }
 
@@ -153,11 +153,33 @@ fn cannot_speak(binding: &Binding, dialect: Dialect) -> String {
     format!("the card offers {name} in A2A {dialect}, which is not spoken here yet")
 }
 
-/// Whether `url` is on the host of the agent's base URL, and no less private than it.
-fn is_home(base: &str, url: &Url) -> bool {
+/// Whether `url` may see what was given for the agent at `base`: on the same host and port, or one of `others`, and no
+/// less private than the agent itself.
+pub(crate) fn may_see(base: &str, url: &Url, others: &[String]) -> bool {
     let Ok(base) = Url::parse(base) else { return false };
     let stays_encrypted = base.scheme() == url.scheme() || url.scheme() == "https";
-    stays_encrypted && host(&base) == host(url)
+    // The usual port of http leads to the usual one of https.
+    let is_same_port = base.port_or_known_default() == url.port_or_known_default()
+        || (base.port().is_none() && url.port().is_none());
+    let is_home = host(&base) == host(url) && is_same_port;
+    stays_encrypted && (is_home || others.iter().any(|other| is_named(other, url)))
+}
+
+/// Whether a person named this place: `host` is its usual port, `host:port` that one.
+fn is_named(name: &str, url: &Url) -> bool {
+    let Some(host) = url.host_str() else { return false };
+    match name.strip_prefix(host) {
+        Some("") => url.port().is_none(),
+        Some(rest) => {
+            let port = rest.strip_prefix(':').and_then(|port| port.parse().ok());
+            port.is_some() && port == url.port_or_known_default()
+        }
+        None => false,
+    }
+}
+
+fn consented(agent: &Agent) -> &[String] {
+    agent.credential.as_ref().map_or(&[], |credential| &credential.hosts)
 }
 
 /// The host, with one name for all spellings of this machine.
@@ -173,17 +195,36 @@ mod tests {
     use super::*;
 
     fn home(base: &str, url: &str) -> bool {
-        is_home(base, &Url::parse(url).unwrap())
+        may_see(base, &Url::parse(url).unwrap(), &[])
     }
 
     #[test]
-    fn a_token_belongs_to_the_host_it_was_given_for() {
-        assert!(home("https://a.example", "https://a.example:8443/rpc"));
-        assert!(home("http://localhost:1", "http://127.0.0.1:2"));
+    fn a_token_belongs_to_the_host_and_port_it_was_given_for() {
+        assert!(home("https://a.example", "https://a.example:443/rpc"));
+        assert!(home("http://localhost:1", "http://127.0.0.1:1"));
         assert!(home("http://a.example", "https://a.example"));
+        assert!(home("https://A.example", "https://a.EXAMPLE/rpc"));
+        assert!(!home("https://a.example", "https://a.example:8443/rpc"));
+        assert!(!home("http://localhost:1", "http://127.0.0.1:2"));
+        assert!(!home("https://a.example", "https://a.example@evil.example"));
+        assert!(!home("https://a.example", "https://a.example.:443"));
         assert!(!home("https://a.example", "https://b.example"));
         assert!(!home("https://a.example", "https://a.example.evil"));
         assert!(!home("https://a.example", "http://a.example"));
+    }
+
+    #[test]
+    fn a_token_may_go_where_a_person_said_so_and_stays_encrypted() {
+        let seen = |url: &str, other: &str| {
+            may_see("https://a.example", &Url::parse(url).unwrap(), &[other.to_owned()])
+        };
+        assert!(seen("https://b.example/rpc", "b.example"));
+        assert!(seen("https://b.example:8443/rpc", "b.example:8443"));
+        assert!(seen("https://b.example/rpc", "b.example:443"));
+        assert!(!seen("https://b.example:8443/rpc", "b.example"));
+        assert!(!seen("https://b.example.evil/rpc", "b.example"));
+        assert!(!seen("https://evil.b.example/rpc", "b.example"));
+        assert!(!seen("http://b.example/rpc", "b.example"));
     }
 
     #[test]

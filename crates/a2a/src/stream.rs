@@ -1,6 +1,6 @@
 //! Reads the events of an agent's stream.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use rialto_a2a_wire::{
     answer,
@@ -11,9 +11,9 @@ use rialto_a2a_wire::{
     wire::Wire,
 };
 use rialto_edge::fetch::Body;
-use rialto_model::agent::Secret;
 
 use crate::{
+    credential::Shown,
     line::Slot,
     post::one_line,
     route::Carrier,
@@ -28,7 +28,7 @@ pub(crate) struct Events {
     carrier: Carrier,
     wire: Wire,
     /// What was shown at the door, and must not come out in words.
-    secret: Option<Secret>,
+    shown: Option<Arc<Shown>>,
     is_at_end: bool,
     _slot: Option<Slot>,
 }
@@ -36,14 +36,14 @@ pub(crate) struct Events {
 // === impl Events ===
 
 impl Events {
-    pub(crate) fn new(body: Body, carrier: Carrier, wire: Wire, secret: Option<Secret>) -> Self {
+    pub(crate) fn new(body: Body, carrier: Carrier, wire: Wire, shown: Option<Arc<Shown>>) -> Self {
         Self {
             parser: Parser::new(body.limit()),
             body,
             ready: VecDeque::new(),
             carrier,
             wire,
-            secret,
+            shown,
             is_at_end: false,
             _slot: None,
         }
@@ -61,7 +61,7 @@ impl Events {
             while let Some(event) = self.ready.pop_front() {
                 if !event.data.trim().is_empty() {
                     let decoded = self.decode(&event);
-                    return decoded.map(Some).map_err(|trouble| trouble.without(self.secret.as_ref()));
+                    return decoded.map(Some).map_err(|trouble| trouble.without(self.shown.as_deref()));
                 }
             }
             if self.is_at_end {
@@ -100,7 +100,7 @@ impl Events {
     }
 
     fn login(&self) -> Login<'_> {
-        self.secret.as_ref().map_or(Login::None, Login::Shown)
+        self.shown.as_deref().map_or(Login::None, Login::Shown)
     }
 
     /// What stands where an event should may be an error that nobody announced.

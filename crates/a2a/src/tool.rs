@@ -22,7 +22,7 @@ use rialto_model::{
 use rialto_policy::Policy;
 
 use crate::{
-    credential::resolver,
+    credential::{no_store, resolver},
     discover::Discoverer,
     peer::{self, A2aPeer, Ports},
 };
@@ -43,7 +43,7 @@ impl SkillTool {
         let store: Arc<dyn Store> = Arc::new(Nowhere::default());
         let config = Config::default();
         // Only what the row itself holds is known here: there is no environment to look into.
-        let tokens = resolver(|_| None);
+        let tokens = resolver(|_| None, no_store);
         let discovery = Arc::new(Discoverer::new(Arc::clone(&fetch), Arc::clone(&tokens), Keys::new()));
         let registry = Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.clone()));
         let ports = Ports { fetch, tokens, learned: registry.clone(), clock: clock.clone() };

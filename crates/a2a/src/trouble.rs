@@ -3,6 +3,8 @@
 //! Every failure says whose fault it is and carries the facts: the agent's own code and words, the HTTP status, the
 //! beginning of a body that made no sense. A token never stands in any of it.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 use rialto_a2a_wire::{
     error::{Code, RpcError},
@@ -10,17 +12,15 @@ use rialto_a2a_wire::{
 };
 use rialto_edge::fetch::FetchError;
 use rialto_model::{
-    agent::Secret,
     failure::{Failure, Kind},
     json::Json,
 };
 use serde_json::json;
 
+use crate::credential::Shown;
+
 /// How much of a body is shown.
 const SNIPPET: usize = 200;
-
-/// What stands where a token stood.
-const HIDDEN: &str = "[secret]";
 
 /// A failure, and what a caller inside this crate may do about it.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl Trouble {
         } else if status.is_redirection() {
             message.push_str(": it sends us to another address, which its card should name instead");
         }
-        let data = json!({ "status": status.as_u16(), "body": snippet(body, login.secret()) });
+        let data = json!({ "status": status.as_u16(), "body": snippet(body, login.shown()) });
         let failure = Failure::new(Kind::PeerUnreachable, message).with_data(Json::of(&data));
         let is_passing = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
         Self { is_passing, ..failure.into() }
@@ -93,18 +93,21 @@ impl Trouble {
     /// The agent answered with something that is not its protocol.
     pub(crate) fn garbled(garbled: &Garbled, body: &[u8], login: Login<'_>) -> Self {
         let message = format!("the agent's answer is not A2A: {garbled}");
-        let data = json!({ "body": snippet(body, login.secret()) });
+        let data = json!({ "body": snippet(body, login.shown()) });
         Failure::new(Kind::PeerGarbled, message).with_data(Json::of(&data)).into()
     }
 
     /// The same trouble in words that do not repeat the token, should the agent have done so.
-    pub(crate) fn without(mut self, secret: Option<&Secret>) -> Self {
-        let Some(secret) = secret.map(Secret::expose).filter(|secret| !secret.is_empty()) else {
-            return self;
-        };
-        self.failure.message = self.failure.message.replace(secret, HIDDEN);
-        if let Some(data) = self.failure.data.take_if(|data| data.get().contains(secret)) {
-            self.failure.data = Json::parse(data.get().replace(secret, HIDDEN)).ok();
+    pub(crate) fn without(mut self, shown: Option<&Shown>) -> Self {
+        let Some(shown) = shown else { return self };
+        if let Cow::Owned(message) = shown.hide(&self.failure.message) {
+            self.failure.message = message;
+        }
+        if let Some(data) = self.failure.data.take() {
+            self.failure.data = match shown.hide(data.get()) {
+                Cow::Borrowed(_) => Some(data),
+                Cow::Owned(data) => Json::parse(data).ok(),
+            };
         }
         self
     }
@@ -131,15 +134,15 @@ pub(crate) enum Login<'a> {
     /// Nothing: the address is not where the token belongs.
     Withheld,
     /// This.
-    Shown(&'a Secret),
+    Shown(&'a Shown),
 }
 
 // === impl Login ===
 
 impl<'a> Login<'a> {
-    const fn secret(self) -> Option<&'a Secret> {
+    const fn shown(self) -> Option<&'a Shown> {
         match self {
-            Self::Shown(secret) => Some(secret),
+            Self::Shown(shown) => Some(shown),
             Self::None | Self::Withheld => None,
         }
     }
@@ -148,8 +151,8 @@ impl<'a> Login<'a> {
         match self {
             Self::None => ": it wants a login; register it with a token (--token-env NAME)",
             Self::Withheld => {
-                ": it wants a login, but its card names an address on another host than its URL, and its token is \
-                 not shown there; register it under the host that its card names"
+                ": it wants a login, but its card names an address on another host or port than its URL, and its token is \
+                 not shown there; if that is right, say so: `rialto agents credential NAME --for-host HOST[:PORT]`"
             }
             Self::Shown(_) => ": it does not accept the token it was registered with",
         }
@@ -175,11 +178,11 @@ fn is_foreign(error: &RpcError) -> bool {
 }
 
 /// The beginning of a body, on one line, without the token.
-fn snippet(body: &[u8], secret: Option<&Secret>) -> String {
+fn snippet(body: &[u8], shown: Option<&Shown>) -> String {
     let head = body.get(..4 * SNIPPET).unwrap_or(body);
     let mut text = String::from_utf8_lossy(head).split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some(secret) = secret {
-        text = text.replace(secret.expose(), HIDDEN);
+    if let Some(shown) = shown {
+        text = shown.hide(&text).into_owned();
     }
     match text.char_indices().nth(SNIPPET) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -189,15 +192,17 @@ fn snippet(body: &[u8], secret: Option<&Secret>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rialto_model::credential::Scheme;
+
     use super::*;
 
     #[test]
     fn a_body_is_shown_without_the_token_and_not_whole() {
-        let secret = Secret::from("hunter2");
+        let shown = Shown::new(&Scheme::Bearer, &"hunter2".into(), tokio::time::Instant::now()).unwrap();
         let body = format!("you sent\n\thunter2 {}", "x".repeat(1000));
-        let shown = snippet(body.as_bytes(), Some(&secret));
-        assert!(shown.starts_with("you sent [secret] xxx") && shown.ends_with('…'));
-        assert_eq!(shown.chars().count(), SNIPPET + 1);
+        let text = snippet(body.as_bytes(), Some(&shown));
+        assert!(text.starts_with("you sent [secret] xxx") && text.ends_with('…'));
+        assert_eq!(text.chars().count(), SNIPPET + 1);
     }
 
     #[test]

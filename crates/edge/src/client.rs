@@ -8,46 +8,46 @@
 //! goes over hyper's, which gives each connection a task: it may turn out to be HTTP/2, whose connections are shared by
 //! requests at the same time, and next to the cost of encryption that of a task is small.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+mod config;
+
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Method, StatusCode, Uri, header, uri::Scheme};
+use http::{HeaderMap, Method, StatusCode, Uri, header, uri::Scheme};
 use http_body_util::Full;
 use hyper_util::{
     client::legacy,
     rt::{TokioExecutor, TokioTimer},
 };
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, timeout};
 use url::Url;
 
 use crate::{
     address::Reach,
-    connect::{Connector, NoConnection, Tls, place},
-    fetch::{Body, DEFAULT_LIMIT, Deadline, Fetch, FetchError, Request, Response, wait_for},
+    connect::{Connector, House, NoConnection, place, system_resolver},
+    fetch::{Body, Deadline, Fetch, FetchError, Request, Response, wait_for},
     link::Message,
     live::Live,
     pool::{Pool, hung_up},
+    proxy::Proxies,
+    rules::Rules,
+    tls::Tls,
 };
+
+pub use self::config::{Config, Identity, ProxyAddress};
+pub use crate::connect::Resolver;
 
 /// How often a GET is sent elsewhere before we give up.
 const MAX_REDIRECTS: usize = 3;
 
-/// How the client behaves.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Config {
-    /// How long a connection may take in milliseconds: name, TCP and TLS together.
-    pub connect_timeout_ms: u64,
-    /// How long an unused connection is kept, in milliseconds. Below the five seconds after which common servers hang
-    /// up, because a request that meets a closing connection cannot be repeated safely.
-    pub keep_idle_ms: u64,
-    /// How many bytes an answer, or one event of a stream, may have.
-    pub max_response_bytes: usize,
-    /// A PEM file with the authorities to trust, in place of the built-in ones.
-    pub ca_file: Option<PathBuf>,
+/// What the client finds around itself.
+#[derive(Default)]
+pub struct Surroundings {
+    /// The proxies to go through when the configuration names none.
+    pub proxies: Proxies,
+    /// Finds the addresses of names; none asks the system.
+    pub resolver: Option<Resolver>,
 }
 
 /// The client. Cloning shares its connections.
@@ -66,28 +66,26 @@ struct Way {
     encrypted: legacy::Client<Connector, Full<Bytes>>,
 }
 
-// === impl Config ===
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            connect_timeout_ms: 5_000,
-            keep_idle_ms: 4_000,
-            max_response_bytes: DEFAULT_LIMIT,
-            ca_file: None,
-        }
-    }
-}
-
 // === impl Client ===
 
 impl Client {
-    /// A client without connections. Nothing is opened or read before it is needed.
+    /// A client without connections, which goes through a proxy only if the configuration says so. Nothing is opened or
+    /// read before it is needed.
     pub fn new(config: &Config) -> Self {
-        let tls = Arc::new(Tls::new(config.ca_file.clone()));
-        let patience = Duration::from_millis(config.connect_timeout_ms);
+        Self::within(config, Surroundings::default())
+    }
+
+    /// The same, with what is around it.
+    pub fn within(config: &Config, around: Surroundings) -> Self {
+        let house = Arc::new(House {
+            rules: Rules::new(config),
+            tls: Tls::new(config),
+            proxies: around.proxies.or_configured(config.proxy.as_ref().map(ProxyAddress::expose)),
+            resolver: around.resolver.unwrap_or_else(system_resolver),
+            patience: Duration::from_millis(config.connect_timeout_ms),
+        });
         let keep = Duration::from_millis(config.keep_idle_ms);
-        let way = |reach| Way::new(Connector::new(reach, Arc::clone(&tls), patience), keep);
+        let way = |reach| Way::new(Connector::new(reach, Arc::clone(&house)), keep);
         Self(Arc::new(Ways {
             public: way(Reach::Public),
             private: way(Reach::Private),
@@ -118,9 +116,7 @@ impl Ways {
             let answer = self.once(request.clone(), deadline).await?;
             let Some(next) = redirect(&request.uri, &answer)? else { return Ok(answer) };
             if origin(&next) != origin(&request.uri) {
-                for name in [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION] {
-                    request.headers.remove(name);
-                }
+                forget_secrets(&mut request.headers);
             }
             request.uri = next;
         }
@@ -163,6 +159,15 @@ impl Way {
         *message.uri_mut() = to.clone();
         let answer = self.encrypted.request(message).await.map_err(|error| explain(&error, &to))?;
         Ok(answer.map(|incoming| Live::new(incoming, None)))
+    }
+}
+
+/// What was meant for one place is not shown at another: logins, and whatever else is marked as a secret.
+fn forget_secrets(headers: &mut HeaderMap) {
+    let usual = [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION];
+    let marked = headers.iter().filter(|(_, value)| value.is_sensitive()).map(|(name, _)| name.clone());
+    for name in marked.chain(usual).collect::<Vec<_>>() {
+        headers.remove(name);
     }
 }
 

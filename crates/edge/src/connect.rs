@@ -1,30 +1,23 @@
 //! Opens connections, and looks at every address first.
 //!
 //! The check stands between name resolution and the TCP handshake, on the very addresses that are then called: a name
-//! that resolves to something else a moment later gains nothing. Encryption is set up when the first `https` address
-//! is called, because a gateway that only talks to its neighbours should not pay for it at every start.
+//! that resolves to something else a moment later gains nothing.
 
 use std::{
     error::Error,
     io,
     net::{IpAddr, SocketAddr},
-    path::PathBuf,
-    sync::{Arc, OnceLock},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
 use futures::future::BoxFuture;
-use http::Uri;
-use hyper_rustls::{ConfigBuilderExt, HttpsConnector, MaybeHttpsStream};
+use http::{Uri, uri::Scheme};
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::{
-    client::legacy::connect::{HttpConnector, dns::Name},
+    client::legacy::connect::{HttpConnector, dns::Name, proxy::Tunnel},
     rt::TokioIo,
-};
-use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::aws_lc_rs,
-    pki_types::{CertificateDer, pem::PemObject},
 };
 use tokio::{net::TcpStream, time::timeout};
 use tower::Service;
@@ -32,24 +25,34 @@ use tower::Service;
 use crate::{
     address::Reach,
     fetch::{FetchError, human},
+    proxy::{Proxies, Proxy},
+    rules::{Rules, address_in, port},
+    tls::Tls,
 };
 
 /// A connection, encrypted or not.
 pub(crate) type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
+/// Finds the addresses of a name.
+pub type Resolver = Arc<dyn Fn(&str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
+
 /// Opens connections under one rule. Connections opened under different rules never meet in one pool.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    tcp: HttpConnector<Resolver>,
+    tcp: HttpConnector<Checked>,
+    /// To a proxy, which may be called wherever it is.
+    to_proxy: HttpConnector<Checked>,
     reach: Reach,
-    tls: Arc<Tls>,
-    patience: Duration,
+    house: Arc<House>,
 }
 
-/// What encryption needs, made at first use.
-pub(crate) struct Tls {
-    ca_file: Option<PathBuf>,
-    config: OnceLock<Result<Arc<ClientConfig>, String>>,
+/// What all connectors share.
+pub(crate) struct House {
+    pub(crate) rules: Rules,
+    pub(crate) tls: Tls,
+    pub(crate) proxies: Proxies,
+    pub(crate) resolver: Resolver,
+    pub(crate) patience: Duration,
 }
 
 /// Why there is no connection. It travels through the client's own errors and is found again at the other end.
@@ -57,40 +60,90 @@ pub(crate) struct Tls {
 #[error("{0}")]
 pub(crate) struct NoConnection(pub(crate) FetchError);
 
-#[derive(Clone, Copy)]
-struct Resolver(Reach);
+/// A resolver that answers with nothing that may not be called.
+#[derive(Clone)]
+struct Checked {
+    reach: Reach,
+    resolver: Resolver,
+}
 
 type Cause = Box<dyn Error + Send + Sync>;
 
 // === impl Connector ===
 
 impl Connector {
-    pub(crate) fn new(reach: Reach, tls: Arc<Tls>, patience: Duration) -> Self {
-        let mut tcp = HttpConnector::new_with_resolver(Resolver(reach));
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(Duration::from_secs(60)));
-        Self { tcp, reach, tls, patience }
+    pub(crate) fn new(reach: Reach, house: Arc<House>) -> Self {
+        let tcp = |reach| {
+            let resolver = Arc::clone(&house.resolver);
+            let mut tcp = HttpConnector::new_with_resolver(Checked { reach, resolver });
+            tcp.enforce_http(false);
+            tcp.set_nodelay(true);
+            tcp.set_keepalive(Some(Duration::from_secs(60)));
+            tcp
+        };
+        Self { tcp: tcp(reach), to_proxy: tcp(Reach::Private), reach, house }
     }
 
-    pub(crate) async fn open(mut self, to: Uri) -> Result<Stream, FetchError> {
+    /// The proxy that stands before `to`, if one does.
+    pub(crate) fn proxy(&self, to: &Uri) -> Result<Option<Proxy>, FetchError> {
+        self.house.proxies.to(to)
+    }
+
+    pub(crate) async fn open(self, to: Uri) -> Result<Stream, FetchError> {
         let place = place(&to);
-        if let Some(address) = literal(&to) {
+        self.house.rules.check(&to)?;
+        if let Some(address) = to.host().and_then(address_in) {
             check(self.reach, address)?;
         }
+        let patience = self.house.patience;
         let opening = async {
-            if to.scheme() == Some(&http::uri::Scheme::HTTP) {
-                return self.tcp.call(to).await.map(MaybeHttpsStream::Http).map_err(Cause::from);
+            match self.proxy(&to)? {
+                None => self.directly(to).await.map_err(|cause| explain(&*cause, &place)),
+                Some(proxy) => self.through(proxy, to).await,
             }
-            let config = self.tls.config().map_err(|why| NoConnection(FetchError::NotSent(why)))?;
-            HttpsConnector::from((self.tcp, config)).call(to).await
         };
-        match timeout(self.patience, opening).await {
-            Ok(opened) => opened.map_err(|cause| explain(&*cause, &place)),
-            Err(_) => {
-                Err(FetchError::NotSent(format!("no connection to {place} within {}", human(self.patience))))
-            }
+        let late = || FetchError::NotSent(format!("no connection to {place} within {}", human(patience)));
+        timeout(patience, opening).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    async fn directly(mut self, to: Uri) -> Result<Stream, Cause> {
+        if to.scheme() == Some(&Scheme::HTTP) {
+            return self.tcp.call(to).await.map(MaybeHttpsStream::Http).map_err(Cause::from);
         }
+        let config = self.tls(&to)?;
+        HttpsConnector::from((self.tcp, config)).call(to).await
+    }
+
+    async fn through(mut self, proxy: Proxy, to: Uri) -> Result<Stream, FetchError> {
+        self.look_behind(&to).await?;
+        let name = format!("the proxy {}", place(&proxy.uri));
+        let opened = if to.scheme() == Some(&Scheme::HTTP) {
+            self.to_proxy.call(proxy.uri).await.map(MaybeHttpsStream::Http).map_err(Cause::from)
+        } else {
+            let config = self.tls(&to).map_err(|NoConnection(why)| why)?;
+            let tunnel = Tunnel::new(proxy.uri, self.to_proxy);
+            let tunnel = match proxy.login {
+                Some(login) => tunnel.with_auth(login),
+                None => tunnel,
+            };
+            HttpsConnector::from((tunnel, config)).call(to.clone()).await
+        };
+        opened.map_err(|cause| explain_proxy(&*cause, &name, &place(&to)))
+    }
+
+    /// Behind a proxy a name is looked at as far as it is known here.
+    async fn look_behind(&self, to: &Uri) -> Result<(), FetchError> {
+        let host = to.host().unwrap_or_default();
+        if address_in(host).is_some() {
+            return Ok(());
+        }
+        let known = (self.house.resolver)(host).await.unwrap_or_default();
+        known.into_iter().try_for_each(|address| check(self.reach, address))
+    }
+
+    fn tls(&self, to: &Uri) -> Result<Arc<rustls::ClientConfig>, NoConnection> {
+        let made = self.house.tls.config(to.host().unwrap_or_default());
+        made.map_err(|why| NoConnection(FetchError::NotSent(why)))
     }
 }
 
@@ -109,45 +162,9 @@ impl Service<Uri> for Connector {
     }
 }
 
-// === impl Tls ===
+// === impl Checked ===
 
-impl Tls {
-    pub(crate) const fn new(ca_file: Option<PathBuf>) -> Self {
-        Self { ca_file, config: OnceLock::new() }
-    }
-
-    fn config(&self) -> Result<Arc<ClientConfig>, String> {
-        self.config.get_or_init(|| self.build().map(Arc::new)).clone()
-    }
-
-    fn build(&self) -> Result<ClientConfig, String> {
-        let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| format!("encryption is not available: {error}"))?;
-        let builder = match &self.ca_file {
-            None => builder.with_webpki_roots(),
-            Some(path) => builder.with_root_certificates(
-                roots(path)
-                    .map_err(|why| format!("cannot read certificates from {}: {why}", path.display()))?,
-            ),
-        };
-        let mut config = builder.with_no_client_auth();
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        Ok(config)
-    }
-}
-
-fn roots(path: &std::path::Path) -> Result<RootCertStore, Cause> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path)? {
-        roots.add(certificate?)?;
-    }
-    Ok(roots)
-}
-
-// === impl Resolver ===
-
-impl Service<Name> for Resolver {
+impl Service<Name> for Checked {
     type Response = std::vec::IntoIter<SocketAddr>;
     type Error = NoConnection;
     type Future = BoxFuture<'static, Result<Self::Response, NoConnection>>;
@@ -157,21 +174,37 @@ impl Service<Name> for Resolver {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        let reach = self.0;
-        Box::pin(async move { resolve(reach, name.as_str()).await.map_err(NoConnection) })
+        let (reach, found) = (self.reach, (self.resolver)(name.as_str()));
+        Box::pin(async move { resolve(reach, name.as_str(), found).await.map_err(NoConnection) })
     }
 }
 
+/// Asks the system.
+pub(crate) fn system_resolver() -> Resolver {
+    Arc::new(|name| {
+        let name = name.to_owned();
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name, 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    })
+}
+
 /// One forbidden address among several is enough to refuse: which of them is called must not be a matter of luck.
-async fn resolve(reach: Reach, name: &str) -> Result<std::vec::IntoIter<SocketAddr>, FetchError> {
+async fn resolve(
+    reach: Reach,
+    name: &str,
+    found: BoxFuture<'static, io::Result<Vec<IpAddr>>>,
+) -> Result<std::vec::IntoIter<SocketAddr>, FetchError> {
     let unknown = || FetchError::NotSent(format!("no address is known for {name}"));
-    let found: Vec<_> = tokio::net::lookup_host((name, 0)).await.map_err(|_| unknown())?.collect();
+    let found = found.await.map_err(|_| unknown())?;
     if found.is_empty() {
         return Err(unknown());
     }
     for address in &found {
-        check(reach, address.ip())?;
+        check(reach, *address)?;
     }
+    let found: Vec<_> = found.into_iter().map(|address| SocketAddr::new(address, 0)).collect();
     Ok(found.into_iter())
 }
 
@@ -185,16 +218,9 @@ fn check(reach: Reach, address: IpAddr) -> Result<(), FetchError> {
     Err(FetchError::Forbidden(format!("{address} is {why}{fix}")))
 }
 
-/// The address in a URI that names none by name.
-fn literal(uri: &Uri) -> Option<IpAddr> {
-    uri.host()?.trim_start_matches('[').trim_end_matches(']').parse().ok()
-}
-
 /// `host:port`, as people write it.
 pub(crate) fn place(uri: &Uri) -> String {
-    let host = uri.host().unwrap_or_default();
-    let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
-    format!("{host}:{port}")
+    format!("{}:{}", uri.host().unwrap_or_default(), port(uri))
 }
 
 /// Finds the cause that a person can do something about.
@@ -213,6 +239,33 @@ fn explain(error: &(dyn Error + 'static), place: &str) -> FetchError {
         cause = error.source();
     }
     FetchError::NotSent(format!("no connection to {place}"))
+}
+
+/// What went wrong on the way to, or at, a proxy.
+fn explain_proxy(error: &(dyn Error + 'static), proxy: &str, place: &str) -> FetchError {
+    let mut cause = Some(error);
+    while let Some(inner) = cause {
+        if let Some(tunnel) = inner.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            return explain_proxy(tunnel, proxy, place);
+        }
+        let said = inner.to_string();
+        if said.starts_with("tunnel error: proxy authorization required") {
+            return FetchError::NotSent(wants_login(proxy));
+        }
+        if said.starts_with("tunnel error: unsuccessful") {
+            return FetchError::NotSent(format!("{proxy} does not lead to {place}"));
+        }
+        cause = inner.source();
+    }
+    match explain(error, proxy) {
+        FetchError::NotSent(why) if why.contains(proxy) => FetchError::NotSent(why),
+        FetchError::NotSent(why) => FetchError::NotSent(format!("{why} (through {proxy})")),
+        known => known,
+    }
+}
+
+pub(crate) fn wants_login(proxy: &str) -> String {
+    format!("{proxy} wants a login; write it into the proxy's address: http://user:password@host:port")
 }
 
 fn explain_io(io: &io::Error, place: &str) -> Option<FetchError> {

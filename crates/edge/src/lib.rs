@@ -1,7 +1,7 @@
 //! What every HTTP door and every outbound call share.
 //!
 //! Outbound there is one client ([`client::Client`]), and it is the only way out: it looks at every address a name
-//! resolves to before it connects ([`address`]), keeps connections warm, and never waits without a deadline. Whoever
+//! resolves to before it connects ([`address`]), goes through proxies ([`proxy`]), keeps connections warm, and never waits without a deadline. Whoever
 //! needs it asks for an `Arc<dyn Fetch>` ([`fetch`]), so a test can answer in its place.
 //!
 //! Inbound there are the checks that come before any protocol: whether the request was meant for us at all ([`guard`])
@@ -21,7 +21,10 @@ mod link;
 mod live;
 mod place;
 mod pool;
+pub mod proxy;
 mod refusal;
+mod rules;
 pub mod serve;
 pub mod site;
 pub mod tally;
+mod tls;

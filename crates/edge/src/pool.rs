@@ -12,18 +12,19 @@ use std::{
 };
 
 use http::{
-    HeaderValue, Uri,
-    header::HOST,
+    HeaderValue, StatusCode, Uri,
+    header::{HOST, PROXY_AUTHORIZATION},
     uri::{Authority, PathAndQuery},
 };
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    connect::{Connector, place},
+    connect::{Connector, place, wants_login},
     fetch::FetchError,
     link::{Link, Message},
     live::Live,
+    proxy::Proxy,
 };
 
 /// How many unused connections to one place are kept.
@@ -74,7 +75,11 @@ impl Pool {
         let Some(origin) = to.authority() else {
             return Err(FetchError::Forbidden("the address must name a host".into()));
         };
+        let proxy = self.0.connector.proxy(to)?;
         address(&mut message, to)?;
+        if let Some(proxy) = &proxy {
+            address_through(&mut message, to, proxy);
+        }
         loop {
             let kept = self.take(origin);
             let is_new = kept.is_none();
@@ -84,6 +89,11 @@ impl Pool {
             };
             let mut loan = Loan { link, origin: origin.clone(), home: self.clone() };
             message = match loan.link.send(message).await {
+                Ok(answer)
+                    if proxy.is_some() && answer.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED =>
+                {
+                    return Err(FetchError::NotSent(wants_login("the proxy")));
+                }
                 Ok(answer) => return Ok(answer.map(|incoming| Live::new(incoming, Some(loan)))),
                 Err(mut error) => error.take_message().filter(|_| !is_new).ok_or_else(|| hung_up(to))?,
             };
@@ -185,6 +195,14 @@ fn address(message: &mut Message, to: &Uri) -> Result<(), FetchError> {
         .map_err(|_| FetchError::Forbidden(format!("{} is not the name of a host", place(to))))?;
     message.headers_mut().insert(HOST, host);
     Ok(())
+}
+
+/// A proxy wants to read on the first line where to go, and who we are.
+fn address_through(message: &mut Message, to: &Uri, proxy: &Proxy) {
+    *message.uri_mut() = to.clone();
+    if let Some(login) = &proxy.login {
+        message.headers_mut().insert(PROXY_AUTHORIZATION, login.clone());
+    }
 }
 
 pub(crate) fn hung_up(to: &Uri) -> FetchError {

@@ -5,9 +5,10 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use futures::{future::BoxFuture, stream::BoxStream};
 use rialto_model::{
-    agent::{Agent, Credential, Signature},
+    agent::{Agent, Signature},
     call::{Call, Cancel, Follow},
     card::{Card, Dialect},
+    credential::Credential,
     event::Event,
     failure::Failure,
 };

@@ -15,9 +15,10 @@ use std::{
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rialto_model::{
-    agent::{Agent, Credential, Health, Keep, OldCard, PendingCard, Probe, Trust},
+    agent::{Agent, Health, Keep, OldCard, PendingCard, Probe, Trust},
     card::{Card, Dialect},
     clock::Clock,
+    credential::Credential,
     failure::{Failure, Kind},
     ids::{AgentId, Scope},
     name,
@@ -304,6 +305,15 @@ impl Registry {
     /// Changes how far an agent is trusted. The next call sees it.
     pub async fn set_trust(&self, agent: &Arc<Agent>, trust: Trust) -> Result<Arc<Agent>, RegistryError> {
         self.update(agent, |row| row.trust = trust).await
+    }
+
+    /// Says what an agent is shown at its door.
+    pub async fn set_credential(
+        &self,
+        agent: &Arc<Agent>,
+        credential: Option<Credential>,
+    ) -> Result<Arc<Agent>, RegistryError> {
+        self.update(agent, |row| row.credential.clone_from(&credential)).await
     }
 
     /// Takes a changed card that was held into use.

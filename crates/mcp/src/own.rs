@@ -6,8 +6,9 @@ use std::sync::LazyLock;
 
 use rialto_engine::{Engine, Request, registry::Registration};
 use rialto_model::{
-    agent::{Agent, Credential, Health, Keep, Secret, Trust},
+    agent::{Agent, Health, Keep, Trust},
     call::Target,
+    credential::{Credential, Secret, Source},
     failure::{Failure, Kind},
     json::Json,
     message::Part,
@@ -96,7 +97,7 @@ pub(crate) async fn load_agent(engine: &Engine, client: &Client, args: &Json) ->
         // The person at the client named it, and so vouches for it.
         trust: Some(Trust::Trusted),
         keep: Keep::Session,
-        credential: wanted.token.map(|token| Credential::Held(Secret::from(token))),
+        credential: wanted.token.map(|token| Credential::new(Source::Held(Secret::from(token)))),
         allow_private: true,
         card_path: wanted.agent_card_path,
         ..Registration::new(wanted.url)

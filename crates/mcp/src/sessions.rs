@@ -198,5 +198,12 @@ impl<S> Drop for Used<S> {
 
 fn caller_of(message: &ClientJsonRpcMessage) -> Option<Caller> {
     let ClientJsonRpcMessage::Request(request) = message else { return None };
-    request.request.extensions().get::<Parts>()?.extensions.get::<Caller>().cloned()
+    request
+        .request
+        .extensions()
+        .get::<Parts>()?
+        .extensions
+        .get::<Caller>()
+        .cloned()
+        .map(Caller::without_proof)
 }

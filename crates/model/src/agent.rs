@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     card::{Card, Dialect},
+    credential::Credential,
     ids::{AgentId, Scope},
     json::Json,
 };
@@ -63,23 +64,6 @@ pub enum Keep {
     Session,
 }
 
-/// A text that is never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-/// Where an agent's bearer token comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Credential {
-    /// An environment variable of the process that calls.
-    Env(String),
-    /// A file, read at each use.
-    File(String),
-    /// Given for this process only; never written down.
-    #[serde(skip)]
-    Held(Secret),
-}
-
 /// A card that waits for approval because cards are pinned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingCard {
@@ -112,7 +96,7 @@ pub struct Agent {
     pub signature: Signature,
     /// Where this row is kept.
     pub keep: Keep,
-    /// Where its token comes from.
+    /// What it is shown at its door.
     pub credential: Option<Credential>,
     /// Whether private and loopback addresses may be used to reach it.
     pub allow_private: bool,
@@ -209,27 +193,6 @@ impl fmt::Display for Health {
     }
 }
 
-// === impl Secret ===
-
-impl Secret {
-    /// The text, for the one place that sends it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<T: Into<String>> From<T> for Secret {
-    fn from(text: T) -> Self {
-        Self(text.into())
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[secret]")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,12 +201,5 @@ mod tests {
     fn nobody_can_hand_out_system_trust() {
         assert_eq!(Trust::parse_assignable("system"), None);
         assert_eq!(Trust::parse_assignable("internal"), Some(Trust::Trusted));
-    }
-
-    #[test]
-    fn a_secret_is_never_shown() {
-        let held = Credential::Held(Secret::from("hunter2"));
-        assert!(!format!("{held:?}").contains("hunter2"));
-        assert!(serde_json::to_string(&held).is_err());
     }
 }

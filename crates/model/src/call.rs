@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     agent::Agent,
     card::Skill,
+    credential::Proof,
     event::Remote,
     ids::{Scope, TaskId},
     json::Json,
@@ -58,6 +59,10 @@ pub struct Caller {
     pub id: CallerId,
     /// What it may do at all.
     pub rights: Rights,
+    /// The signed token it came with, where callers' tokens are exchanged for those of agents. Never sent to an agent, never
+    /// written down.
+    #[serde(skip)]
+    pub proof: Option<Proof>,
 }
 
 /// Who shall do the work.
@@ -154,7 +159,19 @@ impl std::fmt::Display for CallerId {
 impl Caller {
     /// A person in the default scope who may do everything that policies allow.
     pub fn user(id: impl Into<CallerId>) -> Self {
-        Self { scope: Scope::default(), kind: CallerKind::User, id: id.into(), rights: Rights::ALL }
+        Self {
+            scope: Scope::default(),
+            kind: CallerKind::User,
+            id: id.into(),
+            rights: Rights::ALL,
+            proof: None,
+        }
+    }
+
+    /// The same caller for longer than one call.
+    #[must_use]
+    pub fn without_proof(self) -> Self {
+        Self { proof: None, ..self }
     }
 }
 

@@ -174,6 +174,19 @@ pub struct Token {
     pub revoked_at: Option<Timestamp>,
 }
 
+/// A secret that was encrypted. What opens it is kept elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sealed {
+    /// Its name; part of what is sealed, so no secret can be passed off as another.
+    pub name: String,
+    /// Which key opens it.
+    pub key: String,
+    /// What was encrypted, and whatever the cipher needs to open it.
+    pub text: Vec<u8>,
+    /// When it was set.
+    pub set_at: Timestamp,
+}
+
 // === impl AuditFilter ===
 
 impl AuditFilter {
@@ -255,4 +268,13 @@ pub trait Store: Send + Sync {
     /// Marks a token as revoked at this moment. Answers the generation that this made, or none when there is no such
     /// token or it was revoked before.
     async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<Option<u64>, StoreError>;
+
+    /// All secrets, sealed, by name.
+    async fn secrets(&self) -> Result<Vec<Sealed>, StoreError>;
+
+    /// Keeps these secrets, all of them or none, in place of those with the same names.
+    async fn put_secrets(&self, secrets: Vec<Sealed>) -> Result<u64, StoreError>;
+
+    /// Forgets a secret. Answers the generation that this made, or none when it was not there.
+    async fn remove_secret(&self, name: &str) -> Result<Option<u64>, StoreError>;
 }

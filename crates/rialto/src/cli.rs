@@ -1,7 +1,9 @@
 //! The command line, as `--help` shows it.
 
 mod audit;
+mod credential;
 mod policy;
+mod secrets;
 mod tokens;
 
 use std::path::PathBuf;
@@ -12,7 +14,9 @@ use rialto_model::call::CallerKind;
 
 pub(crate) use self::{
     audit::{Audit, AuditCommand, AuditSearch, OutcomeName},
+    credential::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
     policy::{AddPolicy, Policy, PolicyKind, PolicyTest},
+    secrets::Secrets,
     tokens::{CreateToken, Lifetime, RightName, Tokens},
 };
 use crate::telemetry::LogFormat;
@@ -68,6 +72,9 @@ pub(crate) enum Command {
     /// Make and revoke tokens for callers of the server
     #[command(subcommand)]
     Tokens(Tokens),
+    /// Keep agents' secrets, encrypted
+    #[command(subcommand)]
+    Secrets(Secrets),
     /// Look at the configuration
     #[command(subcommand)]
     Config(Config),
@@ -123,7 +130,7 @@ pub(crate) struct Demo {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agents {
     /// Register an agent by its base URL
-    Add(AddAgent),
+    Add(Box<AddAgent>),
     /// Register many agents, one URL a line
     Import(ImportAgents),
     /// List all agents
@@ -158,6 +165,8 @@ pub(crate) enum Agents {
         /// external or trusted
         level: String,
     },
+    /// Say what an agent is shown at its door, and for whom
+    Credential(Box<AgentCredential>),
     /// Take a changed card into use that was held back
     Approve {
         /// Slug, name, id or URL
@@ -175,12 +184,6 @@ pub(crate) struct AddAgent {
     /// Write a policy that lets everybody call its skills
     #[arg(long)]
     pub(crate) allow: bool,
-    /// The environment variable its bearer token is in
-    #[arg(long, value_name = "VARIABLE", conflicts_with = "token_file")]
-    pub(crate) token_env: Option<String>,
-    /// The file its bearer token is in
-    #[arg(long, value_name = "FILE")]
-    pub(crate) token_file: Option<String>,
     /// Where below the base URL its card is, when not at a well-known place
     #[arg(long, value_name = "PATH")]
     pub(crate) card_path: Option<String>,
@@ -189,6 +192,8 @@ pub(crate) struct AddAgent {
     pub(crate) timeout_ms: Option<u64>,
     #[command(flatten)]
     pub(crate) listing: Listing,
+    #[command(flatten)]
+    pub(crate) credential: CredentialFlags,
 }
 
 #[derive(Debug, Args)]

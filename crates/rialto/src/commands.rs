@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod install;
 pub(crate) mod mcp;
 pub(crate) mod policy;
+pub(crate) mod secrets;
 pub(crate) mod serve;
 pub(crate) mod tasks;
 pub(crate) mod tokens;

@@ -30,6 +30,17 @@ impl Environment {
         of_interest.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    /// Where a person's own settings are, and what only that person may read.
+    pub(crate) fn config_dir(&self) -> PathBuf {
+        let home = || self.get("HOME").or_else(|| self.get("USERPROFILE")).map(PathBuf::from);
+        self.get("XDG_CONFIG_HOME")
+            .or_else(|| self.get("APPDATA"))
+            .map(PathBuf::from)
+            .or_else(|| home().map(|home| home.join(".config")))
+            .unwrap_or_else(|| PathBuf::from("."))
+            .join("rialto")
+    }
+
     /// Where data goes when nobody says: the place this kind of system has for it.
     pub(crate) fn default_data_dir(&self) -> PathBuf {
         let home = || self.get("HOME").or_else(|| self.get("USERPROFILE")).map(PathBuf::from);

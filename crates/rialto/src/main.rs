@@ -9,6 +9,7 @@ mod output;
 mod policies;
 mod program;
 mod telemetry;
+mod vault;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -19,7 +20,7 @@ use crate::{
     commands::{
         agents, audit, call, doctor, install, mcp,
         policy::{self, Desk},
-        serve, tasks, tokens,
+        secrets, serve, tasks, tokens,
     },
     config::Config,
     environment::Environment,
@@ -82,6 +83,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         }
         Command::Tasks(command) => tasks::run(&open(&common, environment).await?, command).await,
         Command::Audit(command) => audit::run(&open(&common, environment).await?, command).await,
+        Command::Secrets(command) => run_secrets(&common, environment, command).await,
         Command::Tokens(command) => tokens::run(&open(&common, environment).await?, command).await,
     }
 }
@@ -106,6 +108,14 @@ async fn run_policy(common: &Common, environment: &Environment, command: cli::Po
         }
         command => policy::run(&open(common, environment).await?, command).await,
     }
+}
+
+async fn run_secrets(
+    common: &Common,
+    environment: &Environment,
+    command: cli::Secrets,
+) -> Result<(), Trouble> {
+    secrets::run(&open(common, environment).await?, command, environment).await
 }
 
 async fn open(common: &Common, environment: &Environment) -> Result<Program, Trouble> {

@@ -13,6 +13,8 @@ use rialto_model::{
 };
 use serde::Serialize;
 
+use crate::vault::TroubleWithSecrets;
+
 /// Why a command did not succeed, and the status to exit with.
 #[derive(Debug)]
 pub(crate) struct Trouble {
@@ -173,6 +175,16 @@ impl From<Failure> for Trouble {
 impl From<rialto_engine::registry::RegistryError> for Trouble {
     fn from(error: rialto_engine::registry::RegistryError) -> Self {
         Failure::from(error).into()
+    }
+}
+
+impl From<TroubleWithSecrets> for Trouble {
+    fn from(trouble: TroubleWithSecrets) -> Self {
+        match trouble {
+            TroubleWithSecrets::Usage(why) => Self::usage(why),
+            TroubleWithSecrets::Missing(_) => Self::usage(trouble.to_string()),
+            _ => Self::other(trouble.to_string()),
+        }
     }
 }
 

@@ -9,17 +9,23 @@ use std::{
     time::Duration,
 };
 
+use futures::{FutureExt, future::BoxFuture};
 use rialto_a2a::{
-    credential,
+    credential::{self, Resolver},
     discover::Discoverer,
     peer::{A2aPeer, Ports},
 };
 use rialto_a2a_wire::card::signature::Keys;
-use rialto_edge::{client::Client, fetch::Fetch};
+use rialto_edge::{
+    client::{Client, Surroundings},
+    fetch::Fetch,
+    proxy::Proxies,
+};
 use rialto_engine::{Engine, Parts, Prober, Registry, engine::PolicyLoader};
 use rialto_model::{
     call::Caller,
     clock::{Clock, SystemClock},
+    credential::Secret,
     store::{Store, StoreError, Swept},
     trace::Sampling,
 };
@@ -32,6 +38,7 @@ use crate::{
     environment::Environment,
     policies::Policies,
     telemetry::{CallLog, Destination, Traces},
+    vault::Vault,
 };
 
 /// How often files that others may edit are looked at.
@@ -46,6 +53,10 @@ pub(crate) struct Program {
     pub(crate) store: Arc<dyn Store>,
     /// The one way out.
     pub(crate) fetch: Arc<dyn Fetch>,
+    /// Reads the agents' secrets.
+    pub(crate) secrets: Resolver,
+    /// Those of them that are in the store.
+    pub(crate) vault: Vault,
     pub(crate) config: Config,
     pub(crate) policies: Policies,
     pub(crate) data: Option<PathBuf>,
@@ -118,17 +129,20 @@ impl Program {
         let sources = policies.sources()?;
         let policy = Policy::parse(&sources)?;
 
-        let fetch: Arc<dyn Fetch> = Arc::new(Client::new(&config.outbound));
         let variables = environment.clone();
-        let resolve = credential::resolver(move |name| variables.get(name).map(str::to_owned));
+        let env = move |name: &str| variables.get(name).map(str::to_owned);
+        let around = Surroundings { proxies: Proxies::of(&env), ..Surroundings::default() };
+        let fetch: Arc<dyn Fetch> = Arc::new(Client::within(&config.outbound, around));
+        let vault = Vault::new(Arc::clone(&store), environment);
+        let secrets = credential::resolver(env, stored(vault.clone()));
         let keys = card_keys(&config.a2a.card_keys)?;
         let clock = Arc::new(SystemClock);
-        let discovery = Arc::new(Discoverer::new(fetch.clone(), resolve.clone(), keys));
+        let discovery = Arc::new(Discoverer::new(fetch.clone(), secrets.clone(), keys));
         let registry =
             Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.calls.clone()));
         let ports = Ports {
             fetch: Arc::clone(&fetch),
-            tokens: resolve,
+            tokens: Arc::clone(&secrets),
             learned: registry.clone(),
             clock: clock.clone(),
         };
@@ -156,8 +170,20 @@ impl Program {
             engine.bus().subscribe(traces.clone());
         }
         engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
-        let (draining, stop) = (Arc::default(), CancellationToken::new());
-        Ok(Self { engine, store, fetch, config, policies, sources, data, traces, draining, stop })
+        Ok(Self {
+            engine,
+            store,
+            fetch,
+            secrets,
+            vault,
+            config,
+            policies,
+            sources,
+            data,
+            traces,
+            draining: Arc::default(),
+            stop: CancellationToken::new(),
+        })
     }
 
     /// The person at this machine.
@@ -265,6 +291,14 @@ pub(crate) fn open_store(config: &Config, place: &Place) -> Result<Arc<dyn Store
         Place::Memory => SqliteStore::in_memory(parse),
     };
     Ok(Arc::new(store.map_err(|error| store_error(&error))?))
+}
+
+/// Reads secrets from the store by their names.
+fn stored(vault: Vault) -> impl Fn(&str) -> BoxFuture<'static, Result<Secret, String>> + Send + Sync {
+    move |name| {
+        let (vault, name) = (vault.clone(), name.to_owned());
+        async move { vault.read(&name).await.map_err(|trouble| trouble.to_string()) }.boxed()
+    }
 }
 
 fn card_keys(files: &[PathBuf]) -> Result<Keys, BuildError> {

@@ -8,6 +8,7 @@ mod fault;
 mod generation;
 mod mapped;
 mod sqlite;
+pub mod vault;
 
 pub use config::{Config, Durability};
 pub use sqlite::{CardParser, SqliteStore};

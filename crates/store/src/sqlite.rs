@@ -14,6 +14,7 @@ mod note;
 mod poster;
 mod posting;
 mod readers;
+mod secrets;
 mod tasks;
 mod tidier;
 mod tokens;
@@ -32,7 +33,9 @@ use rialto_model::{
     card::Card,
     event::Recorded,
     ids::{AgentId, Scope, TaskId},
-    store::{AuditFilter, Audited, Entry, Store, StoreError, Sweep, Swept, TaskFilter, Token, Verdict},
+    store::{
+        AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TaskFilter, Token, Verdict,
+    },
     task::TaskHead,
     verb::VerbEvent,
 };
@@ -48,6 +51,7 @@ use self::{
     note::Note,
     poster::Poster,
     readers::Readers,
+    secrets::SecretWrite,
     tidier::Tidier,
     tokens::TokenWrite,
     writer::{Job, Reply, Write, Writer},
@@ -339,5 +343,17 @@ impl Store for SqliteStore {
 
     async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<Option<u64>, StoreError> {
         self.write(Write::Token(TokenWrite::Revoke { id: id.to_owned(), at })).await
+    }
+
+    async fn secrets(&self) -> Result<Vec<Sealed>, StoreError> {
+        self.read(secrets::all).await
+    }
+
+    async fn put_secrets(&self, secrets: Vec<Sealed>) -> Result<u64, StoreError> {
+        self.change(Write::Secret(SecretWrite::Put(secrets))).await
+    }
+
+    async fn remove_secret(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        self.write(Write::Secret(SecretWrite::Remove(name.to_owned()))).await
     }
 }

@@ -9,7 +9,10 @@ use rialto_edge::{
     fetch::{Fetch, FetchError, Request, Response},
 };
 use rialto_engine::peer::{Discovery, DiscoveryError, Fetched, Place};
-use rialto_model::agent::{Credential, Signature};
+use rialto_model::{
+    agent::Signature,
+    credential::{Credential, Source},
+};
 
 use crate::{
     rows::tokens,
@@ -98,7 +101,7 @@ async fn other_errors_do_not_lead_to_the_older_place() {
 #[tokio::test]
 async fn a_token_is_shown_only_when_it_is_asked_for() {
     let script = Script::start([http(401, ""), json(CARD)]).await;
-    let credential = Some(Credential::Env("TOKEN".into()));
+    let credential = Some(Credential::new(Source::Env("TOKEN".into())));
     look_for(Place { credential, ..place(&script) }).await.unwrap();
     let shown: Vec<_> = script.heard().iter().map(|heard| heard.header("authorization").to_owned()).collect();
     assert_eq!(shown, ["", "Bearer hunter2"]);
@@ -107,7 +110,7 @@ async fn a_token_is_shown_only_when_it_is_asked_for() {
 #[tokio::test]
 async fn a_token_that_is_missing_when_it_is_asked_for_is_named() {
     let script = Script::start([http(401, "")]).await;
-    let credential = Some(Credential::Env("WEATHER_TOKEN".into()));
+    let credential = Some(Credential::new(Source::Env("WEATHER_TOKEN".into())));
     let error = look_for(Place { credential, ..place(&script) }).await.unwrap_err();
     assert!(error.to_string().contains("WEATHER_TOKEN"), "{error}");
 }

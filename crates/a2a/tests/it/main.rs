@@ -5,6 +5,7 @@
 mod answers;
 mod cancels;
 mod cards;
+mod credentials;
 mod dialects;
 mod follows;
 mod limits;

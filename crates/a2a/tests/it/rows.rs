@@ -5,16 +5,17 @@ use std::sync::{Arc, LazyLock, Mutex};
 use futures::StreamExt;
 use jiff::Timestamp;
 use rialto_a2a::{
-    credential::{Resolver, resolver},
+    credential::{Resolver, no_store, resolver},
     peer::{A2aPeer, Config, Ports},
 };
 use rialto_edge::client::{self, Client};
 use rialto_engine::peer::{Learned, Peer};
 use rialto_model::{
-    agent::{Agent, Credential, Health, Keep, Signature, Trust},
+    agent::{Agent, Health, Keep, Signature, Trust},
     call::{Call, Caller, Cancel, Door, Follow, Target},
     card::{Binding, Card, Dialect, Interface, Skill},
     clock::FixedClock,
+    credential::{Credential, Source},
     event::{Event, Remote},
     failure::Failure,
     ids::{AgentId, Scope, SkillId, TaskId},
@@ -88,7 +89,7 @@ pub(crate) fn quick() -> Config {
 }
 
 pub(crate) fn tokens() -> Resolver {
-    resolver(|name| (name == "TOKEN").then(|| "hunter2".to_owned()))
+    resolver(|name| (name == "TOKEN").then(|| "hunter2".to_owned()), no_store)
 }
 
 /// Calls an agent once, with a peer of its own.
@@ -115,7 +116,7 @@ pub(crate) fn minimal(script: &Script) -> Arc<Agent> {
 
 pub(crate) fn with_token(agent: &Arc<Agent>, variable: &str) -> Arc<Agent> {
     let mut agent = Agent::clone(agent);
-    agent.credential = Some(Credential::Env(variable.into()));
+    agent.credential = Some(Credential::new(Source::Env(variable.into())));
     Arc::new(agent)
 }
 

@@ -26,6 +26,8 @@ pub(crate) enum Answer {
     Events(Vec<String>),
     /// Server-sent events, and then silence with the stream open.
     Open(Vec<String>),
+    /// A redirect to this address.
+    Elsewhere(String),
     /// Nothing, ever.
     Silence,
     /// After a while, this.
@@ -165,6 +167,11 @@ async fn render(mut answer: Answer) -> Response {
         Answer::Open(events) => {
             let body = Body::from_stream(chunks(events).chain(stream::pending()));
             respond(200, "text/event-stream; charset=utf-8", body)
+        }
+        Answer::Elsewhere(to) => {
+            let mut response = respond(302, "text/plain", Body::empty());
+            response.headers_mut().insert(header::LOCATION, to.parse().unwrap());
+            response
         }
         Answer::Silence | Answer::Later(..) => std::future::pending().await,
     }

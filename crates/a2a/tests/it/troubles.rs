@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 use rialto_a2a::peer::Config;
 use rialto_edge::client;
 use rialto_model::{
-    agent::{Agent, Credential},
+    agent::Agent,
     card::{Binding, Dialect, Interface},
+    credential::{Credential, Source},
     failure::{Failure, Kind},
 };
 
@@ -155,7 +156,7 @@ async fn a_token_is_not_shown_to_another_host_that_the_card_names() {
         tenant: None,
     };
     let mut agent = row("https://weather.example", vec![interface], false);
-    agent.credential = Some(Credential::Env("TOKEN".into()));
+    agent.credential = Some(Credential::new(Source::Env("TOKEN".into())));
     let failure = failure(&send(&Arc::new(agent)).await);
     assert_eq!(script.heard()[0].header("authorization"), "");
     assert!(failure.message.contains("its token is not shown there"), "{}", failure.message);

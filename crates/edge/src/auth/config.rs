@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// Servers whose signed tokens (JWT, OpenID Connect) are taken.
     pub issuers: Vec<IssuerConfig>,
+    /// Whether the tokens of these servers may be exchanged for tokens of agents (RFC 8693). A caller's token is then held in
+    /// memory while its call lasts. Agents that want that are given `--auth exchange`.
+    pub exchange_tokens: bool,
 }
 
 /// A server whose signed tokens are taken, and how they are read.

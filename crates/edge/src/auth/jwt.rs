@@ -9,6 +9,7 @@ use jsonwebtoken::{Algorithm, Validation, dangerous::insecure_decode_claims, dec
 use rialto_model::{
     call::{Caller, CallerId},
     clock::{Clock, Timestamp},
+    credential::Proof,
     ids::{OrgId, ProjectId, Scope, is_slug},
     rights::Rights,
 };
@@ -35,6 +36,8 @@ const LEEWAY: i64 = 60;
 pub struct Issuers {
     issuers: Vec<Issuer>,
     seen: Seen,
+    /// Whether callers bring their tokens along.
+    hands_on: bool,
     clock: Arc<dyn Clock>,
 }
 
@@ -107,7 +110,8 @@ impl Issuers {
             let once = (config.replay == Replay::Refuse).then(|| Once::new(MAX_NAMES));
             issuers.push(Issuer { config, keys, once });
         }
-        Ok(Self { issuers, seen: Seen::new(MAX_SEEN), clock: Arc::clone(clock) })
+        let hands_on = config.exchange_tokens;
+        Ok(Self { issuers, seen: Seen::new(MAX_SEEN), hands_on, clock: Arc::clone(clock) })
     }
 
     /// Whether there are none.
@@ -123,7 +127,7 @@ impl Issuers {
     /// Who comes with `token`, if that can be said without asking its issuer.
     pub(crate) fn look(&self, token: &str, hash: &Hash) -> Answer {
         if let Some(caller) = self.seen.caller(hash, self.clock.now()) {
-            return Answer::Known(Ok(caller));
+            return Answer::Known(Ok(self.with_proof(caller, token)));
         }
         match self.read(token) {
             Err(flaw) => Answer::Known(Err(flaw.into())),
@@ -174,7 +178,11 @@ impl Issuers {
             Some(once) => is_first(once, &claims, end, now)?,
             None => self.seen.remember(hash, caller.clone(), end.min(found.until)),
         }
-        Ok(caller)
+        Ok(self.with_proof(caller, token))
+    }
+
+    fn with_proof(&self, caller: Caller, token: &str) -> Caller {
+        if self.hands_on { Caller { proof: Some(Proof::from(token)), ..caller } } else { caller }
     }
 }
 
@@ -218,6 +226,7 @@ impl Issuer {
             kind: config.kind.into(),
             id: CallerId::from(format!("{}{id}", config.caller_prefix)),
             rights: self.rights(claims),
+            proof: None,
         })
     }
 

@@ -58,6 +58,7 @@ impl Known {
             kind: token.kind,
             id: token.caller.clone(),
             rights: token.rights,
+            proof: None,
         };
         let is_revoked = token.revoked_at.is_some();
         Some(Self { hash: unhex(&token.hash)?, caller, expires_at: token.expires_at, is_revoked })

@@ -50,6 +50,11 @@ impl House {
 
     /// With all of that, reached from outside like this.
     pub(crate) async fn at(site: Site, issuers: Vec<IssuerConfig>, tokens: &[Token]) -> Self {
+        Self::configured(site, Config { issuers, ..Config::default() }, tokens).await
+    }
+
+    /// With all that can be set.
+    pub(crate) async fn configured(site: Site, config: Config, tokens: &[Token]) -> Self {
         let clock = Arc::new(Hand::new());
         let store = Arc::new(SqliteStore::in_memory(|_| Err("no cards here".into())).unwrap());
         for token in tokens {
@@ -57,7 +62,7 @@ impl House {
         }
         let book = TokenBook::open(store.clone(), Vec::new()).await.unwrap();
         let (fetch, time) = (Arc::new(client()) as Arc<dyn Fetch>, clock.clone() as Arc<dyn Clock>);
-        let issuers = Issuers::new(Config { issuers }, &fetch, &time).unwrap();
+        let issuers = Issuers::new(config, &fetch, &time).unwrap();
         let authentication = Authentication::Bearer(Arc::new(Bearers::new(book, issuers, time)));
         Self { server: serve_at(site, authentication).await, store, clock }
     }
@@ -105,10 +110,14 @@ pub(crate) async fn serve(authentication: Authentication) -> Server {
 /// The same, reached from outside like this.
 pub(crate) async fn serve_at(site: Site, authentication: Authentication) -> Server {
     let whoami = |Extension(caller): Extension<Caller>| async move { described(&caller) };
+    let proof = |Extension(caller): Extension<Caller>| async move {
+        caller.proof.map_or_else(|| "none".to_owned(), |proof| proof.expose().to_owned())
+    };
     let rules = |_: Extension<Caller>| async { "rules" };
     let router = Router::new()
         .route("/", routing::get(whoami))
         .route("/mcp", routing::get(whoami))
+        .route("/mcp/proof", routing::get(proof))
         .route("/rules", routing::get(rules));
     let gate = Gate::new(Guard::new(&["*.bridge.example".to_owned()], 10), authentication)
         .at(site)

@@ -8,6 +8,7 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use rialto_edge::{
     auth::{Config, IssuerConfig, Issuers, Replay},
     fetch::Fetch,
+    site::Site,
 };
 use rialto_model::{
     clock::{Clock, SystemClock},
@@ -258,7 +259,7 @@ async fn an_issuer_that_cannot_be_trusted_is_refused_at_the_start() {
     };
     let refused = |issuers: Vec<IssuerConfig>| {
         let (fetch, clock) = (Arc::new(client()) as Arc<dyn Fetch>, Arc::new(SystemClock) as Arc<dyn Clock>);
-        Issuers::new(Config { issuers }, &fetch, &clock)
+        Issuers::new(Config { issuers, ..Config::default() }, &fetch, &clock)
             .err()
             .map(|error| error.to_string())
             .unwrap_or_default()
@@ -275,4 +276,20 @@ async fn an_issuer_that_cannot_be_trusted_is_refused_at_the_start() {
         assert!(said.contains(why), "{why}: {said}");
     }
     assert!(refused(vec![good.clone(), good]).contains("twice"));
+}
+
+#[tokio::test]
+async fn a_caller_brings_its_token_along_only_where_it_may_be_exchanged() {
+    let idp = Idp::with(&[Pen::RSA]).await;
+    let signed = Pen::RSA.sign(&idp.ann());
+    for exchange_tokens in [false, true] {
+        let config = Config { issuers: vec![idp.config()], exchange_tokens };
+        let house = House::configured(Site::default(), config, &[token("ours", "owner")]).await;
+        for _ in 0..2 {
+            let proof = text(house.visit("localhost", "/mcp/proof", Some(&signed)).await).await;
+            assert_eq!(proof, if exchange_tokens { &signed } else { "none" });
+        }
+        // Our own tokens are nobody else's business.
+        assert_eq!(text(house.visit("localhost", "/mcp/proof", Some("ours")).await).await, "none");
+    }
 }

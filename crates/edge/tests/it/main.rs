@@ -10,6 +10,8 @@ mod issuers;
 mod outbound;
 mod places;
 mod pool;
+mod proxies;
+mod rebinding;
 mod redirects;
 mod resource;
 mod server;

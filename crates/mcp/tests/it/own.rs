@@ -4,7 +4,8 @@ use futures::{StreamExt, stream};
 use insta::assert_json_snapshot;
 use rialto_mcp::LoadAgents;
 use rialto_model::{
-    agent::{Credential, Keep, Trust},
+    agent::{Keep, Trust},
+    credential::{Credential, Source},
     event::{Aside, Event},
     message::{Content, Part},
 };
@@ -56,7 +57,7 @@ async fn loading_an_agent_makes_its_skills_tools_and_tells_the_client() {
     assert_json_snapshot!(without_ids(answer));
     let agent = house.engine.registry().find(&ann().scope, "news").unwrap();
     assert_eq!((agent.trust, agent.keep, agent.allow_private), (Trust::Trusted, Keep::Session, true));
-    assert_eq!(agent.credential, Some(Credential::Held("s3cret".into())));
+    assert_eq!(agent.credential, Some(Credential::new(Source::Held("s3cret".into()))));
     let call = client.ask("tools/call", json!({ "name": "news.search", "arguments": { "q": "x" } })).await;
     assert_eq!(call["result"]["structuredContent"], json!({ "q": "x" }));
 }

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 
-use super::{AuditFilter, Audited, Entry, Store, StoreError, Sweep, Swept, TaskFilter, Token, Verdict};
+use super::{
+    AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TaskFilter, Token, Verdict,
+};
 use crate::{
     agent::{Agent, OldCard, Probe},
     clock::Timestamp,
@@ -98,6 +100,18 @@ impl Store for Nowhere {
     }
 
     async fn revoke_token(&self, _: &str, _: Timestamp) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
+    async fn secrets(&self) -> Result<Vec<Sealed>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn put_secrets(&self, _: Vec<Sealed>) -> Result<u64, StoreError> {
+        Ok(self.generation())
+    }
+
+    async fn remove_secret(&self, _: &str) -> Result<Option<u64>, StoreError> {
         Ok(None)
     }
 }

@@ -1,5 +1,7 @@
 //! `rialto agents …`: the registry from the command line.
 
+mod credential;
+
 use std::{path::Path, sync::Arc};
 
 use futures::StreamExt;
@@ -8,7 +10,7 @@ use rialto_engine::{
     registry::{Refreshed, Registration},
 };
 use rialto_model::{
-    agent::{Agent, Credential, Trust},
+    agent::{Agent, Trust},
     clock::{Clock, SystemClock},
     ids::Scope,
 };
@@ -20,6 +22,8 @@ use crate::{
     program::Program,
 };
 
+pub(crate) use self::credential::open_to_others;
+
 /// How many cards are fetched at once when there are many.
 const AT_ONCE: usize = 32;
 
@@ -28,7 +32,7 @@ const PROBES: usize = 5;
 
 pub(crate) async fn run(program: &Program, command: Agents) -> Result<(), Trouble> {
     match command {
-        Agents::Add(add) => self::add(program, add).await,
+        Agents::Add(add) => self::add(program, *add).await,
         Agents::Import(import) => self::import(program, import).await,
         Agents::List(listing) => list(program, listing),
         Agents::Show { agent, listing } => show(program, &agent, listing).await,
@@ -36,16 +40,14 @@ pub(crate) async fn run(program: &Program, command: Agents) -> Result<(), Troubl
         Agents::Refresh { agent: None, listing, .. } => refresh_all(program, listing).await,
         Agents::Remove { agent } => remove(program, &agent).await,
         Agents::Trust { agent, level } => trust(program, &agent, &level).await,
+        Agents::Credential(wanted) => credential::change(program, *wanted).await,
         Agents::Approve { agent } => approve(program, &agent).await,
     }
 }
 
 async fn add(program: &Program, add: AddAgent) -> Result<(), Trouble> {
     let spinner = Spinner::new(format!("fetching the card of {}", add.url));
-    let credential = match (add.token_env, add.token_file) {
-        (Some(variable), _) => Some(Credential::Env(variable)),
-        (None, file) => file.map(Credential::File),
-    };
+    let credential = credential::wanted(&add.credential)?;
     let registration = Registration {
         trust: add.trust.as_deref().map(assignable).transpose()?,
         credential,
@@ -58,6 +60,7 @@ async fn add(program: &Program, add: AddAgent) -> Result<(), Trouble> {
     let registered = program.engine.registry().register(registration).await?;
     drop(spinner);
     let agent = registered.agent;
+    credential::warn(&agent);
     let permit = if add.allow { Some(allow(program, &agent).await?) } else { None };
     if add.listing.json {
         output::json(&row(&agent));
@@ -168,6 +171,7 @@ async fn show(program: &Program, key: &str, listing: Listing) -> Result<(), Trou
     let diffs = changes(&agent, &history);
     if listing.json {
         let mut value = row(&agent);
+        value["shownAs"] = json!(credential::shown_as(&agent));
         value["card"] = agent.card.raw.value();
         value["probes"] = json!(probes);
         value["history"] = json!(
@@ -211,6 +215,7 @@ fn describe(agent: &Agent) {
         ("trust", agent.trust.to_string()),
         ("health", agent.health.to_string()),
         ("signature", format!("{:?}", agent.signature).to_lowercase()),
+        ("credential", credential::described(agent)),
         ("error", agent.last_error.clone().unwrap_or_default()),
     ];
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {

@@ -2,7 +2,8 @@
 
 use futures::StreamExt;
 use rialto_model::{
-    agent::{Credential, Health, Trust},
+    agent::{Agent, Health, Trust},
+    credential::Source,
     ids::Scope,
 };
 use serde::Serialize;
@@ -93,7 +94,7 @@ async fn examine(common: &Common, environment: &Environment) -> Vec<Finding> {
     findings.push(good("store", format!("opens in {}", folder.display())));
     findings.push(good("policies", format!("{} in force", program.engine.policy().ids().len())));
     findings.push(tools(&program));
-    findings.extend(agents(&program, environment).await);
+    findings.extend(agents(&program).await);
     findings.push(address(&program).await);
     findings
 }
@@ -110,7 +111,7 @@ fn tools(program: &Program) -> Finding {
     }
 }
 
-async fn agents(program: &Program, environment: &Environment) -> Vec<Finding> {
+async fn agents(program: &Program) -> Vec<Finding> {
     let registry = program.engine.registry();
     let agents = registry.agents(&Scope::default());
     let probes = futures::stream::iter(agents).map(|agent| async move {
@@ -122,15 +123,7 @@ async fn agents(program: &Program, environment: &Environment) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (agent, health) in probed {
         let what = format!("agent {}", agent.slug);
-        if let Some(Credential::Env(variable)) = &agent.credential
-            && environment.get(variable).is_none()
-        {
-            findings.push(bad(
-                &what,
-                format!("its token variable {variable} is not set"),
-                &format!("export {variable}=…"),
-            ));
-        }
+        findings.extend(credential(program, &agent, &what).await);
         let error = agent.last_error.clone().unwrap_or_default();
         findings.push(match health {
             Ok(Health::Healthy | Health::Unknown) => {
@@ -158,6 +151,35 @@ async fn agents(program: &Program, environment: &Environment) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Whether everything that an agent is shown can be had.
+async fn credential(program: &Program, agent: &Agent, what: &str) -> Vec<Finding> {
+    let Some(credential) = &agent.credential else { return Vec::new() };
+    let mut findings = Vec::new();
+    if let Err(why) = rialto_a2a::credential::scheme(credential, &agent.url, Some(&agent.card)) {
+        let fix = format!("see rialto agents credential {} --help", agent.slug);
+        findings.push(bad(what, why, &fix));
+    }
+    for source in credential.callers.values().chain([&credential.source]) {
+        if let Err(why) = (program.secrets)(source).await {
+            findings.push(bad(what, why, &fix_of(source, &agent.slug)));
+        }
+        if let Some(path) = crate::commands::agents::open_to_others(source) {
+            let finding = format!("others on this machine can read its secret in {path}");
+            findings.push(warn(what, finding, &format!("chmod 600 {path}")));
+        }
+    }
+    findings
+}
+
+fn fix_of(source: &Source, slug: &str) -> String {
+    match source {
+        Source::Env(name) => format!("export {name}=…"),
+        Source::File(path) => format!("write the secret to {path}, with mode 600"),
+        Source::Store(name) => format!("rialto secrets set {name}"),
+        Source::Held(_) => format!("rialto agents credential {slug} --secret SOURCE"),
+    }
 }
 
 async fn address(program: &Program) -> Finding {

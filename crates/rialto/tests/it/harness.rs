@@ -6,6 +6,7 @@
 pub(crate) mod agent;
 pub(crate) mod client;
 pub(crate) mod http;
+pub(crate) mod issuer;
 pub(crate) mod outcome;
 pub(crate) mod peer;
 pub(crate) mod process;

@@ -57,8 +57,10 @@ const EVERYBODY: &[&str] = &[
 /// Every other library, and the crates that may name it.
 const OWNERS: &[(&str, &[&str])] = &[
     ("aho-corasick", &["rialto-engine"]),
+    // Encrypts what is kept; rustls brings it anyway.
+    ("aws-lc-rs", &["rialto-store"]),
     ("axum", &["rialto-edge", "rialto-mcp", "rialto"]),
-    ("base64", &["rialto-a2a-wire", "rialto-mcp"]),
+    ("base64", &["rialto-a2a", "rialto-a2a-wire", "rialto-mcp"]),
     ("cedar-policy", &["rialto-policy"]),
     ("cedar-policy-formatter", &["rialto-policy"]),
     ("clap", &["rialto", "rialto-bench"]),
@@ -100,6 +102,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("uuid", &["rialto-model"]),
     ("vm-memory", &["rialto-store"]),
     ("webpki-roots", &["rialto-edge"]),
+    ("zeroize", &["rialto-model"]),
 ];
 
 #[test]

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rialto_model::{
-    agent::{Agent, Credential, Health, Keep, OldCard, PendingCard, Probe},
+    agent::{Agent, Health, Keep, OldCard, PendingCard, Probe},
     card::Card,
+    credential::{Credential, Source},
     ids::AgentId,
     json::Json,
     store::StoreError,
@@ -139,8 +140,8 @@ fn which_is_taken(error: rusqlite::Error, agent: &Agent) -> Snag {
 /// Where the token comes from, as JSON. A token that was handed over is never written down.
 fn credential_text(credential: Option<&Credential>) -> rusqlite::Result<Option<String>> {
     match credential {
-        None | Some(Credential::Held(_)) => Ok(None),
-        Some(reference @ (Credential::Env(_) | Credential::File(_))) => serde_json::to_string(reference)
+        None | Some(Credential { source: Source::Held(_), .. }) => Ok(None),
+        Some(reference) => serde_json::to_string(reference)
             .map(Some)
             .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error))),
     }

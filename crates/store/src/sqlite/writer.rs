@@ -19,7 +19,9 @@ use super::{
     daybook::{Daybook, Posting, Turn, orphans},
     meta,
     note::Note,
-    posting, tasks,
+    posting,
+    secrets::{self, SecretWrite},
+    tasks,
     tidier::Tidier,
     tokens::{self, TokenWrite},
 };
@@ -49,6 +51,8 @@ pub(super) enum Write {
     Agent(AgentWrite),
     /// To the tokens.
     Token(TokenWrite),
+    /// To the secrets.
+    Secret(SecretWrite),
     /// Nothing but a new generation.
     Touch,
 }
@@ -260,6 +264,7 @@ impl Write {
             Self::Journal(note) => tasks::write(connection, note).map(|()| false)?,
             Self::Agent(write) => agents::write(connection, write)?,
             Self::Token(write) => tokens::write(connection, write)?,
+            Self::Secret(write) => secrets::write(connection, write)?,
             Self::Touch => true,
         };
         Ok(if registry_changed { Some(meta::next_generation(connection)?) } else { None })

@@ -2,12 +2,13 @@
 
 use jiff::Timestamp;
 use rialto_model::{
-    agent::{Agent, Credential, Health, Keep, PendingCard, Probe, Secret, Signature, Trust},
+    agent::{Agent, Health, Keep, PendingCard, Probe, Signature, Trust},
     call::CallerKind,
     card::Dialect,
+    credential::{Credential, Secret, Source},
     ids::{AgentId, ProjectId, Scope},
     rights::Rights,
-    store::{Store, StoreError, Token},
+    store::{Sealed, Store, StoreError, Token},
 };
 
 use super::{agent, at, card, head};
@@ -19,7 +20,7 @@ pub async fn an_agent_comes_back_as_it_was_put(store: &dyn Store) {
         trust: Trust::Trusted,
         health: Health::Degraded,
         signature: Signature::Valid,
-        credential: Some(Credential::Env("WEATHER_TOKEN".to_owned())),
+        credential: Some(Credential::new(Source::Env("WEATHER_TOKEN".to_owned()))),
         allow_private: true,
         card_path: Some("/.well-known/agent.json".to_owned()),
         etag: Some("\"abc\"".to_owned()),
@@ -131,7 +132,7 @@ pub async fn a_removed_agent_takes_its_history_and_probes_along(store: &dyn Stor
 
 /// Only where to look for a token may be written down.
 pub async fn a_token_that_was_handed_over_is_never_stored(store: &dyn Store) {
-    let held = Some(Credential::Held(Secret::from("hunter2")));
+    let held = Some(Credential::new(Source::Held(Secret::from("hunter2"))));
     store.put_agent(&Agent { credential: held, ..agent("weather") }, None).await.unwrap();
     assert_eq!(store.agents().await.unwrap(), [agent("weather")]);
 }
@@ -275,4 +276,22 @@ fn token(id: &str) -> Token {
         expires_at: None,
         revoked_at: None,
     }
+}
+
+/// By name, the newest of each; and every change counts.
+pub async fn secrets_come_back_sealed_as_they_were_put(store: &dyn Store) {
+    let sealed = |name: &str, text: &[u8]| Sealed {
+        name: name.to_owned(),
+        key: "k1".to_owned(),
+        text: text.to_vec(),
+        set_at: at(1),
+    };
+    let before = store.generation();
+    store.put_secrets(vec![sealed("b", b"old"), sealed("a", &[0, 255])]).await.unwrap();
+    store.put_secrets(vec![sealed("b", b"new")]).await.unwrap();
+    assert_eq!(store.secrets().await.unwrap(), [sealed("a", &[0, 255]), sealed("b", b"new")]);
+    assert!(store.remove_secret("a").await.unwrap().is_some());
+    assert!(store.remove_secret("a").await.unwrap().is_none());
+    assert_eq!(store.secrets().await.unwrap(), [sealed("b", b"new")]);
+    assert_eq!(store.generation(), before + 3);
 }

@@ -104,7 +104,7 @@ fn an_agent_without_a_card_is_not_stored_and_the_error_has_the_status() {
         let said = rialto.cli(&["agents", "add", &agent.url]).exit(5);
         assert!(said.err.contains(&status.to_string()), "{}", said.err);
     }
-    let nobody = rialto.cli(&["agents", "add", "http://127.0.0.1:1", "--json"]).exit(5).json();
+    let nobody = rialto.cli(&["agents", "add", "http://127.0.0.1:2", "--json"]).exit(5).json();
     assert_eq!(nobody["error"]["class"], "RemoteA2ATransportError");
     assert_eq!(rialto.json(&["agents", "list", "--json"]), json!([]));
 }
@@ -174,11 +174,11 @@ fn trust_is_given_and_taken_and_internal_is_an_old_word_for_trusted() {
 #[test]
 fn many_agents_are_imported_at_once_and_the_bad_ones_are_named() {
     let (rialto, one, other) = (Rialto::fresh(), SampleAgent::named("One"), SampleAgent::named("Other"));
-    let list = format!("# ours\n{}\n\n{}\nhttp://127.0.0.1:1\n", one.url, other.url);
+    let list = format!("# ours\n{}\n\n{}\nhttp://127.0.0.1:2\n", one.url, other.url);
     let said = rialto.cli_fed(&["agents", "import", "-", "--trust", "trusted", "--json"], &list).exit(1);
     let told = said.json();
     assert_eq!(told["registered"], 2);
-    assert_eq!(told["failed"][0]["url"], "http://127.0.0.1:1");
+    assert_eq!(told["failed"][0]["url"], "http://127.0.0.1:2");
     let listed = rialto.json(&["agents", "list", "--json"]);
     let slugs: Vec<&Value> = listed.as_array().unwrap().iter().map(|row| &row["slug"]).collect();
     assert_eq!(slugs, ["one", "other"]);

@@ -7,7 +7,8 @@ use crate::harness::{agent::SampleAgent, client::names, rialto::Rialto, stdio::S
 #[test]
 fn garbage_on_stdin_does_not_end_it() {
     let agent = SampleAgent::named("Desk");
-    let mut server = Rialto::fresh().mcp(&["--agent", &agent.url]);
+    let rialto = Rialto::fresh();
+    let mut server = rialto.mcp(&["--agent", &agent.url]);
     feed_garbage(&mut server);
     server.initialize();
     feed_garbage(&mut server);
@@ -17,7 +18,8 @@ fn garbage_on_stdin_does_not_end_it() {
 
 #[test]
 fn a_request_that_is_not_understood_is_answered_with_an_error() {
-    let mut server = Rialto::fresh().mcp(&[]);
+    let rialto = Rialto::fresh();
+    let mut server = rialto.mcp(&[]);
     server.initialize();
     assert_eq!(server.ask("no/such/method", &json!({}))["error"]["code"], -32601);
     assert_eq!(server.ask("tools/call", &json!({ "arguments": {} }))["error"]["code"], -32602);
@@ -54,17 +56,19 @@ fn the_agents_that_are_named_are_loaded_trusted_and_not_kept() {
 #[test]
 fn an_agent_that_is_not_there_is_no_reason_not_to_start() {
     let agent = SampleAgent::named("Desk");
-    let mut server = Rialto::fresh().mcp(&["--agent", "http://127.0.0.1:1", "--agent", &agent.url]);
+    let rialto = Rialto::fresh();
+    let mut server = rialto.mcp(&["--agent", "http://127.0.0.1:2", "--agent", &agent.url]);
     server.initialize();
     assert_eq!(server.call("desk.greet", &json!({ "name": "Ann" })).text(), "hello Ann");
     let log = server.leave();
-    assert!(log.contains("127.0.0.1:1"), "{log}");
+    assert!(log.contains("127.0.0.1:2"), "{log}");
 }
 
 #[test]
 fn an_agent_that_is_loaded_adds_its_tools_and_the_client_is_told() {
     let agent = SampleAgent::named("Desk");
-    let mut server = Rialto::fresh().mcp(&[]);
+    let rialto = Rialto::fresh();
+    let mut server = rialto.mcp(&[]);
     server.initialize();
     server.write(
         json!({ "jsonrpc": "2.0", "id": "load", "method": "tools/call",
@@ -81,7 +85,7 @@ fn an_agent_that_is_loaded_adds_its_tools_and_the_client_is_told() {
     }
     assert_eq!(server.call("a2a_desk_greet", &json!({ "name": "Ann" })).text(), "hello Ann");
     server
-        .call("load_agent", &json!({ "url": "http://127.0.0.1:1" }))
+        .call("load_agent", &json!({ "url": "http://127.0.0.1:2" }))
         .error(-32202, "RemoteA2ATransportError");
     server.leave();
 }
@@ -89,7 +93,8 @@ fn an_agent_that_is_loaded_adds_its_tools_and_the_client_is_told() {
 #[test]
 fn an_agent_is_spoken_to_by_url_id_slug_or_name() {
     let agent = SampleAgent::named("The Desk");
-    let mut server = Rialto::fresh().mcp(&["--agent", &agent.url]);
+    let rialto = Rialto::fresh();
+    let mut server = rialto.mcp(&["--agent", &agent.url]);
     server.initialize();
     let agents = server.call("list_agents", &json!({}));
     let id = agents.data()["agents"][0]["id"].as_str().unwrap().to_owned();
@@ -147,7 +152,8 @@ fn each_client_is_shown_names_that_it_accepts() {
     for (client, name) in
         [("claude-ai", "a2a_desk_echo"), ("cursor-vscode", "a2a_desk_echo"), ("other", "desk.echo")]
     {
-        let mut server = Rialto::fresh().mcp(&["--agent", &agent.url]);
+        let rialto = Rialto::fresh();
+        let mut server = rialto.mcp(&["--agent", &agent.url]);
         server.initialize_as(client);
         let listed = names(&server.ask("tools/list", &json!({}))["result"]["tools"]);
         let echoes: Vec<&String> = listed.iter().filter(|name| name.ends_with("echo")).collect();
@@ -159,7 +165,8 @@ fn each_client_is_shown_names_that_it_accepts() {
 #[test]
 fn each_old_protocol_version_is_answered_in_itself() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        let mut server = Rialto::fresh().mcp(&[]);
+        let rialto = Rialto::fresh();
+        let mut server = rialto.mcp(&[]);
         let client = json!({ "name": "old", "version": "1" });
         let params = json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": client });
         let answer = server.ask("initialize", &params);

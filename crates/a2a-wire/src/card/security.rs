@@ -1,0 +1,185 @@
+//! How a card wants callers to log in.
+//!
+//! 1.0 names each scheme by its kind (`apiKeySecurityScheme`) and puts requirements under `securityRequirements`; 0.3
+//! and 0.2 write schemes as OpenAPI does (`type`, `in`) and requirements under `security`; 0.1 only lists words. What
+//! cannot be read is passed over: a card is a stranger's text, and somebody who knows better can say how it is.
+
+use rialto_model::{
+    card::Card,
+    credential::{KeyPlace, OAuth, Scheme},
+};
+use serde_json::{Map, Value};
+
+/// The ways in that one secret is enough for, those that the card requires first. A client's certificate is not counted:
+/// it belongs to the connection.
+pub fn offered(card: &Card) -> Vec<Scheme> {
+    let card = card.raw.value();
+    let Some(schemes) = card.get("securitySchemes").and_then(Value::as_object) else {
+        return old_words(&card);
+    };
+    let required: Vec<_> = requirements(&card).iter().filter_map(|one| single(one, schemes)).collect();
+    if !required.is_empty() {
+        return required;
+    }
+    schemes.values().filter_map(|scheme| read(scheme, &[])).collect()
+}
+
+/// Alternatives, each a list of scheme names with the scopes they want.
+fn requirements(card: &Value) -> Vec<Vec<(String, Vec<String>)>> {
+    let list = ["securityRequirements", "security"].iter().find_map(|name| card.get(name)?.as_array());
+    let named = |one: &Value| -> Option<Vec<_>> {
+        let names = one.get("schemes").and_then(Value::as_object).or_else(|| one.as_object())?;
+        Some(names.iter().map(|(name, wants)| (name.clone(), words(wants))).collect())
+    };
+    list.into_iter().flatten().filter_map(named).collect()
+}
+
+/// The one scheme of a requirement that wants a secret, if it is one.
+fn single(requirement: &[(String, Vec<String>)], schemes: &Map<String, Value>) -> Option<Scheme> {
+    let wanted: Vec<_> = requirement
+        .iter()
+        .filter_map(|(name, scopes)| Some((schemes.get(name)?, scopes)))
+        .filter(|(scheme, _)| !is_certificate(scheme))
+        .collect();
+    match wanted.as_slice() {
+        [(scheme, scopes)] => read(scheme, scopes),
+        _ => None,
+    }
+}
+
+fn read(scheme: &Value, scopes: &[String]) -> Option<Scheme> {
+    let old = scheme.get("type").and_then(Value::as_str);
+    let kind = |new: &str, name: &str| scheme.get(new).or_else(|| (old == Some(name)).then_some(scheme));
+    if let Some(key) = kind("apiKeySecurityScheme", "apiKey") {
+        return api_key(key);
+    }
+    if let Some(http) = kind("httpAuthSecurityScheme", "http") {
+        let name = text(http, "scheme").unwrap_or_default();
+        return http_scheme(name);
+    }
+    if let Some(oauth) = kind("oauth2SecurityScheme", "oauth2") {
+        return Some(oauth2(oauth, scopes));
+    }
+    kind("openIdConnectSecurityScheme", "openIdConnect").map(|_| Scheme::Bearer)
+}
+
+fn api_key(key: &Value) -> Option<Scheme> {
+    let place = match text(key, "location").or_else(|| text(key, "in"))?.to_ascii_lowercase().as_str() {
+        "header" => KeyPlace::Header,
+        "query" => KeyPlace::Query,
+        "cookie" => KeyPlace::Cookie,
+        _ => return None,
+    };
+    Some(Scheme::ApiKey { place, name: text(key, "name")?.to_owned() })
+}
+
+fn http_scheme(name: &str) -> Option<Scheme> {
+    match name.to_ascii_lowercase().as_str() {
+        "bearer" => Some(Scheme::Bearer),
+        "basic" => Some(Scheme::Basic { user: None }),
+        _ => None,
+    }
+}
+
+/// Without the flow that needs no person, somebody else must have got the token: it is only shown.
+fn oauth2(oauth: &Value, scopes: &[String]) -> Scheme {
+    let flow = oauth.get("flows").and_then(|flows| flows.get("clientCredentials"));
+    match flow.and_then(|flow| text(flow, "tokenUrl")) {
+        Some(url) => Scheme::OAuth2(OAuth {
+            token_url: Some(url.to_owned()),
+            scopes: scopes.to_vec(),
+            ..OAuth::default()
+        }),
+        None => Scheme::Bearer,
+    }
+}
+
+fn is_certificate(scheme: &Value) -> bool {
+    scheme.get("mtlsSecurityScheme").is_some() || text(scheme, "type") == Some("mutualTLS")
+}
+
+fn old_words(card: &Value) -> Vec<Scheme> {
+    let listed = card.get("authentication").and_then(|how| how.get("schemes"));
+    listed.map(words).unwrap_or_default().iter().filter_map(|word| http_scheme(word)).collect()
+}
+
+/// A list of texts, bare or in 1.0's wrapping.
+fn words(value: &Value) -> Vec<String> {
+    let list = value.get("list").unwrap_or(value).as_array();
+    list.into_iter().flatten().filter_map(|word| word.as_str().map(str::to_owned)).collect()
+}
+
+fn text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    value.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(members: &str) -> Vec<Scheme> {
+        offered(&crate::card::decode(&format!(r#"{{"name":"A","skills":[],{members}}}"#)).unwrap())
+    }
+
+    fn key(place: KeyPlace, name: &str) -> Scheme {
+        Scheme::ApiKey { place, name: name.to_owned() }
+    }
+
+    #[test]
+    fn the_newest_cards_name_a_scheme_by_its_kind() {
+        let schemes = r#""securitySchemes":{
+            "key":{"apiKeySecurityScheme":{"location":"header","name":"X-Key"}},
+            "user":{"httpAuthSecurityScheme":{"scheme":"Basic"}},
+            "token":{"oauth2SecurityScheme":{"flows":{"clientCredentials":{"tokenUrl":"https://id/token","scopes":{}}}}},
+            "cert":{"mtlsSecurityScheme":{}}}"#;
+        let required =
+            |requirements: &str| of(&format!(r#"{schemes},"securityRequirements":[{requirements}]"#));
+        assert_eq!(required(r#"{"schemes":{"user":{}}}"#), [Scheme::Basic { user: None }]);
+        assert_eq!(
+            required(r#"{"schemes":{"cert":{},"key":{"list":[]}}}"#),
+            [key(KeyPlace::Header, "X-Key")]
+        );
+        let oauth = OAuth {
+            token_url: Some("https://id/token".into()),
+            scopes: vec!["read".into()],
+            ..OAuth::default()
+        };
+        assert_eq!(required(r#"{"schemes":{"token":{"list":["read"]}}}"#), [Scheme::OAuth2(oauth)]);
+        assert_eq!(of(schemes).len(), 3);
+    }
+
+    #[test]
+    fn older_cards_write_schemes_as_openapi_does() {
+        let schemes = r#""securitySchemes":{
+            "q":{"type":"apiKey","in":"query","name":"key"},
+            "c":{"type":"apiKey","in":"cookie","name":"sid"},
+            "b":{"type":"http","scheme":"bearer"},
+            "o":{"type":"openIdConnect","openIdConnectUrl":"https://id"},
+            "p":{"type":"oauth2","flows":{"authorizationCode":{"tokenUrl":"https://id"}}}}"#;
+        let required = |requirements: &str| of(&format!(r#"{schemes},"security":[{requirements}]"#));
+        assert_eq!(
+            required(r#"{"c":[]},{"q":[]}"#),
+            [key(KeyPlace::Cookie, "sid"), key(KeyPlace::Query, "key")]
+        );
+        assert_eq!(required(r#"{"o":[]},{"p":["a"]}"#), [Scheme::Bearer, Scheme::Bearer]);
+        // Two secrets at once are more than one credential is.
+        assert_eq!(required(r#"{"q":[],"c":[]},{"b":[]}"#), [Scheme::Bearer]);
+    }
+
+    #[test]
+    fn the_oldest_cards_list_words() {
+        assert_eq!(of(r#""authentication":{"schemes":["Basic"]}"#), [Scheme::Basic { user: None }]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_passed_over() {
+        for members in [
+            r#""securitySchemes":7"#,
+            r#""securitySchemes":{"a":{"type":"apiKey","in":"body","name":"x"},"b":3,"c":{"type":"http"}}"#,
+            r#""securitySchemes":{},"security":[3,{"x":7}]"#,
+            r#""authentication":{"schemes":"Bearer"}"#,
+        ] {
+            assert_eq!(of(members), [], "{members}");
+        }
+    }
+}
