@@ -75,12 +75,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         }
         Command::Serve(options) => serve::run(open(&common, environment).await?, options, environment).await,
         Command::Agents(command) => agents::run(&open(&common, environment).await?, command).await,
-        Command::Call(options) => {
-            let program = open(&common, environment).await?;
-            let called = call::run(&program, options).await;
-            program.finish_traces().await;
-            called
-        }
+        Command::Call(options) => run_call(&open(&common, environment).await?, options).await,
         Command::Tasks(command) => tasks::run(&open(&common, environment).await?, command).await,
         Command::Audit(command) => audit::run(&open(&common, environment).await?, command).await,
         Command::Secrets(command) => run_secrets(&common, environment, command).await,
@@ -108,6 +103,12 @@ async fn run_policy(common: &Common, environment: &Environment, command: cli::Po
         }
         command => policy::run(&open(common, environment).await?, command).await,
     }
+}
+
+async fn run_call(program: &Program, options: cli::Call) -> Result<(), Trouble> {
+    let called = call::run(program, options).await;
+    program.finish_traces().await;
+    called
 }
 
 async fn run_secrets(

@@ -118,14 +118,7 @@ impl Program {
             Place::Folder(folder) => Some(folder),
             Place::Memory => None,
         };
-        let policies = policies.unwrap_or_else(|| match &data {
-            Some(folder) => Policies::Folder(folder.join("policies")),
-            None => Policies::Starter,
-        });
-        let file_error = |path: &Path, source| BuildError::File { path: path.display().to_string(), source };
-        policies
-            .prepare()
-            .map_err(|source| file_error(data.as_deref().unwrap_or(Path::new("policies")), source))?;
+        let policies = policies_in(data.as_deref(), policies)?;
         let sources = policies.sources()?;
         let policy = Policy::parse(&sources)?;
 
@@ -149,14 +142,8 @@ impl Program {
         let peer = Arc::new(A2aPeer::new(config.agents.clone(), ports));
         let loader = policies.clone();
         let loader: PolicyLoader = Box::new(move || loader.load());
-        let telemetry = &config.telemetry;
-        let to = Destination::find(telemetry.otlp_endpoint.as_deref(), environment);
-        let traces = to.map_err(BuildError::Traces)?.map(|to| Traces::start(Arc::clone(&fetch), to));
-        let calls = rialto_engine::Config {
-            limits: config.limits.calls(),
-            traces: traces.as_ref().map(|_| Sampling::share(telemetry.sample_ratio)),
-            ..config.calls.clone()
-        };
+        let traces = start_traces(&config, &fetch, environment)?;
+        let calls = calls(&config, traces.is_some());
         let engine = Engine::new(Parts {
             store: Arc::clone(&store),
             registry,
@@ -237,6 +224,36 @@ impl Program {
         self.finish_traces().await;
         self.stop.cancel();
     }
+}
+
+/// The policies that were given, or those of the data folder; as files that are there.
+fn policies_in(data: Option<&Path>, given: Option<Policies>) -> Result<Policies, BuildError> {
+    let policies = given.unwrap_or_else(|| match data {
+        Some(folder) => Policies::Folder(folder.join("policies")),
+        None => Policies::Starter,
+    });
+    let place = data.unwrap_or(Path::new("policies")).display().to_string();
+    policies.prepare().map_err(|source| BuildError::File { path: place, source })?;
+    Ok(policies)
+}
+
+/// What an engine is to know, also from sections that are not its own.
+fn calls(config: &Config, is_traced: bool) -> rialto_engine::Config {
+    rialto_engine::Config {
+        limits: config.limits.calls(),
+        traces: is_traced.then(|| Sampling::share(config.telemetry.sample_ratio)),
+        ..config.calls.clone()
+    }
+}
+
+/// Sends traces from now on, if they are to be sent.
+fn start_traces(
+    config: &Config,
+    fetch: &Arc<dyn Fetch>,
+    environment: &Environment,
+) -> Result<Option<Arc<Traces>>, BuildError> {
+    let to = Destination::find(config.telemetry.otlp_endpoint.as_deref(), environment);
+    Ok(to.map_err(BuildError::Traces)?.map(|to| Traces::start(Arc::clone(fetch), to)))
 }
 
 /// Sees changes that come without a call: connected clients must hear of them too.

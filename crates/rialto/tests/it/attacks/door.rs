@@ -44,6 +44,23 @@ impl Scene {
         exchange(&self.host, &raw.bytes())
     }
 
+    /// Each attack is answered like this, none reaches the agent, and whoever may call still can.
+    #[track_caller]
+    fn withstands<const N: usize>(&self, attacks: [(&str, Raw, u16, &str); N]) {
+        for (what, attack, expected, word) in attacks {
+            let answer = self.send(&attack);
+            let shown: String = answer.chars().take(600).collect();
+            assert_eq!(status(&answer), expected, "{what}: {shown}");
+            assert!(answer.contains(word), "{what}: {shown}");
+            assert!(!answer.contains(&self.ann) && !answer.contains("\"result\""), "{what}: {shown}");
+        }
+        assert_eq!(self.agent.heard(), [""; 0], "nothing of it left");
+        assert_eq!(status(&self.send(&self.call())), 200);
+        for token in [&self.ann, &self.eve, &self.bob] {
+            assert!(!self.server.log().contains(token), "a token is in the log");
+        }
+    }
+
     /// The answer to a call of one of our own tools.
     fn own(&self, tool: &str, args: &Value, token: &str) -> Value {
         let params = json!({ "name": tool, "arguments": args });
@@ -64,25 +81,33 @@ fn nobody_comes_in_who_is_not_let_in() {
     let gone = token(&scene.rialto, &["gone"]);
     scene.rialto.cli(&["tokens", "revoke", "gone"]).ok();
     let bearer = |token: &str| call.clone().with("Authorization", &format!("Bearer {token}"));
-    let port = scene.host.rsplit_once(':').unwrap().1;
-    let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
-    let nested = CALL.replace(r#""arguments":{}"#, &format!(r#""arguments":{{"a":{deep}}}"#));
-    let large = format!("{}{}", CALL, " ".repeat(5 * 1024 * 1024));
-    let chunked = call.clone().and("Transfer-Encoding", "chunked");
-    let many = (0..500).fold(call.clone(), |raw, n| raw.and(&format!("X-Header-{n}"), "1"));
-    let attacks = [
+    let to = |path: &str| call.clone().line(&format!("POST {path} HTTP/1.1"));
+    scene.withstands([
         ("no token", call.clone().without("Authorization"), 401, "tokens create"),
         ("a wrong token", bearer("rialto_00000000000000000000000000000000"), 401, "not known"),
         ("a revoked token", bearer(&gone), 401, "revoked"),
         ("another scheme", call.clone().with("Authorization", "Basic YW5uOmFubg=="), 401, "Bearer"),
         ("two tokens", call.clone().and("Authorization", "Bearer other"), 400, "more than one"),
-        ("a token in the address", call.clone().line("POST /mcp?access_token=x HTTP/1.1"), 400, "address"),
+        ("a token in the address", to("/mcp?access_token=x"), 400, "address"),
         ("a token for looking only", bearer(&looker), 403, "insufficient"),
-        ("another org's door", call.clone().line("POST /orgs/acme/mcp HTTP/1.1"), 404, "nothing"),
-        ("another org's project", call.clone().line("POST /acme/main/mcp HTTP/1.1"), 404, "nothing"),
+        ("another org's door", to("/orgs/acme/mcp"), 404, "nothing"),
+        ("another org's project", to("/acme/main/mcp"), 404, "nothing"),
         ("another org's token", bearer(&scene.bob).line("POST /orgs/default/mcp HTTP/1.1"), 404, "nothing"),
-        ("a way out of an org", call.clone().line("POST /orgs/default/../acme/mcp HTTP/1.1"), 404, ""),
-        ("an org in disguise", call.clone().line("POST /orgs/%2e%2e/mcp HTTP/1.1"), 404, "nothing"),
+        ("a way out of an org", to("/orgs/default/../acme/mcp"), 404, ""),
+        ("an org in disguise", to("/orgs/%2e%2e/mcp"), 404, "nothing"),
+    ]);
+    for token in [&looker, &gone] {
+        assert!(!scene.server.log().contains(token), "a token is in the log");
+    }
+}
+
+#[test]
+fn a_page_of_another_site_calls_nobody() {
+    let scene = Scene::set();
+    let call = scene.call();
+    let port = scene.host.rsplit_once(':').unwrap().1;
+    let pointed_here = call.clone().with("Host", &format!("evil.example:{port}"));
+    scene.withstands([
         ("another host", call.clone().with("Host", "evil.example"), 421, "allowed_hosts"),
         ("a host that only looks local", call.clone().with("Host", "localhost.evil.example"), 421, "allowed"),
         ("no host", call.clone().without("Host"), 421, "Host"),
@@ -94,13 +119,22 @@ fn nobody_comes_in_who_is_not_let_in() {
         ),
         ("a page of another origin", call.clone().and("Origin", "https://evil.example"), 403, "Origin"),
         ("a page of no origin", call.clone().and("Origin", "null"), 403, "Origin"),
-        (
-            "a page whose name was pointed here",
-            call.clone().with("Host", &format!("evil.example:{port}")).and("Origin", "http://evil.example"),
-            421,
-            "allowed_hosts",
-        ),
-        ("a header that is not the body's", call.clone().with("Mcp-Name", "other.echo"), 400, "Mcp-Name"),
+        ("a name pointed here", pointed_here.and("Origin", "http://evil.example"), 421, "allowed_hosts"),
+        ("a header that is not the body's", call.with("Mcp-Name", "other.echo"), 400, "Mcp-Name"),
+    ]);
+}
+
+#[test]
+fn a_request_that_is_none_is_refused() {
+    let scene = Scene::set();
+    let call = scene.call();
+    let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+    let nested = CALL.replace(r#""arguments":{}"#, &format!(r#""arguments":{{"a":{deep}}}"#));
+    let large = format!("{}{}", CALL, " ".repeat(5 * 1024 * 1024));
+    let in_one_chunk = format!("{:x}\r\n{large}\r\n0\r\n\r\n", large.len());
+    let chunked = call.clone().and("Transfer-Encoding", "chunked");
+    let many = (0..500).fold(call.clone(), |raw, n| raw.and(&format!("X-Header-{n}"), "1"));
+    scene.withstands([
         ("two lengths", call.clone().and("Content-Length", "10").and("Content-Length", "20"), 400, ""),
         ("a length that is none", call.clone().and("Content-Length", "+10"), 400, ""),
         ("an encoding that is hidden", call.clone().and("Transfer-Encoding", "xchunked"), 400, ""),
@@ -110,28 +144,11 @@ fn nobody_comes_in_who_is_not_let_in() {
         ("a header with a null", call.clone().and("X-One", "\0"), 400, ""),
         ("too many headers", many, 431, ""),
         ("a header that is too long", call.clone().and("X-One", &"x".repeat(1 << 20)), 431, ""),
-        ("a body that is too large", call.clone().body(large.clone()), 413, "larger"),
-        (
-            "a body that does not say how large it is",
-            chunked.clone().body(format!("{:x}\r\n{large}\r\n0\r\n\r\n", large.len())),
-            413,
-            "",
-        ),
+        ("a body that is too large", call.clone().body(large), 413, "larger"),
+        ("a body that does not say how large it is", chunked.body(in_one_chunk), 413, ""),
         ("a body that is nested too deep", call.clone().body(nested), 400, "deep"),
-        ("a body that is no message", call.clone().body("[[["), 400, ""),
-    ];
-    for (what, attack, expected, word) in attacks {
-        let answer = scene.send(&attack);
-        let shown: String = answer.chars().take(600).collect();
-        assert_eq!(status(&answer), expected, "{what}: {shown}");
-        assert!(answer.contains(word), "{what}: {shown}");
-        assert!(!answer.contains(&scene.ann) && !answer.contains("\"result\""), "{what}: {shown}");
-    }
-    assert_eq!(scene.agent.heard(), [""; 0], "nothing of it left");
-    assert_eq!(status(&scene.send(&scene.call())), 200);
-    for token in [&scene.ann, &scene.eve, &scene.bob, &looker, &gone] {
-        assert!(!scene.server.log().contains(token), "a token is in the log");
-    }
+        ("a body that is no message", call.body("[[["), 400, ""),
+    ]);
 }
 
 /// The first request says two things about where it ends. Whoever believes the other one would hear a second request,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::{Json, Router, routing::get};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode, jwk::Jwk};
+use rialto_model::clock::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, runtime::Runtime};
 
@@ -48,7 +49,7 @@ impl Issuer {
 
     /// What it says of ann.
     fn ann(&self) -> Value {
-        let end = jiff_now() + 600;
+        let end = now() + 600;
         json!({ "iss": self.url, "aud": "rialto", "sub": "ann", "exp": end, "scope": "call", "jti": "1" })
     }
 
@@ -59,8 +60,8 @@ impl Issuer {
     }
 }
 
-fn jiff_now() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
+fn now() -> i64 {
+    SystemClock.now().as_second()
 }
 
 fn rsa() -> EncodingKey {
@@ -102,7 +103,7 @@ fn a_token_that_its_issuer_has_not_signed_for_us_lets_nobody_in() {
         good.rsplit('.').next().unwrap(),
     );
     let signature = good.rsplit('.').next().unwrap();
-    let now = jiff_now();
+    let now = now();
     for (what, token) in [
         ("no algorithm", forged(&json!({ "alg": "none" }), &ann, "")),
         ("no algorithm, shouted", forged(&json!({ "alg": "NONE", "kid": "one" }), &ann, signature)),
