@@ -5,6 +5,8 @@
 
 mod nowhere;
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 
@@ -12,7 +14,7 @@ use crate::{
     agent::{Agent, OldCard, Probe},
     call::{CallerId, CallerKind},
     event::{Event, Recorded},
-    ids::{AgentId, Scope, TaskId},
+    ids::{AgentId, OrgId, Scope, TaskId},
     rights::Rights,
     task::{TaskHead, TaskState},
     verb::VerbEvent,
@@ -233,11 +235,22 @@ pub trait Store: Send + Sync {
     /// Tasks of a scope, newest first.
     async fn tasks(&self, scope: &Scope, filter: &TaskFilter) -> Result<Vec<TaskHead>, StoreError>;
 
+    /// How many tasks each agent of an org has that are not over. Agents without any are left out. A call that was
+    /// refused is no task.
+    async fn load(&self, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, StoreError>;
+
     /// Appends to the audit trail what belongs to no task.
     async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError>;
 
     /// Audit records of a scope's org, newest first.
     async fn audit_trail(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError>;
+
+    /// At most so many records behind this one, of all orgs, in order. Records that were swept are not among them: then
+    /// the first has a higher number than the next.
+    ///
+    /// It makes nobody wait and writes nothing, so what was acknowledged a moment ago may come with the next look; no
+    /// record ever appears before one that was already seen.
+    async fn audit_after(&self, record: u64, limit: usize) -> Result<Vec<Audited>, StoreError>;
 
     /// Reads the whole audit trail and compares it with its seals.
     async fn verify_audit(&self) -> Result<Verdict, StoreError>;

@@ -20,6 +20,7 @@ mod tokens;
 mod writer;
 
 use std::{
+    collections::BTreeMap,
     path::Path,
     sync::{Arc, atomic::AtomicU64},
     thread::JoinHandle,
@@ -31,7 +32,7 @@ use rialto_model::{
     agent::{Agent, Keep, OldCard, Probe},
     card::Card,
     event::Recorded,
-    ids::{AgentId, Scope, TaskId},
+    ids::{AgentId, OrgId, Scope, TaskId},
     store::{AuditFilter, Audited, Entry, Store, StoreError, Sweep, Swept, TaskFilter, Token, Verdict},
     task::TaskHead,
     verb::VerbEvent,
@@ -303,6 +304,11 @@ impl Store for SqliteStore {
         self.read_journal(move |connection| tasks::list(connection, &scope, &filter)).await
     }
 
+    async fn load(&self, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, StoreError> {
+        let org = org.clone();
+        self.read_journal(move |connection| tasks::load(connection, &org)).await
+    }
+
     async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError> {
         self.write_journal(Note::audit(&events)?).await
     }
@@ -310,6 +316,10 @@ impl Store for SqliteStore {
     async fn audit_trail(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError> {
         let (org, filter) = (scope.org.clone(), filter.clone());
         self.read_journal(move |connection| audit::trail(connection, &org, &filter)).await
+    }
+
+    async fn audit_after(&self, record: u64, limit: usize) -> Result<Vec<Audited>, StoreError> {
+        self.read(move |connection| audit::after(connection, record, limit)).await
     }
 
     async fn verify_audit(&self) -> Result<Verdict, StoreError> {

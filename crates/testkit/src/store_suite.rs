@@ -11,6 +11,7 @@
 
 mod audit;
 mod journal;
+mod load;
 mod registry;
 
 use std::sync::Arc;
@@ -30,7 +31,7 @@ use rialto_model::{
 };
 use serde_json::Value;
 
-pub use self::{audit::*, journal::*, registry::*};
+pub use self::{audit::*, journal::*, load::*, registry::*};
 
 /// Makes one test of each promise, for the store that the block gives.
 #[macro_export]
@@ -81,6 +82,9 @@ macro_rules! store_suite {
             the_audit_trail_can_be_verified,
             the_beginning_of_the_audit_trail_can_be_forgotten,
             old_tasks_can_be_forgotten,
+            the_audit_trail_can_be_read_forwards_over_all_orgs,
+            what_was_swept_shows_as_a_gap,
+            the_load_of_an_agent_is_its_open_tasks,
         );
     };
     (@each $open:expr; $($promise:ident,)+) => {

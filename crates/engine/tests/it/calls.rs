@@ -85,6 +85,7 @@ async fn a_denied_call_leaves_no_packet_and_no_task_but_three_events() {
     let tasks =
         world.engine.tasks(&world.caller, TaskFilter { limit: 10, ..TaskFilter::default() }).await.unwrap();
     assert!(tasks.is_empty());
+    assert!(world.store.load(&world.caller.scope.org).await.unwrap().is_empty());
     assert_eq!(
         world.store.audit_trail(&world.caller.scope, &AuditFilter::newest(10)).await.unwrap().len(),
         3

@@ -1,5 +1,7 @@
 //! A store that keeps nothing, for calls that nobody will ask about later.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 
 use super::{AuditFilter, Audited, Entry, Store, StoreError, Sweep, Swept, TaskFilter, Token, Verdict};
@@ -7,7 +9,7 @@ use crate::{
     agent::{Agent, OldCard, Probe},
     clock::Timestamp,
     event::Recorded,
-    ids::{AgentId, Scope, TaskId},
+    ids::{AgentId, OrgId, Scope, TaskId},
     task::TaskHead,
     verb::VerbEvent,
 };
@@ -73,11 +75,19 @@ impl Store for Nowhere {
         Ok(Vec::new())
     }
 
+    async fn load(&self, _: &OrgId) -> Result<BTreeMap<AgentId, u64>, StoreError> {
+        Ok(BTreeMap::new())
+    }
+
     async fn audit(&self, _: Vec<VerbEvent>) -> Result<(), StoreError> {
         Ok(())
     }
 
     async fn audit_trail(&self, _: &Scope, _: &AuditFilter) -> Result<Vec<Audited>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn audit_after(&self, _: u64, _: usize) -> Result<Vec<Audited>, StoreError> {
         Ok(Vec::new())
     }
 

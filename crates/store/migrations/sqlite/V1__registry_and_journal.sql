@@ -83,6 +83,12 @@ CREATE INDEX tasks_open ON tasks (id) WHERE open = 1;
 -- writes. So there is a stretch of the index for every 1024 tasks, and whoever looks for an id looks in each.
 CREATE INDEX tasks_by_remote_id ON tasks (row / 1024, remote_task_id) WHERE remote_task_id IS NOT NULL;
 
+-- Who works on what: what a task is to whoever shares work out. A call that was refused has no row here.
+CREATE VIEW a2a_task_instances AS
+SELECT id AS task_id, org, project, agent AS agent_id, skill AS skill_id, caller, state, open AS active, created_at,
+       updated_at, CASE WHEN open = 0 THEN updated_at END AS ended_at
+FROM tasks;
+
 -- Events that were written together are one row, an array. `key` is the task's row number times 2^24 and the number of
 -- the last event: so the rows of a task stand together, in order, without an index beside the table.
 CREATE TABLE task_events (

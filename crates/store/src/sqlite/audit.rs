@@ -125,6 +125,18 @@ pub(super) fn trail(
     Ok(records)
 }
 
+/// At most so many records behind this one, in order.
+pub(super) fn after(connection: &Connection, record: u64, limit: usize) -> Result<Vec<Audited>, Snag> {
+    let mut select = connection
+        .prepare_cached("SELECT row, seal, event FROM audit WHERE row > ?1 ORDER BY row LIMIT ?2")?;
+    let mut rows = select.query(params![i64::try_from(record).unwrap_or(i64::MAX), limit])?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next()? {
+        records.push(audited(row)?);
+    }
+    Ok(records)
+}
+
 /// Compares every record with its seal.
 pub(super) fn verify(connection: &Connection) -> Result<Verdict, Snag> {
     // All of it is read at one moment: records that are added meanwhile are the next look's.

@@ -88,6 +88,29 @@ pub async fn the_beginning_of_the_audit_trail_can_be_forgotten(store: &dyn Store
     assert!(matches!(store.verify_audit().await.unwrap(), Verdict::Sound { records: 1, last: 5, .. }));
 }
 
+/// From the one behind any record, so many at a time, in the order they were written.
+pub async fn the_audit_trail_can_be_read_forwards_over_all_orgs(store: &dyn Store) {
+    for (org, task) in [("default", "1"), ("other", "2"), ("default", "3")] {
+        store.audit(vec![announced(Phase::PreVerb, org, task)]).await.unwrap();
+    }
+    assert_eq!(forwards(store, 0, 10).await, [(1, "1".into()), (2, "2".into()), (3, "3".into())]);
+    assert_eq!(forwards(store, 1, 1).await, [(2, "2".into())]);
+    assert!(forwards(store, 3, 10).await.is_empty());
+    assert!(forwards(store, u64::MAX, 10).await.is_empty());
+    let newest = store.audit_trail(&Scope::default(), &AuditFilter::newest(1)).await.unwrap();
+    assert_eq!(store.audit_after(2, 10).await.unwrap(), newest);
+}
+
+/// Whoever has not read it in time can tell how much is missing.
+pub async fn what_was_swept_shows_as_a_gap(store: &dyn Store) {
+    for second in 0..3 {
+        let event = VerbEvent { emitted_at: at(second), ..announced(Phase::PreVerb, "default", "1") };
+        store.audit(vec![event]).await.unwrap();
+    }
+    store.sweep(Sweep { audit_before: Some(at(2)), ..Sweep::default() }).await.unwrap();
+    assert_eq!(forwards(store, 0, 10).await, [(3, "1".into())]);
+}
+
 /// Those that ended long ago, with their events; not those that are still open.
 pub async fn old_tasks_can_be_forgotten(store: &dyn Store) {
     run(store, &head("task_1"), vec![accepted("r-1"), finished()]).await;
@@ -118,4 +141,12 @@ async fn three_outcomes(store: &dyn Store) -> [VerbEvent; 3] {
 async fn trail(store: &dyn Store, filter: &AuditFilter) -> Vec<VerbEvent> {
     let records = store.audit_trail(&Scope::default(), filter).await.unwrap();
     records.into_iter().map(|record| record.event).collect()
+}
+
+/// What stands behind a record: numbers and tasks.
+async fn forwards(store: &dyn Store, record: u64, limit: usize) -> Vec<(u64, String)> {
+    // Whoever verifies the trail sees all of it, so from then on it is there for everybody.
+    store.verify_audit().await.unwrap();
+    let records = store.audit_after(record, limit).await.unwrap();
+    records.into_iter().map(|audited| (audited.record, audited.event.verb.task_id.clone())).collect()
 }
