@@ -12,6 +12,7 @@ pub mod agent;
 pub mod call;
 pub mod card;
 pub mod clock;
+pub mod cost;
 pub mod event;
 pub mod failure;
 pub mod ids;

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use crate::{
     agent::{Agent, OldCard, Probe},
     call::{CallerId, CallerKind},
+    cost::{CostQuery, CostSum},
     event::{Event, Recorded},
     ids::{AgentId, OrgId, Scope, TaskId},
     rights::Rights,
@@ -254,6 +255,9 @@ pub trait Store: Send + Sync {
 
     /// Reads the whole audit trail and compares it with its seals.
     async fn verify_audit(&self) -> Result<Verdict, StoreError>;
+
+    /// What the completed calls of a scope's org are said to have cost, in the order of the keys.
+    async fn costs(&self, scope: &Scope, query: &CostQuery) -> Result<Vec<CostSum>, StoreError>;
 
     /// Forgets what is old, a bounded number of rows at a time: call it again while it finds something. Of the audit
     /// trail only the beginning goes, and the rest can still be verified.

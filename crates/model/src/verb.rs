@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::json::Json;
+use crate::{cost::Cents, json::Json};
 
 /// When in the life of an invocation an event is emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -90,6 +90,8 @@ pub struct VerbEvent {
     pub duration_ms: Option<u64>,
     /// How it ended; on post-verb.
     pub outcome: Option<Outcome>,
+    /// What the card says that this costs; on the post-verb that completes a task, if it is known.
+    pub estimated_cents: Option<Cents>,
     /// What went wrong; on verb-error.
     pub error: Option<VerbError>,
 }
@@ -124,6 +126,8 @@ struct Written<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<Outcome>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_cents: Option<Cents>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a VerbError>,
 }
 
@@ -146,6 +150,7 @@ struct Flat {
     context: Context,
     duration_ms: Option<u64>,
     outcome: Option<Outcome>,
+    estimated_cents: Option<Cents>,
     error: Option<VerbError>,
 }
 
@@ -161,6 +166,7 @@ impl VerbEvent {
             context: Context::default(),
             duration_ms: None,
             outcome: None,
+            estimated_cents: None,
             error: None,
         }
     }
@@ -185,6 +191,7 @@ impl Serialize for VerbEvent {
             context: &self.context,
             duration_ms: self.duration_ms,
             outcome: self.outcome,
+            estimated_cents: self.estimated_cents,
             error: self.error.as_ref(),
         };
         written.serialize(serializer)
@@ -212,6 +219,7 @@ impl From<Flat> for VerbEvent {
             context: flat.context,
             duration_ms: flat.duration_ms,
             outcome: flat.outcome,
+            estimated_cents: flat.estimated_cents,
             error: flat.error,
         }
     }

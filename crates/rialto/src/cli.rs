@@ -1,6 +1,7 @@
 //! The command line, as `--help` shows it.
 
 mod audit;
+mod costs;
 mod policy;
 mod tokens;
 
@@ -12,6 +13,7 @@ use rialto_model::call::CallerKind;
 
 pub(crate) use self::{
     audit::{Audit, AuditCommand, AuditSearch, OutcomeName},
+    costs::{CostKey, Costs},
     policy::{AddPolicy, Policy, PolicyKind, PolicyTest},
     tokens::{CreateToken, Lifetime, RightName, Tokens},
 };
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     Tasks(Tasks),
     /// Search the audit trail, newest first, and verify it
     Audit(Audit),
+    /// Sum up what completed calls cost, as far as agents' cards say it
+    Costs(Costs),
     /// Say who may do what: write, check, test and list policies
     #[command(subcommand)]
     Policy(Policy),

@@ -4,6 +4,7 @@ pub(crate) mod agents;
 pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod config;
+pub(crate) mod costs;
 pub(crate) mod doctor;
 pub(crate) mod install;
 pub(crate) mod mcp;

@@ -17,7 +17,7 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     cli::{Cli, Command, Common},
     commands::{
-        agents, audit, call, doctor, install, mcp,
+        agents, audit, call, costs, doctor, install, mcp,
         policy::{self, Desk},
         serve, tasks, tokens,
     },
@@ -77,6 +77,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Call(options) => call::run(&open(&common, environment).await?, options).await,
         Command::Tasks(command) => tasks::run(&open(&common, environment).await?, command).await,
         Command::Audit(command) => audit::run(&open(&common, environment).await?, command).await,
+        Command::Costs(options) => costs::run(&open(&common, environment).await?, &options).await,
         Command::Tokens(command) => tokens::run(&open(&common, environment).await?, command).await,
     }
 }

@@ -8,6 +8,7 @@ mod agents;
 mod audit;
 mod column;
 mod connect;
+mod costs;
 mod daybook;
 mod meta;
 mod note;
@@ -31,6 +32,7 @@ use jiff::Timestamp;
 use rialto_model::{
     agent::{Agent, Keep, OldCard, Probe},
     card::Card,
+    cost::{CostQuery, CostSum},
     event::Recorded,
     ids::{AgentId, OrgId, Scope, TaskId},
     store::{AuditFilter, Audited, Entry, Store, StoreError, Sweep, Swept, TaskFilter, Token, Verdict},
@@ -324,6 +326,11 @@ impl Store for SqliteStore {
 
     async fn verify_audit(&self) -> Result<Verdict, StoreError> {
         self.read_journal(audit::verify).await
+    }
+
+    async fn costs(&self, scope: &Scope, query: &CostQuery) -> Result<Vec<CostSum>, StoreError> {
+        let (org, query) = (scope.org.clone(), query.clone());
+        self.read_journal(move |connection| costs::sums(connection, &org, &query)).await
     }
 
     async fn sweep(&self, sweep: Sweep) -> Result<Swept, StoreError> {

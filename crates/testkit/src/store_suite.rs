@@ -10,6 +10,7 @@
 #![expect(clippy::unwrap_used, reason = "a broken promise shall fail its test")]
 
 mod audit;
+mod costs;
 mod journal;
 mod load;
 mod registry;
@@ -31,7 +32,7 @@ use rialto_model::{
 };
 use serde_json::Value;
 
-pub use self::{audit::*, journal::*, load::*, registry::*};
+pub use self::{audit::*, costs::*, journal::*, load::*, registry::*};
 
 /// Makes one test of each promise, for the store that the block gives.
 #[macro_export]
@@ -84,6 +85,8 @@ macro_rules! store_suite {
             old_tasks_can_be_forgotten,
             the_audit_trail_can_be_read_forwards_over_all_orgs,
             what_was_swept_shows_as_a_gap,
+            costs_are_summed_up_by_whatever_is_asked_for,
+            a_task_that_asked_something_is_counted_once,
             the_load_of_an_agent_is_its_open_tasks,
         );
     };
@@ -115,6 +118,7 @@ pub fn parse_card(text: &str) -> Result<Card, String> {
         input_modes: Vec::new(),
         output_modes: Vec::new(),
         input_schema: None,
+        cost: None,
         extra: Extra::new(),
     };
     let skills = value["skills"].as_array().into_iter().flatten();
@@ -128,6 +132,7 @@ pub fn parse_card(text: &str) -> Result<Card, String> {
         push_notifications: false,
         extended: false,
         signed: false,
+        cost: None,
         raw,
     })
 }

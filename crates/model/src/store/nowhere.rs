@@ -8,6 +8,7 @@ use super::{AuditFilter, Audited, Entry, Store, StoreError, Sweep, Swept, TaskFi
 use crate::{
     agent::{Agent, OldCard, Probe},
     clock::Timestamp,
+    cost::{CostQuery, CostSum},
     event::Recorded,
     ids::{AgentId, OrgId, Scope, TaskId},
     task::TaskHead,
@@ -93,6 +94,10 @@ impl Store for Nowhere {
 
     async fn verify_audit(&self) -> Result<Verdict, StoreError> {
         Ok(Verdict::Sound { records: 0, last: 0, seal: String::new() })
+    }
+
+    async fn costs(&self, _: &Scope, _: &CostQuery) -> Result<Vec<CostSum>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn sweep(&self, _: Sweep) -> Result<Swept, StoreError> {

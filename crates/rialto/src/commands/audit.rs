@@ -99,13 +99,13 @@ fn filter(program: &Program, search: &AuditSearch) -> Result<AuditFilter, Troubl
 }
 
 /// The agent's id. One that is no longer registered can still be asked for by its id.
-fn agent_id(program: &Program, agent: &str) -> AgentId {
+pub(crate) fn agent_id(program: &Program, agent: &str) -> AgentId {
     let found = program.engine.registry().find(&Scope::default(), agent);
     found.map_or_else(|_| AgentId::from(agent), |agent| agent.id.clone())
 }
 
 /// A moment, or how long ago it was.
-fn moment(text: &str) -> Result<Timestamp, Trouble> {
+pub(crate) fn moment(text: &str) -> Result<Timestamp, Trouble> {
     if let Ok(moment) = text.parse() {
         return Ok(moment);
     }

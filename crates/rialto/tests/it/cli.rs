@@ -5,6 +5,7 @@ mod audit;
 mod callers;
 mod calls;
 mod cards;
+mod costs;
 mod digits;
 mod policies;
 mod policy_changes;

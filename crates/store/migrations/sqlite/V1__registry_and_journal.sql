@@ -107,6 +107,14 @@ CREATE TABLE audit (
     seal  BLOB NOT NULL
 ) STRICT;
 
+-- What calls cost, as far as their agents' cards say it. A task whose caller was asked something on the way has several
+-- rows, and the cost is in the last one.
+CREATE VIEW cost_events AS
+SELECT row AS record, org, at, event ->> 'caller' AS caller, event ->> 'agentCardId' AS agent_id, event ->> 'verb' AS verb,
+       event ->> 'skillId' AS skill_id, event ->> 'taskId' AS task_id, event ->> 'estimatedCents' AS estimated_cents
+FROM audit
+WHERE event ->> 'phase' = 'post-verb' AND event ->> 'outcome' = 'completed';
+
 -- The token itself is nowhere: `hash` is its SHA-256. `rights` are words with spaces between them.
 CREATE TABLE tokens (
     id         TEXT NOT NULL PRIMARY KEY,

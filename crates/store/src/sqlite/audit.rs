@@ -218,7 +218,7 @@ fn audited(row: &Row<'_>) -> Result<Audited, Snag> {
 }
 
 /// The moment in nanoseconds, or the last one that can be said like that: a search may ask for the year 3000.
-fn nearest(moment: Timestamp) -> i64 {
+pub(super) fn nearest(moment: Timestamp) -> i64 {
     let last = if moment < Timestamp::UNIX_EPOCH { i64::MIN } else { i64::MAX };
     i64::try_from(moment.as_nanosecond()).unwrap_or(last)
 }
