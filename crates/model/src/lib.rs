@@ -23,3 +23,4 @@ pub mod rights;
 pub mod store;
 pub mod task;
 pub mod verb;
+pub mod webhook;

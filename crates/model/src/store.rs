@@ -19,6 +19,7 @@ use crate::{
     rights::Rights,
     task::{TaskHead, TaskState},
     verb::VerbEvent,
+    webhook::{Lease, Leased, Standing, Webhook},
 };
 
 pub use self::nowhere::Nowhere;
@@ -189,8 +190,8 @@ impl AuditFilter {
 /// Keeps the registry, the journal and the audit trail.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// A number that is another one after any process has changed the registry, the tokens or called
-    /// [`Store::touch`]. Cheap enough to ask on every call.
+    /// A number that is another one after any process has changed the registry, the tokens, the
+    /// webhooks or called [`Store::touch`]. Cheap enough to ask on every call.
     ///
     /// It counts the changes, inside the same transaction that makes each: a writer that gets back exactly one more
     /// than it knew has missed nothing and need not read everything again.
@@ -272,4 +273,25 @@ pub trait Store: Send + Sync {
     /// Marks a token as revoked at this moment. Answers the generation that this made, or none when there is no such
     /// token or it was revoked before.
     async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<Option<u64>, StoreError>;
+
+    /// All webhooks, in the order they were added.
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError>;
+
+    /// Adds a webhook. It hears of what happens from now on, whatever its standing says. Answers the generation that
+    /// this made.
+    async fn put_webhook(&self, webhook: &Webhook) -> Result<u64, StoreError>;
+
+    /// Removes a webhook. Answers the generation that this made, or none when it was not there.
+    async fn remove_webhook(&self, id: &str) -> Result<Option<u64>, StoreError>;
+
+    /// Has a webhook that failed or was disabled tried again at once. Answers the generation that this made, or none when
+    /// it is not there.
+    async fn retry_webhook(&self, id: &str) -> Result<Option<u64>, StoreError>;
+
+    /// Takes or prolongs the right to deliver to a webhook, unless somebody else has it.
+    async fn lease_webhook(&self, id: &str, lease: &Lease) -> Result<Leased, StoreError>;
+
+    /// Writes down how far a webhook was told; refused when `holder` does not have the right to deliver any more. The
+    /// answer says whether it was taken.
+    async fn note_webhook(&self, id: &str, holder: &str, standing: &Standing) -> Result<bool, StoreError>;
 }

@@ -154,6 +154,27 @@ struct Flat {
     error: Option<VerbError>,
 }
 
+// === impl Phase ===
+
+impl Phase {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::PreVerb, Self::PostVerb, Self::VerbError];
+
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::PreVerb => "pre-verb",
+            Self::PostVerb => "post-verb",
+            Self::VerbError => "verb-error",
+        }
+    }
+
+    /// The phase with that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|phase| phase.as_str() == name)
+    }
+}
+
 // === impl VerbEvent ===
 
 impl VerbEvent {

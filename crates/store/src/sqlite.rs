@@ -18,6 +18,7 @@ mod readers;
 mod tasks;
 mod tidier;
 mod tokens;
+mod webhooks;
 mod writer;
 
 use std::{
@@ -38,6 +39,7 @@ use rialto_model::{
     store::{AuditFilter, Audited, Entry, Store, StoreError, Sweep, Swept, TaskFilter, Token, Verdict},
     task::TaskHead,
     verb::VerbEvent,
+    webhook::{Lease, Leased, Standing, Webhook},
 };
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
@@ -198,6 +200,34 @@ impl SqliteStore {
         Ok(made.unwrap_or_else(|| self.generation.get()))
     }
 
+    /// Does on the writer's connection what is more than one write, all of it or nothing.
+    async fn transact<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Snag> + Send + 'static,
+    {
+        let done = self.run_on_writer(move |connection| {
+            // Begun as a writer: other processes write too, and a reader cannot become one behind their backs.
+            let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+            let done = work(&transaction)?;
+            transaction.commit()?;
+            Ok(done)
+        });
+        done.await?.map_err(|snag| self.place.explain(snag))
+    }
+
+    /// The same for a change that others must see, if anything has changed.
+    async fn transact_change<F>(&self, work: F) -> Result<Option<u64>, StoreError>
+    where
+        F: FnOnce(&Connection) -> Result<Option<u64>, Snag> + Send + 'static,
+    {
+        let made = self.transact(work).await?;
+        if let Some(number) = made {
+            self.generation.advance(number);
+        }
+        Ok(made)
+    }
+
     async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -335,15 +365,12 @@ impl Store for SqliteStore {
 
     async fn sweep(&self, sweep: Sweep) -> Result<Swept, StoreError> {
         self.settle().await?;
-        let swept = self.run_on_writer(move |connection| {
-            // Begun as a writer: other processes write too, and a reader cannot become one behind their backs.
-            let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-            let tasks = sweep.tasks_before.map_or(Ok(0), |moment| tasks::sweep(&transaction, moment))?;
-            let audit = sweep.audit_before.map_or(Ok(0), |moment| audit::sweep(&transaction, moment))?;
-            transaction.commit()?;
+        self.transact(move |transaction| {
+            let tasks = sweep.tasks_before.map_or(Ok(0), |moment| tasks::sweep(transaction, moment))?;
+            let audit = sweep.audit_before.map_or(Ok(0), |moment| audit::sweep(transaction, moment))?;
             Ok(Swept { tasks, audit })
-        });
-        swept.await?.map_err(|snag| self.place.explain(snag))
+        })
+        .await
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
@@ -356,5 +383,37 @@ impl Store for SqliteStore {
 
     async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<Option<u64>, StoreError> {
         self.write(Write::Token(TokenWrite::Revoke { id: id.to_owned(), at })).await
+    }
+
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
+        self.read(webhooks::all).await
+    }
+
+    async fn put_webhook(&self, webhook: &Webhook) -> Result<u64, StoreError> {
+        // What was acknowledged before is not news to it.
+        self.settle().await?;
+        let webhook = webhook.clone();
+        let made = self.transact_change(move |transaction| webhooks::add(transaction, &webhook).map(Some));
+        Ok(made.await?.unwrap_or_else(|| self.generation.get()))
+    }
+
+    async fn remove_webhook(&self, id: &str) -> Result<Option<u64>, StoreError> {
+        let id = id.to_owned();
+        self.transact_change(move |transaction| webhooks::remove(transaction, &id)).await
+    }
+
+    async fn retry_webhook(&self, id: &str) -> Result<Option<u64>, StoreError> {
+        let id = id.to_owned();
+        self.transact_change(move |transaction| webhooks::retry(transaction, &id)).await
+    }
+
+    async fn lease_webhook(&self, id: &str, lease: &Lease) -> Result<Leased, StoreError> {
+        let (id, lease) = (id.to_owned(), lease.clone());
+        self.transact(move |transaction| webhooks::lease(transaction, &id, &lease)).await
+    }
+
+    async fn note_webhook(&self, id: &str, holder: &str, standing: &Standing) -> Result<bool, StoreError> {
+        let (id, holder, standing) = (id.to_owned(), holder.to_owned(), standing.clone());
+        self.transact(move |transaction| webhooks::note(transaction, &id, &holder, &standing)).await
     }
 }

@@ -14,6 +14,7 @@ mod costs;
 mod journal;
 mod load;
 mod registry;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ use rialto_model::{
 };
 use serde_json::Value;
 
-pub use self::{audit::*, costs::*, journal::*, load::*, registry::*};
+pub use self::{audit::*, costs::*, journal::*, load::*, registry::*, webhooks::*};
 
 /// Makes one test of each promise, for the store that the block gives.
 #[macro_export]
@@ -87,6 +88,10 @@ macro_rules! store_suite {
             what_was_swept_shows_as_a_gap,
             costs_are_summed_up_by_whatever_is_asked_for,
             a_task_that_asked_something_is_counted_once,
+            a_webhook_comes_back_as_it_was_put_and_begins_at_the_end_of_the_trail,
+            a_webhook_is_delivered_to_by_one_at_a_time,
+            only_the_holder_of_a_webhook_writes_how_far_it_is,
+            a_webhook_can_be_tried_again_and_removed,
             the_load_of_an_agent_is_its_open_tasks,
         );
     };

@@ -13,6 +13,7 @@ use crate::{
     ids::{AgentId, OrgId, Scope, TaskId},
     task::TaskHead,
     verb::VerbEvent,
+    webhook::{Lease, Leased, Standing, Webhook},
 };
 
 /// Keeps nothing but the agents it was made with.
@@ -114,5 +115,29 @@ impl Store for Nowhere {
 
     async fn revoke_token(&self, _: &str, _: Timestamp) -> Result<Option<u64>, StoreError> {
         Ok(None)
+    }
+
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn put_webhook(&self, _: &Webhook) -> Result<u64, StoreError> {
+        Ok(self.generation())
+    }
+
+    async fn remove_webhook(&self, _: &str) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
+    async fn retry_webhook(&self, _: &str) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
+    async fn lease_webhook(&self, _: &str, _: &Lease) -> Result<Leased, StoreError> {
+        Ok(Leased::Gone)
+    }
+
+    async fn note_webhook(&self, _: &str, _: &str, _: &Standing) -> Result<bool, StoreError> {
+        Ok(false)
     }
 }

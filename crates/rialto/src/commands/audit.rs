@@ -6,7 +6,7 @@ use rialto_model::{
     clock::{Clock, SystemClock},
     ids::{AgentId, Scope, TaskId},
     store::{AuditFilter, AuditOutcome, Audited, StoreError, Verdict},
-    verb::{Outcome, Phase, VerbEvent},
+    verb::{Outcome, VerbEvent},
 };
 use serde::Serialize;
 use serde_json::json;
@@ -120,15 +120,10 @@ pub(crate) fn moment(text: &str) -> Result<Timestamp, Trouble> {
 
 fn row(audited: &Audited) -> Vec<String> {
     let event = &audited.event;
-    let phase = match event.phase {
-        Phase::PreVerb => "pre-verb",
-        Phase::PostVerb => "post-verb",
-        Phase::VerbError => "verb-error",
-    };
     vec![
         audited.record.to_string(),
         event.emitted_at.strftime("%F %T").to_string(),
-        phase.to_owned(),
+        event.phase.as_str().to_owned(),
         event.verb.verb.clone(),
         event.verb.caller.clone(),
         outcome(event),

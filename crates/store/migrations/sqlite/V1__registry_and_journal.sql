@@ -129,4 +129,25 @@ CREATE TABLE tokens (
     revoked_at INTEGER
 ) STRICT;
 
+-- Who is told of calls, and how far. `secret` says where the key is, as JSON; the key itself is not here. Whoever delivers
+-- stands in `holder`, until `held_until`.
+CREATE TABLE webhooks (
+    id              TEXT NOT NULL PRIMARY KEY,
+    org             TEXT NOT NULL,
+    url             TEXT NOT NULL,
+    phases          TEXT NOT NULL,
+    secret          TEXT NOT NULL,
+    allow_private   INTEGER NOT NULL,
+    created_at      INTEGER NOT NULL,
+    handled         INTEGER NOT NULL,
+    delivered       INTEGER NOT NULL,
+    lost            INTEGER NOT NULL,
+    failures        INTEGER NOT NULL,
+    next_attempt_at INTEGER,
+    last_error      TEXT,
+    disabled        TEXT,
+    holder          TEXT,
+    held_until      INTEGER
+) STRICT;
+
 PRAGMA user_version = 1;

@@ -187,6 +187,11 @@ pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<u64, S
     Ok(connection.execute("DELETE FROM audit WHERE row <= ?1", [up_to])? as u64)
 }
 
+/// The number of the last record.
+pub(super) fn end(connection: &Connection) -> rusqlite::Result<u64> {
+    Ok(number(last(connection)?.record))
+}
+
 /// The end of the trail.
 fn last(connection: &Connection) -> rusqlite::Result<Link> {
     Ok(Link::read(connection, LAST)?.unwrap_or(Link::START))
