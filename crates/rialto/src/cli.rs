@@ -4,6 +4,7 @@ mod audit;
 mod costs;
 mod policy;
 mod tokens;
+mod webhooks;
 
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ pub(crate) use self::{
     costs::{CostKey, Costs},
     policy::{AddPolicy, Policy, PolicyKind, PolicyTest},
     tokens::{CreateToken, Lifetime, RightName, Tokens},
+    webhooks::{AddWebhook, Webhooks},
 };
 
 /// The bridge between MCP and A2A: every A2A agent becomes a set of MCP tools.
@@ -58,10 +60,8 @@ pub(crate) enum Command {
     /// Look at tasks and call them off
     #[command(subcommand)]
     Tasks(Tasks),
-    /// Search the audit trail, newest first, and verify it
-    Audit(Audit),
-    /// Sum up what completed calls cost, as far as agents' cards say it
-    Costs(Costs),
+    #[command(flatten)]
+    Record(Record),
     /// Say who may do what: write, check, test and list policies
     #[command(subcommand)]
     Policy(Policy),
@@ -80,6 +80,18 @@ pub(crate) enum Command {
         /// Which shell
         shell: Shell,
     },
+}
+
+/// What is done with the record of calls.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Record {
+    /// Search the audit trail, newest first, and verify it
+    Audit(Audit),
+    /// Sum up what completed calls cost, as far as agents' cards say it
+    Costs(Costs),
+    /// Have other programs told of calls, as signed events
+    #[command(subcommand)]
+    Webhooks(Webhooks),
 }
 
 /// How a listing is printed.

@@ -12,3 +12,4 @@ pub(crate) mod policy;
 pub(crate) mod serve;
 pub(crate) mod tasks;
 pub(crate) mod tokens;
+pub(crate) mod webhooks;

@@ -8,6 +8,7 @@ mod environment;
 mod output;
 mod policies;
 mod program;
+mod webhooks;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -19,7 +20,7 @@ use crate::{
     commands::{
         agents, audit, call, costs, doctor, install, mcp,
         policy::{self, Desk},
-        serve, tasks, tokens,
+        serve, tasks, tokens, webhooks as hooks,
     },
     config::Config,
     environment::Environment,
@@ -76,9 +77,22 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Agents(command) => agents::run(&open(&common, environment).await?, command).await,
         Command::Call(options) => call::run(&open(&common, environment).await?, options).await,
         Command::Tasks(command) => tasks::run(&open(&common, environment).await?, command).await,
-        Command::Audit(command) => audit::run(&open(&common, environment).await?, command).await,
-        Command::Costs(options) => costs::run(&open(&common, environment).await?, &options).await,
+        Command::Record(command) => {
+            run_record(&open(&common, environment).await?, command, environment).await
+        }
         Command::Tokens(command) => tokens::run(&open(&common, environment).await?, command).await,
+    }
+}
+
+async fn run_record(
+    program: &Program,
+    command: cli::Record,
+    environment: &Environment,
+) -> Result<(), Trouble> {
+    match command {
+        cli::Record::Audit(command) => audit::run(program, command).await,
+        cli::Record::Costs(options) => costs::run(program, &options).await,
+        cli::Record::Webhooks(command) => hooks::run(program, command, environment).await,
     }
 }
 

@@ -21,9 +21,9 @@ use rialto_model::{
 };
 use rialto_policy::{Policy, PolicyError, Source};
 use rialto_store::SqliteStore;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{config::Config, environment::Environment, policies::Policies};
+use crate::{config::Config, environment::Environment, policies::Policies, webhooks};
 
 /// How long a stop waits for calls under way.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -46,6 +46,8 @@ pub(crate) struct Program {
     /// The texts that the first policies were made of: whatever differs from them has changed since.
     sources: Vec<Source>,
     stop: CancellationToken,
+    /// What writes something down at the end.
+    closing: TaskTracker,
 }
 
 /// Where things are kept.
@@ -132,7 +134,8 @@ impl Program {
             config: config.calls.clone(),
         });
         engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
-        Ok(Self { engine, store, fetch, config, policies, sources, data, stop: CancellationToken::new() })
+        let (stop, closing) = (CancellationToken::new(), TaskTracker::new());
+        Ok(Self { engine, store, fetch, config, policies, sources, data, stop, closing })
     }
 
     /// The person at this machine.
@@ -158,10 +161,17 @@ impl Program {
         tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store, self.stop.clone()));
     }
 
+    /// Has webhooks told of what is on record.
+    pub(crate) fn deliver(&self, environment: &Environment) {
+        self.closing.spawn(webhooks::couriers(self, environment).run(self.stop.clone()));
+    }
+
     /// Lets calls under way come to their end, then stops the background.
     pub(crate) async fn close(self) {
         self.engine.drain(DRAIN).await;
         self.stop.cancel();
+        self.closing.close();
+        let _ = tokio::time::timeout(DRAIN, self.closing.wait()).await;
     }
 }
 

@@ -47,6 +47,7 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     let app = app(&program, authentication)?;
     let terminated = terminated();
     program.start();
+    program.deliver(environment);
     greet(&program, door.address(), serve.allow_no_auth);
     let stop = program.stop().clone();
     let stopped = stop.clone();

@@ -13,3 +13,4 @@ mod server;
 mod setup;
 mod stdio;
 mod tokens;
+mod webhooks;
