@@ -5,12 +5,13 @@
 //! what it can never be told any more is counted.
 //!
 //! Webhooks get each event as a CloudEvent ([`cloud`]), signed like Standard Webhooks wants it ([`key`]), one after the
-//! other ([`delivery`]), by one process at a time ([`courier`]).
+//! other ([`delivery`]), by one process at a time ([`courier`]). Whoever watches gets records as they come ([`live`]).
 
 pub mod cloud;
 pub mod config;
 pub mod courier;
 pub mod delivery;
 pub mod key;
+pub mod live;
 
 pub use self::config::Config;

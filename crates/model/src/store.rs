@@ -18,7 +18,7 @@ use crate::{
     ids::{AgentId, OrgId, Scope, TaskId},
     rights::Rights,
     task::{TaskHead, TaskState},
-    verb::VerbEvent,
+    verb::{Outcome, VerbEvent},
     webhook::{Lease, Leased, Standing, Webhook},
 };
 
@@ -185,6 +185,22 @@ impl AuditFilter {
     pub fn newest(limit: usize) -> Self {
         Self { limit, ..Self::default() }
     }
+
+    /// Whether a record of this event is asked for, wherever in the trail it stands.
+    pub fn fits(&self, event: &VerbEvent) -> bool {
+        let verb = &event.verb;
+        let outcome = |outcome| match outcome {
+            AuditOutcome::Completed => event.outcome == Some(Outcome::Completed),
+            AuditOutcome::Failed => event.outcome == Some(Outcome::Failed),
+            AuditOutcome::Denied => event.context.denied,
+        };
+        self.since.is_none_or(|since| event.emitted_at >= since)
+            && self.until.is_none_or(|until| event.emitted_at < until)
+            && self.agent.as_ref().is_none_or(|agent| agent.as_str() == verb.agent_card_id)
+            && self.caller.as_ref().is_none_or(|caller| caller.as_str() == verb.caller)
+            && self.task.as_ref().is_none_or(|task| task.as_str() == verb.task_id)
+            && self.outcome.is_none_or(outcome)
+    }
 }
 
 /// Keeps the registry, the journal and the audit trail.
@@ -253,6 +269,10 @@ pub trait Store: Send + Sync {
     /// It makes nobody wait and writes nothing, so what was acknowledged a moment ago may come with the next look; no
     /// record ever appears before one that was already seen.
     async fn audit_after(&self, record: u64, limit: usize) -> Result<Vec<Audited>, StoreError>;
+
+    /// The number of the last audit record; zero when there never was one. Like [`Store::audit_after`], it makes nobody
+    /// wait.
+    async fn audit_end(&self) -> Result<u64, StoreError>;
 
     /// Reads the whole audit trail and compares it with its seals.
     async fn verify_audit(&self) -> Result<Verdict, StoreError>;

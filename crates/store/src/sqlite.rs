@@ -354,6 +354,10 @@ impl Store for SqliteStore {
         self.read(move |connection| audit::after(connection, record, limit)).await
     }
 
+    async fn audit_end(&self) -> Result<u64, StoreError> {
+        self.read(|connection| Ok(audit::end(connection)?)).await
+    }
+
     async fn verify_audit(&self) -> Result<Verdict, StoreError> {
         self.read_journal(audit::verify).await
     }
