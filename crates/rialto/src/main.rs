@@ -5,6 +5,7 @@ mod commands;
 mod config;
 mod demo;
 mod environment;
+mod events;
 mod output;
 mod policies;
 mod program;

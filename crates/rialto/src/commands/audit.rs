@@ -1,6 +1,9 @@
 //! `rialto audit …`: what was done, by whom, and whether the record of it is whole.
 
+use std::sync::Arc;
+
 use jiff::{Span, Timestamp, tz::TimeZone};
+use rialto_hooks::live::{Live, News};
 use rialto_model::{
     call::CallerId,
     clock::{Clock, SystemClock},
@@ -19,7 +22,7 @@ use crate::{
 
 /// A record as programs read it.
 #[derive(Serialize)]
-struct Record<'a> {
+pub(crate) struct Record<'a> {
     record: u64,
     seal: &'a str,
     event: &'a VerbEvent,
@@ -28,7 +31,16 @@ struct Record<'a> {
 pub(crate) async fn run(program: &Program, audit: Audit) -> Result<(), Trouble> {
     match audit.command {
         Some(AuditCommand::Verify(listing)) => verify(program, listing.json).await,
+        None if audit.search.follow => follow(program, &audit.search).await,
         None => search(program, &audit.search).await,
+    }
+}
+
+// === impl Record ===
+
+impl<'a> Record<'a> {
+    pub(crate) fn of(audited: &'a Audited) -> Self {
+        Self { record: audited.record, seal: &audited.seal, event: &audited.event }
     }
 }
 
@@ -37,12 +49,7 @@ async fn search(program: &Program, search: &AuditSearch) -> Result<(), Trouble> 
     let records =
         program.store.audit_trail(&Scope::default(), &filter).await.map_err(|error| unavailable(&error))?;
     if search.listing.json {
-        let records = records.iter().map(|audited| Record {
-            record: audited.record,
-            seal: &audited.seal,
-            event: &audited.event,
-        });
-        output::json(&records.collect::<Vec<_>>());
+        output::json(&records.iter().map(Record::of).collect::<Vec<_>>());
     } else if records.is_empty() {
         output::line("No records.");
     } else {
@@ -50,6 +57,33 @@ async fn search(program: &Program, search: &AuditSearch) -> Result<(), Trouble> 
         output::table(&header, records.iter().map(row).collect());
     }
     Ok(())
+}
+
+/// Shows what comes on record, whichever process does it, until nobody reads it any more.
+async fn follow(program: &Program, search: &AuditSearch) -> Result<(), Trouble> {
+    let filter = filter(program, search)?;
+    let live = Live::new(Arc::clone(&program.store));
+    let mut watch = live.watch(Scope::default().org, None).await?;
+    output::note("Shows what comes on record from now on; Ctrl-C ends it.");
+    loop {
+        let written = match watch.next().await? {
+            News::Record(record) if !filter.fits(&record.event) => Ok(()),
+            News::Record(record) if search.listing.json => {
+                let text = serde_json::to_string(&Record::of(&record));
+                output::try_line(text.unwrap_or_default())
+            }
+            News::Record(record) => output::try_line(output::printable(&row(&record).join("  "))),
+            News::Missed(missed) => {
+                output::note(format!(
+                    "{missed} records came too fast and are not shown here; `rialto audit` has them"
+                ));
+                Ok(())
+            }
+        };
+        if written.is_err() {
+            return Ok(());
+        }
+    }
 }
 
 async fn verify(program: &Program, as_json: bool) -> Result<(), Trouble> {

@@ -21,6 +21,7 @@ use crate::{
     cli::Serve,
     commands::tokens::{self, Wanted},
     environment::Environment,
+    events,
     output::{self, Trouble},
     program::Program,
 };
@@ -75,10 +76,14 @@ pub(crate) fn app(program: &Program, authentication: Authentication) -> Result<G
     let mcp = rialto_mcp::Door::new(program.engine.clone(), mcp, control);
     let gate = Gate::new(Guard::new(&hosts, server.max_body_bytes), authentication)
         .at(server.site().map_err(Trouble::usage)?)
-        .before(&[Entrance { path: "/mcp", needs: Rights::of([Right::Call, Right::Discover]) }])
+        .before(&[
+            Entrance { path: "/mcp", needs: Rights::of([Right::Call, Right::Discover]) },
+            Entrance { path: events::PATH, needs: Rights::of([Right::Admin]) },
+        ])
         .open_to_all(&[HEALTH]);
     let healthy = Router::new().route(HEALTH, get(|| async { "ok\n" }));
-    Ok(gate.around(healthy.merge(mcp.router(program.stop().clone()))))
+    let events = events::router(program);
+    Ok(gate.around(healthy.merge(events).merge(mcp.router(program.stop().clone()))))
 }
 
 pub(crate) async fn serve_until(

@@ -7,6 +7,7 @@ mod calls;
 mod cards;
 mod costs;
 mod digits;
+mod events;
 mod policies;
 mod policy_changes;
 mod server;

@@ -1,5 +1,7 @@
 //! `rialto serve` as a process, and a client of it that leaves nothing to an SDK.
 
+use std::process::ExitStatus;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -96,6 +98,13 @@ impl Server {
     /// Ends it as nobody can prevent.
     pub(crate) fn kill(mut self) {
         self.process.kill();
+    }
+
+    /// Asks it to stop, and waits until it has.
+    #[track_caller]
+    pub(crate) fn stop(&mut self) -> ExitStatus {
+        self.process.signal("TERM");
+        self.process.end()
     }
 
     /// What it logged so far.
