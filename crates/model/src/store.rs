@@ -281,7 +281,8 @@ pub trait Store: Send + Sync {
     async fn costs(&self, scope: &Scope, query: &CostQuery) -> Result<Vec<CostSum>, StoreError>;
 
     /// Forgets what is old, a bounded number of rows at a time: call it again while it finds something. Of the audit
-    /// trail only the beginning goes, and the rest can still be verified.
+    /// trail only the beginning goes, and the rest can still be verified. What processes that died have left to be
+    /// written is written before.
     async fn sweep(&self, sweep: Sweep) -> Result<Swept, StoreError>;
 
     /// All tokens, those that expired or were revoked included.

@@ -369,6 +369,8 @@ impl Store for SqliteStore {
 
     async fn sweep(&self, sweep: Sweep) -> Result<Swept, StoreError> {
         self.settle().await?;
+        // A process that died left its last notes behind; whoever only reads along would never have them posted.
+        self.ask(Job::Adopt).await?;
         self.transact(move |transaction| {
             let tasks = sweep.tasks_before.map_or(Ok(0), |moment| tasks::sweep(transaction, moment))?;
             let audit = sweep.audit_before.map_or(Ok(0), |moment| audit::sweep(transaction, moment))?;
