@@ -155,3 +155,89 @@ fn missing(secret: &Credential) -> String {
         Credential::Held(_) => "its key is empty".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rialto_model::{ids::OrgId, verb::Phase, webhook::Standing};
+    use rialto_testkit::store_suite::at;
+
+    use super::*;
+
+    fn webhook() -> Webhook {
+        Webhook {
+            id: "hook_1".into(),
+            org: OrgId::from("default"),
+            url: "https://hooks.example/rialto".into(),
+            phases: vec![Phase::PreVerb],
+            secret: Credential::Env("KEY".into()),
+            allow_private: false,
+            created_at: at(0),
+            standing: Standing::default(),
+        }
+    }
+
+    /// What comes of an event that is answered like this.
+    async fn answered(answer: impl Fn() -> Result<Response, FetchError> + Send + Sync + 'static) -> Outcome {
+        let delivery = Delivery {
+            fetch: Arc::new(move |_: Request| answer()),
+            secrets: Arc::new(|_| Some(Secret::from(Key::text(&[7; 32])))),
+            timeout: Duration::from_secs(10),
+        };
+        let event = CloudEvent::test("test-1".into(), "urn:rialto", at(0));
+        delivery.bring(&webhook(), &event, at(0)).await
+    }
+
+    async fn asked_to_wait(text: &'static str) -> Option<u64> {
+        let busy = move || {
+            let answer = Response::fixed(StatusCode::SERVICE_UNAVAILABLE, "");
+            Ok(answer.header(header::RETRY_AFTER, HeaderValue::from_static(text)))
+        };
+        match answered(busy).await {
+            Outcome::Failed { wait, .. } => wait.map(|wait| wait.as_secs()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_receiver_says_how_long_to_wait_in_seconds_or_as_a_date() {
+        for (text, seconds) in [
+            ("120", Some(120)),
+            ("Sat, 01 Aug 2026 12:01:30 GMT", Some(90)),
+            ("Sat, 01 Aug 2026 11:00:00 GMT", None),
+            ("999999999", Some(3600)),
+            ("soon", None),
+            ("-5", None),
+        ] {
+            assert_eq!(asked_to_wait(text).await, seconds, "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn only_success_counts_as_taken() {
+        for (status, is_taken) in [(200, true), (204, true), (301, false), (404, false), (500, false)] {
+            let outcome =
+                answered(move || Ok(Response::fixed(StatusCode::from_u16(status).unwrap(), "ok"))).await;
+            assert_eq!(outcome == Outcome::Taken, is_taken, "{status}: {outcome:?}");
+        }
+        assert_eq!(answered(|| Ok(Response::fixed(StatusCode::GONE, ""))).await, Outcome::Unwanted);
+        let outcome = answered(|| Err(FetchError::Timeout(Duration::from_secs(10)))).await;
+        let why = "it could not be reached: took longer than 10 s to answer".to_owned();
+        assert_eq!(outcome, Outcome::failed(why));
+    }
+
+    #[tokio::test]
+    async fn what_is_sent_says_who_it_is_for_and_nothing_of_the_key() {
+        let delivery = Delivery {
+            fetch: Arc::new(|_: Request| Err(FetchError::TooLarge(0))),
+            secrets: Arc::new(|_| Some(Secret::from(Key::text(&[7; 32])))),
+            timeout: Duration::from_secs(10),
+        };
+        let event = CloudEvent::test("test-1".into(), "urn:rialto", at(0));
+        let request = delivery.request(&webhook(), &event, at(0)).unwrap();
+        let headers =
+            request.headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()));
+        insta::assert_snapshot!(headers.collect::<Vec<_>>().join("\n"));
+        assert_eq!((request.reach, request.total), (Reach::Public, Some(Duration::from_secs(10))));
+        assert!(!format!("{request:?}").contains(&Key::text(&[7; 32])));
+    }
+}

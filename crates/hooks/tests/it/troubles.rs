@@ -1,5 +1,7 @@
 //! Receivers that fail, hang, or have had enough.
 
+use std::time::Duration;
+
 use jiff::{SignedDuration, Timestamp};
 use rialto_model::{
     agent::Credential,
@@ -97,6 +99,19 @@ async fn a_receiver_that_hangs_keeps_nobody_else_waiting() {
     world.announce(30).await;
     world.until("hook_2", |standing| standing.delivered == 31).await;
     assert_eq!(records(&slow), [1]);
+    at_work.stop().await;
+}
+
+#[tokio::test]
+async fn a_receiver_that_takes_too_long_is_tried_again() {
+    let (mut world, receiver) = (World::new(), Receiver::start().await);
+    world.timeout = Duration::from_millis(50);
+    world.hook("hook_1", &receiver.url).await;
+    receiver.next(&[Reply::Hang]);
+    let at_work = world.deliver();
+    world.announce(2).await;
+    world.until("hook_1", |standing| standing.delivered == 2).await;
+    assert_eq!(records(&receiver), [1, 1, 2]);
     at_work.stop().await;
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct Ahead(Mutex<SignedDuration>);
 pub(crate) struct World {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<Ahead>,
+    /// How long a receiver may take.
+    pub(crate) timeout: Duration,
 }
 
 /// Couriers at work.
@@ -66,7 +68,7 @@ impl World {
     }
 
     pub(crate) fn with(store: SqliteStore) -> Self {
-        Self { store: Arc::new(store), clock: Arc::default() }
+        Self { store: Arc::new(store), clock: Arc::default(), timeout: Duration::from_secs(10) }
     }
 
     /// Adds a webhook that wants everything of the default org.
@@ -100,7 +102,7 @@ impl World {
         let fetch = Arc::new(Client::new(&client::Config::default()));
         Couriers::new(Parts {
             store: Arc::clone(&self.store),
-            delivery: Delivery { fetch, secrets: Arc::new(key), timeout: Duration::from_secs(10) },
+            delivery: Delivery { fetch, secrets: Arc::new(key), timeout: self.timeout },
             clock: self.clock.clone(),
             config,
             source: "urn:rialto".to_owned(),
