@@ -135,6 +135,8 @@ fn a_receiver_that_is_gone_is_listed_as_disabled_until_it_is_tried_again() {
     server.call("desk.echo", &json!({}));
     until("it is disabled", || (standing(&rialto)["state"] == "disabled").then_some(()));
     assert!(rialto.cli(&["webhooks", "list"]).ok().out.contains("410 Gone"));
+    let fix = format!("rialto webhooks retry {id}");
+    assert!(rialto.cli(&["doctor"]).exit(1).out.contains(&fix));
     receiver.answer(Some(204));
     rialto.cli(&["webhooks", "retry", &id]).ok();
     until("it was told", || (standing(&rialto)["delivered"] == 2).then_some(()));
