@@ -15,8 +15,11 @@ use std::{
 
 use rialto_model::{
     ids::OrgId,
+    json::Json,
     store::{Audited, Store, StoreError},
+    verb::Verb,
 };
+use serde_json::json;
 use tokio::sync::{
     Mutex,
     broadcast::{self, error::RecvError},
@@ -27,6 +30,9 @@ const QUEUE: usize = 1024;
 
 /// How many records are read at once.
 const BATCH: usize = 256;
+
+/// Arguments that are larger stay in the trail: the queue is bounded in bytes too.
+const LARGE: usize = 16 * 1024;
 
 /// How long to wait at the end of the trail.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -93,7 +99,7 @@ impl Live {
         Ok(Watch { live: self.clone(), org, queue, seen, is_behind: seen.is_some(), read: VecDeque::new() })
     }
 
-    /// How many records were missed by watchers that were too slow, all together.
+    /// How many records were missed by watchers, all together.
     pub fn missed(&self) -> u64 {
         self.0.missed.load(Ordering::Relaxed)
     }
@@ -110,11 +116,11 @@ impl Live {
                 tracing::error!("whoever watches has to wait for the store: {error}");
                 Vec::new()
             });
-            let is_end = records.len() < BATCH;
+            let is_end = records.is_empty();
             for record in records {
                 at = record.record;
                 // Nobody may be left to hear it; that is looked at below.
-                let _ = self.0.queue.send(Arc::new(record));
+                let _ = self.0.queue.send(light(record));
             }
             if self.is_over().await {
                 return;
@@ -142,27 +148,29 @@ impl Watch {
     /// What is new. It waits until there is something.
     pub async fn next(&mut self) -> Result<News, StoreError> {
         loop {
-            if self.is_behind
-                && self.read.is_empty()
-                && let Some(missed) = self.catch_up().await?
-            {
-                return Ok(News::Missed(missed));
+            if self.is_behind && self.read.is_empty() {
+                self.catch_up().await?;
             }
             let record = match self.read.pop_front() {
                 Some(record) => record,
-                None if self.is_behind => continue,
                 None => match self.queue.recv().await {
                     Ok(record) => record,
-                    Err(RecvError::Lagged(missed)) => {
-                        self.live.0.missed.fetch_add(missed, Ordering::Relaxed);
-                        return Ok(News::Missed(missed));
-                    }
+                    // How many we have not seen shows with the next one; some may have been read in the trail.
+                    Err(RecvError::Lagged(_)) if self.seen.is_some() => continue,
+                    Err(RecvError::Lagged(missed)) => return Ok(self.missed(missed)),
                     // It is there as long as we are.
                     Err(RecvError::Closed) => std::future::pending().await,
                 },
             };
-            if self.seen.is_some_and(|seen| record.record <= seen) {
+            let next = self.seen.map_or(record.record, |seen| seen.saturating_add(1));
+            if record.record < next {
                 continue;
+            }
+            if record.record > next {
+                let missed = record.record - next;
+                self.seen = Some(record.record - 1);
+                self.read.push_front(record);
+                return Ok(self.missed(missed));
             }
             self.seen = Some(record.record);
             if record.event.verb.org_id == self.org.as_str() {
@@ -171,14 +179,26 @@ impl Watch {
         }
     }
 
-    /// Reads on in the trail what came before the queue. Answers how many records are not there any more.
-    async fn catch_up(&mut self) -> Result<Option<u64>, StoreError> {
-        let seen = self.seen.unwrap_or_default();
-        let records = self.live.0.store.audit_after(seen, BATCH).await?;
-        // The queue was there before this was read, so what comes behind the end comes through it.
-        self.is_behind = records.len() == BATCH;
-        let first = records.first().map_or(seen.saturating_add(1), |record| record.record);
-        self.read.extend(records.into_iter().map(Arc::new));
-        Ok(Some(first.saturating_sub(seen.saturating_add(1))).filter(|missing| *missing > 0))
+    /// Reads on in the trail. The queue was there before, so what comes behind its end comes through the queue.
+    async fn catch_up(&mut self) -> Result<(), StoreError> {
+        let records = self.live.0.store.audit_after(self.seen.unwrap_or_default(), BATCH).await?;
+        self.is_behind = !records.is_empty();
+        self.read.extend(records.into_iter().map(light));
+        Ok(())
     }
+
+    fn missed(&self, records: u64) -> News {
+        self.live.0.missed.fetch_add(records, Ordering::Relaxed);
+        News::Missed(records)
+    }
+}
+
+/// The record, without arguments that are too large to be carried around.
+fn light(mut record: Audited) -> Arc<Audited> {
+    let size = record.event.verb.args.get().len();
+    if size > LARGE {
+        let args = Json::of(&json!({ "omittedBytes": size }));
+        record.event.verb = Arc::new(Verb { args, ..Verb::clone(&record.event.verb) });
+    }
+    Arc::new(record)
 }

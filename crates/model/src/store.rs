@@ -263,8 +263,8 @@ pub trait Store: Send + Sync {
     /// Audit records of a scope's org, newest first.
     async fn audit_trail(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError>;
 
-    /// At most so many records behind this one, of all orgs, in order. Records that were swept are not among them: then
-    /// the first has a higher number than the next.
+    /// At most so many records behind this one, of all orgs, in order; fewer when they are large, but at least one if there
+    /// is any. Records that were swept are not among them: then the first has a higher number than the next.
     ///
     /// It makes nobody wait and writes nothing, so what was acknowledged a moment ago may come with the next look; no
     /// record ever appears before one that was already seen.

@@ -86,6 +86,7 @@ macro_rules! store_suite {
             old_tasks_can_be_forgotten,
             the_audit_trail_can_be_read_forwards_over_all_orgs,
             what_was_swept_shows_as_a_gap,
+            large_records_are_read_a_few_at_a_time,
             costs_are_summed_up_by_whatever_is_asked_for,
             a_task_that_asked_something_is_counted_once,
             a_webhook_comes_back_as_it_was_put_and_begins_at_the_end_of_the_trail,

@@ -105,14 +105,14 @@ impl Round {
             return Ok(Next::After(rest.min(LOOK)));
         }
         let records = self.office.parts.store.audit_after(hold.webhook.standing.handled, BATCH).await?;
-        let is_full = records.len() == BATCH;
+        let is_end = records.is_empty();
         for record in &records {
             if self.stop.is_cancelled() || !self.pass(record).await? {
                 break;
             }
         }
         self.note().await?;
-        Ok(if is_full { Next::Now } else { Next::After(PAUSE) })
+        Ok(if is_end { Next::After(PAUSE) } else { Next::Now })
     }
 
     /// Sees to it that we are the ones who deliver, and know what others have changed. Answers what to do if we are not.

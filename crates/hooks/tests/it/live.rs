@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 use rialto_hooks::live::{Live, News, Watch};
 use rialto_model::{
     ids::OrgId,
+    json::Json,
     store::Sweep,
-    verb::{Phase, VerbEvent},
+    verb::{Phase, Verb, VerbEvent},
 };
 use rialto_testkit::store_suite::{announced, at};
 
@@ -75,6 +76,38 @@ async fn what_a_slow_watcher_misses_is_counted_and_told() {
         assert_eq!(record(&mut slow).await, expected);
     }
     assert_eq!(live.missed(), 6);
+}
+
+#[tokio::test]
+async fn what_was_read_in_the_trail_is_not_missed_however_short_the_queue_is() {
+    let world = World::new();
+    let live = Live::with_room(world.store.clone(), 4);
+    world.announce(300).await;
+    on_record(&world).await;
+    let mut slow = live.watch(org(), Some(0)).await.unwrap();
+    let mut quick = live.watch(org(), None).await.unwrap();
+    assert_eq!(record(&mut slow).await, 1);
+    for expected in 301..=320 {
+        world.announce(1).await;
+        assert_eq!(record(&mut quick).await, expected);
+    }
+    for expected in 2..=320 {
+        assert_eq!(record(&mut slow).await, expected);
+    }
+    assert_eq!(live.missed(), 0);
+}
+
+#[tokio::test]
+async fn arguments_that_are_large_stay_in_the_trail() {
+    let world = World::new();
+    let mut event = announced(Phase::PreVerb, "default", "task_1");
+    let args = Json::of(&"x".repeat(100_000));
+    event.verb = Arc::new(Verb { args, ..Verb::clone(&event.verb) });
+    world.record(vec![event]).await;
+    on_record(&world).await;
+    let mut watch = Live::new(world.store.clone()).watch(org(), Some(0)).await.unwrap();
+    let News::Record(record) = within(watch.next()).await.unwrap() else { panic!("it is there") };
+    assert_eq!(record.event.verb.args.get(), r#"{"omittedBytes":100002}"#);
 }
 
 #[tokio::test]

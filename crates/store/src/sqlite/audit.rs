@@ -18,6 +18,9 @@ use crate::fault::Snag;
 /// How many records go at most in one sweep, so that nobody waits long for it.
 const BATCH: u64 = 5_000;
 
+/// Whoever reads along is given no more text than about this at once.
+const MUCH: usize = 1024 * 1024;
+
 /// Where the trail ends, and what was swept from its beginning.
 const LAST: &str = "audit_last";
 const SWEPT: &str = "audit_swept";
@@ -130,8 +133,11 @@ pub(super) fn after(connection: &Connection, record: u64, limit: usize) -> Resul
     let mut select = connection
         .prepare_cached("SELECT row, seal, event FROM audit WHERE row > ?1 ORDER BY row LIMIT ?2")?;
     let mut rows = select.query(params![i64::try_from(record).unwrap_or(i64::MAX), limit])?;
-    let mut records = Vec::new();
-    while let Some(row) = rows.next()? {
+    let (mut records, mut bytes) = (Vec::new(), 0);
+    while bytes < MUCH
+        && let Some(row) = rows.next()?
+    {
+        bytes += row.get_ref("event")?.as_bytes().map_or(0, <[u8]>::len);
         records.push(audited(row)?);
     }
     Ok(records)

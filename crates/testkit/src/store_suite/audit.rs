@@ -1,9 +1,12 @@
 //! What a store promises about the audit trail, and about forgetting.
 
+use std::sync::Arc;
+
 use rialto_model::{
     ids::{AgentId, Scope, TaskId},
+    json::Json,
     store::{AuditFilter, AuditOutcome, Entry, Store, Sweep, Swept, TaskFilter, Verdict},
-    verb::{Outcome, Phase, VerbEvent},
+    verb::{Outcome, Phase, Verb, VerbEvent},
 };
 
 use super::{accepted, announced, at, entry, finished, head, run};
@@ -104,6 +107,19 @@ pub async fn the_audit_trail_can_be_read_forwards_over_all_orgs(store: &dyn Stor
     assert_eq!(store.audit_end().await.unwrap(), 3);
     let newest = store.audit_trail(&Scope::default(), &AuditFilter::newest(1)).await.unwrap();
     assert_eq!(store.audit_after(2, 10).await.unwrap(), newest);
+}
+
+/// So that whoever reads along needs no more memory than one record and a little.
+pub async fn large_records_are_read_a_few_at_a_time(store: &dyn Store) {
+    for task in ["1", "2", "3"] {
+        let mut event = announced(Phase::PreVerb, "default", task);
+        let args = Json::of(&"x".repeat(3 * 1024 * 1024));
+        event.verb = Arc::new(Verb { args, ..Verb::clone(&event.verb) });
+        store.audit(vec![event]).await.unwrap();
+    }
+    for record in 0..3 {
+        assert_eq!(forwards(store, record, 10).await, [(record + 1, (record + 1).to_string())]);
+    }
 }
 
 /// Whoever has not read it in time can tell how much is missing.
