@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use rialto_model::{
     card::{Binding, Card, Dialect, Interface, Skill},
+    cost::Cents,
     ids::SkillId,
     json::{Json, Raw},
 };
@@ -53,6 +54,7 @@ pub fn decode(card: &str) -> Result<Card, CardError> {
         push_notifications: abilities.push_notifications,
         extended: abilities.extended || old_extended,
         signed: members.take("signatures").is_some_and(|raw| raw.get().len() > "[]".len()),
+        cost: Cents::among(|name| members.peek(name)),
         raw: raw.into(),
     })
 }
@@ -105,6 +107,7 @@ fn skill(raw: Raw<'_>) -> Result<Skill, Garbled> {
         input_modes: members.texts("inputModes")?,
         output_modes: members.texts("outputModes")?,
         input_schema: members.take("inputSchema").map(Json::from),
+        cost: Cents::among(|name| members.peek(name)),
         extra: members.rest(),
     })
 }

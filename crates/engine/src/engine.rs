@@ -317,10 +317,10 @@ impl Engine {
     /// Authorizes, announces, checks the arguments. A call that is refused here has left no packet.
     async fn permit(&self, call: Call) -> Result<Cleared, Failure> {
         let args = call.args();
-        let verb = verb_of(&call, redact(&args));
+        let (verb, cost) = (verb_of(&call, redact(&args)), call.target.cost());
         let verdict = self.0.check(call);
         let refusal = verdict.as_ref().err().map(ToString::to_string);
-        let (mut announcement, pre) = self.0.journal.announce(verb, refusal.as_deref());
+        let (mut announcement, pre) = self.0.journal.announce(verb, cost, refusal.as_deref());
         let refused = match verdict {
             Ok(call) if !pre.context.denied => match self.0.schemas.check(&call.get().target, &args) {
                 Ok(()) => return Ok(Cleared { call, announcement, pre }),

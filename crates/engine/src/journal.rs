@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use rialto_model::{
     clock::Clock,
+    cost::Cents,
     event::Event,
     failure::Failure,
     ids::TaskId,
     json::Json,
     store::{Entry, Store, StoreError},
-    task::{Task, TaskHead},
+    task::{Task, TaskHead, TaskState},
     verb::{Outcome, Phase, Verb, VerbError, VerbEvent},
 };
 
@@ -31,6 +32,8 @@ pub(crate) struct Announcement {
     verb: Arc<Verb>,
     /// The same without its arguments: they are on record once, with the pre-verb.
     on_record: Arc<Verb>,
+    /// What it is said to cost once its task is completed.
+    cost: Option<Cents>,
     begun: tokio::time::Instant,
     is_closed: bool,
 }
@@ -43,7 +46,12 @@ impl Journal {
     }
 
     /// Emits the pre-verb; subscribers may deny. `refusal` is what policy already decided.
-    pub(crate) fn announce(&self, verb: Verb, refusal: Option<&str>) -> (Announcement, VerbEvent) {
+    pub(crate) fn announce(
+        &self,
+        verb: Verb,
+        cost: Option<Cents>,
+        refusal: Option<&str>,
+    ) -> (Announcement, VerbEvent) {
         let verb = Arc::new(verb);
         let mut event = VerbEvent::new(Phase::PreVerb, Arc::clone(&verb), self.clock.now());
         if let Some(reason) = refusal {
@@ -51,7 +59,8 @@ impl Journal {
         }
         self.bus.emit(&mut event);
         let on_record = Arc::new(Verb { args: Json::null(), ..Verb::clone(&verb) });
-        (Announcement { verb, on_record, begun: tokio::time::Instant::now(), is_closed: false }, event)
+        let begun = tokio::time::Instant::now();
+        (Announcement { verb, on_record, cost, begun, is_closed: false }, event)
     }
 
     /// Writes a new task down.
@@ -72,6 +81,8 @@ impl Journal {
         let expected = task.head.version;
         events.retain(|event| task.apply(event, at));
         let (verb, audit) = ending.map_or_else(Default::default, |(announcement, failure)| {
+            // A task is paid for once, however often its caller was asked something on the way.
+            announcement.cost = announcement.cost.filter(|_| task.head.state == TaskState::Completed);
             (Some(Arc::clone(&announcement.verb)), self.closing(announcement, failure))
         });
         if events.is_empty() && audit.is_empty() {
@@ -105,7 +116,7 @@ impl Journal {
         let (version, created_at) = (head.version, head.created_at);
         let events = self.store.events(&head.id, 0).await?;
         let mut begun = head;
-        begun.state = rialto_model::task::TaskState::Submitted;
+        begun.state = TaskState::Submitted;
         (begun.version, begun.updated_at) = (0, created_at);
         let mut task = Task::new(begun);
         // An event that arrived between the two reads belongs to the next look.
@@ -137,6 +148,7 @@ impl Journal {
         (post.duration_ms, post.took) =
             (Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)), Some(took));
         post.outcome = Some(if failure.is_some() { Outcome::Failed } else { Outcome::Completed });
+        post.estimated_cents = announcement.cost.filter(|_| failure.is_none());
         let mut events = vec![post];
         if let Some(failure) = failure {
             let mut error = VerbEvent::new(Phase::VerbError, Arc::clone(&announcement.on_record), emitted_at);

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     agent::Agent,
     card::Skill,
+    cost::Cents,
     credential::Proof,
     event::Remote,
     ids::{Scope, TaskId},
@@ -189,6 +190,11 @@ impl Target {
     /// The name older clients know it by.
     pub fn legacy_alias(&self) -> String {
         name::legacy(&self.agent.slug, self.skill.as_ref().map_or("", |skill| skill.id.as_str()))
+    }
+
+    /// What one task costs, if the card says so.
+    pub fn cost(&self) -> Option<Cents> {
+        self.skill.as_ref().and_then(|skill| skill.cost).or(self.agent.card.cost)
     }
 
     /// The skill's id, or the empty text.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    cost::Cents,
     ids::SkillId,
     json::{Extra, Json},
 };
@@ -81,7 +82,10 @@ pub struct Skill {
     /// JSON Schema of its arguments, verbatim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Json>,
-    /// Members we do not know, cost per task among them.
+    /// What one task costs, if it says so. It is read from a member that stays among those below.
+    #[serde(skip)]
+    pub cost: Option<Cents>,
+    /// Members we do not know.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
 }
@@ -107,6 +111,8 @@ pub struct Card {
     pub extended: bool,
     /// Whether the card carries signatures.
     pub signed: bool,
+    /// What one task costs of a skill that does not say it itself.
+    pub cost: Option<Cents>,
     /// The whole card, as it came.
     pub raw: Json,
 }

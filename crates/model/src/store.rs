@@ -5,17 +5,21 @@
 
 mod nowhere;
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::{
     agent::{Agent, OldCard, Probe},
     call::{CallerId, CallerKind},
+    cost::{CostQuery, CostSum},
     event::{Event, Recorded},
-    ids::{AgentId, Scope, TaskId},
+    ids::{AgentId, OrgId, Scope, TaskId},
     rights::Rights,
     task::{TaskHead, TaskState},
-    verb::VerbEvent,
+    verb::{Outcome, VerbEvent},
+    webhook::{Lease, Leased, Standing, Webhook},
 };
 
 pub use self::nowhere::Nowhere;
@@ -194,13 +198,29 @@ impl AuditFilter {
     pub fn newest(limit: usize) -> Self {
         Self { limit, ..Self::default() }
     }
+
+    /// Whether a record of this event is asked for, wherever in the trail it stands.
+    pub fn fits(&self, event: &VerbEvent) -> bool {
+        let verb = &event.verb;
+        let outcome = |outcome| match outcome {
+            AuditOutcome::Completed => event.outcome == Some(Outcome::Completed),
+            AuditOutcome::Failed => event.outcome == Some(Outcome::Failed),
+            AuditOutcome::Denied => event.context.denied,
+        };
+        self.since.is_none_or(|since| event.emitted_at >= since)
+            && self.until.is_none_or(|until| event.emitted_at < until)
+            && self.agent.as_ref().is_none_or(|agent| agent.as_str() == verb.agent_card_id)
+            && self.caller.as_ref().is_none_or(|caller| caller.as_str() == verb.caller)
+            && self.task.as_ref().is_none_or(|task| task.as_str() == verb.task_id)
+            && self.outcome.is_none_or(outcome)
+    }
 }
 
 /// Keeps the registry, the journal and the audit trail.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// A number that is another one after any process has changed the registry, the tokens or called
-    /// [`Store::touch`]. Cheap enough to ask on every call.
+    /// A number that is another one after any process has changed the registry, the tokens, the
+    /// webhooks or called [`Store::touch`]. Cheap enough to ask on every call.
     ///
     /// It counts the changes, inside the same transaction that makes each: a writer that gets back exactly one more
     /// than it knew has missed nothing and need not read everything again.
@@ -246,17 +266,36 @@ pub trait Store: Send + Sync {
     /// Tasks of a scope, newest first.
     async fn tasks(&self, scope: &Scope, filter: &TaskFilter) -> Result<Vec<TaskHead>, StoreError>;
 
+    /// How many tasks each agent of an org has that are not over. Agents without any are left out. A call that was
+    /// refused is no task.
+    async fn load(&self, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, StoreError>;
+
     /// Appends to the audit trail what belongs to no task.
     async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError>;
 
     /// Audit records of a scope's org, newest first.
     async fn audit_trail(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError>;
 
+    /// At most so many records behind this one, of all orgs, in order; fewer when they are large, but at least one if there
+    /// is any. Records that were swept are not among them: then the first has a higher number than the next.
+    ///
+    /// It makes nobody wait and writes nothing, so what was acknowledged a moment ago may come with the next look; no
+    /// record ever appears before one that was already seen.
+    async fn audit_after(&self, record: u64, limit: usize) -> Result<Vec<Audited>, StoreError>;
+
+    /// The number of the last audit record; zero when there never was one. Like [`Store::audit_after`], it makes nobody
+    /// wait.
+    async fn audit_end(&self) -> Result<u64, StoreError>;
+
     /// Reads the whole audit trail and compares it with its seals.
     async fn verify_audit(&self) -> Result<Verdict, StoreError>;
 
+    /// What the completed calls of a scope's org are said to have cost, in the order of the keys.
+    async fn costs(&self, scope: &Scope, query: &CostQuery) -> Result<Vec<CostSum>, StoreError>;
+
     /// Forgets what is old, a bounded number of rows at a time: call it again while it finds something. Of the audit
-    /// trail only the beginning goes, and the rest can still be verified.
+    /// trail only the beginning goes, and the rest can still be verified. What processes that died have left to be
+    /// written is written before.
     async fn sweep(&self, sweep: Sweep) -> Result<Swept, StoreError>;
 
     /// All tokens, those that expired or were revoked included.
@@ -277,4 +316,25 @@ pub trait Store: Send + Sync {
 
     /// Forgets a secret. Answers the generation that this made, or none when it was not there.
     async fn remove_secret(&self, name: &str) -> Result<Option<u64>, StoreError>;
+
+    /// All webhooks, in the order they were added.
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError>;
+
+    /// Adds a webhook. It hears of what happens from now on, whatever its standing says. Answers the generation that
+    /// this made.
+    async fn put_webhook(&self, webhook: &Webhook) -> Result<u64, StoreError>;
+
+    /// Removes a webhook. Answers the generation that this made, or none when it was not there.
+    async fn remove_webhook(&self, id: &str) -> Result<Option<u64>, StoreError>;
+
+    /// Has a webhook that failed or was disabled tried again at once. Answers the generation that this made, or none when
+    /// it is not there.
+    async fn retry_webhook(&self, id: &str) -> Result<Option<u64>, StoreError>;
+
+    /// Takes or prolongs the right to deliver to a webhook, unless somebody else has it.
+    async fn lease_webhook(&self, id: &str, lease: &Lease) -> Result<Leased, StoreError>;
+
+    /// Writes down how far a webhook was told; refused when `holder` does not have the right to deliver any more. The
+    /// answer says whether it was taken.
+    async fn note_webhook(&self, id: &str, holder: &str, standing: &Standing) -> Result<bool, StoreError>;
 }

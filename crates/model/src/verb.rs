@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{call::Door, json::Json, trace::Trace};
+use crate::{call::Door, cost::Cents, json::Json, trace::Trace};
 
 /// When in the life of an invocation an event is emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -98,6 +98,8 @@ pub struct VerbEvent {
     pub took: Option<Duration>,
     /// How it ended; on post-verb.
     pub outcome: Option<Outcome>,
+    /// What the card says that this costs; on the post-verb that completes a task, if it is known.
+    pub estimated_cents: Option<Cents>,
     /// What went wrong; on verb-error.
     pub error: Option<VerbError>,
 }
@@ -132,6 +134,8 @@ struct Written<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<Outcome>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_cents: Option<Cents>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a VerbError>,
 }
 
@@ -154,7 +158,29 @@ struct Flat {
     context: Context,
     duration_ms: Option<u64>,
     outcome: Option<Outcome>,
+    estimated_cents: Option<Cents>,
     error: Option<VerbError>,
+}
+
+// === impl Phase ===
+
+impl Phase {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::PreVerb, Self::PostVerb, Self::VerbError];
+
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::PreVerb => "pre-verb",
+            Self::PostVerb => "post-verb",
+            Self::VerbError => "verb-error",
+        }
+    }
+
+    /// The phase with that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|phase| phase.as_str() == name)
+    }
 }
 
 // === impl VerbEvent ===
@@ -170,6 +196,7 @@ impl VerbEvent {
             duration_ms: None,
             took: None,
             outcome: None,
+            estimated_cents: None,
             error: None,
         }
     }
@@ -194,6 +221,7 @@ impl Serialize for VerbEvent {
             context: &self.context,
             duration_ms: self.duration_ms,
             outcome: self.outcome,
+            estimated_cents: self.estimated_cents,
             error: self.error.as_ref(),
         };
         written.serialize(serializer)
@@ -224,6 +252,7 @@ impl From<Flat> for VerbEvent {
             duration_ms: flat.duration_ms,
             took: None,
             outcome: flat.outcome,
+            estimated_cents: flat.estimated_cents,
             error: flat.error,
         }
     }

@@ -19,6 +19,7 @@ pub(crate) fn skill(id: &str, tags: &[&str]) -> Skill {
         input_modes: Vec::new(),
         output_modes: Vec::new(),
         input_schema: None,
+        cost: None,
         extra: Extra::new(),
     }
 }
@@ -35,6 +36,7 @@ pub(crate) fn agent(trust: Trust) -> Agent {
         push_notifications: false,
         extended: false,
         signed: false,
+        cost: None,
         raw: Json::empty_object(),
     };
     Agent {

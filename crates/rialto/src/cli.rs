@@ -1,10 +1,12 @@
 //! The command line, as `--help` shows it.
 
 mod audit;
+mod costs;
 mod credential;
 mod policy;
 mod secrets;
 mod tokens;
+mod webhooks;
 
 use std::path::PathBuf;
 
@@ -14,10 +16,12 @@ use rialto_model::call::CallerKind;
 
 pub(crate) use self::{
     audit::{Audit, AuditCommand, AuditSearch, OutcomeName},
+    costs::{CostKey, Costs},
     credential::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
     policy::{AddPolicy, Policy, PolicyKind, PolicyTest},
     secrets::Secrets,
     tokens::{CreateToken, Lifetime, RightName, Tokens},
+    webhooks::{AddWebhook, Webhooks},
 };
 use crate::telemetry::LogFormat;
 
@@ -64,8 +68,8 @@ pub(crate) enum Command {
     /// Look at tasks and call them off
     #[command(subcommand)]
     Tasks(Tasks),
-    /// Search the audit trail, newest first, and verify it
-    Audit(Audit),
+    #[command(flatten)]
+    Record(Record),
     /// Say who may do what: write, check, test and list policies
     #[command(subcommand)]
     Policy(Policy),
@@ -87,6 +91,18 @@ pub(crate) enum Command {
         /// Which shell
         shell: Shell,
     },
+}
+
+/// What is done with the record of calls.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Record {
+    /// Search the audit trail, newest first, and verify it
+    Audit(Audit),
+    /// Sum up what completed calls cost, as far as agents' cards say it
+    Costs(Costs),
+    /// Have other programs told of calls, as signed events
+    #[command(subcommand)]
+    Webhooks(Webhooks),
 }
 
 /// How a listing is printed.

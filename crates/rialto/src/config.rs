@@ -42,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) outbound: rialto_edge::client::Config,
     /// The MCP door.
     pub(crate) mcp: rialto_mcp::Config,
+    /// Those who are told of calls.
+    pub(crate) webhooks: rialto_hooks::Config,
     /// How agents are called.
     pub(crate) agents: rialto_a2a::peer::Config,
     /// The A2A side.

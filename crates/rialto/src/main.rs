@@ -5,11 +5,13 @@ mod commands;
 mod config;
 mod demo;
 mod environment;
+mod events;
 mod output;
 mod policies;
 mod program;
 mod telemetry;
 mod vault;
+mod webhooks;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -18,9 +20,9 @@ use clap::{CommandFactory, Parser};
 use crate::{
     cli::{Cli, Command, Common},
     commands::{
-        agents, audit, call, doctor, install, mcp,
+        agents, audit, call, costs, doctor, install, mcp,
         policy::{self, Desk},
-        secrets, serve, tasks, tokens,
+        secrets, serve, tasks, tokens, webhooks as hooks,
     },
     config::Config,
     environment::Environment,
@@ -77,9 +79,23 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Agents(command) => agents::run(&open(&common, environment).await?, command).await,
         Command::Call(options) => run_call(&open(&common, environment).await?, options).await,
         Command::Tasks(command) => tasks::run(&open(&common, environment).await?, command).await,
-        Command::Audit(command) => audit::run(&open(&common, environment).await?, command).await,
         Command::Secrets(command) => run_secrets(&common, environment, command).await,
+        Command::Record(command) => {
+            run_record(&open(&common, environment).await?, command, environment).await
+        }
         Command::Tokens(command) => tokens::run(&open(&common, environment).await?, command).await,
+    }
+}
+
+async fn run_record(
+    program: &Program,
+    command: cli::Record,
+    environment: &Environment,
+) -> Result<(), Trouble> {
+    match command {
+        cli::Record::Audit(command) => audit::run(program, command).await,
+        cli::Record::Costs(options) => costs::run(program, &options).await,
+        cli::Record::Webhooks(command) => hooks::run(program, command, environment).await,
     }
 }
 

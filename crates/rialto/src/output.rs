@@ -34,6 +34,13 @@ pub(crate) fn line(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stdout(), "{}", text.as_ref());
 }
 
+/// Prints one line for whoever reads along, and says when nobody does any more.
+pub(crate) fn try_line(text: impl AsRef<str>) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", text.as_ref())?;
+    out.flush()
+}
+
 /// Prints one line beside the result.
 pub(crate) fn note(text: impl AsRef<str>) {
     let _ = writeln!(std::io::stderr(), "{}", text.as_ref());

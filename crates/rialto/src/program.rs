@@ -31,7 +31,7 @@ use rialto_model::{
 };
 use rialto_policy::{Policy, PolicyError, Source};
 use rialto_store::SqliteStore;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     config::Config,
@@ -39,7 +39,11 @@ use crate::{
     policies::Policies,
     telemetry::{CallLog, Destination, Traces},
     vault::Vault,
+    webhooks,
 };
+
+/// How long a stop waits for what writes something down at the end.
+const CLOSING: Duration = Duration::from_secs(5);
 
 /// How often files that others may edit are looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -67,6 +71,8 @@ pub(crate) struct Program {
     /// Whether no more calls are taken.
     pub(crate) draining: Arc<AtomicBool>,
     stop: CancellationToken,
+    /// What writes something down at the end.
+    closing: TaskTracker,
 }
 
 /// Where things are kept.
@@ -170,6 +176,7 @@ impl Program {
             traces,
             draining: Arc::default(),
             stop: CancellationToken::new(),
+            closing: TaskTracker::new(),
         })
     }
 
@@ -208,6 +215,11 @@ impl Program {
         tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store, self.stop.clone()));
     }
 
+    /// Has webhooks told of what is on record.
+    pub(crate) fn deliver(&self) {
+        self.closing.spawn(webhooks::couriers(self).run(self.stop.clone()));
+    }
+
     /// Takes no more calls, lets those under way come to their end, and hands those back that take too long. Once is
     /// enough.
     pub(crate) async fn drain(&self) {
@@ -223,6 +235,8 @@ impl Program {
         self.drain().await;
         self.finish_traces().await;
         self.stop.cancel();
+        self.closing.close();
+        let _ = tokio::time::timeout(CLOSING, self.closing.wait()).await;
     }
 }
 

@@ -8,6 +8,7 @@ mod agents;
 mod audit;
 mod column;
 mod connect;
+mod costs;
 mod daybook;
 mod meta;
 mod note;
@@ -18,9 +19,11 @@ mod secrets;
 mod tasks;
 mod tidier;
 mod tokens;
+mod webhooks;
 mod writer;
 
 use std::{
+    collections::BTreeMap,
     path::Path,
     sync::{Arc, atomic::AtomicU64},
     thread::JoinHandle,
@@ -31,13 +34,15 @@ use jiff::Timestamp;
 use rialto_model::{
     agent::{Agent, Keep, OldCard, Probe},
     card::Card,
+    cost::{CostQuery, CostSum},
     event::Recorded,
-    ids::{AgentId, Scope, TaskId},
+    ids::{AgentId, OrgId, Scope, TaskId},
     store::{
         AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TaskFilter, Token, Verdict,
     },
     task::TaskHead,
     verb::VerbEvent,
+    webhook::{Lease, Leased, Standing, Webhook},
 };
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
@@ -199,6 +204,34 @@ impl SqliteStore {
         Ok(made.unwrap_or_else(|| self.generation.get()))
     }
 
+    /// Does on the writer's connection what is more than one write, all of it or nothing.
+    async fn transact<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Snag> + Send + 'static,
+    {
+        let done = self.run_on_writer(move |connection| {
+            // Begun as a writer: other processes write too, and a reader cannot become one behind their backs.
+            let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+            let done = work(&transaction)?;
+            transaction.commit()?;
+            Ok(done)
+        });
+        done.await?.map_err(|snag| self.place.explain(snag))
+    }
+
+    /// The same for a change that others must see, if anything has changed.
+    async fn transact_change<F>(&self, work: F) -> Result<Option<u64>, StoreError>
+    where
+        F: FnOnce(&Connection) -> Result<Option<u64>, Snag> + Send + 'static,
+    {
+        let made = self.transact(work).await?;
+        if let Some(number) = made {
+            self.generation.advance(number);
+        }
+        Ok(made)
+    }
+
     async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -307,6 +340,11 @@ impl Store for SqliteStore {
         self.read_journal(move |connection| tasks::list(connection, &scope, &filter)).await
     }
 
+    async fn load(&self, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, StoreError> {
+        let org = org.clone();
+        self.read_journal(move |connection| tasks::load(connection, &org)).await
+    }
+
     async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError> {
         self.write_journal(Note::audit(&events)?).await
     }
@@ -316,21 +354,33 @@ impl Store for SqliteStore {
         self.read_journal(move |connection| audit::trail(connection, &org, &filter)).await
     }
 
+    async fn audit_after(&self, record: u64, limit: usize) -> Result<Vec<Audited>, StoreError> {
+        self.read(move |connection| audit::after(connection, record, limit)).await
+    }
+
+    async fn audit_end(&self) -> Result<u64, StoreError> {
+        self.read(|connection| Ok(audit::end(connection)?)).await
+    }
+
     async fn verify_audit(&self) -> Result<Verdict, StoreError> {
         self.read_journal(audit::verify).await
     }
 
+    async fn costs(&self, scope: &Scope, query: &CostQuery) -> Result<Vec<CostSum>, StoreError> {
+        let (org, query) = (scope.org.clone(), query.clone());
+        self.read_journal(move |connection| costs::sums(connection, &org, &query)).await
+    }
+
     async fn sweep(&self, sweep: Sweep) -> Result<Swept, StoreError> {
         self.settle().await?;
-        let swept = self.run_on_writer(move |connection| {
-            // Begun as a writer: other processes write too, and a reader cannot become one behind their backs.
-            let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
-            let tasks = sweep.tasks_before.map_or(Ok(0), |moment| tasks::sweep(&transaction, moment))?;
-            let audit = sweep.audit_before.map_or(Ok(0), |moment| audit::sweep(&transaction, moment))?;
-            transaction.commit()?;
+        // A process that died left its last notes behind; whoever only reads along would never have them posted.
+        self.ask(Job::Adopt).await?;
+        self.transact(move |transaction| {
+            let tasks = sweep.tasks_before.map_or(Ok(0), |moment| tasks::sweep(transaction, moment))?;
+            let audit = sweep.audit_before.map_or(Ok(0), |moment| audit::sweep(transaction, moment))?;
             Ok(Swept { tasks, audit })
-        });
-        swept.await?.map_err(|snag| self.place.explain(snag))
+        })
+        .await
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
@@ -355,5 +405,37 @@ impl Store for SqliteStore {
 
     async fn remove_secret(&self, name: &str) -> Result<Option<u64>, StoreError> {
         self.write(Write::Secret(SecretWrite::Remove(name.to_owned()))).await
+    }
+
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
+        self.read(webhooks::all).await
+    }
+
+    async fn put_webhook(&self, webhook: &Webhook) -> Result<u64, StoreError> {
+        // What was acknowledged before is not news to it.
+        self.settle().await?;
+        let webhook = webhook.clone();
+        let made = self.transact_change(move |transaction| webhooks::add(transaction, &webhook).map(Some));
+        Ok(made.await?.unwrap_or_else(|| self.generation.get()))
+    }
+
+    async fn remove_webhook(&self, id: &str) -> Result<Option<u64>, StoreError> {
+        let id = id.to_owned();
+        self.transact_change(move |transaction| webhooks::remove(transaction, &id)).await
+    }
+
+    async fn retry_webhook(&self, id: &str) -> Result<Option<u64>, StoreError> {
+        let id = id.to_owned();
+        self.transact_change(move |transaction| webhooks::retry(transaction, &id)).await
+    }
+
+    async fn lease_webhook(&self, id: &str, lease: &Lease) -> Result<Leased, StoreError> {
+        let (id, lease) = (id.to_owned(), lease.clone());
+        self.transact(move |transaction| webhooks::lease(transaction, &id, &lease)).await
+    }
+
+    async fn note_webhook(&self, id: &str, holder: &str, standing: &Standing) -> Result<bool, StoreError> {
+        let (id, holder, standing) = (id.to_owned(), holder.to_owned(), standing.clone());
+        self.transact(move |transaction| webhooks::note(transaction, &id, &holder, &standing)).await
     }
 }

@@ -22,6 +22,7 @@ pub fn skill(id: &str) -> Skill {
         input_modes: Vec::new(),
         output_modes: Vec::new(),
         input_schema: None,
+        cost: None,
         extra: Extra::new(),
     }
 }
@@ -46,6 +47,7 @@ pub fn card(name: &str, skills: Vec<Skill>) -> Card {
         push_notifications: false,
         extended: false,
         signed: false,
+        cost: None,
     }
 }
 

@@ -10,8 +10,11 @@
 #![expect(clippy::unwrap_used, reason = "a broken promise shall fail its test")]
 
 mod audit;
+mod costs;
 mod journal;
+mod load;
 mod registry;
+mod webhooks;
 
 use std::sync::Arc;
 
@@ -30,7 +33,7 @@ use rialto_model::{
 };
 use serde_json::Value;
 
-pub use self::{audit::*, journal::*, registry::*};
+pub use self::{audit::*, costs::*, journal::*, load::*, registry::*, webhooks::*};
 
 /// Makes one test of each promise, for the store that the block gives.
 #[macro_export]
@@ -82,6 +85,16 @@ macro_rules! store_suite {
             the_audit_trail_can_be_verified,
             the_beginning_of_the_audit_trail_can_be_forgotten,
             old_tasks_can_be_forgotten,
+            the_audit_trail_can_be_read_forwards_over_all_orgs,
+            what_was_swept_shows_as_a_gap,
+            large_records_are_read_a_few_at_a_time,
+            costs_are_summed_up_by_whatever_is_asked_for,
+            a_task_that_asked_something_is_counted_once,
+            a_webhook_comes_back_as_it_was_put_and_begins_at_the_end_of_the_trail,
+            a_webhook_is_delivered_to_by_one_at_a_time,
+            only_the_holder_of_a_webhook_writes_how_far_it_is,
+            a_webhook_can_be_tried_again_and_removed,
+            the_load_of_an_agent_is_its_open_tasks,
         );
     };
     (@each $open:expr; $($promise:ident,)+) => {
@@ -112,6 +125,7 @@ pub fn parse_card(text: &str) -> Result<Card, String> {
         input_modes: Vec::new(),
         output_modes: Vec::new(),
         input_schema: None,
+        cost: None,
         extra: Extra::new(),
     };
     let skills = value["skills"].as_array().into_iter().flatten();
@@ -125,6 +139,7 @@ pub fn parse_card(text: &str) -> Result<Card, String> {
         push_notifications: false,
         extended: false,
         signed: false,
+        cost: None,
         raw,
     })
 }

@@ -158,6 +158,7 @@ fn card(interfaces: Vec<Interface>, is_streaming: bool) -> Card {
         push_notifications: false,
         extended: false,
         signed: false,
+        cost: None,
         raw: Json::empty_object(),
     }
 }
@@ -172,6 +173,7 @@ fn forecast() -> Arc<Skill> {
         input_modes: Vec::new(),
         output_modes: Vec::new(),
         input_schema: None,
+        cost: None,
         extra: Extra::new(),
     })
 }

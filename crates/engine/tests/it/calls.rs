@@ -7,6 +7,8 @@ use rialto_engine::{Config, Request, Step, registry::Registration};
 use rialto_model::{
     agent::Trust,
     call::{Caller, CallerKind, Door, Target},
+    card::Skill,
+    cost::Cents,
     event::{Aside, Ask, Event},
     failure::{Failure, Kind},
     message::{Message, Part, Role},
@@ -85,10 +87,35 @@ async fn a_denied_call_leaves_no_packet_and_no_task_but_three_events() {
     let tasks =
         world.engine.tasks(&world.caller, TaskFilter { limit: 10, ..TaskFilter::default() }).await.unwrap();
     assert!(tasks.is_empty());
+    assert!(world.store.load(&world.caller.scope.org).await.unwrap().is_empty());
     assert_eq!(
         world.store.audit_trail(&world.caller.scope, &AuditFilter::newest(10)).await.unwrap().len(),
         3
     );
+}
+
+#[tokio::test]
+async fn what_a_task_costs_is_told_once_it_is_completed_and_only_then() {
+    let priced = |cents: f64| Skill { cost: Cents::try_from(cents).ok(), ..agents::skill("deploy") };
+    let told = |world: &World| {
+        let events = world.heard.events();
+        let cost = events.last().unwrap().estimated_cents.map(|cents| cents.to_string());
+        (serde_json::to_value(events.last().unwrap()).unwrap()["estimatedCents"].to_string(), cost)
+    };
+    let failed = Event::failed(Failure::new(Kind::PeerFailed, "no"));
+    let done = [vec![accepted("r", "c")], finished_with_data(json!({}))].concat();
+    for (skill, events, expected) in [
+        (priced(2.5), done.clone(), Some("2.5")),
+        (agents::skill("deploy"), done.clone(), None),
+        (priced(2.5), asked(), None),
+        (priced(2.5), vec![accepted("r", "c"), failed], None),
+    ] {
+        let world = World::empty(ScriptedPeer::telling(events), Config::default()).await;
+        world.register(skill, Trust::Trusted).await;
+        let _ = world.call(json!({})).await;
+        let cost = expected.map(str::to_owned);
+        assert_eq!(told(&world), (cost.clone().unwrap_or_else(|| "null".into()), cost));
+    }
 }
 
 #[tokio::test]

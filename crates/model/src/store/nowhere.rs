@@ -1,5 +1,7 @@
 //! A store that keeps nothing, for calls that nobody will ask about later.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 
 use super::{
@@ -8,10 +10,12 @@ use super::{
 use crate::{
     agent::{Agent, OldCard, Probe},
     clock::Timestamp,
+    cost::{CostQuery, CostSum},
     event::Recorded,
-    ids::{AgentId, Scope, TaskId},
+    ids::{AgentId, OrgId, Scope, TaskId},
     task::TaskHead,
     verb::VerbEvent,
+    webhook::{Lease, Leased, Standing, Webhook},
 };
 
 /// Keeps nothing but the agents it was made with.
@@ -75,6 +79,10 @@ impl Store for Nowhere {
         Ok(Vec::new())
     }
 
+    async fn load(&self, _: &OrgId) -> Result<BTreeMap<AgentId, u64>, StoreError> {
+        Ok(BTreeMap::new())
+    }
+
     async fn audit(&self, _: Vec<VerbEvent>) -> Result<(), StoreError> {
         Ok(())
     }
@@ -83,8 +91,20 @@ impl Store for Nowhere {
         Ok(Vec::new())
     }
 
+    async fn audit_after(&self, _: u64, _: usize) -> Result<Vec<Audited>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn audit_end(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
     async fn verify_audit(&self) -> Result<Verdict, StoreError> {
         Ok(Verdict::Sound { records: 0, last: 0, seal: String::new() })
+    }
+
+    async fn costs(&self, _: &Scope, _: &CostQuery) -> Result<Vec<CostSum>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn sweep(&self, _: Sweep) -> Result<Swept, StoreError> {
@@ -113,5 +133,29 @@ impl Store for Nowhere {
 
     async fn remove_secret(&self, _: &str) -> Result<Option<u64>, StoreError> {
         Ok(None)
+    }
+
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn put_webhook(&self, _: &Webhook) -> Result<u64, StoreError> {
+        Ok(self.generation())
+    }
+
+    async fn remove_webhook(&self, _: &str) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
+    async fn retry_webhook(&self, _: &str) -> Result<Option<u64>, StoreError> {
+        Ok(None)
+    }
+
+    async fn lease_webhook(&self, _: &str, _: &Lease) -> Result<Leased, StoreError> {
+        Ok(Leased::Gone)
+    }
+
+    async fn note_webhook(&self, _: &str, _: &str, _: &Standing) -> Result<bool, StoreError> {
+        Ok(false)
     }
 }

@@ -45,6 +45,9 @@ pub(crate) struct AuditSearch {
     /// At most so many
     #[arg(long, default_value_t = 50)]
     pub(crate) limit: usize,
+    /// Show what comes on record from now on, as it comes, one line each
+    #[arg(long, short, conflicts_with_all = ["since", "until", "before", "limit"])]
+    pub(crate) follow: bool,
     #[command(flatten)]
     pub(crate) listing: Listing,
 }

@@ -82,7 +82,7 @@ impl FromStr for Lifetime {
 }
 
 /// The name of an org or project. It must be possible to write it in an address.
-fn slug(name: &str) -> Result<String, String> {
+pub(super) fn slug(name: &str) -> Result<String, String> {
     if rialto_model::ids::is_slug(name) {
         Ok(name.to_owned())
     } else {

@@ -1,12 +1,15 @@
 //! `rialto audit …`: what was done, by whom, and whether the record of it is whole.
 
+use std::sync::Arc;
+
 use jiff::{Span, Timestamp, tz::TimeZone};
+use rialto_hooks::live::{Live, News};
 use rialto_model::{
     call::CallerId,
     clock::{Clock, SystemClock},
     ids::{AgentId, Scope, TaskId},
     store::{AuditFilter, AuditOutcome, Audited, StoreError, Verdict},
-    verb::{Outcome, Phase, VerbEvent},
+    verb::{Outcome, VerbEvent},
 };
 use serde::Serialize;
 use serde_json::json;
@@ -19,7 +22,7 @@ use crate::{
 
 /// A record as programs read it.
 #[derive(Serialize)]
-struct Record<'a> {
+pub(crate) struct Record<'a> {
     record: u64,
     seal: &'a str,
     event: &'a VerbEvent,
@@ -28,7 +31,16 @@ struct Record<'a> {
 pub(crate) async fn run(program: &Program, audit: Audit) -> Result<(), Trouble> {
     match audit.command {
         Some(AuditCommand::Verify(listing)) => verify(program, listing.json).await,
+        None if audit.search.follow => follow(program, &audit.search).await,
         None => search(program, &audit.search).await,
+    }
+}
+
+// === impl Record ===
+
+impl<'a> Record<'a> {
+    pub(crate) fn of(audited: &'a Audited) -> Self {
+        Self { record: audited.record, seal: &audited.seal, event: &audited.event }
     }
 }
 
@@ -37,12 +49,7 @@ async fn search(program: &Program, search: &AuditSearch) -> Result<(), Trouble> 
     let records =
         program.store.audit_trail(&Scope::default(), &filter).await.map_err(|error| unavailable(&error))?;
     if search.listing.json {
-        let records = records.iter().map(|audited| Record {
-            record: audited.record,
-            seal: &audited.seal,
-            event: &audited.event,
-        });
-        output::json(&records.collect::<Vec<_>>());
+        output::json(&records.iter().map(Record::of).collect::<Vec<_>>());
     } else if records.is_empty() {
         output::line("No records.");
     } else {
@@ -50,6 +57,33 @@ async fn search(program: &Program, search: &AuditSearch) -> Result<(), Trouble> 
         output::table(&header, records.iter().map(row).collect());
     }
     Ok(())
+}
+
+/// Shows what comes on record, whichever process does it, until nobody reads it any more.
+async fn follow(program: &Program, search: &AuditSearch) -> Result<(), Trouble> {
+    let filter = filter(program, search)?;
+    let live = Live::new(Arc::clone(&program.store));
+    let mut watch = live.watch(Scope::default().org, None).await?;
+    output::note("Shows what comes on record from now on; Ctrl-C ends it.");
+    loop {
+        let written = match watch.next().await? {
+            News::Record(record) if !filter.fits(&record.event) => Ok(()),
+            News::Record(record) if search.listing.json => {
+                let text = serde_json::to_string(&Record::of(&record));
+                output::try_line(text.unwrap_or_default())
+            }
+            News::Record(record) => output::try_line(output::printable(&row(&record).join("  "))),
+            News::Missed(missed) => {
+                output::note(format!(
+                    "{missed} records came too fast and are not shown here; `rialto audit` has them"
+                ));
+                Ok(())
+            }
+        };
+        if written.is_err() {
+            return Ok(());
+        }
+    }
 }
 
 async fn verify(program: &Program, as_json: bool) -> Result<(), Trouble> {
@@ -99,13 +133,13 @@ fn filter(program: &Program, search: &AuditSearch) -> Result<AuditFilter, Troubl
 }
 
 /// The agent's id. One that is no longer registered can still be asked for by its id.
-fn agent_id(program: &Program, agent: &str) -> AgentId {
+pub(crate) fn agent_id(program: &Program, agent: &str) -> AgentId {
     let found = program.engine.registry().find(&Scope::default(), agent);
     found.map_or_else(|_| AgentId::from(agent), |agent| agent.id.clone())
 }
 
 /// A moment, or how long ago it was.
-fn moment(text: &str) -> Result<Timestamp, Trouble> {
+pub(crate) fn moment(text: &str) -> Result<Timestamp, Trouble> {
     if let Ok(moment) = text.parse() {
         return Ok(moment);
     }
@@ -120,15 +154,10 @@ fn moment(text: &str) -> Result<Timestamp, Trouble> {
 
 fn row(audited: &Audited) -> Vec<String> {
     let event = &audited.event;
-    let phase = match event.phase {
-        Phase::PreVerb => "pre-verb",
-        Phase::PostVerb => "post-verb",
-        Phase::VerbError => "verb-error",
-    };
     vec![
         audited.record.to_string(),
         event.emitted_at.strftime("%F %T").to_string(),
-        phase.to_owned(),
+        event.phase.as_str().to_owned(),
         event.verb.verb.clone(),
         event.verb.caller.clone(),
         outcome(event),

@@ -5,6 +5,7 @@ use rialto_model::{
     agent::{Agent, Health, Trust},
     credential::Source,
     ids::Scope,
+    webhook::Webhook,
 };
 use serde::Serialize;
 
@@ -95,6 +96,7 @@ async fn examine(common: &Common, environment: &Environment) -> Vec<Finding> {
     findings.push(good("policies", format!("{} in force", program.engine.policy().ids().len())));
     findings.push(tools(&program));
     findings.extend(agents(&program).await);
+    findings.extend(webhooks(&program).await);
     findings.push(address(&program).await);
     findings
 }
@@ -179,6 +181,25 @@ fn fix_of(source: &Source, slug: &str) -> String {
         Source::File(path) => format!("write the secret to {path}, with mode 600"),
         Source::Store(name) => format!("rialto secrets set {name}"),
         Source::Held(_) => format!("rialto agents credential {slug} --secret SOURCE"),
+    }
+}
+
+async fn webhooks(program: &Program) -> Vec<Finding> {
+    let looked_at = |webhook: Webhook| {
+        let (what, standing) = (format!("webhook {}", webhook.id), webhook.standing);
+        let fix = format!("mend its receiver, then rialto webhooks retry {}", webhook.id);
+        match (standing.disabled, standing.last_error) {
+            (Some(why), _) => bad(&what, format!("disabled: {why}"), &fix),
+            (None, Some(why)) => warn(&what, format!("failed {} times: {why}", standing.failures), &fix),
+            (None, None) if standing.lost > 0 => {
+                good(&what, format!("{} delivered, {} lost before", standing.delivered, standing.lost))
+            }
+            (None, None) => good(&what, format!("{} delivered", standing.delivered)),
+        }
+    };
+    match program.store.webhooks().await {
+        Ok(webhooks) => webhooks.into_iter().map(looked_at).collect(),
+        Err(error) => vec![bad("webhooks", error.to_string(), "see the line above about the store")],
     }
 }
 

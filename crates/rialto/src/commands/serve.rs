@@ -21,6 +21,7 @@ use crate::{
     cli::Serve,
     commands::tokens::{self, Wanted},
     environment::Environment,
+    events,
     output::{self, Trouble},
     program::Program,
     telemetry::{self, CallCounts, HEALTH, METRICS, Metrics, READY, Readiness},
@@ -46,6 +47,7 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     let signals = Signals::listen();
     program.log_calls();
     program.start();
+    program.deliver();
     greet(&program, door.address(), serve.allow_no_auth);
     tokio::select! {
         served = serve_until(door, app, program.stop().clone()) => served?,
@@ -84,7 +86,8 @@ pub(crate) fn app(
     }
     let readiness = Readiness::new(engine, store, Arc::clone(&program.draining));
     let pages = telemetry::router(metrics, readiness);
-    Ok(gate.around(pages.merge(mcp_door(program).router(program.stop().clone()))))
+    let doors = mcp_door(program).router(program.stop().clone()).merge(events::router(program));
+    Ok(gate.around(pages.merge(doors)))
 }
 
 /// Who comes in, and where to.
@@ -95,6 +98,7 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
         .before(&[
             Entrance { path: "/mcp", needs: Rights::of([Right::Call, Right::Discover]) },
             Entrance { path: METRICS, needs: Rights::of([Right::Admin]) },
+            Entrance { path: events::PATH, needs: Rights::of([Right::Admin]) },
         ])
         .limited(program.config.limits.requests())
         .until(Arc::clone(&program.draining));

@@ -10,6 +10,7 @@ pub(crate) mod issuer;
 pub(crate) mod outcome;
 pub(crate) mod peer;
 pub(crate) mod process;
+pub(crate) mod receiver;
 pub(crate) mod rialto;
 pub(crate) mod server;
 pub(crate) mod stdio;

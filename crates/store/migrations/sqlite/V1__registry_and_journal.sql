@@ -83,6 +83,12 @@ CREATE INDEX tasks_open ON tasks (id) WHERE open = 1;
 -- writes. So there is a stretch of the index for every 1024 tasks, and whoever looks for an id looks in each.
 CREATE INDEX tasks_by_remote_id ON tasks (row / 1024, remote_task_id) WHERE remote_task_id IS NOT NULL;
 
+-- Who works on what: what a task is to whoever shares work out. A call that was refused has no row here.
+CREATE VIEW a2a_task_instances AS
+SELECT id AS task_id, org, project, agent AS agent_id, skill AS skill_id, caller, state, open AS active, created_at,
+       updated_at, CASE WHEN open = 0 THEN updated_at END AS ended_at
+FROM tasks;
+
 -- Events that were written together are one row, an array. `key` is the task's row number times 2^24 and the number of
 -- the last event: so the rows of a task stand together, in order, without an index beside the table.
 CREATE TABLE task_events (
@@ -101,6 +107,14 @@ CREATE TABLE audit (
     seal  BLOB NOT NULL
 ) STRICT;
 
+-- What calls cost, as far as their agents' cards say it. A task whose caller was asked something on the way has several
+-- rows, and the cost is in the last one.
+CREATE VIEW cost_events AS
+SELECT row AS record, org, at, event ->> 'caller' AS caller, event ->> 'agentCardId' AS agent_id, event ->> 'verb' AS verb,
+       event ->> 'skillId' AS skill_id, event ->> 'taskId' AS task_id, event ->> 'estimatedCents' AS estimated_cents
+FROM audit
+WHERE event ->> 'phase' = 'post-verb' AND event ->> 'outcome' = 'completed';
+
 -- The token itself is nowhere: `hash` is its SHA-256. `rights` are words with spaces between them.
 CREATE TABLE tokens (
     id         TEXT NOT NULL PRIMARY KEY,
@@ -113,6 +127,27 @@ CREATE TABLE tokens (
     created_at INTEGER NOT NULL,
     expires_at INTEGER,
     revoked_at INTEGER
+) STRICT;
+
+-- Who is told of calls, and how far. `secret` says where the key is, as JSON; the key itself is not here. Whoever delivers
+-- stands in `holder`, until `held_until`.
+CREATE TABLE webhooks (
+    id              TEXT NOT NULL PRIMARY KEY,
+    org             TEXT NOT NULL,
+    url             TEXT NOT NULL,
+    phases          TEXT NOT NULL,
+    secret          TEXT NOT NULL,
+    allow_private   INTEGER NOT NULL,
+    created_at      INTEGER NOT NULL,
+    handled         INTEGER NOT NULL,
+    delivered       INTEGER NOT NULL,
+    lost            INTEGER NOT NULL,
+    failures        INTEGER NOT NULL,
+    next_attempt_at INTEGER,
+    last_error      TEXT,
+    disabled        TEXT,
+    holder          TEXT,
+    held_until      INTEGER
 ) STRICT;
 
 PRAGMA user_version = 1;

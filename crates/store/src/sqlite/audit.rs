@@ -18,6 +18,9 @@ use crate::fault::Snag;
 /// How many records go at most in one sweep, so that nobody waits long for it.
 const BATCH: u64 = 5_000;
 
+/// Whoever reads along is given no more text than about this at once.
+const MUCH: usize = 1024 * 1024;
+
 /// Where the trail ends, and what was swept from its beginning.
 const LAST: &str = "audit_last";
 const SWEPT: &str = "audit_swept";
@@ -125,6 +128,21 @@ pub(super) fn trail(
     Ok(records)
 }
 
+/// At most so many records behind this one, in order.
+pub(super) fn after(connection: &Connection, record: u64, limit: usize) -> Result<Vec<Audited>, Snag> {
+    let mut select = connection
+        .prepare_cached("SELECT row, seal, event FROM audit WHERE row > ?1 ORDER BY row LIMIT ?2")?;
+    let mut rows = select.query(params![i64::try_from(record).unwrap_or(i64::MAX), limit])?;
+    let (mut records, mut bytes) = (Vec::new(), 0);
+    while bytes < MUCH
+        && let Some(row) = rows.next()?
+    {
+        bytes += row.get_ref("event")?.as_bytes().map_or(0, <[u8]>::len);
+        records.push(audited(row)?);
+    }
+    Ok(records)
+}
+
 /// Compares every record with its seal.
 pub(super) fn verify(connection: &Connection) -> Result<Verdict, Snag> {
     // All of it is read at one moment: records that are added meanwhile are the next look's.
@@ -175,6 +193,11 @@ pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<u64, S
     Ok(connection.execute("DELETE FROM audit WHERE row <= ?1", [up_to])? as u64)
 }
 
+/// The number of the last record.
+pub(super) fn end(connection: &Connection) -> rusqlite::Result<u64> {
+    Ok(number(last(connection)?.record))
+}
+
 /// The end of the trail.
 fn last(connection: &Connection) -> rusqlite::Result<Link> {
     Ok(Link::read(connection, LAST)?.unwrap_or(Link::START))
@@ -206,7 +229,7 @@ fn audited(row: &Row<'_>) -> Result<Audited, Snag> {
 }
 
 /// The moment in nanoseconds, or the last one that can be said like that: a search may ask for the year 3000.
-fn nearest(moment: Timestamp) -> i64 {
+pub(super) fn nearest(moment: Timestamp) -> i64 {
     let last = if moment < Timestamp::UNIX_EPOCH { i64::MIN } else { i64::MAX };
     i64::try_from(moment.as_nanosecond()).unwrap_or(last)
 }

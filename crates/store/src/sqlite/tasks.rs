@@ -2,11 +2,13 @@
 //!
 //! Most of what is written here was noted in the daybook first and is posted together.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
     event::{Event, Recorded, Remote},
-    ids::{AgentId, Scope, SkillId, TaskId},
+    ids::{AgentId, OrgId, Scope, SkillId, TaskId},
     json::Json,
     store::{StoreError, TaskFilter},
     task::{TaskHead, TaskState},
@@ -189,6 +191,16 @@ pub(super) fn list(
         heads.push(head(row)?);
     }
     Ok(heads)
+}
+
+/// How many open tasks each agent of an org has.
+pub(super) fn load(connection: &Connection, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, Snag> {
+    let mut select = connection.prepare_cached(
+        "SELECT agent_id, count(*) FROM a2a_task_instances WHERE active = 1 AND org = ?1 GROUP BY agent_id",
+    )?;
+    let counted = |row: &Row<'_>| Ok((AgentId::from(row.get::<_, String>(0)?), row.get(1)?));
+    let load = select.query_map([org.as_str()], counted)?.collect::<rusqlite::Result<_>>()?;
+    Ok(load)
 }
 
 /// A task's events, from the one after `after`.

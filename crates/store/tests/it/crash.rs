@@ -13,7 +13,7 @@ use std::{
 
 use rialto_model::{
     ids::{Scope, TaskId},
-    store::{Store, Verdict},
+    store::{Store, Sweep, Verdict},
     verb::Phase,
 };
 use rialto_store::{Config, SqliteStore};
@@ -46,6 +46,18 @@ async fn kill_minus_nine_loses_nothing_that_was_acknowledged_and_tears_no_row() 
         (SELECT coalesce(sum(json_array_length(events)), 0) FROM task_events WHERE key / 16777216 = row)";
     assert_eq!(count(torn), 0);
     assert_eq!(count("SELECT count(*) FROM audit"), count("SELECT count(*) FROM tasks"));
+}
+
+#[tokio::test]
+async fn what_a_neighbour_had_acknowledged_when_it_was_killed_is_on_record_after_a_sweep() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let (opened, _) = kill_after(3000, folder.path());
+    store.sweep(Sweep::default()).await.unwrap();
+    let records = store.audit_after(0, usize::MAX >> 1).await.unwrap();
+    let on_record: HashSet<&str> = records.iter().map(|record| record.event.verb.task_id.as_str()).collect();
+    let missing: Vec<_> = opened.iter().filter(|id| !on_record.contains(id.as_str())).collect();
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 /// Does nothing unless the test above has started it.

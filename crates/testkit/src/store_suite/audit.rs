@@ -1,9 +1,12 @@
 //! What a store promises about the audit trail, and about forgetting.
 
+use std::sync::Arc;
+
 use rialto_model::{
     ids::{AgentId, Scope, TaskId},
+    json::Json,
     store::{AuditFilter, AuditOutcome, Entry, Store, Sweep, Swept, TaskFilter, Verdict},
-    verb::{Outcome, Phase, VerbEvent},
+    verb::{Outcome, Phase, Verb, VerbEvent},
 };
 
 use super::{accepted, announced, at, entry, finished, head, run};
@@ -45,6 +48,7 @@ pub async fn the_audit_trail_can_be_narrowed(store: &dyn Store) {
     for (filter, expected) in cases {
         let found = trail(store, &filter).await;
         assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{filter:?}");
+        assert!(found.iter().all(|event| filter.fits(event)), "{filter:?}");
     }
 }
 
@@ -58,7 +62,9 @@ pub async fn the_audit_trail_can_be_narrowed_to_an_outcome(store: &dyn Store) {
     ];
     for (outcome, event) in cases {
         let filter = AuditFilter { outcome: Some(outcome), ..AuditFilter::newest(10) };
-        assert_eq!(trail(store, &filter).await, [event]);
+        let all = trail(store, &AuditFilter::newest(10)).await;
+        assert_eq!(trail(store, &filter).await, std::slice::from_ref(&event));
+        assert_eq!(all.into_iter().filter(|event| filter.fits(event)).collect::<Vec<_>>(), [event]);
     }
 }
 
@@ -86,6 +92,44 @@ pub async fn the_beginning_of_the_audit_trail_can_be_forgotten(store: &dyn Store
     assert_eq!(store.sweep(sweep(9)).await.unwrap(), Swept { audit: 2, tasks: 0 });
     store.audit(vec![announced(Phase::PreVerb, "default", "2")]).await.unwrap();
     assert!(matches!(store.verify_audit().await.unwrap(), Verdict::Sound { records: 1, last: 5, .. }));
+}
+
+/// From the one behind any record, so many at a time, in the order they were written.
+pub async fn the_audit_trail_can_be_read_forwards_over_all_orgs(store: &dyn Store) {
+    assert_eq!(store.audit_end().await.unwrap(), 0);
+    for (org, task) in [("default", "1"), ("other", "2"), ("default", "3")] {
+        store.audit(vec![announced(Phase::PreVerb, org, task)]).await.unwrap();
+    }
+    assert_eq!(forwards(store, 0, 10).await, [(1, "1".into()), (2, "2".into()), (3, "3".into())]);
+    assert_eq!(forwards(store, 1, 1).await, [(2, "2".into())]);
+    assert!(forwards(store, 3, 10).await.is_empty());
+    assert!(forwards(store, u64::MAX, 10).await.is_empty());
+    assert_eq!(store.audit_end().await.unwrap(), 3);
+    let newest = store.audit_trail(&Scope::default(), &AuditFilter::newest(1)).await.unwrap();
+    assert_eq!(store.audit_after(2, 10).await.unwrap(), newest);
+}
+
+/// So that whoever reads along needs no more memory than one record and a little.
+pub async fn large_records_are_read_a_few_at_a_time(store: &dyn Store) {
+    for task in ["1", "2", "3"] {
+        let mut event = announced(Phase::PreVerb, "default", task);
+        let args = Json::of(&"x".repeat(3 * 1024 * 1024));
+        event.verb = Arc::new(Verb { args, ..Verb::clone(&event.verb) });
+        store.audit(vec![event]).await.unwrap();
+    }
+    for record in 0..3 {
+        assert_eq!(forwards(store, record, 10).await, [(record + 1, (record + 1).to_string())]);
+    }
+}
+
+/// Whoever has not read it in time can tell how much is missing.
+pub async fn what_was_swept_shows_as_a_gap(store: &dyn Store) {
+    for second in 0..3 {
+        let event = VerbEvent { emitted_at: at(second), ..announced(Phase::PreVerb, "default", "1") };
+        store.audit(vec![event]).await.unwrap();
+    }
+    store.sweep(Sweep { audit_before: Some(at(2)), ..Sweep::default() }).await.unwrap();
+    assert_eq!(forwards(store, 0, 10).await, [(3, "1".into())]);
 }
 
 /// Those that ended long ago, with their events; not those that are still open.
@@ -118,4 +162,12 @@ async fn three_outcomes(store: &dyn Store) -> [VerbEvent; 3] {
 async fn trail(store: &dyn Store, filter: &AuditFilter) -> Vec<VerbEvent> {
     let records = store.audit_trail(&Scope::default(), filter).await.unwrap();
     records.into_iter().map(|record| record.event).collect()
+}
+
+/// What stands behind a record: numbers and tasks.
+async fn forwards(store: &dyn Store, record: u64, limit: usize) -> Vec<(u64, String)> {
+    // Whoever verifies the trail sees all of it, so from then on it is there for everybody.
+    store.verify_audit().await.unwrap();
+    let records = store.audit_after(record, limit).await.unwrap();
+    records.into_iter().map(|audited| (audited.record, audited.event.verb.task_id.clone())).collect()
 }

@@ -3,7 +3,7 @@
 //! Requests are HTTP/1.0: then an answer ends where the connection does, streams included.
 
 use std::{
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
 };
 
@@ -46,6 +46,14 @@ pub(crate) fn post_to(url: &str, host: &str, headers: &[(&str, &str)], body: &st
     send("POST", url, Some(host), headers, body).unwrap()
 }
 
+/// Asks for a stream, and answers its head and its lines as they come.
+pub(crate) fn listen(url: &str, headers: &[(&str, &str)]) -> (String, impl Iterator<Item = String> + use<>) {
+    let stream = ask("GET", url, None, headers, "").unwrap();
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    let head: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
+    (head.join("\n"), lines)
+}
+
 fn send(
     method: &str,
     url: &str,
@@ -53,6 +61,21 @@ fn send(
     headers: &[(&str, &str)],
     body: &str,
 ) -> std::io::Result<Answer> {
+    let mut answer = String::new();
+    ask(method, url, host, headers, body)?.read_to_string(&mut answer)?;
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+    Ok(Answer { status, head: head.to_lowercase(), body: body.to_owned() })
+}
+
+/// Sends a request; the answer is still to be read.
+fn ask(
+    method: &str,
+    url: &str,
+    host: Option<&str>,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> std::io::Result<TcpStream> {
     let (address, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let host = host.unwrap_or(address);
     let mut stream = TcpStream::connect(address)?;
@@ -64,9 +87,5 @@ fn send(
         "{method} /{path} HTTP/1.0\r\nHost: {host}\r\nContent-Type: application/json\r\n\
          Accept: application/json, text/event-stream\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
     )?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
-    Ok(Answer { status, head: head.to_lowercase(), body: body.to_owned() })
+    Ok(stream)
 }

@@ -100,6 +100,13 @@ impl Server {
         self.process.kill();
     }
 
+    /// Asks it to stop, and waits until it has.
+    #[track_caller]
+    pub(crate) fn stop(&mut self) -> ExitStatus {
+        self.process.signal("TERM");
+        self.process.end()
+    }
+
     /// What it logged so far.
     pub(crate) fn log(&self) -> String {
         self.process.stderr()

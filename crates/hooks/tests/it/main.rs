@@ -1,0 +1,9 @@
+//! Webhooks against a real receiver on a real socket.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "what cannot be set up has failed its test")]
+
+mod live;
+mod receiver;
+mod troubles;
+mod webhooks;
+mod world;

@@ -1,0 +1,65 @@
+//! `rialto webhooks …`, as `--help` shows it.
+
+use clap::{Args, Subcommand, ValueEnum};
+use rialto_model::verb::Phase;
+
+use super::{Listing, tokens::slug};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Webhooks {
+    /// Have an address told of calls from now on; its key is shown this once
+    Add(AddWebhook),
+    /// List webhooks and how far each was told
+    List(Listing),
+    /// Tell an address nothing any more
+    Remove {
+        /// Its id or address
+        webhook: String,
+    },
+    /// Send an event that says it is a test, now, and show how that went
+    Test {
+        /// Its id or address
+        webhook: String,
+    },
+    /// Try one again now that failed or was disabled
+    Retry {
+        /// Its id or address
+        webhook: String,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AddWebhook {
+    /// Where events are sent
+    pub(crate) url: String,
+    /// Of which org's calls
+    #[arg(long, value_name = "ORG", default_value = "default", value_parser = slug)]
+    pub(crate) org: String,
+    /// Which events, with commas between them; all if none is named
+    #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
+    pub(crate) events: Vec<EventName>,
+    /// The environment variable the key is in that events are signed with; one is made and kept if none is named
+    #[arg(long, value_name = "VARIABLE")]
+    pub(crate) secret_env: Option<String>,
+    #[command(flatten)]
+    pub(crate) listing: Listing,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum EventName {
+    PreVerb,
+    PostVerb,
+    VerbError,
+}
+
+// === impl EventName ===
+
+impl EventName {
+    pub(crate) const fn phase(self) -> Phase {
+        match self {
+            Self::PreVerb => Phase::PreVerb,
+            Self::PostVerb => Phase::PostVerb,
+            Self::VerbError => Phase::VerbError,
+        }
+    }
+}

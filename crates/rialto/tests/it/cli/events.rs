@@ -1,0 +1,113 @@
+//! Watching calls as they happen: `GET /api/v1/events` and `rialto audit --follow`.
+
+use serde_json::{Value, json};
+
+use crate::harness::{agent::SampleAgent, http, rialto::Rialto, server::Server, until};
+
+/// A server with one agent, and a token of somebody who may administer if a policy says so.
+fn served() -> (Rialto, SampleAgent, Server, String) {
+    let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
+    rialto.trust(&agent.url);
+    let server = rialto.serve(&[]);
+    let token = rialto.json(&["tokens", "create", "ann", "--scope", "admin", "--json"]);
+    let token = format!("Bearer {}", token["token"].as_str().unwrap());
+    (rialto, agent, server, token)
+}
+
+fn allow(rialto: &Rialto) {
+    rialto.cli(&["policy", "add", "allow-admin", "admin_audit", "--caller", "ann"]).ok();
+}
+
+/// The next event: its id, its name and its data.
+fn next(lines: &mut impl Iterator<Item = String>) -> (String, String, Value) {
+    let event: Vec<String> = lines.skip_while(String::is_empty).take_while(|line| !line.is_empty()).collect();
+    let field = |name: &str| {
+        let found = event.iter().find_map(|line| line.strip_prefix(name));
+        found.unwrap_or_else(|| panic!("no {name} in {event:?}")).trim().to_owned()
+    };
+    (field("id:"), field("event:"), serde_json::from_str(&field("data:")).unwrap())
+}
+
+#[test]
+fn calls_are_seen_as_they_happen_and_a_stream_goes_on_where_it_was() {
+    let (rialto, _agent, server, token) = served();
+    allow(&rialto);
+    let url = format!("{}/api/v1/events", server.url);
+    let (head, mut lines) = http::listen(&url, &[("Authorization", &token)]);
+    assert!(head.contains("200 OK") && head.to_lowercase().contains("text/event-stream"), "{head}");
+    server.call("desk.greet", &json!({ "name": "Ann" }));
+    let (id, name, data) = next(&mut lines);
+    assert_eq!((id.as_str(), name.as_str()), ("1", "pre-verb"));
+    assert_eq!((&data["record"], &data["event"]["verb"]), (&json!(1), &json!("desk.greet")));
+    assert_eq!(data["event"]["args"], json!({ "name": "Ann" }));
+    assert_eq!(next(&mut lines).1, "post-verb");
+    drop(lines);
+    server.call("desk.fail", &json!({}));
+    let (_, mut lines) = http::listen(&url, &[("Authorization", &token), ("Last-Event-ID", "1")]);
+    let seen: Vec<String> = (0..4).map(|_| next(&mut lines).0).collect();
+    assert_eq!(seen, ["2", "3", "4", "5"]);
+}
+
+#[test]
+fn nobody_watches_without_the_scope_and_a_policy() {
+    let (rialto, _agent, server, token) = served();
+    let url = format!("{}/api/v1/events", server.url);
+    let status = |headers: &[(&str, &str)]| http::get_with(&url, None, headers).status;
+    assert_eq!(status(&[]), 401);
+    let caller = rialto.json(&["tokens", "create", "bob", "--json"]);
+    let caller = format!("Bearer {}", caller["token"].as_str().unwrap());
+    assert_eq!(status(&[("Authorization", &caller)]), 403);
+    let denied = http::get_with(&url, None, &[("Authorization", &token)]);
+    assert_eq!(denied.status, 403);
+    assert!(denied.body.contains("rialto policy add allow-admin admin_audit"), "{}", denied.body);
+    allow(&rialto);
+    assert_eq!(status(&[("Authorization", &token), ("Last-Event-ID", "soon")]), 400);
+}
+
+#[test]
+fn who_loses_the_permit_sees_nothing_more() {
+    let (rialto, _agent, server, token) = served();
+    allow(&rialto);
+    let url = format!("{}/api/v1/events", server.url);
+    let (_, mut lines) = http::listen(&url, &[("Authorization", &token)]);
+    server.call("desk.echo", &json!({}));
+    assert_eq!((next(&mut lines).0, next(&mut lines).0), ("1".to_owned(), "2".to_owned()));
+    let policies = rialto.json(&["policy", "list", "--json"]);
+    let is_ours = |file: &&Value| file["text"].as_str().unwrap().contains("admin_audit");
+    let ours = policies["files"].as_array().unwrap().iter().find(is_ours).unwrap();
+    rialto.cli(&["policy", "remove", ours["name"].as_str().unwrap()]).ok();
+    server.call("desk.echo", &json!({}));
+    assert_eq!(lines.filter(|line| line.starts_with("data:")).count(), 0);
+}
+
+#[test]
+fn a_stop_ends_the_streams_of_those_who_watch() {
+    let (rialto, _agent, mut server, token) = served();
+    allow(&rialto);
+    let url = format!("{}/api/v1/events", server.url);
+    let (_, lines) = http::listen(&url, &[("Authorization", &token)]);
+    assert!(server.stop().success());
+    assert_eq!(lines.filter(|line| line.starts_with("data:")).count(), 0);
+}
+
+#[test]
+fn the_record_can_be_followed_from_another_process() {
+    let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
+    rialto.trust(&agent.url);
+    let followers = [&["--json"][..], &["--outcome", "failed"]]
+        .map(|args| rialto.start(&[&["audit", "--follow"], args].concat()));
+    for follower in &followers {
+        until("it follows", || follower.stderr().contains("from now on").then_some(()));
+    }
+    rialto.cli(&["call", "desk.greet", r#"{"name":"Ann"}"#]).ok();
+    rialto.cli(&["call", "desk.fail"]).exit(1);
+    let records: Vec<Value> =
+        (0..5).map(|_| serde_json::from_str(&followers[0].line().unwrap()).unwrap()).collect();
+    assert_eq!(
+        records.iter().map(|record| record["record"].as_u64().unwrap()).collect::<Vec<_>>(),
+        [1, 2, 3, 4, 5]
+    );
+    let line = followers[1].line().unwrap();
+    assert!(line.starts_with('4') && line.contains("desk.fail") && line.contains("failed"), "{line}");
+    rialto.cli(&["audit", "--follow", "--since", "2h"]).exit(2);
+}

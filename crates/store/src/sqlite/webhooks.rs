@@ -1,0 +1,148 @@
+//! Webhooks: who is told, how far, and by whom just now.
+
+use rialto_model::{
+    credential::Source,
+    ids::OrgId,
+    store::StoreError,
+    verb::Phase,
+    webhook::{Lease, Leased, Standing, Webhook},
+};
+use rusqlite::{
+    Connection, OptionalExtension, Row, named_params, params,
+    types::{FromSqlError, Type},
+};
+
+use super::{
+    audit,
+    column::{At, taken},
+    meta,
+};
+use crate::fault::Snag;
+
+/// All of them, in the order they were added.
+pub(super) fn all(connection: &Connection) -> Result<Vec<Webhook>, Snag> {
+    let mut select = connection.prepare_cached("SELECT * FROM webhooks ORDER BY created_at, id")?;
+    let webhooks = select.query_map([], webhook)?.collect::<Result<_, _>>()?;
+    Ok(webhooks)
+}
+
+/// Adds one that hears of what comes behind the end of the trail. Answers the generation that this makes.
+pub(super) fn add(connection: &Connection, webhook: &Webhook) -> Result<u64, Snag> {
+    let phases: Vec<&str> = webhook.phases.iter().map(|phase| phase.as_str()).collect();
+    let secret = serde_json::to_string(&webhook.secret)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO webhooks (id, org, url, phases, secret, allow_private, created_at, handled, delivered, lost, failures)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, 0)",
+    )?;
+    let inserted = insert.execute(params![
+        webhook.id,
+        webhook.org.as_str(),
+        webhook.url,
+        phases.join(" "),
+        secret,
+        webhook.allow_private,
+        At(webhook.created_at),
+        audit::end(connection)?,
+    ]);
+    match inserted {
+        Ok(_) => Ok(meta::next_generation(connection)?),
+        Err(error) if taken(&error, "webhooks.id") => {
+            Err(StoreError::Taken(format!("the webhook name {}", webhook.id)).into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Removes one. Answers the generation that this makes, if it was there.
+pub(super) fn remove(connection: &Connection, id: &str) -> Result<Option<u64>, Snag> {
+    counted(connection, connection.execute("DELETE FROM webhooks WHERE id = ?1", [id])?)
+}
+
+/// Forgets what keeps one from being tried now. Answers the generation that this makes, if it is there.
+pub(super) fn retry(connection: &Connection, id: &str) -> Result<Option<u64>, Snag> {
+    let sql = "UPDATE webhooks SET failures = 0, next_attempt_at = NULL, disabled = NULL WHERE id = ?1";
+    counted(connection, connection.execute(sql, [id])?)
+}
+
+/// Takes or prolongs the right to deliver, unless somebody else has it.
+pub(super) fn lease(connection: &Connection, id: &str, lease: &Lease) -> Result<Leased, Snag> {
+    let mut select = connection.prepare_cached("SELECT * FROM webhooks WHERE id = ?1")?;
+    let found = select.query_row([id], |row| Ok((webhook(row)?, is_held(row, lease)?))).optional()?;
+    match found {
+        None => Ok(Leased::Gone),
+        Some((_, true)) => Ok(Leased::Others),
+        Some((webhook, false)) => {
+            let mut update = connection
+                .prepare_cached("UPDATE webhooks SET holder = ?2, held_until = ?3 WHERE id = ?1")?;
+            update.execute(params![id, lease.holder, At(lease.until)])?;
+            Ok(Leased::Ours(Box::new(webhook)))
+        }
+    }
+}
+
+/// Writes down how far one was told, if its holder is still the one who says so.
+pub(super) fn note(
+    connection: &Connection,
+    id: &str,
+    holder: &str,
+    standing: &Standing,
+) -> Result<bool, Snag> {
+    let mut update = connection.prepare_cached(
+        "UPDATE webhooks SET handled = :handled, delivered = :delivered, lost = :lost, failures = :failures,
+             next_attempt_at = :next_attempt_at, last_error = :last_error, disabled = :disabled
+         WHERE id = :id AND holder = :holder",
+    )?;
+    let changed = update.execute(named_params! {
+        ":id": id,
+        ":holder": holder,
+        ":handled": standing.handled,
+        ":delivered": standing.delivered,
+        ":lost": standing.lost,
+        ":failures": standing.failures,
+        ":next_attempt_at": standing.next_attempt_at.map(At),
+        ":last_error": standing.last_error,
+        ":disabled": standing.disabled,
+    })?;
+    Ok(changed > 0)
+}
+
+fn counted(connection: &Connection, changed: usize) -> Result<Option<u64>, Snag> {
+    Ok(if changed > 0 { Some(meta::next_generation(connection)?) } else { None })
+}
+
+fn is_held(row: &Row<'_>, lease: &Lease) -> rusqlite::Result<bool> {
+    let holder: Option<String> = row.get("holder")?;
+    let until = row.get::<_, Option<At>>("held_until")?;
+    let is_other = holder.is_some_and(|holder| holder != lease.holder);
+    Ok(is_other && until.is_some_and(|until| until.0 > lease.now))
+}
+
+fn webhook(row: &Row<'_>) -> rusqlite::Result<Webhook> {
+    let phases: String = row.get("phases")?;
+    Ok(Webhook {
+        id: row.get("id")?,
+        org: OrgId::from(row.get::<_, String>("org")?),
+        url: row.get("url")?,
+        phases: phases.split(' ').filter_map(Phase::parse).collect(),
+        secret: secret(row)?,
+        allow_private: row.get("allow_private")?,
+        created_at: row.get::<_, At>("created_at")?.0,
+        standing: Standing {
+            handled: row.get("handled")?,
+            delivered: row.get("delivered")?,
+            lost: row.get("lost")?,
+            failures: row.get("failures")?,
+            next_attempt_at: row.get::<_, Option<At>>("next_attempt_at")?.map(|at| at.0),
+            last_error: row.get("last_error")?,
+            disabled: row.get("disabled")?,
+        },
+    })
+}
+
+fn secret(row: &Row<'_>) -> rusqlite::Result<Source> {
+    let text: String = row.get("secret")?;
+    serde_json::from_str(&text).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(FromSqlError::other(error)))
+    })
+}
