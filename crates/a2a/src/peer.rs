@@ -164,8 +164,8 @@ fn spoken(call: Call, number: u64) -> SendRequest {
     message.context_id = call.continues.context_id;
     SendRequest {
         skill: call.target.skill.as_ref().map(|skill| skill.id.as_str().to_owned()),
-        correlation_id: Some(call.session.clone()),
-        task_id: Some(call.session),
+        correlation_id: Some(call.session.to_string()),
+        task_id: Some(call.session.to_string()),
         ..SendRequest::new(message)
     }
 }

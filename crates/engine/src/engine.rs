@@ -276,7 +276,7 @@ impl Engine {
         }
         let wall_clock =
             request.wall_clock.unwrap_or_else(|| self.0.config.wall_clock(&request.caller.scope.org, agent));
-        let session = format!("a2a-{}-{}-{}", agent.id, request.target.skill_id(), fresh());
+        let session = format!("a2a-{}-{}-{}", agent.id, request.target.skill_id(), fresh()).into();
         let continues = match goes_on {
             Some(task) => task.head.remote.clone(),
             None => Remote { task_id: None, context_id: request.context },
@@ -382,14 +382,14 @@ fn verb_of(call: &Call, args: Json) -> Verb {
     Verb {
         verb: call.target.verb(),
         legacy_alias: call.target.legacy_alias(),
-        org_id: call.caller.scope.org.to_string(),
-        agent_card_id: call.target.agent.id.to_string(),
+        org_id: call.caller.scope.org.shared(),
+        agent_card_id: call.target.agent.id.shared(),
         agent_url: call.target.agent.url.clone(),
-        skill_id: call.target.skill_id().to_owned(),
-        session_id: call.session.clone(),
+        skill_id: call.target.skill.as_ref().map_or_else(|| "".into(), |skill| skill.id.shared()),
+        session_id: Arc::clone(&call.session),
         args,
-        caller: call.caller.id.to_string(),
-        task_id: call.task.to_string(),
+        caller: call.caller.id.shared(),
+        task_id: call.task.shared(),
         door: Some(call.door),
         trace: call.trace.clone(),
     }

@@ -30,8 +30,6 @@ pub(crate) struct Journal {
 /// One invocation, as the bus sees it: announced once before, and once after.
 pub(crate) struct Announcement {
     verb: Arc<Verb>,
-    /// The same without its arguments: they are on record once, with the pre-verb.
-    on_record: Arc<Verb>,
     /// What it is said to cost once its task is completed.
     cost: Option<Cents>,
     begun: tokio::time::Instant,
@@ -58,9 +56,8 @@ impl Journal {
             event.context.deny(reason);
         }
         self.bus.emit(&mut event);
-        let on_record = Arc::new(Verb { args: Json::null(), ..Verb::clone(&verb) });
         let begun = tokio::time::Instant::now();
-        (Announcement { verb, on_record, cost, begun, is_closed: false }, event)
+        (Announcement { verb, cost, begun, is_closed: false }, event)
     }
 
     /// Writes a new task down.
@@ -80,19 +77,17 @@ impl Journal {
         let at = self.clock.now();
         let expected = task.head.version;
         events.retain(|event| task.apply(event, at));
-        let (verb, audit) = ending.map_or_else(Default::default, |(announcement, failure)| {
+        let audit = ending.map_or_else(Vec::new, |(announcement, failure)| {
             // A task is paid for once, however often its caller was asked something on the way.
             announcement.cost = announcement.cost.filter(|_| task.head.state == TaskState::Completed);
-            (Some(Arc::clone(&announcement.verb)), self.closing(announcement, failure))
+            self.closing(announcement, failure)
         });
         if events.is_empty() && audit.is_empty() {
             return Ok(());
         }
         let told = audit.clone();
         self.store.append(Entry { head: task.head.clone(), expected, events, at, audit }).await?;
-        if let Some(verb) = verb {
-            self.tell(&verb, told);
-        }
+        self.tell(told);
         Ok(())
     }
 
@@ -108,7 +103,7 @@ impl Journal {
         if let Err(error) = self.store.audit(audit).await {
             tracing::error!("an audit record was lost: {error}");
         }
-        self.tell(&announcement.verb, closing);
+        self.tell(closing);
     }
 
     /// The task as it stands in the store.
@@ -143,7 +138,7 @@ impl Journal {
             return Vec::new();
         }
         let emitted_at = self.clock.now();
-        let mut post = VerbEvent::new(Phase::PostVerb, Arc::clone(&announcement.on_record), emitted_at);
+        let mut post = VerbEvent::new(Phase::PostVerb, Arc::clone(&announcement.verb), emitted_at);
         let took = announcement.begun.elapsed();
         (post.duration_ms, post.took) =
             (Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)), Some(took));
@@ -151,7 +146,7 @@ impl Journal {
         post.estimated_cents = announcement.cost.filter(|_| failure.is_none());
         let mut events = vec![post];
         if let Some(failure) = failure {
-            let mut error = VerbEvent::new(Phase::VerbError, Arc::clone(&announcement.on_record), emitted_at);
+            let mut error = VerbEvent::new(Phase::VerbError, Arc::clone(&announcement.verb), emitted_at);
             error.took = Some(took);
             error.error = Some(VerbError { code: failure.kind.rpc_code(), message: failure.message.clone() });
             events.push(error);
@@ -159,10 +154,9 @@ impl Journal {
         events
     }
 
-    /// Tells what is on record, with the arguments that subscribers get to see.
-    fn tell(&self, verb: &Arc<Verb>, events: Vec<VerbEvent>) {
+    /// Tells what is on record.
+    fn tell(&self, events: Vec<VerbEvent>) {
         for mut event in events {
-            event.verb = Arc::clone(verb);
             self.bus.emit(&mut event);
         }
     }

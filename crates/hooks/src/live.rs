@@ -173,7 +173,7 @@ impl Watch {
                 return Ok(self.missed(missed));
             }
             self.seen = Some(record.record);
-            if record.event.verb.org_id == self.org.as_str() {
+            if &*record.event.verb.org_id == self.org.as_str() {
                 return Ok(News::Record(record));
             }
         }

@@ -47,7 +47,7 @@ pub enum CallerKind {
 /// A caller's name within its org.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct CallerId(String);
+pub struct CallerId(Arc<str>);
 
 /// Who calls. Only authentication makes one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -91,7 +91,7 @@ pub struct Call {
     /// The remote task or conversation this goes on with.
     pub continues: Remote,
     /// The id under which both sides can find this call in their logs: `a2a-<agent>-<skill>-<unique>`.
-    pub session: String,
+    pub session: Arc<str>,
     /// The trace it is a part of, if it is one.
     pub trace: Option<Arc<Trace>>,
 }
@@ -141,11 +141,16 @@ impl CallerId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The same text, shared.
+    pub fn shared(&self) -> Arc<str> {
+        Arc::clone(&self.0)
+    }
 }
 
-impl<T: Into<String>> From<T> for CallerId {
+impl<T: AsRef<str>> From<T> for CallerId {
     fn from(text: T) -> Self {
-        Self(text.into())
+        Self(text.as_ref().into())
     }
 }
 

@@ -1,6 +1,8 @@
 //! Names of things. Each is its own type, so that an agent's id is never passed where a task's is meant.
+//!
+//! A call's names go into its task, its announcements and its records: a copy of a name is shared, not made.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -10,18 +12,23 @@ macro_rules! text_id {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(transparent)]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// The name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
+
+            /// The same text, shared.
+            pub fn shared(&self) -> Arc<str> {
+                Arc::clone(&self.0)
+            }
         }
 
-        impl<T: Into<String>> From<T> for $name {
+        impl<T: AsRef<str>> From<T> for $name {
             fn from(text: T) -> Self {
-                Self(text.into())
+                Self(text.as_ref().into())
             }
         }
 
@@ -80,7 +87,7 @@ impl Default for Scope {
 impl AgentId {
     /// A new id, later than every one before it.
     pub fn fresh() -> Self {
-        Self(format!("agt_{}", fresh()))
+        Self::from(format!("agt_{}", fresh()))
     }
 }
 
@@ -89,7 +96,7 @@ impl AgentId {
 impl TaskId {
     /// A new id, later than every one before it.
     pub fn fresh() -> Self {
-        Self(format!("task_{}", fresh()))
+        Self::from(format!("task_{}", fresh()))
     }
 }
 
@@ -98,7 +105,7 @@ impl TaskId {
 impl ContextId {
     /// A new id, later than every one before it.
     pub fn fresh() -> Self {
-        Self(format!("ctx_{}", fresh()))
+        Self::from(format!("ctx_{}", fresh()))
     }
 }
 

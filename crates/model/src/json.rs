@@ -5,6 +5,7 @@
 
 mod depth;
 mod raw;
+mod text;
 
 use std::{fmt, sync::Arc};
 
@@ -18,6 +19,7 @@ use serde_json::value::RawValue;
 pub use self::{
     depth::{DEEPEST, is_too_deep},
     raw::{Items, Members, Raw},
+    text::push_text,
 };
 
 /// One JSON value, kept as its text. Cloning shares the text.

@@ -209,9 +209,9 @@ impl AuditFilter {
         };
         self.since.is_none_or(|since| event.emitted_at >= since)
             && self.until.is_none_or(|until| event.emitted_at < until)
-            && self.agent.as_ref().is_none_or(|agent| agent.as_str() == verb.agent_card_id)
-            && self.caller.as_ref().is_none_or(|caller| caller.as_str() == verb.caller)
-            && self.task.as_ref().is_none_or(|task| task.as_str() == verb.task_id)
+            && self.agent.as_ref().is_none_or(|agent| agent.as_str() == &*verb.agent_card_id)
+            && self.caller.as_ref().is_none_or(|caller| caller.as_str() == &*verb.caller)
+            && self.task.as_ref().is_none_or(|task| task.as_str() == &*verb.task_id)
             && self.outcome.is_none_or(outcome)
     }
 }
@@ -270,7 +270,8 @@ pub trait Store: Send + Sync {
     /// refused is no task.
     async fn load(&self, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, StoreError>;
 
-    /// Appends to the audit trail what belongs to no task.
+    /// Appends to the audit trail what belongs to no task. Arguments are kept with the first announcement of an invocation
+    /// only ([`VerbEvent::record`]).
     async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError>;
 
     /// Audit records of a scope's org, newest first.

@@ -1,5 +1,7 @@
 //! A task: the fold of its events.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +55,7 @@ pub struct TaskHead {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<SkillId>,
     /// The id under which both sides can find this call in their logs.
-    pub session: String,
+    pub session: Arc<str>,
     /// What was asked, secrets redacted.
     pub args: Json,
     /// Where it stands.

@@ -1,5 +1,7 @@
 //! The verb bus: what is announced before and after every invocation.
 
+mod record;
+
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
@@ -38,21 +40,21 @@ pub struct Verb {
     /// The name older clients know it by.
     pub legacy_alias: String,
     /// Whose.
-    pub org_id: String,
+    pub org_id: Arc<str>,
     /// The agent's row.
-    pub agent_card_id: String,
+    pub agent_card_id: Arc<str>,
     /// The agent's base URL.
     pub agent_url: String,
     /// The skill; empty for a plain message.
-    pub skill_id: String,
+    pub skill_id: Arc<str>,
     /// The id that both sides' logs share.
-    pub session_id: String,
+    pub session_id: Arc<str>,
     /// The arguments, secrets redacted.
     pub args: Json,
     /// Who called.
-    pub caller: String,
+    pub caller: Arc<str>,
     /// Our task.
-    pub task_id: String,
+    pub task_id: Arc<str>,
     /// The door it came in by. Not on record.
     #[serde(skip)]
     pub door: Option<Door>,
@@ -146,14 +148,14 @@ struct Flat {
     phase: Phase,
     verb: String,
     legacy_alias: String,
-    org_id: String,
-    agent_card_id: String,
+    org_id: Arc<str>,
+    agent_card_id: Arc<str>,
     agent_url: String,
-    skill_id: String,
-    session_id: String,
+    skill_id: Arc<str>,
+    session_id: Arc<str>,
     args: Json,
-    caller: String,
-    task_id: String,
+    caller: Arc<str>,
+    task_id: Arc<str>,
     emitted_at: Timestamp,
     context: Context,
     duration_ms: Option<u64>,

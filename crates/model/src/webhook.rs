@@ -78,6 +78,6 @@ pub enum Leased {
 impl Webhook {
     /// Whether it wants to hear of this.
     pub fn wants(&self, event: &VerbEvent) -> bool {
-        self.org.as_str() == event.verb.org_id && self.phases.contains(&event.phase)
+        self.org.as_str() == &*event.verb.org_id && self.phases.contains(&event.phase)
     }
 }

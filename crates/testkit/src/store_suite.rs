@@ -189,7 +189,7 @@ pub fn head(id: &str) -> TaskHead {
         agent: AgentId::from("agt_weather"),
         agent_url: "https://weather.example".to_owned(),
         skill: Some(SkillId::from("forecast")),
-        session: format!("a2a-agt_weather-forecast-{id}"),
+        session: format!("a2a-agt_weather-forecast-{id}").into(),
         args: Json::parse(r#"{"city":"Oslo"}"#).unwrap(),
         state: TaskState::Submitted,
         version: 0,
@@ -225,21 +225,22 @@ pub fn entry(before: &TaskHead, events: Vec<Event>, at: Timestamp) -> Entry {
     Entry { head: task.head, expected: before.version, events, at, audit: Vec::new() }
 }
 
-/// An announcement about a task of an org.
+/// An announcement about a task of an org, as it stands on record: with arguments if it is the first.
 pub fn announced(phase: Phase, org: &str, task: &str) -> VerbEvent {
+    let args = if phase == Phase::PreVerb { r#"{"city":"Oslo","days":1.50}"# } else { "null" };
     let verb = Verb {
         verb: "weather.forecast".to_owned(),
         legacy_alias: "a2a_weather_forecast".to_owned(),
-        org_id: org.to_owned(),
-        agent_card_id: "agt_weather".to_owned(),
+        org_id: org.into(),
+        agent_card_id: "agt_weather".into(),
         agent_url: "https://weather.example".to_owned(),
-        skill_id: "forecast".to_owned(),
-        session_id: format!("a2a-agt_weather-forecast-{task}"),
-        args: Json::parse(r#"{"city":"Oslo","days":1.50}"#).unwrap(),
-        caller: "ann".to_owned(),
+        skill_id: "forecast".into(),
+        session_id: format!("a2a-agt_weather-forecast-{task}").into(),
+        args: Json::parse(args).unwrap(),
+        caller: "ann".into(),
         door: None,
         trace: None,
-        task_id: task.to_owned(),
+        task_id: task.into(),
     };
     VerbEvent::new(phase, Arc::new(verb), at(0))
 }

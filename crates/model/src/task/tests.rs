@@ -17,7 +17,7 @@ fn head() -> TaskHead {
         agent: AgentId::from("agt_1"),
         agent_url: "http://127.0.0.1:1".to_owned(),
         skill: None,
-        session: "a2a-agt_1-x-1".to_owned(),
+        session: "a2a-agt_1-x-1".into(),
         args: Json::empty_object(),
         state: TaskState::Submitted,
         version: 0,

@@ -159,9 +159,9 @@ fn row(audited: &Audited) -> Vec<String> {
         event.emitted_at.strftime("%F %T").to_string(),
         event.phase.as_str().to_owned(),
         event.verb.verb.clone(),
-        event.verb.caller.clone(),
+        event.verb.caller.to_string(),
         outcome(event),
-        event.verb.task_id.clone(),
+        event.verb.task_id.to_string(),
     ]
 }
 

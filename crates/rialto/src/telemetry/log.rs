@@ -60,11 +60,11 @@ impl CallLog {
         macro_rules! tell {
             ($level:ident) => {
                 tracing::$level!(
-                    task.id = task_id,
-                    agent.id = agent_card_id,
-                    skill.id = skill_id,
-                    caller.id = caller,
-                    org.id = org_id,
+                    task.id = &**task_id,
+                    agent.id = &**agent_card_id,
+                    skill.id = &**skill_id,
+                    caller.id = &**caller,
+                    org.id = &**org_id,
                     took_ms,
                     "call of {name} by {caller} is done"
                 )
@@ -83,11 +83,11 @@ impl Hook for CallLog {
             (Phase::VerbError, Some(error)) => {
                 let Verb { verb: name, org_id, agent_card_id, skill_id, caller, task_id, .. } = &*event.verb;
                 tracing::warn!(
-                    task.id = task_id,
-                    agent.id = agent_card_id,
-                    skill.id = skill_id,
-                    caller.id = caller,
-                    org.id = org_id,
+                    task.id = &**task_id,
+                    agent.id = &**agent_card_id,
+                    skill.id = &**skill_id,
+                    caller.id = &**caller,
+                    org.id = &**org_id,
                     code = error.code,
                     "call of {name} by {caller} failed with {}",
                     error.code

@@ -254,10 +254,20 @@ impl Note {
 
     /// JSON goes in as a text, without being one before.
     fn json<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), StoreError> {
+        self.prefixed(|bytes| {
+            serde_json::to_writer(bytes, value)
+                .map_err(|error| Fault::new("an event cannot be written as text", error).into())
+        })
+    }
+
+    /// A text that is written in place, and its length before it.
+    fn prefixed(
+        &mut self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         let at = self.0.len();
         self.0.extend_from_slice(&[0; 4]);
-        serde_json::to_writer(&mut self.0, value)
-            .map_err(|error| Fault::new("an event cannot be written as text", error))?;
+        write(&mut self.0)?;
         let length = u32::try_from(self.0.len() - at - 4).unwrap_or(NONE - 1);
         if let Some(place) = self.0.get_mut(at..at + 4) {
             place.copy_from_slice(&length.to_le_bytes());
@@ -268,7 +278,10 @@ impl Note {
     fn announce(mut self, events: &[VerbEvent]) -> Result<Self, StoreError> {
         for event in events {
             self.text(&event.verb.org_id).number(nanoseconds(event.emitted_at)?);
-            self.json(event)?;
+            self.prefixed(|bytes| {
+                event.record(bytes);
+                Ok(())
+            })?;
         }
         Ok(self)
     }

@@ -55,7 +55,7 @@ async fn what_a_neighbour_had_acknowledged_when_it_was_killed_is_on_record_after
     let (opened, _) = kill_after(3000, folder.path());
     store.sweep(Sweep::default()).await.unwrap();
     let records = store.audit_after(0, usize::MAX >> 1).await.unwrap();
-    let on_record: HashSet<&str> = records.iter().map(|record| record.event.verb.task_id.as_str()).collect();
+    let on_record: HashSet<&str> = records.iter().map(|record| &*record.event.verb.task_id).collect();
     let missing: Vec<_> = opened.iter().filter(|id| !on_record.contains(id.as_str())).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }

@@ -169,5 +169,5 @@ async fn forwards(store: &dyn Store, record: u64, limit: usize) -> Vec<(u64, Str
     // Whoever verifies the trail sees all of it, so from then on it is there for everybody.
     store.verify_audit().await.unwrap();
     let records = store.audit_after(record, limit).await.unwrap();
-    records.into_iter().map(|audited| (audited.record, audited.event.verb.task_id.clone())).collect()
+    records.into_iter().map(|audited| (audited.record, audited.event.verb.task_id.to_string())).collect()
 }

@@ -27,7 +27,7 @@ fn head(id: &str) -> TaskHead {
         agent: AgentId::from("agt_1"),
         agent_url: "https://a.example".to_owned(),
         skill: None,
-        session: "s".to_owned(),
+        session: "s".into(),
         args: Json::empty_object(),
         state: TaskState::Submitted,
         version: 0,
