@@ -1,7 +1,6 @@
 //! What is remembered of an agent between calls: the ways to reach it, which of them works, and how busy it is.
 
 use std::{
-    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -17,6 +16,7 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::AgentId,
     json::Json,
+    maps::FastMap,
 };
 use serde_json::json;
 use tokio::{
@@ -50,7 +50,7 @@ pub(crate) struct Line {
 
 /// The lines to all agents.
 pub(crate) struct Lines {
-    known: RwLock<HashMap<AgentId, Arc<Line>>>,
+    known: RwLock<FastMap<AgentId, Arc<Line>>>,
     max_in_flight: usize,
 }
 

@@ -5,7 +5,7 @@
 //! connection turned out to have ended, is sent on another; what may have been heard is never sent twice.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     mem,
     sync::{Arc, Weak},
     time::Duration,
@@ -17,6 +17,7 @@ use http::{
     uri::{Authority, PathAndQuery},
 };
 use parking_lot::Mutex;
+use rialto_model::maps::FastMap;
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -50,7 +51,7 @@ struct Shelf {
 #[derive(Default)]
 struct Idle {
     /// The oldest first.
-    links: HashMap<Authority, VecDeque<Kept>>,
+    links: FastMap<Authority, VecDeque<Kept>>,
     is_looked_after: bool,
 }
 

@@ -2,13 +2,14 @@
 //!
 //! Prepared once per version of the registry, so that neither a list nor a call walks over all cards.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use rialto_model::{
     agent::{Agent, Health},
     call::Target,
     card::Skill,
     ids::Scope,
+    maps::FastMap,
     name,
 };
 
@@ -31,7 +32,7 @@ pub struct Directory {
     version: u64,
     entries: Vec<Entry>,
     listed: Vec<u32>,
-    by_name: HashMap<String, u32>,
+    by_name: FastMap<String, u32>,
 }
 
 // === impl Entry ===
@@ -107,8 +108,8 @@ fn is_listed(entry: &Entry) -> bool {
 }
 
 /// Both names of every skill. Canonical names are taken first, so that no alias can hide one.
-fn index(entries: &mut [Entry]) -> HashMap<String, u32> {
-    let mut by_name: HashMap<String, u32> = HashMap::with_capacity(entries.len() * 2);
+fn index(entries: &mut [Entry]) -> FastMap<String, u32> {
+    let mut by_name = FastMap::with_capacity_and_hasher(entries.len() * 2, Default::default());
     for (at, entry) in (0..).zip(entries.iter()) {
         by_name.insert(entry.canonical.clone(), at);
     }

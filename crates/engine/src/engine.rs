@@ -1,7 +1,6 @@
 //! The crossing: the one road every call takes.
 
 use std::{
-    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -19,6 +18,7 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::{AgentId, TaskId, fresh},
     json::Json,
+    maps::FastMap,
     message::{MOST_PARTS, Message, Part, Role},
     store::{Store, StoreError},
     task::{Task, TaskHead, TaskState},
@@ -75,7 +75,7 @@ pub(crate) struct Inner {
     pub(crate) journal: Journal,
     pub(crate) config: Config,
     /// What runs in this process, and how to stop it.
-    pub(crate) running: Mutex<HashMap<TaskId, CancellationToken>>,
+    pub(crate) running: Mutex<FastMap<TaskId, CancellationToken>>,
     policy_loader: Option<PolicyLoader>,
     /// How many changes from elsewhere had been seen when the policies were last read.
     policy_read_at: AtomicU64,
@@ -142,7 +142,7 @@ impl Engine {
             policy_is_behind: AtomicBool::new(false),
             limits: Limits::new(&parts.config.limits),
             config: parts.config,
-            running: Mutex::new(HashMap::new()),
+            running: Mutex::default(),
             bus,
             schemas: Schemas::default(),
             tracker: TaskTracker::new(),

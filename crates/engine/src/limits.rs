@@ -17,6 +17,7 @@ use rialto_model::{
     clock::Timestamp,
     failure::{Failure, Kind},
     json::Json,
+    maps::FastMap,
 };
 use serde_json::json;
 
@@ -45,7 +46,7 @@ pub struct Quota {
 pub(crate) struct Limits {
     concurrent_calls: usize,
     hasher: RandomState,
-    under_way: Mutex<HashMap<u64, usize>>,
+    under_way: Mutex<FastMap<u64, usize>>,
     orgs: HashMap<String, [Mutex<Window>; 2]>,
 }
 

@@ -13,7 +13,7 @@ use axum::{
 };
 use futures::{StreamExt, stream};
 use http::{
-    HeaderMap,
+    HeaderMap, HeaderName,
     header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN},
     request::Parts,
     uri::Authority,
@@ -35,9 +35,9 @@ use crate::{
     wire::{self, Asked},
 };
 
-const VERSION: &str = "mcp-protocol-version";
-const METHOD: &str = "mcp-method";
-const NAME: &str = "mcp-name";
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// Answers requests directly.
 #[derive(Clone)]
@@ -69,7 +69,7 @@ impl Direct {
         }
         let asked = Asked::read(body)?;
         let is_consistent = asked.params.meta.version == ProtocolVersion::V_2026_07_28.as_str()
-            && only(&parts.headers, METHOD) == Some(&asked.method);
+            && only(&parts.headers, &METHOD) == Some(&asked.method);
         if !is_consistent {
             return None;
         }
@@ -79,7 +79,7 @@ impl Direct {
             trace::of(meta.traceparent.as_deref(), meta.tracestate.as_deref(), Some(&parts.headers));
         match (&*asked.method, &asked.params.name) {
             ("tools/list", _) => Some(self.list(&client, &asked).await),
-            ("tools/call", Some(name)) if only(&parts.headers, NAME) == Some(name) => {
+            ("tools/call", Some(name)) if only(&parts.headers, &NAME) == Some(name) => {
                 let args = asked.params.arguments.map_or_else(Json::empty_object, Json::from);
                 let begun = self.desk.call(&client, name, args).await;
                 Some(self.follow(begun, asked.id(), asked.progress_token()).await)
@@ -91,12 +91,12 @@ impl Direct {
     /// Whether the head of a request is all that it should be.
     fn takes(&self, parts: &Parts) -> bool {
         let headers = &parts.headers;
-        let accept = only(headers, ACCEPT.as_str()).unwrap_or_default();
-        only(headers, VERSION) == Some(ProtocolVersion::V_2026_07_28.as_str())
-            && matches!(only(headers, METHOD), Some("tools/call" | "tools/list"))
+        let accept = only(headers, &ACCEPT).unwrap_or_default();
+        only(headers, &VERSION) == Some(ProtocolVersion::V_2026_07_28.as_str())
+            && matches!(only(headers, &METHOD), Some("tools/call" | "tools/list"))
             && accept.contains("application/json")
             && accept.contains("text/event-stream")
-            && only(headers, CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("application/json"))
+            && only(headers, &CONTENT_TYPE).is_some_and(|kind| kind.starts_with("application/json"))
             // Only browsers say where they come from, and rmcp knows which of them may.
             && !headers.contains_key(ORIGIN)
             && host_of(parts).is_some_and(|host| self.hosts.have(host))
@@ -198,14 +198,14 @@ fn name_of(host: &str) -> String {
 /// The host a request is for; HTTP/2 says it in the address.
 fn host_of(parts: &Parts) -> Option<&str> {
     if parts.headers.contains_key(HOST) {
-        only(&parts.headers, HOST.as_str())
+        only(&parts.headers, &HOST)
     } else {
         parts.uri.authority().map(Authority::as_str)
     }
 }
 
 /// A header's value, if it is there exactly once.
-fn only<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     if values.next().is_some() { None } else { value.to_str().ok() }

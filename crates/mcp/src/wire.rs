@@ -173,7 +173,9 @@ pub(crate) fn called(id: Raw<'_>, outcome: &Result<Answer, ErrorData>) -> Vec<u8
                 is_error: answer.is_error,
                 meta: Marks { server: Some(&SERVER), ..answer.marks.clone() },
             };
-            bytes(&Success { jsonrpc: "2.0", id, result })
+            // It is told twice, once of them with its quotes escaped.
+            let length = answer.structured.as_ref().map_or(0, |data| 3 * data.get().len());
+            bytes_of(&Success { jsonrpc: "2.0", id, result }, length)
         }
         Err(error) => failed(id, error),
     }
@@ -211,7 +213,12 @@ pub(crate) fn event(message: &[u8]) -> Vec<u8> {
 
 /// All of these can be said in JSON: their maps have texts for keys.
 fn bytes<T: Serialize>(message: &T) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(512);
+    bytes_of(message, 0)
+}
+
+/// The same, with room for so much besides the envelope.
+fn bytes_of<T: Serialize>(message: &T, length: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(768 + length);
     if let Err(error) = serde_json::to_writer(&mut bytes, message) {
         tracing::error!("an answer could not be written: {error}");
     }

@@ -18,6 +18,7 @@ pub mod event;
 pub mod failure;
 pub mod ids;
 pub mod json;
+pub mod maps;
 pub mod message;
 pub mod name;
 pub mod rights;

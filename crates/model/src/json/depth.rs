@@ -10,8 +10,15 @@ pub const DEEPEST: usize = 100;
 ///
 /// Almost all texts have fewer brackets than that altogether, and counting them is quick.
 pub fn is_too_deep(json: &[u8]) -> bool {
-    let opening = |byte: &&u8| matches!(**byte, b'{' | b'[');
-    json.len() > DEEPEST && json.iter().filter(opening).count() > DEEPEST && depth(json) > DEEPEST
+    json.len() > DEEPEST && openings(json) > DEEPEST && depth(json) > DEEPEST
+}
+
+/// How many brackets are opened, inside of texts too. Sums of a byte each, over as many as fit, are what a processor adds
+/// up many at a time.
+fn openings(json: &[u8]) -> usize {
+    // The two differ in one bit.
+    let is_opening = |byte: &u8| u8::from(byte | 0x20 == b'{');
+    json.chunks(usize::from(u8::MAX)).map(|some| usize::from(some.iter().map(is_opening).sum::<u8>())).sum()
 }
 
 fn depth(json: &[u8]) -> usize {

@@ -24,6 +24,7 @@ use rialto_engine::Registry;
 use rialto_model::{
     agent::Agent,
     failure::Kind,
+    maps::FastMap,
     verb::{Hook, Outcome, Phase, VerbEvent},
 };
 
@@ -38,13 +39,13 @@ const BOUNDS: [f64; 14] =
 /// Counts calls.
 pub(crate) struct CallCounts {
     registry: Arc<Registry>,
-    agents: RwLock<HashMap<String, Arc<OfAgent>>>,
+    agents: RwLock<FastMap<String, Arc<OfAgent>>>,
 }
 
 /// One agent's calls.
 #[derive(Default)]
 struct OfAgent {
-    skills: RwLock<HashMap<String, Arc<OfSkill>>>,
+    skills: RwLock<FastMap<String, Arc<OfSkill>>>,
     durations: Durations,
 }
 
@@ -197,7 +198,7 @@ impl Durations {
 }
 
 /// What is counted under `key`. Only the first time is anything allocated, and nobody else waits for long.
-fn found<T: Default>(map: &RwLock<HashMap<String, Arc<T>>>, key: &str) -> Arc<T> {
+fn found<T: Default>(map: &RwLock<FastMap<String, Arc<T>>>, key: &str) -> Arc<T> {
     let known = map.read().get(key).cloned();
     known.unwrap_or_else(|| Arc::clone(map.write().entry(key.to_owned()).or_default()))
 }

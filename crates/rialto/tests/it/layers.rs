@@ -70,6 +70,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("comfy-table", &["rialto"]),
     ("console", &["rialto"]),
     ("crc32fast", &["rialto-store"]),
+    ("foldhash", &["rialto-model"]),
     ("getrandom", &["rialto"]),
     ("governor", &["rialto-edge"]),
     ("hmac", &["rialto-hooks"]),

@@ -90,8 +90,8 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, flags)
 }
 
-/// What every connection needs. The page caches stay at a megabyte, two for the writer: the whole program must stay
-/// small, and the system's own cache is behind them.
+/// What every connection needs. The page caches stay at a megabyte: the whole program must stay small, a commit touches fewer
+/// pages than that, and the system's own cache is behind them.
 fn settle(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(wait_for_lock))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -120,9 +120,7 @@ fn prepare(mut connection: Connection, config: Config, place: &Place) -> Result<
     };
     // Pages that are written again and again go into the file once per so many; and after a crash no more than these
     // have to be looked through.
-    let pragmas = format!(
-        "PRAGMA synchronous = {synchronous}; PRAGMA wal_autocheckpoint = 2000; PRAGMA cache_size = -2048"
-    );
+    let pragmas = format!("PRAGMA synchronous = {synchronous}; PRAGMA wal_autocheckpoint = 2000");
     connection.execute_batch(&pragmas).map_err(|error| place.fault(error))?;
     Ok(connection)
 }

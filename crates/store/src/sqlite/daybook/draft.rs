@@ -1,8 +1,8 @@
 //! Tasks as they stand on a page: which notes belong to which.
 
-use std::{collections::HashMap, time::Instant};
+use std::time::Instant;
 
-use rialto_model::store::StoreError;
+use rialto_model::{maps::FastMap, store::StoreError};
 
 use crate::sqlite::note::{About, Note};
 
@@ -10,7 +10,7 @@ use crate::sqlite::note::{About, Note};
 #[derive(Default)]
 pub(super) struct Drafts {
     notes: Vec<Note>,
-    places: HashMap<String, usize>,
+    places: FastMap<String, usize>,
     drafts: Vec<Draft>,
 }
 
