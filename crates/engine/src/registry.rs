@@ -166,15 +166,20 @@ impl Registry {
 
     /// Reads the rows again if any process changed them.
     pub async fn sync(&self) -> Result<(), StoreError> {
-        if self.live.load().generation == Some(self.store.generation()) {
+        if self.is_current() {
             return Ok(());
         }
         let _changing = self.changing.lock().await;
-        self.reload().await
+        // It may have been a change of our own, or somebody has read it while we waited.
+        if self.is_current() { Ok(()) } else { self.reload().await }
+    }
+
+    fn is_current(&self) -> bool {
+        self.live.load().generation == Some(self.store.generation())
     }
 
     /// How often something had been changed that we did not change ourselves.
-    pub(crate) fn surprises(&self) -> u64 {
+    pub fn surprises(&self) -> u64 {
         self.surprises.load(Ordering::Acquire)
     }
 

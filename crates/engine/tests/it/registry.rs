@@ -1,6 +1,9 @@
 //! What becomes of agents.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use rialto_engine::{
     Config,
@@ -164,4 +167,29 @@ async fn a_probe_that_finds_nothing_new_disturbs_nobody() {
     registry.probe(&agent).await.unwrap();
     assert!(!changed.has_changed().unwrap());
     assert_eq!(world.store.generation(), generation);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_our_own_is_not_read_again_by_those_who_ask_meanwhile() {
+    let world = world().await;
+    let registry = world.engine.registry();
+    let mut row = registry.all().remove(0);
+    world.engine.sync().await.unwrap();
+    let before = registry.surprises();
+    let (engine, is_over) = (world.engine.clone(), Arc::new(AtomicBool::new(false)));
+    let asking = tokio::spawn({
+        let is_over = Arc::clone(&is_over);
+        async move {
+            while !is_over.load(Ordering::SeqCst) {
+                engine.sync().await.unwrap();
+            }
+        }
+    });
+    for turn in 0..200 {
+        let trust = if turn % 2 == 0 { Trust::External } else { Trust::Trusted };
+        row = registry.set_trust(&row, trust).await.unwrap();
+    }
+    is_over.store(true, Ordering::SeqCst);
+    asking.await.unwrap();
+    assert_eq!(registry.surprises(), before);
 }
