@@ -28,7 +28,7 @@ impl Refusal {
         Self { status, error, message: message.into(), retry_after: None }
     }
 
-    /// The same, for now: after `wait` it may be another answer.
+    /// The same, and it says that after `wait` there may be another answer.
     pub(crate) fn for_now(mut self, wait: Duration) -> Self {
         self.retry_after = Some((wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1));
         self

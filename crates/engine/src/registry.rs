@@ -3,8 +3,9 @@
 //! What is live in memory is a copy of the store's rows, and never older than the store: before each call the
 //! store's generation is compared, and any process that changed a row has moved it.
 
+mod live;
+
 use std::{
-    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -26,6 +27,7 @@ use rialto_model::{
 };
 use tokio::sync::watch;
 
+use self::live::{Live, is_same_place, looks_the_same};
 use crate::{
     address::{self, AddressError},
     config::Config,
@@ -53,12 +55,6 @@ pub struct Registry {
     version: AtomicU64,
     surprises: AtomicU64,
     changed: watch::Sender<u64>,
-}
-
-/// All rows, as they were at one moment.
-struct Live {
-    generation: Option<u64>,
-    agents: Vec<Arc<Agent>>,
 }
 
 /// An agent somebody wants registered.
@@ -155,7 +151,7 @@ impl Registry {
             discovery,
             clock,
             config,
-            live: ArcSwap::from_pointee(Live { generation: None, agents: Vec::new() }),
+            live: ArcSwap::from_pointee(Live::default()),
             directories: Mutex::new(Vec::new()),
             changing: tokio::sync::Mutex::new(()),
             version: AtomicU64::new(1),
@@ -186,19 +182,19 @@ impl Registry {
     /// All agents of a project, by slug.
     pub fn agents(&self, scope: &Scope) -> Vec<Arc<Agent>> {
         let live = self.live.load();
-        let mut agents: Vec<_> = live.agents.iter().filter(|agent| agent.scope == *scope).cloned().collect();
+        let mut agents: Vec<_> = live.all().iter().filter(|agent| agent.scope == *scope).cloned().collect();
         agents.sort_by(|a, b| a.slug.cmp(&b.slug));
         agents
     }
 
     /// All agents of all projects.
     pub fn all(&self) -> Vec<Arc<Agent>> {
-        self.live.load().agents.clone()
+        self.live.load().all().to_vec()
     }
 
     /// The agent with that id.
     pub fn get(&self, id: &AgentId) -> Option<Arc<Agent>> {
-        self.live.load().agents.iter().find(|agent| agent.id == *id).cloned()
+        self.live.load().get(id).cloned()
     }
 
     /// The agent somebody means: by id, slug, URL or name.
@@ -206,7 +202,7 @@ impl Registry {
         let live = self.live.load();
         let url = address::normalize(key).ok();
         let by = |means: &dyn Fn(&Agent) -> bool| {
-            live.agents.iter().find(|agent| agent.scope == *scope && means(agent)).cloned()
+            live.all().iter().find(|agent| agent.scope == *scope && means(agent)).cloned()
         };
         by(&|agent| agent.id.as_str() == key || agent.slug == key)
             .or_else(|| by(&|agent| Some(&agent.url) == url.as_ref()))
@@ -225,7 +221,7 @@ impl Registry {
             return Arc::clone(known);
         }
         directories.retain(|(of, known)| of != scope && known.version() == version);
-        let directory = Arc::new(Directory::build(version, scope, &self.live.load().agents));
+        let directory = Arc::new(Directory::build(version, scope, self.live.load().all()));
         directories.push((scope.clone(), Arc::clone(&directory)));
         directory
     }
@@ -251,7 +247,7 @@ impl Registry {
         if self.live.load().generation != Some(self.store.generation()) {
             self.reload().await?;
         }
-        let known = self.live.load().agents.iter().find(|a| a.scope == wanted.scope && a.url == url).cloned();
+        let known = self.live.load().all().iter().find(|a| a.scope == wanted.scope && a.url == url).cloned();
         let agent = match (&known, wanted.keep) {
             (Some(known), keep) if known.keep == keep => self.updated(known, &wanted, fetched),
             _ => self.created(url, &wanted, fetched)?,
@@ -342,8 +338,7 @@ impl Registry {
             // A stored row of the same address may come to light again: read everything.
             Keep::Session => None,
         };
-        let agents = self.live.load().agents.iter().filter(|row| row.id != agent.id).cloned().collect();
-        self.publish(agents, made, true).await
+        self.publish(self.live.load().without(&agent.id), made, true).await
     }
 
     /// The cards an agent had before, newest first.
@@ -383,9 +378,8 @@ impl Registry {
         let now = self.clock.now();
         let live = self.live.load();
         // A session's own row hides the stored one of the same address, so it may have that row's name.
-        let is_taken = |slug: &str| {
-            live.agents.iter().any(|a| a.scope == wanted.scope && a.slug == slug && a.url != url)
-        };
+        let is_taken =
+            |slug: &str| live.all().iter().any(|a| a.scope == wanted.scope && a.slug == slug && a.url != url);
         Ok(Agent {
             id: AgentId::fresh(),
             scope: wanted.scope.clone(),
@@ -501,13 +495,9 @@ impl Registry {
             Keep::Session => self.live.load().generation,
         };
         let row = Arc::new(row);
-        let others = self.live.load();
-        let hidden =
-            |other: &Agent| other.id == row.id || (row.keep == Keep::Session && same_place(other, &row));
-        let is_visible = !others.agents.iter().any(|other| look(other) == look(&row));
-        let mut agents: Vec<_> = others.agents.iter().filter(|other| !hidden(other)).cloned().collect();
-        agents.push(Arc::clone(&row));
-        self.publish(agents, made, is_visible).await?;
+        let live = self.live.load();
+        let is_visible = !live.get(&row.id).is_some_and(|before| looks_the_same(before, &row));
+        self.publish(live.with(Arc::clone(&row)), made, is_visible).await?;
         Ok(row)
     }
 
@@ -515,15 +505,15 @@ impl Registry {
     /// everything is read again.
     async fn publish(
         &self,
-        agents: Vec<Arc<Agent>>,
+        mut live: Live,
         made: Option<u64>,
         is_visible: bool,
     ) -> Result<(), RegistryError> {
-        let known = self.live.load().generation;
-        let expected = known.map(|known| [known, known.wrapping_add(1)]);
+        let expected = live.generation.map(|known| [known, known.wrapping_add(1)]);
         let missed_nothing =
             matches!((expected, made), (Some(expected), Some(made)) if expected.contains(&made));
-        self.show(Live { generation: if missed_nothing { made } else { None }, agents }, is_visible);
+        live.generation = made.filter(|_| missed_nothing);
+        self.show(live, is_visible);
         if !missed_nothing {
             self.reload().await?;
         }
@@ -534,16 +524,15 @@ impl Registry {
         let generation = self.store.generation();
         let stored = self.store.agents().await?;
         let live = self.live.load();
-        let session = live.agents.iter().filter(|row| row.keep == Keep::Session).cloned();
+        let session = live.all().iter().filter(|row| row.keep == Keep::Session).cloned();
         let mut agents: Vec<Arc<Agent>> = session.collect();
         let own = agents.len();
         // A row that has not moved keeps its place in memory, and whoever compares it sees that it is the same.
-        let known: HashMap<&AgentId, &Arc<Agent>> = live.agents.iter().map(|row| (&row.id, row)).collect();
         for row in stored {
-            if agents.iter().take(own).any(|session| same_place(session, &row)) {
+            if agents.iter().take(own).any(|session| is_same_place(session, &row)) {
                 continue;
             }
-            agents.push(match known.get(&row.id) {
+            agents.push(match live.get(&row.id) {
                 Some(same) if same.version == row.version => Arc::clone(same),
                 Some(older) if older.card.raw == row.card.raw => {
                     Arc::new(Agent { card: Arc::clone(&older.card), ..row })
@@ -551,8 +540,9 @@ impl Registry {
                 _ => Arc::new(row),
             });
         }
-        let is_visible = looks(&live.agents) != looks(&agents);
-        self.show(Live { generation: Some(generation), agents }, is_visible);
+        let read = Live::new(Some(generation), agents);
+        let is_visible = !read.looks_like(&live);
+        self.show(read, is_visible);
         self.surprises.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
@@ -571,14 +561,10 @@ impl Learned for Registry {
     fn speaks(&self, agent: &Arc<Agent>, dialect: Dialect) {
         // Remembered for this process at once; the next change of the row keeps it for all.
         let live = self.live.load();
-        let agents = live.agents.iter().map(|row| {
-            if row.id == agent.id {
-                Arc::new(Agent { speaks: Some(dialect), ..Agent::clone(row) })
-            } else {
-                Arc::clone(row)
-            }
-        });
-        self.live.store(Arc::new(Live { generation: live.generation, agents: agents.collect() }));
+        if let Some(row) = live.get(&agent.id) {
+            let row = Agent { speaks: Some(dialect), ..Agent::clone(row) };
+            self.live.store(Arc::new(live.with(Arc::new(row))));
+        }
     }
 }
 
@@ -607,26 +593,9 @@ impl From<RegistryError> for Failure {
     }
 }
 
-/// What a row looks like from outside: what a list of tools or a permission may depend on.
-type Look<'a> = (&'a AgentId, &'a str, *const Card, Trust, bool);
-
-fn look(row: &Agent) -> Look<'_> {
-    (&row.id, &row.slug, Arc::as_ptr(&row.card), row.trust, row.health == Health::Unreachable)
-}
-
-fn looks(agents: &[Arc<Agent>]) -> Vec<Look<'_>> {
-    let mut looks: Vec<_> = agents.iter().map(|row| look(row)).collect();
-    looks.sort_by(|a, b| a.0.cmp(b.0));
-    looks
-}
-
 /// Whether a fetched card is neither the one in use nor the one that already waits.
 fn is_news(agent: &Agent, card: &Card) -> bool {
     card.raw != agent.card.raw && agent.pending.as_ref().is_none_or(|pending| pending.card.raw != card.raw)
-}
-
-fn same_place(a: &Agent, b: &Agent) -> bool {
-    a.scope == b.scope && a.url == b.url
 }
 
 fn health_of(fetched: &Result<Fetched, DiscoveryError>, elapsed: Duration) -> Health {
