@@ -15,11 +15,12 @@ mod health;
 mod journal;
 pub mod limits;
 pub mod peer;
+pub mod peers;
 mod redact;
 pub mod registry;
 mod run;
 mod running;
-mod schema;
+pub mod schema;
 mod tasks;
 
 pub use bus::{Bus, Overheard};

@@ -20,7 +20,6 @@ mod own;
 mod render;
 mod sessions;
 mod shallow;
-mod shape;
 mod tool;
 mod trace;
 mod trouble;

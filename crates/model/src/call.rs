@@ -26,6 +26,8 @@ pub enum Door {
     McpStdio,
     /// MCP over HTTP.
     McpHttp,
+    /// Plain HTTP: arguments in, result out.
+    Http,
     /// The command line.
     Cli,
     /// A program that uses Rialto as a library.
@@ -128,6 +130,7 @@ impl Door {
         match self {
             Self::McpStdio => "mcp-stdio",
             Self::McpHttp => "mcp-http",
+            Self::Http => "http",
             Self::Cli => "cli",
             Self::Library => "library",
         }
@@ -184,9 +187,11 @@ impl Caller {
 // === impl Target ===
 
 impl Target {
-    /// The canonical name of what is called: `<agentSlug>.<skillId>`, or the slug alone for a plain message.
+    /// The canonical name of what is called: what the directory calls it, else `<agentSlug>.<skillId>`, or the slug alone
+    /// for a plain message.
     pub fn verb(&self) -> String {
         match &self.skill {
+            Some(skill) if let Some(called) = &skill.called => called.to_string(),
             Some(skill) => name::canonical(&self.agent.slug, skill.id.as_str()),
             None => self.agent.slug.clone(),
         }
@@ -194,6 +199,9 @@ impl Target {
 
     /// The name older clients know it by.
     pub fn legacy_alias(&self) -> String {
+        if let Some(called) = self.skill.as_ref().and_then(|skill| skill.called.as_ref()) {
+            return name::plain(called);
+        }
         name::legacy(&self.agent.slug, self.skill.as_ref().map_or("", |skill| skill.id.as_str()))
     }
 
