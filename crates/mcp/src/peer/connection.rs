@@ -61,7 +61,6 @@ pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
     pub(super) progress: Progress,
     name: String,
-    said: Option<Said>,
     /// Taken by whoever watches over it.
     running: Mutex<Option<(RunningService<RoleClient, Listener>, Option<Child>)>>,
     stop: Mutex<Option<RunningServiceCancellationToken>>,
@@ -105,7 +104,7 @@ impl Connection {
                 let status = timeout(GOODBYE, child.wait()).await.ok().and_then(Result::ok);
                 let ended = status.map(|status| format!("it ended ({status})"));
                 let why = ended.unwrap_or_else(|| said_no(&error));
-                Err(Trouble::Unreachable(with_last_words(why, Some(&child.said()))))
+                Err(Trouble::Unreachable(with_last_words(why, &child.said())))
             }
         }
     }
@@ -134,7 +133,6 @@ impl Connection {
             peer: running.peer().clone(),
             progress,
             name: name.to_owned(),
-            said: child.as_ref().map(Child::said),
             stop: Mutex::new(Some(running.cancellation_token())),
             running: Mutex::new(Some((running, child))),
             over: watch::Sender::new(false),
@@ -200,7 +198,7 @@ impl Connection {
             let params = PaginatedRequestParams::default().with_cursor(cursor.take());
             let request = ListToolsRequest::with_param(params);
             let answer = self.peer.send_request(ClientRequest::ListToolsRequest(request)).await;
-            let ServerResult::ListToolsResult(page) = answer.map_err(|error| self.trouble(error))? else {
+            let ServerResult::ListToolsResult(page) = answer.map_err(Self::trouble)? else {
                 return Err(Trouble::Garbled("what it answered is not a list of tools".into()));
             };
             tools.extend(page.tools);
@@ -216,7 +214,7 @@ impl Connection {
     }
 
     /// What an error of the protocol's says.
-    pub(super) fn trouble(&self, error: ServiceError) -> Trouble {
+    pub(super) fn trouble(error: ServiceError) -> Trouble {
         match error {
             ServiceError::McpError(error) => {
                 let (code, message) = (i64::from(error.code.0), cut(&error.message));
@@ -225,8 +223,9 @@ impl Connection {
             ServiceError::UnexpectedResponse => {
                 Trouble::Garbled("what it answered is not what was asked for".into())
             }
+            // What it said last may be what somebody else told it, so it is not repeated.
             ServiceError::TransportClosed => {
-                Trouble::Unreachable(with_last_words("the connection broke".into(), self.said.as_ref()))
+                Trouble::Unreachable("the connection broke before it had answered".into())
             }
             ServiceError::TransportSend(error) => Trouble::Unreachable(cut(&error.error.to_string())),
             error => Trouble::Unreachable(cut(&error.to_string())),
@@ -262,11 +261,10 @@ fn said_no(error: &ClientInitializeError) -> String {
     cut(&text)
 }
 
-fn with_last_words(why: String, said: Option<&Said>) -> String {
-    match said.map(|said| said.last(LAST_LINES)).filter(|last| !last.is_empty()) {
-        Some(last) => format!("{why}: {}", cut(&last)),
-        None => why,
-    }
+/// A program that does not start says why, and nobody has told it anything yet.
+fn with_last_words(why: String, said: &Said) -> String {
+    let last = said.last(LAST_LINES);
+    if last.is_empty() { why } else { format!("{why}: {}", cut(&last)) }
 }
 
 fn cut(text: &str) -> String {

@@ -40,7 +40,8 @@ enum Stage {
 }
 
 struct Underway {
-    connection: Arc<Connection>,
+    /// In use as long as this lives.
+    _connection: Arc<Connection>,
     handle: RequestHandle<RoleClient>,
     progress: mpsc::Receiver<ProgressNotificationParam>,
     abandoned: Abandoned,
@@ -95,9 +96,9 @@ impl Work {
         let params = CallToolRequestParams::new(skill.id.as_str().to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = connection.progress.send(&connection.peer, request, options(call)).await;
-        let (handle, progress) = sent.map_err(|error| connection.trouble(error).failure(server))?;
+        let (handle, progress) = sent.map_err(|error| Connection::trouble(error).failure(server))?;
         let abandoned = Abandoned(Some((connection.peer.clone(), handle.id.clone())));
-        Ok(Underway { connection, handle, progress, abandoned })
+        Ok(Underway { _connection: connection, handle, progress, abandoned })
     }
 
     async fn listen(&mut self, mut underway: Box<Underway>) {
@@ -116,7 +117,7 @@ impl Work {
         match answer {
             Ok(result) => self.told.extend(told::result(&result, server, self.call.get().target.skill_id())),
             Err(error) => {
-                self.told.push_back(Event::failed(underway.connection.trouble(error).failure(server)));
+                self.told.push_back(Event::failed(Connection::trouble(error).failure(server)));
             }
         }
     }
