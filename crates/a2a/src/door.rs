@@ -11,6 +11,7 @@ mod card;
 mod config;
 mod incoming;
 mod list;
+mod modes;
 mod plain;
 mod push;
 mod pusher;
