@@ -21,6 +21,8 @@ pub struct Config {
     pub task_timeout: Duration,
     /// Whether push notifications may go to private and loopback addresses.
     pub push_private: bool,
+    /// Whether a message that comes again, under the same id, is answered with the task that it began before.
+    pub once_per_message: bool,
 }
 
 // === impl Config ===
@@ -41,6 +43,7 @@ impl Default for Config {
             wait: Duration::from_secs(120),
             task_timeout: Duration::from_secs(3600),
             push_private: false,
+            once_per_message: true,
         }
     }
 }
