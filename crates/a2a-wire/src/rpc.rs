@@ -8,12 +8,13 @@ use rialto_model::json::{Json, Raw};
 use serde::{Serialize, Serializer};
 
 use crate::{
-    codec::params,
+    codec::{event, params},
     error::{Code, RpcError},
     garbled::Garbled,
-    members::{Members, parse, text},
+    members::{Members, document, parse, text},
     object::{Object, On, text_of},
     request::{Operation, Request},
+    task::SendAnswer,
     wire::Wire,
 };
 
@@ -138,7 +139,20 @@ pub fn decode_request(body: &[u8]) -> Result<Incoming, Refused> {
 
 /// Reads the body of an answer. A body without the envelope is garbled.
 pub fn decode_response(body: &[u8]) -> Result<Response<'_>, Garbled> {
-    let mut members = Members::read(parse(body)?)?;
+    response(parse(body)?)
+}
+
+/// Reads the body of an answer to a message: envelope and result in one go.
+pub fn decode_send(wire: Wire, body: &[u8]) -> Result<Result<SendAnswer, RpcError>, Garbled> {
+    let document = document(body)?;
+    match response(document.raw())?.result {
+        Ok(result) => event::send_answer(wire, result).map(Ok),
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+fn response(raw: Raw<'_>) -> Result<Response<'_>, Garbled> {
+    let mut members = Members::read(raw)?;
     let id = members.take_as("id", Id::decode)?.unwrap_or_default();
     let result = match (members.take("error"), members.take_any("result")) {
         (Some(error), _) => Err(RpcError::decode(error)),

@@ -21,7 +21,7 @@ use http::{
 use rialto_model::{
     call::{Caller, Door},
     failure::Failure,
-    json::{Json, Raw},
+    json::{Document, Json, Raw},
 };
 use rmcp::{ErrorData, model::ProtocolVersion};
 
@@ -67,7 +67,8 @@ impl Direct {
         if !self.takes(parts) {
             return None;
         }
-        let asked = Asked::read(body)?;
+        let document = Document::parse(std::str::from_utf8(body).ok()?).ok()?;
+        let asked = Asked::read(&document)?;
         let is_consistent = asked.params.meta.version == ProtocolVersion::V_2026_07_28.as_str()
             && only(&parts.headers, &METHOD) == Some(&asked.method);
         if !is_consistent {
