@@ -18,7 +18,7 @@ use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params, params};
 use super::{
     audit,
     column::{At, Word, scope, taken},
-    note::{Addition, Note, Opening, View},
+    note::{Addition, Note, Opening, View, view},
 };
 use crate::fault::Snag;
 
@@ -43,7 +43,7 @@ const STRIDE: i64 = 1 << 24;
 
 /// Writes what a note says.
 pub(super) fn write(connection: &Connection, note: &Note) -> Result<(), Snag> {
-    match note.view().ok_or_else(|| StoreError::Corrupt("a note that says nothing".to_owned()))? {
+    match view(note.bytes()).ok_or_else(|| StoreError::Corrupt("a note that says nothing".to_owned()))? {
         View::Open(opening) => {
             insert(connection, &opening)?;
             audit::append(connection, opening.audit)

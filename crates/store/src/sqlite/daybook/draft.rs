@@ -1,37 +1,47 @@
 //! Tasks as they stand on a page: which notes belong to which.
+//!
+//! All notes of a page are one piece of memory, which is used again for a later page: what many threads had made piece by
+//! piece would otherwise be given back piece by piece by the one that writes.
 
-use std::time::Instant;
+use std::{hash::BuildHasher, time::Instant};
 
 use rialto_model::{maps::FastMap, store::StoreError};
 
-use crate::sqlite::note::{About, Note};
+use crate::sqlite::note::{About, Brief, about};
 
 /// What is on a page.
 #[derive(Default)]
 pub(super) struct Drafts {
-    notes: Vec<Note>,
-    places: FastMap<String, usize>,
+    bytes: Vec<u8>,
+    notes: Vec<Kept>,
+    /// Drafts by the hash of their tasks' ids. Of two tasks with one hash only the first is here.
+    places: FastMap<u64, usize>,
     drafts: Vec<Draft>,
 }
 
 /// A page that leaves for the database.
 pub(in crate::sqlite) struct Posting {
-    /// All notes, in order.
-    pub(in crate::sqlite) notes: Vec<Note>,
-    /// The tasks, in the order they were opened.
-    pub(in crate::sqlite) drafts: Vec<Draft>,
+    page: Drafts,
     /// The number of the last note on it.
     pub(in crate::sqlite) up_to: u64,
 }
 
 /// A task that the database does not know yet.
 pub(in crate::sqlite) struct Draft {
-    pub(in crate::sqlite) task: String,
-    /// Where its notes are, in order.
-    pub(in crate::sqlite) notes: Vec<usize>,
+    first: usize,
+    last: usize,
     version: u64,
     is_open: bool,
     begun: Instant,
+}
+
+/// Where a note is.
+#[derive(Clone, Copy)]
+struct Kept {
+    begin: usize,
+    end: usize,
+    /// The next one of the same task.
+    next: Option<usize>,
 }
 
 // === impl Drafts ===
@@ -42,87 +52,175 @@ impl Drafts {
     }
 
     pub(super) fn has(&self, task: &str) -> bool {
-        self.places.contains_key(task)
+        self.place(task).is_some()
     }
 
     /// The task that sorts last.
     pub(super) fn newest(&self) -> Option<&str> {
-        self.drafts.iter().map(|draft| draft.task.as_str()).max()
+        self.drafts.iter().filter_map(|draft| self.task(draft)).max()
+    }
+
+    /// Whether there is room for this task: its hash is nobody else's.
+    pub(super) fn has_room(&self, task: &str) -> bool {
+        !self.places.contains_key(&self.hash(task)) || self.has(task)
     }
 
     /// Whether it may be added, as the database would see it.
-    pub(super) fn check(&self, note: &Note) -> Result<(), StoreError> {
-        match note.about() {
-            Some(About::Open(brief)) if self.has(brief.task) => {
+    pub(super) fn check(&self, about: &About<'_>) -> Result<(), StoreError> {
+        match about {
+            About::Open(brief) if self.has(brief.task) => {
                 Err(StoreError::Taken(format!("the task id {}", brief.task)))
             }
-            Some(About::Append(brief, expected)) => {
-                let draft = self.places.get(brief.task).and_then(|place| self.drafts.get(*place));
-                if draft.is_some_and(|draft| draft.version == expected) {
+            About::Append(brief, expected) => {
+                let draft = self.place(brief.task).and_then(|place| self.drafts.get(place));
+                if draft.is_some_and(|draft| draft.version == *expected) {
                     Ok(())
                 } else {
                     Err(StoreError::Conflict)
                 }
             }
-            Some(About::Open(_) | About::Audit) | None => Ok(()),
+            About::Open(_) | About::Audit => Ok(()),
         }
     }
 
     /// Adds what was checked.
-    pub(super) fn add(&mut self, note: Note) {
-        self.add_at(note, Instant::now());
+    pub(super) fn add(&mut self, note: &[u8], about: Option<About<'_>>) {
+        self.add_at(note, about, Instant::now());
     }
 
     /// Takes out the tasks that will soon be over, open ones that have begun after `moment`, to be kept for the next
-    /// page.
-    pub(super) fn take_young(&mut self, moment: Instant) -> Self {
+    /// page, which is `young`.
+    pub(super) fn take_young(&mut self, moment: Instant, young: &mut Self) {
         let is_young = |draft: &Draft| draft.is_open && draft.begun > moment;
         let mut moving: Vec<(usize, Instant)> = Vec::new();
         for draft in self.drafts.iter().filter(|draft| is_young(draft)) {
-            moving.extend(draft.notes.iter().map(|at| (*at, draft.begun)));
+            moving.extend(self.places_of(draft).map(|at| (at, draft.begun)));
         }
         moving.sort_unstable();
-        let mut young = Self::default();
         for (at, begun) in moving {
-            if let Some(note) = self.notes.get_mut(at) {
-                young.add_at(std::mem::replace(note, Note::blank()), begun);
+            let note = self.note(at);
+            young.add_at(note, about(note), begun);
+            if let Some(kept) = self.notes.get_mut(at) {
+                (kept.begin, kept.end) = (0, 0);
             }
         }
         self.drafts.retain(|draft| !is_young(draft));
-        young
     }
 
-    /// All notes, in order.
-    pub(super) fn notes(&mut self) -> &mut [Note] {
-        &mut self.notes
+    /// Takes all of another page.
+    pub(super) fn take_back(&mut self, young: &Self) {
+        for note in young.notes() {
+            self.add(note, about(note));
+        }
     }
 
-    fn add_at(&mut self, note: Note, begun: Instant) {
-        let at = self.notes.len();
-        match note.about() {
-            Some(About::Open(brief)) => {
-                let task = brief.task.to_owned();
-                self.places.insert(task.clone(), self.drafts.len());
-                let (version, is_open) = (brief.version, brief.is_open);
-                self.drafts.push(Draft { task, notes: vec![at], version, is_open, begun });
+    /// All notes, one behind the other, each shown to `each` first. There must be none that was taken out.
+    pub(super) fn whole(&mut self, mut each: impl FnMut(&mut [u8])) -> &[u8] {
+        for kept in &self.notes {
+            if let Some(note) = self.bytes.get_mut(kept.begin..kept.end) {
+                each(note);
             }
-            Some(About::Append(brief, _)) => {
-                let place = self.places.get(brief.task).copied();
+        }
+        &self.bytes
+    }
+
+    pub(super) const fn into_posting(self, up_to: u64) -> Posting {
+        Posting { page: self, up_to }
+    }
+
+    fn add_at(&mut self, note: &[u8], about: Option<About<'_>>, begun: Instant) {
+        let at = self.notes.len();
+        match about {
+            Some(About::Open(Brief { task, version, is_open })) => {
+                self.places.insert(self.hash(task), self.drafts.len());
+                self.drafts.push(Draft { first: at, last: at, version, is_open, begun });
+            }
+            Some(About::Append(Brief { task, version, is_open }, _)) => {
+                let place = self.place(task);
                 if let Some(draft) = place.and_then(|place| self.drafts.get_mut(place)) {
-                    draft.notes.push(at);
-                    (draft.version, draft.is_open) = (brief.version, brief.is_open);
+                    if let Some(before) = self.notes.get_mut(draft.last) {
+                        before.next = Some(at);
+                    }
+                    (draft.last, draft.version, draft.is_open) = (at, version, is_open);
                 }
             }
             Some(About::Audit) | None => {}
         }
-        self.notes.push(note);
+        let begin = self.bytes.len();
+        self.bytes.extend_from_slice(note);
+        self.notes.push(Kept { begin, end: self.bytes.len(), next: None });
     }
 
-    pub(super) fn into_notes(self) -> Vec<Note> {
-        self.notes
+    /// Where the draft of a task is.
+    fn place(&self, task: &str) -> Option<usize> {
+        let place = *self.places.get(&self.hash(task))?;
+        let draft = self.drafts.get(place)?;
+        (self.task(draft) == Some(task)).then_some(place)
     }
 
-    pub(super) fn into_posting(self, up_to: u64) -> Posting {
-        Posting { notes: self.notes, drafts: self.drafts, up_to }
+    fn hash(&self, task: &str) -> u64 {
+        self.places.hasher().hash_one(task)
+    }
+
+    fn task(&self, draft: &Draft) -> Option<&str> {
+        about(self.note(draft.first))?.task()
+    }
+
+    fn note(&self, at: usize) -> &[u8] {
+        let kept = self.notes.get(at);
+        kept.and_then(|kept| self.bytes.get(kept.begin..kept.end)).unwrap_or_default()
+    }
+
+    fn notes(&self) -> impl Iterator<Item = &[u8]> {
+        self.notes.iter().filter_map(|kept| self.bytes.get(kept.begin..kept.end))
+    }
+
+    fn places_of(&self, draft: &Draft) -> impl Iterator<Item = usize> + Clone + '_ {
+        std::iter::successors(Some(draft.first), |at| self.notes.get(*at)?.next)
+    }
+
+    /// How much memory is kept for notes.
+    fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.notes.clear();
+        self.places.clear();
+        self.drafts.clear();
+    }
+}
+
+// === impl Posting ===
+
+impl Posting {
+    /// All notes, in order.
+    pub(in crate::sqlite) fn notes(&self) -> impl Iterator<Item = &[u8]> {
+        self.page.notes()
+    }
+
+    /// The tasks, in the order they were opened.
+    pub(in crate::sqlite) fn drafts(&self) -> &[Draft] {
+        &self.page.drafts
+    }
+
+    /// The id of a task.
+    pub(in crate::sqlite) fn task(&self, draft: &Draft) -> &str {
+        self.page.task(draft).unwrap_or_default()
+    }
+
+    /// The notes of a task, in order.
+    pub(in crate::sqlite) fn notes_of(&self, draft: &Draft) -> impl Iterator<Item = &[u8]> + Clone {
+        self.page.places_of(draft).map(|at| self.page.note(at))
+    }
+
+    /// An empty page in the same memory, unless that is more than `most`.
+    pub(super) fn emptied(mut self, most: usize) -> Drafts {
+        if self.page.capacity() > most {
+            return Drafts::default();
+        }
+        self.page.clear();
+        self.page
     }
 }

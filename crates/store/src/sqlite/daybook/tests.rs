@@ -56,8 +56,12 @@ fn noted(daybook: &Daybook, note: Note) {
     assert!(matches!(daybook.note(note), Noted::Done(Ok(()))));
 }
 
+fn names(posting: &Posting) -> Vec<String> {
+    posting.drafts().iter().map(|draft| posting.task(draft).to_owned()).collect()
+}
+
 fn tasks(posting: Option<Posting>) -> Vec<String> {
-    posting.map_or_else(Vec::new, |posting| posting.drafts.into_iter().map(|draft| draft.task).collect())
+    posting.map_or_else(Vec::new, |posting| names(&posting))
 }
 
 #[test]
@@ -67,8 +71,9 @@ fn a_task_that_will_soon_be_over_is_kept_for_the_next_page() {
     for note in [open("task_1"), open("task_2"), finish("task_2")] {
         noted(&daybook, note);
     }
-    assert_eq!(tasks(daybook.turn(Turn::Finished)), ["task_2"]);
-    daybook.posted();
+    let posting = daybook.turn(Turn::Finished).unwrap();
+    assert_eq!(names(&posting), ["task_2"]);
+    daybook.posted(posting);
     noted(&daybook, finish("task_1"));
     assert_eq!(tasks(daybook.turn(Turn::Finished)), ["task_1"]);
 }
@@ -122,4 +127,29 @@ fn what_is_kept_for_the_next_page_is_there_once_whenever_the_process_dies() {
         select.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
     assert_eq!(found, ["task_1 completed", "task_2 completed"]);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn the_memory_of_a_page_serves_the_next_one_and_nothing_of_it_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let daybook = daybook(&folder);
+    for round in 0..4 {
+        let ids = [format!("task_{round}_1"), format!("task_{round}_2")];
+        for id in &ids {
+            noted(&daybook, open(id));
+        }
+        for id in ids.iter().rev() {
+            noted(&daybook, finish(id));
+        }
+        let posting = daybook.turn(Turn::Finished).unwrap();
+        assert_eq!(names(&posting), ids);
+        assert_eq!(posting.notes().count(), 4);
+        for draft in posting.drafts() {
+            let notes: Vec<_> = posting.notes_of(draft).map(|note| about(note).unwrap()).collect();
+            assert!(matches!(notes[..], [About::Open(_), About::Append(..)]));
+            assert!(notes.iter().all(|note| note.task() == Some(posting.task(draft))));
+        }
+        daybook.posted(posting);
+        assert!(daybook.turn(Turn::Everything).is_none());
+    }
 }
