@@ -120,13 +120,7 @@ impl<'a> Iterator for Members<'a> {
     type Item = (Cow<'a, str>, Raw<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let quoted = self.0.value()?.text;
-        let plain = quoted.strip_prefix('"')?.strip_suffix('"')?;
-        let name = if special(plain.as_bytes(), 0) < plain.len() {
-            Cow::Owned(serde_json::from_str(quoted).ok()?)
-        } else {
-            Cow::Borrowed(plain)
-        };
+        let name = self.0.name()?;
         Some((name, self.0.value()?))
     }
 }
@@ -144,13 +138,26 @@ impl<'a> Iterator for Items<'a> {
 // === impl Scan ===
 
 impl<'a> Scan<'a> {
-    /// The next value, whatever stands before it; none at the end.
-    fn value(&mut self) -> Option<Raw<'a>> {
+    /// The next member's name; none at the end.
+    fn name(&mut self) -> Option<Cow<'a, str>> {
+        let start = self.skip()?;
         let bytes = self.text.as_bytes();
-        while matches!(bytes.get(self.at)?, b' ' | b'\n' | b'\r' | b'\t' | b',' | b':') {
-            self.at += 1;
+        if bytes.get(start)? != &b'"' {
+            return None;
         }
-        let start = self.at;
+        let quote = special(bytes, start + 1);
+        if bytes.get(quote)? == &b'"' {
+            self.at = quote + 1;
+            return self.text.get(start + 1..quote).map(Cow::Borrowed);
+        }
+        self.at = after_string(bytes, start)?;
+        serde_json::from_str(self.text.get(start..self.at)?).ok().map(Cow::Owned)
+    }
+
+    /// The next value; none at the end.
+    fn value(&mut self) -> Option<Raw<'a>> {
+        let start = self.skip()?;
+        let bytes = self.text.as_bytes();
         let mut parts: &[Jump] = &[];
         let end = match bytes.get(start)? {
             b'"' => after_string(bytes, start)?,
@@ -169,6 +176,15 @@ impl<'a> Scan<'a> {
         };
         self.at = end;
         Some(Raw { text: self.text.get(start..end)?, parts })
+    }
+
+    /// Goes past whatever stands between two values, and answers where the next one begins.
+    fn skip(&mut self) -> Option<usize> {
+        let bytes = self.text.as_bytes();
+        while matches!(bytes.get(self.at)?, b' ' | b'\n' | b'\r' | b'\t' | b',' | b':') {
+            self.at += 1;
+        }
+        Some(self.at)
     }
 }
 
