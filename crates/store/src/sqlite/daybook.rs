@@ -45,11 +45,11 @@ const YOUNG: Duration = Duration::from_millis(250);
 /// With so many bytes of notes they are posted at once.
 const MANY: usize = 1 << 19;
 
-/// The memory of a page is used again if it is not more than this.
+/// So much of a page's memory is used again.
 const KEPT: usize = 2 * MANY;
 
 /// With so many, what comes next is left to the database: notes are made faster than they can be posted.
-const TOO_MANY: usize = 4 << 20;
+const TOO_MANY: usize = 2 << 20;
 
 /// How the files are named: this, a fresh id, and which of the two it is.
 const PREFIX: &str = "daybook-";
@@ -269,16 +269,18 @@ impl Page {
 
     /// Writes what is kept from the page before to the new one, under new numbers.
     fn copy(&mut self) -> io::Result<()> {
-        let mut number = self.number;
-        let bytes = self.drafts.whole(|note| {
-            number += 1;
-            segment::number(note, number);
+        self.drafts.change(|note| {
+            self.number += 1;
+            segment::number(note, self.number);
         });
-        (self.number, self.bytes) = (number, bytes.len());
-        match &mut self.segments {
-            Some(segments) if !bytes.is_empty() => segments[self.current].write(bytes),
-            _ => Ok(()),
+        self.bytes = 0;
+        for note in self.drafts.notes() {
+            self.bytes += note.len();
+            if let Some(segments) = &mut self.segments {
+                segments[self.current].write(note)?;
+            }
         }
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tasks as they stand on a page: which notes belong to which.
 //!
-//! All notes of a page are one piece of memory, which is used again for a later page: what many threads had made piece by
-//! piece would otherwise be given back piece by piece by the one that writes.
+//! The notes of a page are copied into a few large pieces of memory, which are used again for a later page: what many threads
+//! have made note by note would otherwise be given back note by note by the one that writes.
 
 use std::{hash::BuildHasher, time::Instant};
 
@@ -9,10 +9,16 @@ use rialto_model::{maps::FastMap, store::StoreError};
 
 use crate::sqlite::note::{About, Brief, about};
 
+/// How large a piece of memory is, unless a single note needs more.
+const PIECE: usize = 1 << 17;
+
 /// What is on a page.
 #[derive(Default)]
 pub(super) struct Drafts {
-    bytes: Vec<u8>,
+    /// Notes, one behind the other. A piece does not grow: that would copy it.
+    pieces: Vec<Vec<u8>>,
+    /// The piece that is being filled. Those behind it are empty.
+    current: usize,
     notes: Vec<Kept>,
     /// Drafts by the hash of their tasks' ids. Of two tasks with one hash only the first is here.
     places: FastMap<u64, usize>,
@@ -38,6 +44,7 @@ pub(in crate::sqlite) struct Draft {
 /// Where a note is.
 #[derive(Clone, Copy)]
 struct Kept {
+    piece: usize,
     begin: usize,
     end: usize,
     /// The next one of the same task.
@@ -114,14 +121,19 @@ impl Drafts {
         }
     }
 
-    /// All notes, one behind the other, each shown to `each` first. There must be none that was taken out.
-    pub(super) fn whole(&mut self, mut each: impl FnMut(&mut [u8])) -> &[u8] {
+    /// Shows each note to `change`, in order.
+    pub(super) fn change(&mut self, mut change: impl FnMut(&mut [u8])) {
         for kept in &self.notes {
-            if let Some(note) = self.bytes.get_mut(kept.begin..kept.end) {
-                each(note);
+            let piece = self.pieces.get_mut(kept.piece);
+            if let Some(note) = piece.and_then(|piece| piece.get_mut(kept.begin..kept.end)) {
+                change(note);
             }
         }
-        &self.bytes
+    }
+
+    /// All notes, in order.
+    pub(super) fn notes(&self) -> impl Iterator<Item = &[u8]> {
+        self.notes.iter().filter_map(|kept| self.at(kept))
     }
 
     pub(super) const fn into_posting(self, up_to: u64) -> Posting {
@@ -146,9 +158,27 @@ impl Drafts {
             }
             Some(About::Audit) | None => {}
         }
-        let begin = self.bytes.len();
-        self.bytes.extend_from_slice(note);
-        self.notes.push(Kept { begin, end: self.bytes.len(), next: None });
+        let kept = self.copy(note);
+        self.notes.push(kept);
+    }
+
+    /// Copies a note to where there is room for it.
+    fn copy(&mut self, note: &[u8]) -> Kept {
+        let fits = |piece: &Vec<u8>| piece.capacity() - piece.len() >= note.len();
+        if !self.pieces.get(self.current).is_some_and(fits) {
+            let next = self.pieces.iter().position(|piece| piece.is_empty() && fits(piece));
+            self.current = next.unwrap_or_else(|| {
+                self.pieces.push(Vec::with_capacity(note.len().max(PIECE)));
+                self.pieces.len() - 1
+            });
+        }
+        let mut kept = Kept { piece: self.current, begin: 0, end: 0, next: None };
+        if let Some(piece) = self.pieces.get_mut(self.current) {
+            kept.begin = piece.len();
+            piece.extend_from_slice(note);
+            kept.end = piece.len();
+        }
+        kept
     }
 
     /// Where the draft of a task is.
@@ -167,25 +197,23 @@ impl Drafts {
     }
 
     fn note(&self, at: usize) -> &[u8] {
-        let kept = self.notes.get(at);
-        kept.and_then(|kept| self.bytes.get(kept.begin..kept.end)).unwrap_or_default()
+        self.notes.get(at).and_then(|kept| self.at(kept)).unwrap_or_default()
     }
 
-    fn notes(&self) -> impl Iterator<Item = &[u8]> {
-        self.notes.iter().filter_map(|kept| self.bytes.get(kept.begin..kept.end))
+    fn at(&self, kept: &Kept) -> Option<&[u8]> {
+        self.pieces.get(kept.piece)?.get(kept.begin..kept.end)
     }
 
     fn places_of(&self, draft: &Draft) -> impl Iterator<Item = usize> + Clone + '_ {
         std::iter::successors(Some(draft.first), |at| self.notes.get(*at)?.next)
     }
 
-    /// How much memory is kept for notes.
-    fn capacity(&self) -> usize {
-        self.bytes.capacity()
-    }
-
-    fn clear(&mut self) {
-        self.bytes.clear();
+    /// Forgets everything, and keeps memory for so many bytes of notes.
+    fn clear(&mut self, most: usize) {
+        self.pieces.retain(|piece| piece.capacity() == PIECE);
+        self.pieces.truncate(most / PIECE);
+        self.pieces.iter_mut().for_each(Vec::clear);
+        self.current = 0;
         self.notes.clear();
         self.places.clear();
         self.drafts.clear();
@@ -215,12 +243,9 @@ impl Posting {
         self.page.places_of(draft).map(|at| self.page.note(at))
     }
 
-    /// An empty page in the same memory, unless that is more than `most`.
+    /// An empty page in the same memory, or in so much of it.
     pub(super) fn emptied(mut self, most: usize) -> Drafts {
-        if self.page.capacity() > most {
-            return Drafts::default();
-        }
-        self.page.clear();
+        self.page.clear(most);
         self.page
     }
 }

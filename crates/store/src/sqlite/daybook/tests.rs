@@ -153,3 +153,44 @@ fn the_memory_of_a_page_serves_the_next_one_and_nothing_of_it_is_left() {
         assert!(daybook.turn(Turn::Everything).is_none());
     }
 }
+
+#[test]
+fn notes_of_every_size_find_room_and_come_back_as_they_were() {
+    let mut drafts = Drafts::default();
+    for _ in 0..3 {
+        let notes: Vec<Vec<u8>> = (0..40_u8).map(|n| vec![n; usize::from(n) * 9_000 + 1]).collect();
+        for note in &notes {
+            drafts.add(note, None);
+        }
+        let posting = drafts.into_posting(0);
+        assert!(posting.notes().eq(notes.iter().map(Vec::as_slice)));
+        drafts = posting.emptied(KEPT);
+        assert!(drafts.is_empty());
+    }
+    assert_eq!(drafts.notes().count(), 0);
+}
+
+#[test]
+fn what_is_kept_for_the_next_page_stands_there_in_order_however_long_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let dead = daybook(&folder);
+    // The page after next has pieces of memory to use again, and a long note fits into none of them.
+    for round in 0..2 {
+        let id = format!("task_{round}");
+        noted(&dead, open(&id));
+        noted(&dead, finish(&id));
+        let posting = dead.turn(Turn::Everything).unwrap();
+        dead.posted(posting);
+    }
+    let mut long = head("task_2");
+    long.args = Json::of(&"x".repeat(300_000));
+    noted(&dead, Note::open(&long, &[]).unwrap());
+    noted(&dead, open("task_3"));
+    assert_eq!(tasks(dead.turn(Turn::Finished)), [""; 0]);
+    drop(dead);
+
+    let mut connection = connect::in_memory(&Place::memory()).unwrap();
+    assert!(orphans::adopt(&mut connection, folder.path()).is_ok());
+    let count = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count("SELECT count(*) FROM tasks WHERE id IN ('task_2', 'task_3')"), 2);
+}
