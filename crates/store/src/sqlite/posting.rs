@@ -7,7 +7,7 @@ use super::{
     daybook::{Draft, Posting},
     meta,
     note::{View, view},
-    tasks,
+    tasks::Inserts,
 };
 use crate::fault::Snag;
 
@@ -27,12 +27,14 @@ fn write(
     connection: &mut Connection,
     name: &str,
     posting: &Posting,
-    insert: fn(&Connection, &Posting, &Draft) -> Result<(), Snag>,
+    insert: fn(&mut Inserts<'_>, &Posting, &Draft) -> Result<(), Snag>,
 ) -> Result<(), Snag> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut inserts = Inserts::new(&transaction)?;
     for draft in posting.drafts() {
-        insert(&transaction, posting, draft)?;
+        insert(&mut inserts, posting, draft)?;
     }
+    drop(inserts);
     let records = posting.notes().filter_map(view).flat_map(|view| match view {
         View::Open(opening) => opening.audit,
         View::Append(addition) => addition.audit,
@@ -44,7 +46,7 @@ fn write(
 }
 
 /// Writes a task as it stands after all that was noted of it.
-fn insert(connection: &Connection, posting: &Posting, draft: &Draft) -> Result<(), Snag> {
+fn insert(inserts: &mut Inserts<'_>, posting: &Posting, draft: &Draft) -> Result<(), Snag> {
     let mut views = posting.notes_of(draft).filter_map(view);
     let Some(View::Open(mut opening)) = views.next() else { return Ok(()) };
     let additions =
@@ -52,16 +54,17 @@ fn insert(connection: &Connection, posting: &Posting, draft: &Draft) -> Result<(
     if let Some(last) = additions.clone().last() {
         (opening.standing, opening.brief) = (last.standing, last.brief);
     }
-    let row = tasks::insert(connection, &opening)?;
+    let row = inserts.task(&opening)?;
     for addition in additions {
-        tasks::insert_events(connection, row, &addition)?;
+        inserts.events(row, &addition)?;
     }
     Ok(())
 }
 
-fn insert_or_tell(connection: &Connection, posting: &Posting, draft: &Draft) -> Result<(), Snag> {
+fn insert_or_tell(inserts: &mut Inserts<'_>, posting: &Posting, draft: &Draft) -> Result<(), Snag> {
+    let connection = inserts.connection();
     connection.execute_batch("SAVEPOINT draft")?;
-    let why = match insert(connection, posting, draft) {
+    let why = match insert(inserts, posting, draft) {
         Ok(()) => return Ok(connection.execute_batch("RELEASE draft")?),
         Err(Snag::Broken(error)) if !is_refusal(&error) => return Err(error.into()),
         Err(Snag::Broken(error)) => error.to_string(),
