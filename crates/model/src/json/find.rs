@@ -17,10 +17,9 @@ pub(super) fn special(bytes: &[u8], mut at: usize) -> usize {
         }
         at += 8;
         clean += 1;
-        // Names are short; what is longer is words, which go on for a while.
+        // Names are short; what is longer is words, which go on for a while. Behind the last clean block it is not far.
         if clean == 2 {
             at = past_clean_blocks(bytes, at);
-            clean = 0;
         }
     }
     let rest = bytes.get(at..).unwrap_or_default();
@@ -60,7 +59,8 @@ fn past_clean_blocks(bytes: &[u8], mut at: usize) -> usize {
 
 /// Looks at every byte, whatever the others are: that is what makes it quick.
 fn has_special(block: &[u8; BLOCK]) -> bool {
-    block.iter().fold(false, |found, byte| found | is_special(*byte))
+    let look = |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\');
+    block.iter().fold(0, |found, byte| found | look(*byte)) != 0
 }
 
 #[cfg(test)]
