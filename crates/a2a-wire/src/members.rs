@@ -9,6 +9,9 @@ use rialto_model::json::{DEEPEST, Document, Extra, Json, Raw, Unsound, is_too_de
 
 use crate::garbled::Garbled;
 
+/// Most objects have no more members than this.
+const FEW: usize = 8;
+
 /// The members of one object.
 #[derive(Default)]
 pub(crate) struct Members<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
@@ -69,7 +72,9 @@ pub(crate) fn list<'a, T>(
 impl<'a> Members<'a> {
     pub(crate) fn read(raw: Raw<'a>) -> Result<Self, Garbled> {
         let members = raw.members().ok_or_else(|| Garbled::kind("an object", raw))?;
-        Ok(Self(members.collect()))
+        let mut all = Vec::with_capacity(FEW);
+        all.extend(members);
+        Ok(Self(all))
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -12,7 +12,7 @@ use crate::{
     error::{Code, RpcError},
     garbled::Garbled,
     members::{Members, document, parse, text},
-    object::{Object, On, text_of},
+    object::{Object, On, text_of, text_within},
     request::{Operation, Request},
     task::SendAnswer,
     wire::Wire,
@@ -96,6 +96,9 @@ const METHODS: &[(&str, Wire, Operation)] = &[
     ("tasks/pushNotification/get", Wire::V01, Operation::PushGet),
 ];
 
+/// What a request takes besides its payload, most of the time.
+const ENVELOPE: usize = 1024;
+
 /// What the operation is called, or none when that wire's JSON-RPC does not have it.
 pub fn method(wire: Wire, operation: Operation) -> Option<&'static str> {
     METHODS.iter().find(|(_, whose, what)| (*whose, *what) == (wire, operation)).map(|(name, ..)| *name)
@@ -105,7 +108,8 @@ pub fn method(wire: Wire, operation: Operation) -> Option<&'static str> {
 pub fn encode(wire: Wire, id: &Id, request: &Request) -> Result<String, Unsupported> {
     let operation = request.operation();
     let method = method(wire, operation).ok_or(Unsupported { operation, wire })?;
-    Ok(text_of(&Call { id, method, params: On(wire, request) }))
+    let call = Call { id, method, params: On(wire, request) };
+    Ok(text_within(ENVELOPE + request.payload(), &call))
 }
 
 /// Reads the body of a request.
