@@ -17,7 +17,10 @@ use rialto_model::{
     verb::{Outcome, Phase, Verb, VerbError, VerbEvent},
 };
 
-use crate::bus::Bus;
+use crate::{
+    bus::Bus,
+    following::{Following, Listeners},
+};
 
 /// Writes down, then tells.
 #[derive(Clone)]
@@ -25,6 +28,7 @@ pub(crate) struct Journal {
     store: Arc<dyn Store>,
     bus: Arc<Bus>,
     clock: Arc<dyn Clock>,
+    listeners: Arc<Listeners>,
 }
 
 /// One invocation, as the bus sees it: announced once before, and once after.
@@ -40,7 +44,12 @@ pub(crate) struct Announcement {
 
 impl Journal {
     pub(crate) fn new(store: Arc<dyn Store>, bus: Arc<Bus>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, bus, clock }
+        Self { store, bus, clock, listeners: Arc::default() }
+    }
+
+    /// Hears of what is written to a task behind this version of it.
+    pub(crate) fn listen(&self, task: &TaskId, seen: u64) -> Following {
+        Following::new(Arc::clone(&self.store), Arc::clone(&self.listeners), task.clone(), seen)
     }
 
     /// Emits the pre-verb; subscribers may deny. `refusal` is what policy already decided.
@@ -58,6 +67,12 @@ impl Journal {
         self.bus.emit(&mut event);
         let begun = tokio::time::Instant::now();
         (Announcement { verb, cost, begun, is_closed: false }, event)
+    }
+
+    /// Takes up an invocation that another process announced: nothing is said before, and the end is put on record.
+    pub(crate) fn take_up(&self, verb: Verb, cost: Option<Cents>) -> Announcement {
+        let begun = tokio::time::Instant::now();
+        Announcement { verb: Arc::new(verb), cost, begun, is_closed: false }
     }
 
     /// Writes a new task down.
@@ -86,7 +101,11 @@ impl Journal {
             return Ok(());
         }
         let told = audit.clone();
+        let heard = self.listeners.are_there().then(|| events.clone());
         self.store.append(Entry { head: task.head.clone(), expected, events, at, audit }).await?;
+        if self.listeners.are_there() {
+            self.listeners.tell(&task.head.id, expected, at, heard);
+        }
         self.tell(told);
         Ok(())
     }
@@ -108,12 +127,9 @@ impl Journal {
 
     /// The task as it stands in the store.
     pub(crate) async fn read(&self, head: TaskHead) -> Result<Task, StoreError> {
-        let (version, created_at) = (head.version, head.created_at);
+        let version = head.version;
         let events = self.store.events(&head.id, 0).await?;
-        let mut begun = head;
-        begun.state = TaskState::Submitted;
-        (begun.version, begun.updated_at) = (0, created_at);
-        let mut task = Task::new(begun);
+        let mut task = Task::new(head.as_opened());
         // An event that arrived between the two reads belongs to the next look.
         for recorded in events.iter().take_while(|recorded| recorded.seq <= version) {
             task.apply(&recorded.event, recorded.at);
