@@ -171,6 +171,7 @@ fn skill(entry: &Entry) -> Skill {
         input_modes: modes(&known.input_modes),
         output_modes: modes(&known.output_modes),
         input_schema: known.input_schema.clone(),
+        called: None,
         cost: known.cost,
         extra: known.extra.clone(),
     }
