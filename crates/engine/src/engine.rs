@@ -313,7 +313,8 @@ impl Engine {
         }
         let wall_clock =
             request.wall_clock.unwrap_or_else(|| self.0.config.wall_clock(&request.caller.scope.org, agent));
-        let session = format!("a2a-{}-{}-{}", agent.id, request.target.skill_id(), fresh()).into();
+        let session =
+            ["a2a-", agent.id.as_str(), "-", request.target.skill_id(), "-", &fresh()].concat().into();
         let continues = match goes_on {
             Some(task) => task.head.remote.clone(),
             None => Remote { task_id: None, context_id: request.context },
