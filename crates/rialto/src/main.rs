@@ -115,7 +115,7 @@ async fn run_policy(common: &Common, environment: &Environment, command: cli::Po
         | cli::Policy::Restore { .. }
         | cli::Policy::Fmt { .. }
         | cli::Policy::Add(cli::AddPolicy { file: Some(_), .. })) => {
-            policy_desk(common, environment)?.run(command).await
+            policy_desk(common, environment).await?.run(command).await
         }
         command => policy::run(&open(common, environment).await?, command).await,
     }
@@ -149,13 +149,14 @@ fn policy_files(common: &Common, config: &Config, environment: &Environment) -> 
 }
 
 /// What policies are mended with when they keep everything else from opening.
-fn policy_desk(common: &Common, environment: &Environment) -> Result<Desk, Trouble> {
+async fn policy_desk(common: &Common, environment: &Environment) -> Result<Desk, Trouble> {
     let config = Config::load(common.config.as_deref(), environment)?;
-    let store = open_store(&config, &Place::Folder(data_folder(common, &config, environment)))?;
+    let store = open_store(&config, &Place::Folder(data_folder(common, &config, environment))).await?;
     Ok(Desk { policies: policy_files(common, &config, environment)?, store })
 }
 
-/// For a client's own server a folder that cannot be written to is no reason to fail: it then remembers nothing.
+/// For a client's own server a folder that cannot be written to is no reason to fail: it then remembers nothing. A database
+/// that was named is: what others keep there must count here too.
 async fn open_for_client(
     common: &Common,
     options: &cli::Mcp,
@@ -167,7 +168,7 @@ async fn open_for_client(
     let opened = Program::open(config.clone(), Place::Folder(folder), policies.clone(), environment).await;
     match opened {
         Err(program::BuildError::Store(error) | program::BuildError::File { path: error, .. })
-            if common.data.is_none() =>
+            if common.data.is_none() && config.store.url.is_none() =>
         {
             tracing::warn!("nothing is remembered beyond this session: {error}");
             Ok(Program::open(config, Place::Memory, policies, environment).await?)

@@ -30,7 +30,6 @@ use rialto_model::{
     trace::Sampling,
 };
 use rialto_policy::{Policy, PolicyError, Source};
-use rialto_store::SqliteStore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -119,7 +118,7 @@ impl Program {
         policies: Option<Policies>,
         environment: &Environment,
     ) -> Result<Self, BuildError> {
-        let store = open_store(&config, &place)?;
+        let store = open_store(&config, &place).await?;
         let data = match place {
             Place::Folder(folder) => Some(folder),
             Place::Memory => None,
@@ -212,7 +211,7 @@ impl Program {
         }
         let known = Some(self.sources.clone());
         tokio::spawn(watch(self.engine.clone(), self.policies.clone(), known, self.stop.clone()));
-        tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store, self.stop.clone()));
+        tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store.clone(), self.stop.clone()));
     }
 
     /// Has webhooks told of what is on record.
@@ -314,14 +313,14 @@ async fn keep_tidy(store: Arc<dyn Store>, config: rialto_store::Config, stop: Ca
     }
 }
 
-/// Opens what everything is kept in.
-pub(crate) fn open_store(config: &Config, place: &Place) -> Result<Arc<dyn Store>, BuildError> {
+/// Opens what everything is kept in. Whoever needs a store has it from here.
+pub(crate) async fn open_store(config: &Config, place: &Place) -> Result<Arc<dyn Store>, BuildError> {
     let parse = |text: &str| rialto_a2a_wire::card::decode(text).map_err(|error| error.to_string());
-    let store = match place {
-        Place::Folder(folder) => SqliteStore::open(folder, config.store, parse),
-        Place::Memory => SqliteStore::in_memory(parse),
+    let folder = match place {
+        Place::Folder(folder) => Some(folder.as_path()),
+        Place::Memory => None,
     };
-    Ok(Arc::new(store.map_err(|error| store_error(&error))?))
+    rialto_store::open(&config.store, folder, parse).await.map_err(|error| store_error(&error))
 }
 
 /// Reads secrets from the store by their names.

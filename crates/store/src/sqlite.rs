@@ -33,7 +33,6 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
     agent::{Agent, Keep, OldCard, Probe},
-    card::Card,
     cost::{CostQuery, CostSum},
     event::Recorded,
     ids::{AgentId, OrgId, Scope, TaskId},
@@ -65,10 +64,8 @@ use crate::{
     config::{Config, Durability},
     fault::{Fault, Place, Snag},
     generation::Generation,
+    open::CardParser,
 };
-
-/// Reads a card's text. The error says what is wrong with it.
-pub type CardParser = fn(&str) -> Result<Card, String>;
 
 /// A store in one SQLite file, or in memory.
 ///
@@ -90,7 +87,7 @@ pub struct SqliteStore {
 
 impl SqliteStore {
     /// Opens `rialto.db` in `folder`; makes what is not there yet.
-    pub fn open(folder: &Path, config: Config, parse: CardParser) -> Result<Self, StoreError> {
+    pub fn open(folder: &Path, config: &Config, parse: CardParser) -> Result<Self, StoreError> {
         connect::make_folder(folder)?;
         let place = Place::file(&folder.join(connect::FILE));
         let slot = connect::slot(folder)?;

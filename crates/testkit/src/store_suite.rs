@@ -6,6 +6,9 @@
 //!
 //! makes one test per promise. The block is run for each of them and gives anything that dereferences to a store: an
 //! empty one, and the suite's alone. Cards are read back with [`parse_card`].
+//!
+//! `store_suite!(together server = Server::start(); async { … })` makes one test of all promises instead, for stores that need
+//! something which is slow to start and must end; each promise still has a store of its own.
 
 #![expect(clippy::unwrap_used, reason = "a broken promise shall fail its test")]
 
@@ -38,8 +41,11 @@ pub use self::{audit::*, costs::*, journal::*, load::*, registry::*, webhooks::*
 /// Makes one test of each promise, for the store that the block gives.
 #[macro_export]
 macro_rules! store_suite {
-    ($open:expr) => {
-        $crate::store_suite!(@each $open;
+    (together $server:ident = $start:expr; $open:expr) => {
+        $crate::store_suite!(@list together ($server = $start; $open));
+    };
+    (@list $how:ident $open:tt) => {
+        $crate::store_suite!(@$how $open;
             an_agent_comes_back_as_it_was_put,
             an_agent_without_anything_optional_comes_back_too,
             a_new_version_replaces_the_row,
@@ -97,7 +103,23 @@ macro_rules! store_suite {
             the_load_of_an_agent_is_its_open_tasks,
         );
     };
-    (@each $open:expr; $($promise:ident,)+) => {
+    (@together ($server:ident = $start:expr; $open:expr); $($promise:ident,)+) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn every_promise_is_kept() {
+            let $server = $start;
+            let mut broken: Vec<&str> = Vec::new();
+            $(
+                let store = $open.await;
+                // In a task of its own: one broken promise does not keep the others from being looked at.
+                let kept = tokio::spawn(async move { $crate::store_suite::$promise(&*store).await }).await;
+                if kept.is_err() {
+                    broken.push(stringify!($promise));
+                }
+            )+
+            assert!(broken.is_empty(), "broken: {broken:#?}");
+        }
+    };
+    (@each ($open:expr); $($promise:ident,)+) => {
         $(
             #[tokio::test]
             async fn $promise() {
@@ -105,6 +127,9 @@ macro_rules! store_suite {
                 $crate::store_suite::$promise(&*store).await;
             }
         )+
+    };
+    ($open:expr) => {
+        $crate::store_suite!(@list each ($open));
     };
 }
 

@@ -52,7 +52,7 @@ pub(super) fn slot(folder: &Path) -> Result<Slot, StoreError> {
 pub(super) fn writer(
     folder: &Path,
     slot: &Slot,
-    config: Config,
+    config: &Config,
     place: &Place,
 ) -> Result<Connection, StoreError> {
     let path = folder.join(FILE);
@@ -71,7 +71,7 @@ pub(super) fn writer(
 /// The only connection of a database in memory.
 pub(super) fn in_memory(place: &Place) -> Result<Connection, StoreError> {
     let connection = Connection::open_in_memory().map_err(|error| place.fault(error))?;
-    prepare(connection, Config::default(), place)
+    prepare(connection, &Config::default(), place)
 }
 
 /// A connection that only reads.
@@ -105,7 +105,7 @@ fn wait_for_lock(tries: i32) -> bool {
     tries < PATIENCE
 }
 
-fn prepare(mut connection: Connection, config: Config, place: &Place) -> Result<Connection, StoreError> {
+fn prepare(mut connection: Connection, config: &Config, place: &Place) -> Result<Connection, StoreError> {
     settle(&mut connection).map_err(|error| place.fault(error))?;
     let schema = schema_of(&connection).map_err(|error| place.fault(error))?;
     if schema > SCHEMA {
