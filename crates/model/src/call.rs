@@ -26,6 +26,14 @@ pub enum Door {
     McpStdio,
     /// MCP over HTTP.
     McpHttp,
+    /// A2A, JSON-RPC.
+    A2aJsonRpc,
+    /// A2A, HTTP+JSON.
+    A2aRest,
+    /// A2A, gRPC.
+    A2aGrpc,
+    /// Plain HTTP: arguments in, result out.
+    Http,
     /// The command line.
     Cli,
     /// A program that uses Rialto as a library.
@@ -128,6 +136,10 @@ impl Door {
         match self {
             Self::McpStdio => "mcp-stdio",
             Self::McpHttp => "mcp-http",
+            Self::A2aJsonRpc => "a2a-json-rpc",
+            Self::A2aRest => "a2a-rest",
+            Self::A2aGrpc => "a2a-grpc",
+            Self::Http => "http",
             Self::Cli => "cli",
             Self::Library => "library",
         }

@@ -9,7 +9,7 @@ use crate::{
     call::{CallerId, Door},
     event::{Ask, Event, Remote},
     failure::{Failure, Kind},
-    ids::{AgentId, Scope, SkillId, TaskId},
+    ids::{AgentId, ContextId, Runner, Scope, SkillId, TaskId},
     json::Json,
     message::{Artifact, Message},
 };
@@ -58,6 +58,15 @@ pub struct TaskHead {
     pub session: Arc<str>,
     /// What was asked, secrets redacted.
     pub args: Json,
+    /// The conversation it belongs to, as we call it; none where the caller keeps no conversation with us.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextId>,
+    /// What its caller called the message that began it: the same message again is the same task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Arc<str>>,
+    /// The process that works on it, by the number it made for itself. When that one is gone, somebody takes over.
+    #[serde(default, skip_serializing)]
+    pub runner: Runner,
     /// Where it stands.
     pub state: TaskState,
     /// How many events it has.

@@ -15,6 +15,7 @@ mod journal;
 mod secrets;
 mod snag;
 mod sql;
+mod talks;
 mod tasks;
 mod tls;
 mod tokens;
@@ -27,11 +28,13 @@ use deadpool_postgres::{Client, Pool, Transaction};
 use jiff::Timestamp;
 use rialto_model::{
     agent::{Agent, Keep, OldCard, Probe},
+    call::CallerId,
     cost::{CostQuery, CostSum},
     event::Recorded,
-    ids::{AgentId, OrgId, Scope, TaskId},
+    ids::{AgentId, OrgId, Runner, Scope, TaskId},
     store::{
-        AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TaskFilter, Token, Verdict,
+        AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter,
+        Token, Verdict,
     },
     task::TaskHead,
     verb::VerbEvent,
@@ -184,6 +187,40 @@ impl Store for PostgresStore {
 
     async fn tasks(&self, scope: &Scope, filter: &TaskFilter) -> Result<Vec<TaskHead>, StoreError> {
         Ok(tasks::list(&self.client().await?, scope, filter).await?)
+    }
+
+    async fn talks(&self, scope: &Scope, filter: &TalkFilter) -> Result<Talks, StoreError> {
+        Ok(talks::list(&self.client().await?, scope, filter).await?)
+    }
+
+    async fn task_of_message(
+        &self,
+        scope: &Scope,
+        caller: &CallerId,
+        message: &str,
+    ) -> Result<Option<TaskHead>, StoreError> {
+        Ok(talks::of_message(&self.client().await?, scope, caller, message).await?)
+    }
+
+    async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError> {
+        Ok(talks::beat(&self.client().await?, runner, until).await?)
+    }
+
+    async fn retire(&self, runner: Runner) -> Result<(), StoreError> {
+        Ok(talks::retire(&self.client().await?, runner).await?)
+    }
+
+    async fn take_over(
+        &self,
+        runner: Runner,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<TaskHead>, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        let taken = talks::take_over(&transaction, runner, now, limit).await?;
+        self.commit(transaction, false).await?;
+        Ok(taken)
     }
 
     async fn load(&self, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, StoreError> {

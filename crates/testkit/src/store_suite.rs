@@ -17,6 +17,7 @@ mod costs;
 mod journal;
 mod load;
 mod registry;
+mod talks;
 mod webhooks;
 
 use std::sync::Arc;
@@ -27,7 +28,7 @@ use rialto_model::{
     call::Door,
     card::{Card, Skill},
     event::{Aside, Event, Remote},
-    ids::{AgentId, Scope, SkillId, TaskId},
+    ids::{AgentId, Runner, Scope, SkillId, TaskId},
     json::{Extra, Json},
     message::{Message, Part, Role},
     store::{Entry, Store},
@@ -36,7 +37,7 @@ use rialto_model::{
 };
 use serde_json::Value;
 
-pub use self::{audit::*, costs::*, journal::*, load::*, registry::*, webhooks::*};
+pub use self::{audit::*, costs::*, journal::*, load::*, registry::*, talks::*, webhooks::*};
 
 /// Makes one test of each promise, for the store that the block gives.
 #[macro_export]
@@ -101,6 +102,10 @@ macro_rules! store_suite {
             only_the_holder_of_a_webhook_writes_how_far_it_is,
             a_webhook_can_be_tried_again_and_removed,
             the_load_of_an_agent_is_its_open_tasks,
+            conversations_come_by_their_last_change,
+            conversations_can_be_narrowed,
+            a_task_is_found_by_its_message,
+            tasks_of_a_process_that_is_gone_are_taken_over,
         );
     };
     (@together ($server:ident = $start:expr; $open:expr); $($promise:ident,)+) => {
@@ -216,6 +221,9 @@ pub fn head(id: &str) -> TaskHead {
         skill: Some(SkillId::from("forecast")),
         session: format!("a2a-agt_weather-forecast-{id}").into(),
         args: Json::parse(r#"{"city":"Oslo"}"#).unwrap(),
+        context: None,
+        message: None,
+        runner: Runner::NOBODY,
         state: TaskState::Submitted,
         version: 0,
         remote: Remote::default(),

@@ -73,12 +73,27 @@ CREATE TABLE tasks (
     remote_task_id    TEXT COLLATE "C",
     remote_context_id TEXT,
     created_at        BIGINT NOT NULL,
-    updated_at        BIGINT NOT NULL
+    updated_at        BIGINT NOT NULL,
+    -- Of callers that keep conversations with us (A2A); other tasks have neither.
+    context           TEXT COLLATE "C",
+    message           TEXT COLLATE "C",
+    -- The process that works on it; zero is one that nobody takes over from.
+    runner            BIGINT NOT NULL DEFAULT 0
 );
 CREATE INDEX tasks_by_caller ON tasks (org, project, caller, id);
 CREATE INDEX tasks_open ON tasks (id) WHERE open;
 CREATE INDEX tasks_ended ON tasks (updated_at) WHERE NOT open;
 CREATE INDEX tasks_by_remote_id ON tasks (remote_task_id, id) WHERE remote_task_id IS NOT NULL;
+
+CREATE INDEX tasks_by_context ON tasks (org, project, context, id) WHERE context IS NOT NULL;
+CREATE INDEX tasks_by_change ON tasks (org, project, caller, updated_at, id) WHERE context IS NOT NULL;
+CREATE INDEX tasks_by_message ON tasks (org, project, caller, message) WHERE message IS NOT NULL;
+
+-- Processes at work. One that has not said so again by `until` is gone.
+CREATE TABLE runners (
+    id    BIGINT NOT NULL PRIMARY KEY,
+    until BIGINT NOT NULL
+);
 
 -- Who works on what: what a task is to whoever shares work out. A call that was refused has no row here.
 CREATE VIEW a2a_task_instances AS

@@ -12,7 +12,7 @@ use std::{
 
 use deadpool_postgres::{GenericClient, Pool};
 use rialto_model::{
-    ids::SkillId,
+    ids::{ContextId, SkillId},
     store::{Entry, StoreError},
     task::TaskHead,
     verb::VerbEvent,
@@ -212,12 +212,12 @@ async fn open(client: &impl GenericClient, lines: &[Line]) -> Result<HashSet<Str
     }
     let insert = "
         INSERT INTO tasks (id, org, project, caller, door, agent, agent_url, skill, session, args, state, open,
-            version, remote_task_id, remote_context_id, created_at, updated_at)
+            version, remote_task_id, remote_context_id, created_at, updated_at, context, message, runner)
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
             $9::text[], $10::text[], $11::text[], $12::boolean[], $13::bigint[], $14::text[], $15::text[], $16::bigint[],
-            $17::bigint[])
+            $17::bigint[], $18::text[], $19::text[], $20::bigint[])
         ON CONFLICT (id) DO NOTHING RETURNING id";
-    let values: [Value<'_>; 17] = [
+    let values: [Value<'_>; 20] = [
         &each(&heads, |head| head.id.as_str()),
         &each(&heads, |head| head.scope.org.as_str()),
         &each(&heads, |head| head.scope.project.as_str()),
@@ -235,6 +235,9 @@ async fn open(client: &impl GenericClient, lines: &[Line]) -> Result<HashSet<Str
         &each(&heads, |head| head.remote.context_id.as_deref()),
         &moments(&heads, |head| head.created_at)?,
         &moments(&heads, |head| head.updated_at)?,
+        &each(&heads, |head| head.context.as_ref().map(ContextId::as_str)),
+        &each(&heads, |head| head.message.as_deref()),
+        &each(&heads, |head| head.runner.get().cast_signed()),
     ];
     ids(client, insert, &values).await
 }

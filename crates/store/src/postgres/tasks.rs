@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
     event::{Event, Recorded, Remote},
-    ids::{AgentId, OrgId, Scope, SkillId, TaskId},
+    ids::{AgentId, ContextId, OrgId, Runner, Scope, SkillId, TaskId},
     json::Json,
     store::TaskFilter,
     task::{TaskHead, TaskState},
@@ -56,6 +56,7 @@ pub(super) async fn list(
         (" AND caller = $", filter.caller.as_ref().map(CallerId::as_str)),
         (" AND agent = $", filter.agent.as_ref().map(AgentId::as_str)),
         (" AND state = $", filter.state.map(TaskState::as_str)),
+        (" AND context = $", filter.context.as_ref().map(ContextId::as_str)),
         (" AND id < $", filter.before.as_ref().map(TaskId::as_str)),
     ];
     let (org, project, most) = (scope.org.as_str(), scope.project.as_str(), limit(filter.limit));
@@ -121,7 +122,7 @@ pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Res
     Cells(&row).number("gone")
 }
 
-fn head(row: &Row) -> Result<TaskHead, Snag> {
+pub(super) fn head(row: &Row) -> Result<TaskHead, Snag> {
     let row = Cells(row);
     let id = TaskId::from(row.text("id")?);
     let args = Json::parse(row.text("args")?)
@@ -136,6 +137,9 @@ fn head(row: &Row) -> Result<TaskHead, Snag> {
         skill: row.get::<Option<String>>("skill")?.map(SkillId::from),
         session: row.text("session")?.into(),
         args,
+        context: row.get::<Option<String>>("context")?.map(ContextId::from),
+        message: row.get::<Option<String>>("message")?.map(Into::into),
+        runner: Runner::from(row.get::<i64>("runner")?.cast_unsigned()),
         state: row.word("state")?,
         version: row.number("version")?,
         remote: Remote { task_id: row.get("remote_task_id")?, context_id: row.get("remote_context_id")? },
