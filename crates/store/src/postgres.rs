@@ -12,6 +12,7 @@ mod connect;
 mod costs;
 mod generation;
 mod journal;
+mod policies;
 mod secrets;
 mod snag;
 mod sql;
@@ -32,6 +33,7 @@ use rialto_model::{
     cost::{CostQuery, CostSum},
     event::Recorded,
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
+    policy::{PolicyChange, PolicySet, PolicyVersion},
     store::{
         AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter,
         Token, Verdict,
@@ -306,6 +308,21 @@ impl Store for PostgresStore {
         let transaction = begin(&mut client).await?;
         let was_there = secrets::remove(&transaction, name).await?;
         self.commit(transaction, was_there).await
+    }
+
+    async fn policies(&self) -> Result<PolicySet, StoreError> {
+        Ok(policies::all(&self.client().await?).await?)
+    }
+
+    async fn change_policy(&self, change: &PolicyChange, expected: u64) -> Result<u64, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        policies::change(&transaction, change, expected).await?;
+        self.commit_change(transaction).await
+    }
+
+    async fn policy_history(&self, name: &str) -> Result<Vec<PolicyVersion>, StoreError> {
+        Ok(policies::history(&self.client().await?, name).await?)
     }
 
     async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {

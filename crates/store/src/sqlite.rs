@@ -12,6 +12,7 @@ mod costs;
 mod daybook;
 mod meta;
 mod note;
+mod policies;
 mod poster;
 mod posting;
 mod readers;
@@ -38,6 +39,7 @@ use rialto_model::{
     cost::{CostQuery, CostSum},
     event::Recorded,
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
+    policy::{PolicyChange, PolicySet, PolicyVersion},
     store::{
         AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter,
         Token, Verdict,
@@ -440,6 +442,22 @@ impl Store for SqliteStore {
 
     async fn remove_secret(&self, name: &str) -> Result<Option<u64>, StoreError> {
         self.write(Write::Secret(SecretWrite::Remove(name.to_owned()))).await
+    }
+
+    async fn policies(&self) -> Result<PolicySet, StoreError> {
+        self.read(policies::all).await
+    }
+
+    async fn change_policy(&self, change: &PolicyChange, expected: u64) -> Result<u64, StoreError> {
+        let change = change.clone();
+        let made = self
+            .transact_change(move |transaction| policies::change(transaction, &change, expected).map(Some));
+        Ok(made.await?.unwrap_or_else(|| self.generation.get()))
+    }
+
+    async fn policy_history(&self, name: &str) -> Result<Vec<PolicyVersion>, StoreError> {
+        let name = name.to_owned();
+        self.read(move |connection| policies::history(connection, &name)).await
     }
 
     async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {

@@ -16,6 +16,7 @@ mod audit;
 mod costs;
 mod journal;
 mod load;
+mod policies;
 mod registry;
 mod talks;
 mod webhooks;
@@ -37,7 +38,7 @@ use rialto_model::{
 };
 use serde_json::Value;
 
-pub use self::{audit::*, costs::*, journal::*, load::*, registry::*, talks::*, webhooks::*};
+pub use self::{audit::*, costs::*, journal::*, load::*, policies::*, registry::*, talks::*, webhooks::*};
 
 /// Makes one test of each promise, for the store that the block gives.
 #[macro_export]
@@ -97,6 +98,10 @@ macro_rules! store_suite {
             large_records_are_read_a_few_at_a_time,
             costs_are_summed_up_by_whatever_is_asked_for,
             a_task_that_asked_something_is_counted_once,
+            policies_come_back_as_they_were_last_changed,
+            a_policy_is_not_changed_behind_somebodys_back,
+            of_two_changes_of_policies_at_once_one_wins,
+            the_history_of_a_policy_says_who_changed_it,
             a_webhook_comes_back_as_it_was_put_and_begins_at_the_end_of_the_trail,
             a_webhook_is_delivered_to_by_one_at_a_time,
             only_the_holder_of_a_webhook_writes_how_far_it_is,

@@ -193,3 +193,14 @@ CREATE TABLE webhooks (
     held_until      BIGINT,
     CONSTRAINT webhook_id PRIMARY KEY (id)
 );
+
+-- Policies that everybody who uses this store goes by. Every change is a row: the last one of a name is in force, and one without
+-- a text has taken the policy away. Of each name the last 50 are kept.
+CREATE TABLE policy_changes (
+    version BIGINT NOT NULL PRIMARY KEY,
+    name    TEXT COLLATE "C" NOT NULL,
+    text    TEXT,
+    at      BIGINT NOT NULL,
+    by      TEXT NOT NULL
+);
+CREATE INDEX policy_changes_by_name ON policy_changes (name, version);

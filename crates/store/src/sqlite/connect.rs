@@ -155,11 +155,13 @@ fn migrations() -> Result<Runner, refinery::Error> {
     )?;
     let second =
         Migration::unapplied("V2__secrets", include_str!("../../migrations/sqlite/V2__secrets.sql"))?;
+    let third =
+        Migration::unapplied("V3__policies", include_str!("../../migrations/sqlite/V3__policies.sql"))?;
     let fourth = Migration::unapplied(
         "V4__conversations",
         include_str!("../../migrations/sqlite/V4__conversations.sql"),
     )?;
-    Ok(Runner::new(&[first, second, fourth]))
+    Ok(Runner::new(&[first, second, third, fourth]))
 }
 
 fn newer(connection: &Connection, place: &Place) -> Fault {
