@@ -107,8 +107,10 @@ async fn run_policy(common: &Common, environment: &Environment, command: cli::Po
             Ok(())
         }
         cli::Policy::Check { files } => {
-            let config = Config::load(common.config.as_deref(), environment)?;
-            policy::check(&policy_files(common, &config, environment)?, &files)
+            if files.is_empty() {
+                return policy::check_in_force(&policy_desk(common, environment).await?.policies).await;
+            }
+            policy::check(&files)
         }
         command @ (cli::Policy::Remove { .. }
         | cli::Policy::History { .. }
@@ -152,7 +154,8 @@ fn policy_files(common: &Common, config: &Config, environment: &Environment) -> 
 async fn policy_desk(common: &Common, environment: &Environment) -> Result<Desk, Trouble> {
     let config = Config::load(common.config.as_deref(), environment)?;
     let store = open_store(&config, &Place::Folder(data_folder(common, &config, environment))).await?;
-    Ok(Desk { policies: policy_files(common, &config, environment)?, store })
+    let files = policy_files(common, &config, environment)?;
+    Ok(Desk { policies: program::book(files, &store, &config, environment), store })
 }
 
 /// For a client's own server a folder that cannot be written to is no reason to fail: it then remembers nothing. A database

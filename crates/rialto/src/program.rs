@@ -29,13 +29,13 @@ use rialto_model::{
     store::{Store, StoreError, Swept},
     trace::Sampling,
 };
-use rialto_policy::{Policy, PolicyError, Source};
+use rialto_policy::{PolicyError, Source};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     config::Config,
     environment::Environment,
-    policies::Policies,
+    policies::{Book, Policies, Shelf},
     telemetry::{CallLog, Destination, Traces},
     vault::Vault,
     webhooks,
@@ -61,9 +61,9 @@ pub(crate) struct Program {
     /// Those of them that are in the store.
     pub(crate) vault: Vault,
     pub(crate) config: Config,
-    pub(crate) policies: Policies,
+    pub(crate) policies: Book,
     pub(crate) data: Option<PathBuf>,
-    /// The texts that the first policies were made of: whatever differs from them has changed since.
+    /// The files that the first policies were made of: whatever differs from them has changed since.
     sources: Vec<Source>,
     /// Sends traces, if somebody collects them.
     pub(crate) traces: Option<Arc<Traces>>,
@@ -123,9 +123,10 @@ impl Program {
             Place::Folder(folder) => Some(folder),
             Place::Memory => None,
         };
-        let policies = policies_in(data.as_deref(), policies)?;
-        let sources = policies.sources()?;
-        let policy = Policy::parse(&sources)?;
+        let files = policies_in(data.as_deref(), policies)?;
+        let sources = files.sources()?;
+        let policies = book(files, &store, &config, environment);
+        let policy = policies.load().await.map_err(|error| store_error(&error))??;
 
         let variables = environment.clone();
         let env = move |name: &str| variables.get(name).map(str::to_owned);
@@ -146,7 +147,10 @@ impl Program {
         };
         let peer = Arc::new(A2aPeer::new(config.agents.clone(), ports));
         let loader = policies.clone();
-        let loader: PolicyLoader = Box::new(move || loader.load());
+        let loader: PolicyLoader = Box::new(move || {
+            let book = loader.clone();
+            async move { book.load().await }.boxed()
+        });
         let traces = start_traces(&config, &fetch, environment)?;
         let calls = calls(&config, traces.is_some());
         let engine = Engine::new(Parts {
@@ -210,7 +214,7 @@ impl Program {
             tokio::spawn(prober.run(self.stop.clone()));
         }
         let known = Some(self.sources.clone());
-        tokio::spawn(watch(self.engine.clone(), self.policies.clone(), known, self.stop.clone()));
+        tokio::spawn(watch(self.engine.clone(), self.policies.files().clone(), known, self.stop.clone()));
         tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store.clone(), self.stop.clone()));
     }
 
@@ -250,6 +254,19 @@ fn policies_in(data: Option<&Path>, given: Option<Policies>) -> Result<Policies,
     Ok(policies)
 }
 
+/// These files, and what is in the store beside them. Machines that share a database share no folder, so a new policy goes
+/// there unless somebody says otherwise.
+pub(crate) fn book(
+    files: Policies,
+    store: &Arc<dyn Store>,
+    config: &Config,
+    environment: &Environment,
+) -> Book {
+    let home = if config.store.url.is_some() { Shelf::Store } else { Shelf::Files };
+    let by = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| environment.get(name));
+    Book::new(files, Arc::clone(store), home, by.unwrap_or("local").to_owned())
+}
+
 /// What an engine is to know, also from sections that are not its own.
 fn calls(config: &Config, is_traced: bool) -> rialto_engine::Config {
     rialto_engine::Config {
@@ -284,8 +301,11 @@ async fn watch(engine: Engine, policies: Policies, mut known: Option<Vec<Source>
         let sources = policies.sources().ok();
         if sources != known {
             tracing::info!("the policies have changed");
-            engine.reload_policy();
-            known = sources;
+            match engine.reload_policy().await {
+                Ok(()) => known = sources,
+                // They are tried again with the next look.
+                Err(failure) => tracing::error!("the policies could not be read: {failure}"),
+            }
         }
     }
 }

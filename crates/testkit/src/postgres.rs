@@ -83,8 +83,13 @@ impl Server {
         let log = File::create(self.folder.path().join("log")).unwrap();
         let mut command = self.program("postgres");
         command.arg("-D").arg(self.data()).args(["-p", &self.port.to_string()]);
-        let ours =
-            ["listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off", "max_connections=60"];
+        let ours = [
+            "listen_addresses=127.0.0.1",
+            "unix_socket_directories=",
+            "fsync=off",
+            "full_page_writes=off",
+            "max_connections=60",
+        ];
         for setting in ours.into_iter().chain(self.settings.iter().map(String::as_str)) {
             command.args(["-c", setting]);
         }

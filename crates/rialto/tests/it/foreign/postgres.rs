@@ -79,3 +79,27 @@ fn a_database_that_cannot_be_reached_is_told_of_with_its_fix_and_without_the_pas
     postgres.restart();
     until("the server is ready again", || (ready().status == 200).then_some(()));
 }
+
+#[test]
+fn a_policy_goes_to_the_database_and_holds_on_every_machine_at_its_very_next_call() {
+    let (postgres, agent) = (Postgres::start(), SampleAgent::named("Desk"));
+    let url = postgres.database();
+    let (here, there) = (machine(&url), machine(&url));
+    let server = there.serve(&["--allow-no-auth"]);
+    here.cli(&["agents", "add", &agent.url]).ok();
+    let call = || server.call("desk.echo", &json!({}));
+    call().error(-32003, "AuthorizationError");
+    let added = here.json(&["policy", "add", "allow-agent", "desk", "--json"]);
+    let file = added["file"].as_str().unwrap();
+    assert!(file.starts_with("store:"), "{file}");
+    call().result();
+    here.cli(&["policy", "remove", file]).ok();
+    call().error(-32003, "AuthorizationError");
+    assert_eq!(there.json(&["policy", "history", file, "--json"]).as_array().unwrap().len(), 2);
+    there.cli(&["policy", "restore", file, "1"]).ok();
+    call().result();
+    // A file is of one machine only.
+    here.cli(&["policy", "add", "deny-agent", "desk", "--as-file"]).ok();
+    call().result();
+    here.cli(&["call", "desk.echo"]).exit(3);
+}
