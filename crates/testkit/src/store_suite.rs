@@ -111,6 +111,7 @@ macro_rules! store_suite {
             conversations_can_be_narrowed,
             a_task_is_found_by_its_message,
             tasks_of_a_process_that_is_gone_are_taken_over,
+            tasks_of_a_process_at_work_are_left_alone,
         );
     };
     (@together ($server:ident = $start:expr; $open:expr); $($promise:ident,)+) => {

@@ -80,26 +80,35 @@ pub async fn a_task_is_found_by_its_message(store: &dyn Store) {
     assert_eq!(by("ann", "m-task_2").await, None);
 }
 
-/// Open tasks of a process that is gone are taken over once; those of one that lives, or that nobody watches, are not.
+/// Open tasks of a process that is gone are taken over once.
 pub async fn tasks_of_a_process_that_is_gone_are_taken_over(store: &dyn Store) {
-    let (dead, alive, heir) = (Runner::from(1), Runner::from(2), Runner::from(3));
-    let of = |id: &str, runner| TaskHead { runner, ..talk(id, "a") };
+    let (dead, heir) = (Runner::from(1), Runner::from(3));
     store.beat(dead, at(10)).await.unwrap();
-    store.beat(alive, at(30)).await.unwrap();
     store.beat(heir, at(30)).await.unwrap();
-    store.open_task(&of("task_1", dead), Vec::new()).await.unwrap();
-    store.open_task(&of("task_2", alive), Vec::new()).await.unwrap();
-    store.open_task(&of("task_3", Runner::NOBODY), Vec::new()).await.unwrap();
-    run(store, &of("task_4", dead), vec![finished()]).await;
-    store.open_task(&of("task_5", dead), Vec::new()).await.unwrap();
+    store.open_task(&run_by("task_1", dead), Vec::new()).await.unwrap();
+    run(store, &run_by("task_2", dead), vec![finished()]).await;
+    store.open_task(&run_by("task_3", dead), Vec::new()).await.unwrap();
     // What was acknowledged can be taken over after a look that waits for it.
-    assert!(store.task(&Scope::default(), "task_5").await.unwrap().is_some());
+    assert!(store.task(&Scope::default(), "task_3").await.unwrap().is_some());
 
     assert!(store.take_over(heir, at(10), 9).await.unwrap().is_empty(), "it is not late yet");
-    let first = store.take_over(heir, at(11), 1).await.unwrap();
-    assert_eq!(first, [of("task_1", heir)]);
-    assert_eq!(store.take_over(heir, at(11), 9).await.unwrap(), [of("task_5", heir)]);
+    assert_eq!(store.take_over(heir, at(11), 1).await.unwrap(), [run_by("task_1", heir)]);
+    assert_eq!(store.take_over(heir, at(11), 9).await.unwrap(), [run_by("task_3", heir)]);
+    assert!(store.take_over(heir, at(11), 9).await.unwrap().is_empty());
+}
+
+/// Tasks of a process that lives, or that nobody watches, are left alone, until it retires.
+pub async fn tasks_of_a_process_at_work_are_left_alone(store: &dyn Store) {
+    let (alive, heir) = (Runner::from(2), Runner::from(3));
+    store.beat(alive, at(30)).await.unwrap();
+    store.open_task(&run_by("task_1", alive), Vec::new()).await.unwrap();
+    store.open_task(&run_by("task_2", Runner::NOBODY), Vec::new()).await.unwrap();
+    assert!(store.task(&Scope::default(), "task_2").await.unwrap().is_some());
     assert!(store.take_over(heir, at(11), 9).await.unwrap().is_empty());
     store.retire(alive).await.unwrap();
-    assert_eq!(store.take_over(heir, at(11), 9).await.unwrap(), [of("task_2", heir)]);
+    assert_eq!(store.take_over(heir, at(11), 9).await.unwrap(), [run_by("task_1", heir)]);
+}
+
+fn run_by(id: &str, runner: Runner) -> TaskHead {
+    TaskHead { runner, ..talk(id, "a") }
 }
