@@ -146,11 +146,7 @@ impl Program {
             clock: clock.clone(),
         };
         let peer = Arc::new(A2aPeer::new(config.agents.clone(), ports));
-        let loader = policies.clone();
-        let loader: PolicyLoader = Box::new(move || {
-            let book = loader.clone();
-            async move { book.load().await }.boxed()
-        });
+        let loader = loader(policies.clone());
         let traces = start_traces(&config, &fetch, environment)?;
         let calls = calls(&config, traces.is_some());
         let engine = Engine::new(Parts {
@@ -274,6 +270,14 @@ pub(crate) fn book(
     let home = if config.store.url.is_some() { Shelf::Store } else { Shelf::Files };
     let by = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| environment.get(name));
     Book::new(files, Arc::clone(store), home, by.unwrap_or("local").to_owned())
+}
+
+/// Reads the policies again.
+fn loader(book: Book) -> PolicyLoader {
+    Box::new(move || {
+        let book = book.clone();
+        async move { book.load().await }.boxed()
+    })
 }
 
 /// What an engine is to know, also from sections that are not its own.

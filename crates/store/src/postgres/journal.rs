@@ -259,7 +259,7 @@ async fn advance(client: &impl GenericClient, lines: &[Line]) -> Result<HashSet<
         &each(&entries, |entry| signed(entry.expected)),
         &each(&entries, |entry| entry.head.state.as_str()),
         &each(&entries, |entry| !entry.head.state.is_terminal()),
-        &each(&entries, |entry| last(entry)),
+        &each(&entries, last),
         &each(&entries, |entry| entry.head.remote.task_id.as_deref()),
         &each(&entries, |entry| entry.head.remote.context_id.as_deref()),
         &moments(&entries, |entry| entry.head.updated_at)?,
@@ -283,7 +283,7 @@ async fn add_events<'a>(
     let texts = entries.iter().map(|entry| json(&entry.events)).collect::<Result<Vec<_>, _>>()?;
     let values: [Value<'_>; 4] = [
         &each(&entries, |entry| entry.head.id.as_str()),
-        &each(&entries, |entry| last(entry)),
+        &each(&entries, last),
         &moments(&entries, |entry| entry.at)?,
         &texts,
     ];
