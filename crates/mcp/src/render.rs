@@ -7,6 +7,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rialto_model::{
     json::Json,
     message::{Artifact, Content, Message, Part, text_of},
+    shape::{AsArtifact, AsMessage},
     task::{Task, TaskState},
 };
 use rmcp::model::{ContentBlock, Resource, ResourceContents};
@@ -16,7 +17,6 @@ use serde_json::json;
 use crate::{
     answer::{Answer, Marks},
     client::Fluency,
-    shape::{AsArtifact, AsMessage},
     trouble,
 };
 

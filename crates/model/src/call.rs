@@ -207,9 +207,11 @@ impl Caller {
 // === impl Target ===
 
 impl Target {
-    /// The canonical name of what is called: `<agentSlug>.<skillId>`, or the slug alone for a plain message.
+    /// The canonical name of what is called: what the directory calls it, else `<agentSlug>.<skillId>`, or the slug alone
+    /// for a plain message.
     pub fn verb(&self) -> String {
         match &self.skill {
+            Some(skill) if let Some(called) = &skill.called => called.to_string(),
             Some(skill) => name::canonical(&self.agent.slug, skill.id.as_str()),
             None => self.agent.slug.clone(),
         }
@@ -217,6 +219,9 @@ impl Target {
 
     /// The name older clients know it by.
     pub fn legacy_alias(&self) -> String {
+        if let Some(called) = self.skill.as_ref().and_then(|skill| skill.called.as_ref()) {
+            return name::plain(called);
+        }
         name::legacy(&self.agent.slug, self.skill.as_ref().map_or("", |skill| skill.id.as_str()))
     }
 

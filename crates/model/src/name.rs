@@ -35,6 +35,12 @@ pub fn legacy(agent_slug: &str, skill_id: &str) -> String {
     format!("a2a_{agent_slug}_{}", slug(skill_id))
 }
 
+/// A name without dots and whatever else some clients refuse: each other character becomes `_`.
+pub fn plain(name: &str) -> String {
+    let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    name.chars().map(|c| if keep(c) { c } else { '_' }).collect()
+}
+
 /// `wanted`, or `wanted_2`, `wanted_3`, … : the first that is not taken.
 pub fn unused(wanted: &str, is_taken: impl Fn(&str) -> bool) -> String {
     if !is_taken(wanted) {

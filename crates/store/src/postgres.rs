@@ -13,6 +13,7 @@ mod costs;
 mod generation;
 mod journal;
 mod policies;
+mod pushes;
 mod secrets;
 mod snag;
 mod sql;
@@ -34,6 +35,7 @@ use rialto_model::{
     event::Recorded,
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
+    push::Push,
     store::{
         AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter,
         Token, Verdict,
@@ -266,6 +268,9 @@ impl Store for PostgresStore {
         let mut swept = Swept::default();
         if let Some(moment) = sweep.tasks_before {
             swept.tasks = tasks::sweep(&transaction, moment).await?;
+            if swept.tasks > 0 {
+                pushes::sweep(&transaction).await?;
+            }
         }
         if let Some(moment) = sweep.audit_before {
             swept.audit = audit::sweep(&transaction, moment).await?;
@@ -356,5 +361,29 @@ impl Store for PostgresStore {
 
     async fn note_webhook(&self, id: &str, holder: &str, standing: &Standing) -> Result<bool, StoreError> {
         Ok(webhooks::note(&self.client().await?, id, holder, standing).await?)
+    }
+
+    async fn put_push(&self, push: &Push) -> Result<(), StoreError> {
+        Ok(pushes::put(&self.client().await?, push).await?)
+    }
+
+    async fn pushes(&self, task: &TaskId) -> Result<Vec<Push>, StoreError> {
+        Ok(pushes::of_task(&self.client().await?, task).await?)
+    }
+
+    async fn remove_push(&self, task: &TaskId, id: &str) -> Result<bool, StoreError> {
+        Ok(pushes::remove(&self.client().await?, task, id).await?)
+    }
+
+    async fn due_pushes(&self, lease: &Lease, limit: usize) -> Result<Vec<Push>, StoreError> {
+        Ok(pushes::due(&self.client().await?, lease, limit).await?)
+    }
+
+    async fn note_push(&self, push: &Push, holder: &str) -> Result<bool, StoreError> {
+        Ok(pushes::note(&self.client().await?, push, holder).await?)
+    }
+
+    async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, StoreError> {
+        Ok(pushes::dead(&self.client().await?, scope, limit).await?)
     }
 }

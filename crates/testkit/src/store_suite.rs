@@ -17,6 +17,7 @@ mod costs;
 mod journal;
 mod load;
 mod policies;
+mod pushes;
 mod registry;
 mod talks;
 mod webhooks;
@@ -28,6 +29,7 @@ use rialto_model::{
     agent::{Agent, Health, Keep, Signature, Trust},
     call::Door,
     card::{Card, Skill},
+    deployed::Backing,
     event::{Aside, Event, Remote},
     ids::{AgentId, Runner, Scope, SkillId, TaskId},
     json::{Extra, Json},
@@ -38,7 +40,9 @@ use rialto_model::{
 };
 use serde_json::Value;
 
-pub use self::{audit::*, costs::*, journal::*, load::*, policies::*, registry::*, talks::*, webhooks::*};
+pub use self::{
+    audit::*, costs::*, journal::*, load::*, policies::*, pushes::*, registry::*, talks::*, webhooks::*,
+};
 
 /// Makes one test of each promise, for the store that the block gives.
 #[macro_export]
@@ -50,6 +54,7 @@ macro_rules! store_suite {
         $crate::store_suite!(@$how $open;
             an_agent_comes_back_as_it_was_put,
             an_agent_without_anything_optional_comes_back_too,
+            what_is_deployed_comes_back_as_it_was_put,
             a_new_version_replaces_the_row,
             a_stale_version_is_a_conflict_and_changes_nothing,
             an_agent_that_is_not_there_cannot_be_replaced,
@@ -112,6 +117,9 @@ macro_rules! store_suite {
             a_task_is_found_by_its_message,
             tasks_of_a_process_that_is_gone_are_taken_over,
             tasks_of_a_process_at_work_are_left_alone,
+            a_push_comes_back_as_it_was_put,
+            a_push_is_due_while_its_task_is_ahead_of_it,
+            a_push_that_fails_waits_and_is_given_up,
         );
     };
     (@together ($server:ident = $start:expr; $open:expr); $($promise:ident,)+) => {
@@ -163,6 +171,7 @@ pub fn parse_card(text: &str) -> Result<Card, String> {
         input_schema: None,
         cost: None,
         extra: Extra::new(),
+        called: None,
     };
     let skills = value["skills"].as_array().into_iter().flatten();
     Ok(Card {
@@ -200,6 +209,7 @@ pub fn agent(slug: &str) -> Agent {
         trust: Trust::External,
         health: Health::Unknown,
         signature: Signature::None,
+        backing: Backing::A2a,
         keep: Keep::Stored,
         credential: None,
         allow_private: false,

@@ -123,7 +123,7 @@ fn written(service: &Service, caller: &Caller, base: &str, directory: &Directory
         interfaces: interfaces(base),
         skills,
         streaming: true,
-        push_notifications: false,
+        push_notifications: true,
         extended: config.needs_token,
         signed: false,
         cost: None,
@@ -171,6 +171,7 @@ fn skill(entry: &Entry) -> Skill {
         input_modes: modes(&known.input_modes),
         output_modes: modes(&known.output_modes),
         input_schema: known.input_schema.clone(),
+        called: None,
         cost: known.cost,
         extra: known.extra.clone(),
     }

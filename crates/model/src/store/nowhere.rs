@@ -16,6 +16,7 @@ use crate::{
     event::Recorded,
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
+    push::Push,
     task::TaskHead,
     verb::VerbEvent,
     webhook::{Lease, Leased, Standing, Webhook},
@@ -197,5 +198,29 @@ impl Store for Nowhere {
 
     async fn note_webhook(&self, _: &str, _: &str, _: &Standing) -> Result<bool, StoreError> {
         Ok(false)
+    }
+
+    async fn put_push(&self, _: &Push) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn pushes(&self, _: &TaskId) -> Result<Vec<Push>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn remove_push(&self, _: &TaskId, _: &str) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn due_pushes(&self, _: &Lease, _: usize) -> Result<Vec<Push>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn note_push(&self, _: &Push, _: &str) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn dead_pushes(&self, _: &Scope, _: usize) -> Result<Vec<Push>, StoreError> {
+        Ok(Vec::new())
     }
 }

@@ -32,6 +32,9 @@ CREATE TABLE agent_cards (
     last_seen_at    BIGINT,
     last_error      TEXT,
     version         BIGINT NOT NULL,
+    -- What stands behind a row, as JSON; nothing for a remote agent. A configured row is changed by the configuration only.
+    backing         TEXT,
+    configured      BOOLEAN NOT NULL DEFAULT FALSE,
     CONSTRAINT agent_id PRIMARY KEY (id),
     CONSTRAINT agent_url UNIQUE (org, project, url),
     CONSTRAINT agent_slug UNIQUE (org, project, slug)
@@ -204,3 +207,28 @@ CREATE TABLE policy_changes (
     by      TEXT NOT NULL
 );
 CREATE INDEX policy_changes_by_name ON policy_changes (name, version);
+
+-- Who is told of a task, and how far. The task's events are what is to be told. Whoever delivers stands in `holder`, until
+-- `held_until`.
+CREATE TABLE push_configs (
+    task            TEXT COLLATE "C" NOT NULL,
+    id              TEXT COLLATE "C" NOT NULL,
+    org             TEXT NOT NULL,
+    project         TEXT NOT NULL,
+    caller          TEXT NOT NULL,
+    url             TEXT NOT NULL,
+    token           TEXT,
+    schemes         TEXT,
+    credentials     TEXT,
+    dialect         TEXT NOT NULL,
+    extra           TEXT NOT NULL,
+    created_at      BIGINT NOT NULL,
+    told            BIGINT NOT NULL,
+    failures        BIGINT NOT NULL,
+    next_attempt_at BIGINT,
+    last_error      TEXT,
+    dead            BOOLEAN NOT NULL,
+    holder          TEXT,
+    held_until      BIGINT,
+    PRIMARY KEY (task, id)
+);

@@ -30,14 +30,15 @@ const CARDS_KEPT: i64 = 100;
 const INSERT: &str = "
     INSERT INTO agent_cards (id, org, project, url, slug, card, pending_card, pending_seen_at, trust_level,
         health_status, signature, credential, allow_private, card_path, etag, speaks, timeout_ms, registered_at,
-        last_fetched_at, last_seen_at, last_error, version)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)";
+        last_fetched_at, last_seen_at, last_error, version, backing, configured)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+        $23, $24)";
 
 const REPLACE: &str = "
     UPDATE agent_cards SET org = $2, project = $3, url = $4, slug = $5, card = $6, pending_card = $7,
         pending_seen_at = $8, trust_level = $9, health_status = $10, signature = $11, credential = $12,
         allow_private = $13, card_path = $14, etag = $15, speaks = $16, timeout_ms = $17, registered_at = $18,
-        last_fetched_at = $19, last_seen_at = $20, last_error = $21, version = $22
+        last_fetched_at = $19, last_seen_at = $20, last_error = $21, version = $22, backing = $23, configured = $24
     WHERE id = $1";
 
 /// Adds a row, or replaces the one with the expected version.
@@ -67,6 +68,7 @@ async fn write(client: &impl GenericClient, statement: &str, agent: &Agent) -> R
     let (trust, health) = (word(&agent.trust)?, word(&agent.health)?);
     let (signature, credential) = (word(&agent.signature)?, credential_text(agent.credential.as_ref())?);
     let speaks = agent.speaks.map(|dialect| word(&dialect)).transpose()?;
+    let backing = if agent.backing.is_agent() { None } else { Some(json(&agent.backing)?) };
     let pending = agent.pending.as_ref();
     let pending_card = pending.map(|pending| pending.card.raw.get());
     let pending_seen_at = maybe_nanoseconds(pending.map(|pending| pending.seen_at))?;
@@ -74,7 +76,7 @@ async fn write(client: &impl GenericClient, statement: &str, agent: &Agent) -> R
     let (registered_at, last_fetched_at) =
         (nanoseconds(agent.registered_at)?, nanoseconds(agent.last_fetched_at)?);
     let last_seen_at = maybe_nanoseconds(agent.last_seen_at)?;
-    let values: [Value<'_>; 22] = [
+    let values: [Value<'_>; 24] = [
         &agent.id.as_str(),
         &agent.scope.org.as_str(),
         &agent.scope.project.as_str(),
@@ -97,6 +99,8 @@ async fn write(client: &impl GenericClient, statement: &str, agent: &Agent) -> R
         &last_seen_at,
         &agent.last_error,
         &signed(agent.version),
+        &backing,
+        &(agent.keep == Keep::Configured),
     ];
     sql::execute(client, statement, &values).await.map(drop).map_err(|snag| {
         snag.or_taken("agent_url", || format!("the URL {}", agent.url))
@@ -173,8 +177,9 @@ fn agent(row: Cells<'_>, id: AgentId, parse: CardParser) -> Result<Agent, Snag> 
         trust: row.word("trust_level")?,
         health: row.word("health_status")?,
         signature: row.word("signature")?,
-        keep: Keep::Stored,
-        credential: row.get::<Option<String>>("credential")?.map(|_| row.json("credential")).transpose()?,
+        backing: row.maybe_json("backing")?.unwrap_or_default(),
+        keep: if row.get("configured")? { Keep::Configured } else { Keep::Stored },
+        credential: row.maybe_json("credential")?,
         allow_private: row.get("allow_private")?,
         card_path: row.get("card_path")?,
         etag: row.get("etag")?,

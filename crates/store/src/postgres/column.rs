@@ -61,6 +61,10 @@ impl Cells<'_> {
         serde_json::from_str(&self.text(name)?).map_err(|error| Snag::corrupt(format!("{name}: {error}")))
     }
 
+    pub(super) fn maybe_json<T: DeserializeOwned>(self, name: &str) -> Result<Option<T>, Snag> {
+        self.get::<Option<String>>(name)?.map(|_| self.json(name)).transpose()
+    }
+
     pub(super) fn scope(self) -> Result<Scope, Snag> {
         Ok(Scope { org: OrgId::from(self.text("org")?), project: ProjectId::from(self.text("project")?) })
     }

@@ -9,4 +9,4 @@ CREATE TABLE policy_changes (
 ) STRICT;
 CREATE INDEX policy_changes_by_name ON policy_changes (name, version);
 
-PRAGMA user_version = 3;
+PRAGMA user_version = 5;
