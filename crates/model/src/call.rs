@@ -12,7 +12,7 @@ use crate::{
     event::Remote,
     ids::{Scope, TaskId},
     json::Json,
-    message::{Content, Part},
+    message::{Content, Message, Part},
     name,
     rights::{Right, Rights},
     trace::Trace,
@@ -106,6 +106,17 @@ pub struct Call {
     pub session: Arc<str>,
     /// The trace it is a part of, if it is one.
     pub trace: Option<Arc<Trace>>,
+    /// The caller's own words, where it spoke in messages: an agent hears more of them than their parts.
+    pub spoken: Option<Arc<Spoken>>,
+}
+
+/// A message as its caller said it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spoken {
+    /// The message.
+    pub message: Message,
+    /// What the caller noted beside it; always an object.
+    pub metadata: Option<Json>,
 }
 
 /// Wants a remote task called off.

@@ -192,6 +192,7 @@ pub(crate) fn call(agent: &Arc<Agent>) -> Call {
         continues: Remote::default(),
         session: "a2a-agt_1-forecast-1".into(),
         trace: None,
+        spoken: None,
     }
 }
 

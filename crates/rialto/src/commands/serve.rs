@@ -118,7 +118,7 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
             Entrance { path: events::PATH, needs: Rights::of([Right::Admin]) },
             Entrance { path: api::PATH, needs: Rights::of([Right::Admin]) },
         ])
-        .showing(&rialto_a2a::door::CARDS)
+        .showing(&rialto_a2a::door::CARDS, rialto_a2a::door::AGENTS)
         .limited(program.config.limits.requests())
         .until(Arc::clone(&program.draining));
     Ok(if server.public_metrics {

@@ -87,7 +87,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("jsonschema", &["rialto-engine"]),
     // Cards are signed on one side, callers' tokens on the other.
     ("jsonwebtoken", &["rialto-a2a-wire", "rialto-edge"]),
-    ("memchr", &["rialto-a2a", "rialto-model"]),
+    ("memchr", &["rialto-a2a"]),
     ("miette", &["rialto-policy"]),
     ("mimalloc", &["rialto"]),
     ("moka", &["rialto-policy"]),
