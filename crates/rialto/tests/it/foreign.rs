@@ -5,5 +5,6 @@ mod cancels;
 mod clients;
 mod comings;
 mod crash;
+mod postgres;
 mod servers;
 mod troubles;
