@@ -64,7 +64,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("aho-corasick", &["rialto-engine"]),
     // Encrypts what is kept; rustls brings it anyway.
     ("aws-lc-rs", &["rialto-store"]),
-    ("axum", &["rialto-edge", "rialto-function", "rialto-mcp", "rialto"]),
+    ("axum", &["rialto-a2a", "rialto-edge", "rialto-function", "rialto-mcp", "rialto"]),
     ("base64", &["rialto-a2a", "rialto-a2a-wire", "rialto-function", "rialto-hooks", "rialto-mcp"]),
     ("cedar-policy", &["rialto-policy"]),
     ("cedar-policy-formatter", &["rialto-policy"]),

@@ -20,7 +20,7 @@ use crate::{
 pub(super) const FILE: &str = "rialto.db";
 
 /// The schema this program knows; each migration ends by writing its number into the file.
-const SCHEMA: i32 = 7;
+const SCHEMA: i32 = 6;
 
 /// What brings a database to the present schema, in order.
 const MIGRATIONS: &[(&str, &str)] = &[
@@ -29,7 +29,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V3__deployed", include_str!("../../migrations/sqlite/V3__deployed.sql")),
     ("V4__conversations", include_str!("../../migrations/sqlite/V4__conversations.sql")),
     ("V5__policies", include_str!("../../migrations/sqlite/V5__policies.sql")),
-    ("V7__push", include_str!("../../migrations/sqlite/V7__push.sql")),
+    ("V6__push", include_str!("../../migrations/sqlite/V6__push.sql")),
 ];
 
 /// How often a lock that another process holds is tried again, one millisecond apart.
