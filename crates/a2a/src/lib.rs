@@ -7,6 +7,7 @@
 pub mod credential;
 pub mod discover;
 mod exchange;
+mod grpc;
 mod line;
 pub mod peer;
 mod post;
