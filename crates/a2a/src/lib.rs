@@ -3,9 +3,12 @@
 //! [`peer::A2aPeer`] sends a call to an agent of any generation and tells what becomes of it in the model's words;
 //! [`discover::Discoverer`] fetches cards. Both reach the network only through an injected
 //! [`rialto_edge::fetch::Fetch`]. [`tool::SkillTool`] is one skill as a library function.
+//!
+//! [`door::Door`] is the other direction: everything that can be called here, as an A2A agent of every generation.
 
 pub mod credential;
 pub mod discover;
+pub mod door;
 mod exchange;
 mod grpc;
 mod line;

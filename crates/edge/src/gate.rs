@@ -69,6 +69,7 @@ struct Checks {
     entrances: Vec<Entrance>,
     public: Vec<&'static str>,
     unlocked: Vec<&'static str>,
+    shown: Vec<&'static str>,
     tally: Arc<Tally>,
     limits: Arc<Limits>,
     draining: Arc<AtomicBool>,
@@ -90,7 +91,7 @@ impl Gate {
     /// A gate for what `guard` and `authentication` both accept.
     pub fn new(guard: Guard, authentication: Authentication) -> Self {
         let (site, places) = (Site::default(), Places::default());
-        let (entrances, public, unlocked) = (Vec::new(), Vec::new(), Vec::new());
+        let (entrances, public, unlocked, shown) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self(Arc::new(Checks {
             guard,
             authentication,
@@ -99,6 +100,7 @@ impl Gate {
             entrances,
             public,
             unlocked,
+            shown,
             tally: Arc::new(Tally::new([])),
             limits: Arc::default(),
             draining: Arc::default(),
@@ -137,6 +139,14 @@ impl Gate {
     #[must_use]
     pub fn unlocked(mut self, paths: &[&'static str]) -> Self {
         Arc::make_mut(&mut self.0).unlocked = paths.to_vec();
+        self
+    }
+
+    /// The same, but these exact paths of every org and project are shown to strangers: without a token there is a caller that
+    /// nobody knows.
+    #[must_use]
+    pub fn showing(mut self, paths: &[&'static str]) -> Self {
+        Arc::make_mut(&mut self.0).shown = paths.to_vec();
         self
     }
 
@@ -182,6 +192,11 @@ impl Gate {
         }
         if let Some(description) = checks.description(request) {
             return Verdict::Answered(description);
+        }
+        match checks.show(request) {
+            Some(Ok(())) => return Verdict::Passes,
+            Some(Err(refusal)) => return Verdict::Answered(checks.turn_away(refusal)),
+            None => {}
         }
         if let Some(wait) = checks.limits.shut_out(|| checks.source(request, peer)) {
             return Verdict::Answered(checks.turn_away(too_many_attempts(wait)));
@@ -277,6 +292,28 @@ impl Checks {
             Authentication::Bearer(_) => asked.admit(caller),
         };
         asked.strip(request.uri()).filter(|_| is_there).map(Some).ok_or_else(nothing_here)
+    }
+
+    /// Leads a stranger to what is shown to strangers, if that is asked for.
+    fn show(&self, request: &mut Request) -> Option<Result<(), Refusal>> {
+        if self.shown.is_empty() || !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return None;
+        }
+        let host = host_of(request.uri(), request.headers()).unwrap_or_default();
+        let asked = self.places.read(host, request.uri().path());
+        let plain = asked.as_ref().map_or(request.uri().path(), |asked| asked.rest(request.uri().path()));
+        if !self.shown.contains(&plain) {
+            return None;
+        }
+        let mut caller = Caller::stranger();
+        if let Some(asked) = asked {
+            let Some(plain) = asked.strip(request.uri()).filter(|_| asked.take(&mut caller)) else {
+                return Some(Err(nothing_here()));
+            };
+            *request.uri_mut() = plain;
+        }
+        request.extensions_mut().insert(caller);
+        Some(Ok(()))
     }
 
     /// What a path without org and project needs.

@@ -11,6 +11,7 @@
 
 pub mod address;
 pub mod auth;
+pub mod body;
 pub mod client;
 mod connect;
 pub mod fetch;

@@ -4,9 +4,11 @@ use axum::{
     Json,
     response::{IntoResponse, Response},
 };
-use http::{HeaderMap, header};
-use rialto_model::rights::Right;
+use http::{HeaderMap, Uri, header};
+use rialto_model::{ids::Scope, rights::Right};
 use serde_json::{Value, json};
+
+use crate::guard::{host_of, name_of};
 
 /// Where that is told.
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
@@ -28,6 +30,25 @@ pub struct Site {
 // === impl Site ===
 
 impl Site {
+    /// Where somebody who sent such a request reaches what belongs to `scope`, without a slash at its end.
+    pub fn address(&self, uri: &Uri, headers: &HeaderMap, scope: &Scope) -> String {
+        let host = host_of(uri, headers).unwrap_or("localhost");
+        let (org, project) = (scope.org.as_str(), scope.project.as_str());
+        let is_of_org = self.domain.as_ref().is_some_and(|domain| {
+            let name = name_of(host).split_once('.');
+            name.is_some_and(|(label, rest)| {
+                label.eq_ignore_ascii_case(org) && domain.eq_ignore_ascii_case(rest)
+            })
+        });
+        let base = self.base(host, is_of_org, headers);
+        match (org, project) {
+            ("default", "main") => base,
+            (_, "main") if is_of_org => base,
+            (_, "main") => format!("{base}/orgs/{org}"),
+            _ => format!("{base}/{org}/{project}"),
+        }
+    }
+
     /// Where somebody who asked for `host` reaches us. The host of an org keeps its name.
     pub(crate) fn base(&self, host: &str, is_org: bool, headers: &HeaderMap) -> String {
         match &self.public_url {

@@ -16,7 +16,7 @@ use rialto_model::{
     clock::Clock,
     event::{Event, Remote},
     failure::{Failure, Kind},
-    ids::{AgentId, TaskId, fresh},
+    ids::{AgentId, Runner, TaskId, fresh},
     json::Json,
     maps::FastMap,
     message::{MOST_PARTS, Message, Part, Role},
@@ -32,10 +32,11 @@ use crate::{
     bus::Bus,
     closing,
     config::Config,
+    conversation::{Messages, Talk},
     journal::{Announcement, Journal},
     limits::Limits,
     peer::Peer,
-    redact::redact,
+    redact::{redact, redact_message},
     registry::Registry,
     run::{Leg, Run},
     running::Running,
@@ -86,6 +87,10 @@ pub(crate) struct Inner {
     limits: Arc<Limits>,
     /// Counts what runs, to be waited for at the end.
     pub(crate) tracker: TaskTracker,
+    /// The number of this process, once it keeps watch.
+    pub(crate) runner: AtomicU64,
+    /// The messages that began tasks here.
+    pub(crate) messages: Messages,
     /// Whether what runs is handed back.
     pub(crate) closing: AtomicBool,
 }
@@ -109,6 +114,8 @@ pub struct Request {
     pub wall_clock: Option<Duration>,
     /// The trace that the caller has begun.
     pub trace: Option<Box<Trace>>,
+    /// The conversation with us that this belongs to, for callers that keep one.
+    pub talk: Option<Box<Talk>>,
 }
 
 // === impl Request ===
@@ -121,7 +128,17 @@ impl Request {
 
     /// A message in parts.
     pub const fn message(caller: Caller, door: Door, target: Target, parts: Vec<Part>) -> Self {
-        Self { caller, door, target, parts, task: None, context: None, wall_clock: None, trace: None }
+        Self {
+            caller,
+            door,
+            target,
+            parts,
+            task: None,
+            context: None,
+            wall_clock: None,
+            trace: None,
+            talk: None,
+        }
     }
 }
 
@@ -146,6 +163,8 @@ impl Engine {
             bus,
             schemas: Schemas::default(),
             tracker: TaskTracker::new(),
+            runner: AtomicU64::new(Runner::NOBODY.get()),
+            messages: Messages::default(),
             closing: AtomicBool::new(false),
         }))
     }
@@ -222,24 +241,37 @@ impl Engine {
     /// Starts a call. Trouble before the task is written down is an `Err`; after that, it is how the task ends.
     ///
     /// The call leaves when what is returned is waited for or let go of.
-    pub async fn call(&self, request: Request) -> Result<Running, Failure> {
+    pub async fn call(&self, mut request: Request) -> Result<Running, Failure> {
         if self.0.is_closing() {
             return Err(closing::closed());
         }
         self.sync().await?;
         let seat = self.0.limits.admit(&request.caller, self.0.journal.now())?;
         let goes_on = self.continued(&request).await?;
+        let talk = request.talk.take();
         let (wall_clock, call) = self.call_of(request, goes_on.as_ref())?;
         let Cleared { call, announcement, pre } = self.permit(call).await?;
-        let task = match goes_on {
-            Some(task) => self.answer(task, call.get().parts.clone(), pre).await?,
-            None => {
+        let task = match (goes_on, talk) {
+            (Some(task), talk) => {
+                let said = talk.map(|talk| talk.message);
+                let said =
+                    said.unwrap_or_else(|| Message::new(fresh(), Role::User, call.get().parts.clone()));
+                self.answer(task, said, pre).await?
+            }
+            (None, Some(talk)) => {
+                let head = self.head_of(call.get(), announcement.args());
+                self.open_talk(head, *talk, pre).await?
+            }
+            (None, None) => {
                 let head = self.head_of(call.get(), announcement.args());
                 self.0.journal.open(&head, pre).await.map_err(store_failure)?;
                 Task::new(head)
             }
         };
-        Ok(Running::of(Run::begin(&self.0, Leg { call, task, announcement, wall_clock, seat })))
+        let (caller, target) = (call.get().caller.clone(), call.get().target.clone());
+        let events = self.0.peer.send(call);
+        let leg = Leg { caller, target, events, task, announcement, wall_clock, seat };
+        Ok(Running::of(Run::begin(&self.0, leg)))
     }
 
     /// The task a request goes on with, if it does.
@@ -306,6 +338,9 @@ impl Engine {
             skill: call.target.skill.as_ref().map(|skill| skill.id.clone()),
             session: call.session.clone(),
             args: args.clone(),
+            context: None,
+            message: None,
+            runner: Runner::from(self.0.runner.load(Ordering::Relaxed)),
             state: TaskState::Submitted,
             version: 0,
             remote: Remote { task_id: None, context_id: call.continues.context_id.clone() },
@@ -337,8 +372,8 @@ impl Engine {
     }
 
     /// Writes down that the caller goes on with a task.
-    async fn answer(&self, mut task: Task, parts: Vec<Part>, pre: VerbEvent) -> Result<Task, Failure> {
-        let message = Message::new(fresh(), Role::User, parts);
+    async fn answer(&self, mut task: Task, said: Message, pre: VerbEvent) -> Result<Task, Failure> {
+        let message = redact_message(said);
         self.0.store.audit(vec![pre]).await.map_err(store_failure)?;
         self.0
             .journal
@@ -378,7 +413,7 @@ struct Cleared {
 }
 
 /// What is invoked, with arguments that may be shown.
-fn verb_of(call: &Call, args: Json) -> Verb {
+pub(crate) fn verb_of(call: &Call, args: Json) -> Verb {
     Verb {
         verb: call.target.verb(),
         legacy_alias: call.target.legacy_alias(),

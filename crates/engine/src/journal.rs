@@ -17,7 +17,10 @@ use rialto_model::{
     verb::{Outcome, Phase, Verb, VerbError, VerbEvent},
 };
 
-use crate::bus::Bus;
+use crate::{
+    bus::Bus,
+    following::{Following, Listeners},
+};
 
 /// Writes down, then tells.
 #[derive(Clone)]
@@ -25,6 +28,7 @@ pub(crate) struct Journal {
     store: Arc<dyn Store>,
     bus: Arc<Bus>,
     clock: Arc<dyn Clock>,
+    listeners: Arc<Listeners>,
 }
 
 /// One invocation, as the bus sees it: announced once before, and once after.
@@ -40,7 +44,12 @@ pub(crate) struct Announcement {
 
 impl Journal {
     pub(crate) fn new(store: Arc<dyn Store>, bus: Arc<Bus>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, bus, clock }
+        Self { store, bus, clock, listeners: Arc::default() }
+    }
+
+    /// Hears of what is written to a task behind this version of it.
+    pub(crate) fn listen(&self, task: &TaskId, seen: u64) -> Following {
+        Following::new(Arc::clone(&self.store), Arc::clone(&self.listeners), task.clone(), seen)
     }
 
     /// Emits the pre-verb; subscribers may deny. `refusal` is what policy already decided.
@@ -58,6 +67,12 @@ impl Journal {
         self.bus.emit(&mut event);
         let begun = tokio::time::Instant::now();
         (Announcement { verb, cost, begun, is_closed: false }, event)
+    }
+
+    /// Takes up an invocation that another process announced: nothing is said before, and the end is put on record.
+    pub(crate) fn take_up(&self, verb: Verb, cost: Option<Cents>) -> Announcement {
+        let begun = tokio::time::Instant::now();
+        Announcement { verb: Arc::new(verb), cost, begun, is_closed: false }
     }
 
     /// Writes a new task down.
@@ -86,7 +101,11 @@ impl Journal {
             return Ok(());
         }
         let told = audit.clone();
+        let heard = self.listeners.are_there().then(|| events.clone());
         self.store.append(Entry { head: task.head.clone(), expected, events, at, audit }).await?;
+        if self.listeners.are_there() {
+            self.listeners.tell(&task.head.id, expected, at, heard);
+        }
         self.tell(told);
         Ok(())
     }

@@ -5,7 +5,10 @@
 use std::sync::LazyLock;
 
 use aho_corasick::packed::Searcher;
-use rialto_model::json::Json;
+use rialto_model::{
+    json::Json,
+    message::{Content, Message},
+};
 use serde_json::Value;
 
 const MASK: &str = "[redacted]";
@@ -38,6 +41,28 @@ pub(crate) fn redact(json: &Json) -> Json {
     let mut value = json.value();
     mask(&mut value);
     Json::of(&value)
+}
+
+/// The same message with whatever looks like a secret masked.
+pub(crate) fn redact_message(mut message: Message) -> Message {
+    for part in &mut message.parts {
+        match &mut part.content {
+            Content::Data(data) | Content::Unknown(data) => *data = redact(data),
+            Content::Text(text) if looks_secret(text) => {
+                if PREFIXES.iter().any(|prefix| text.contains(prefix)) {
+                    MASK.clone_into(text);
+                }
+            }
+            Content::Text(_) | Content::Raw(_) | Content::Url(_) => {}
+        }
+    }
+    message.metadata = message.metadata.as_ref().map(redact);
+    message
+}
+
+/// Whether something was masked there.
+pub(crate) fn is_redacted(json: &Json) -> bool {
+    json.get().contains(MASK)
 }
 
 /// Finds any suspicious word in one pass, in lower case. Names are looked for in the ways people write them.

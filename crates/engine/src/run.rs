@@ -7,14 +7,13 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, stream::BoxStream};
 use rialto_model::{
-    call::{Call, Caller, Cancel, Target},
+    call::{Caller, Cancel, Target},
     event::{Aside, Event},
     failure::{Failure, Kind},
     ids::TaskId,
     json::Json,
     task::{Task, TaskState},
 };
-use rialto_policy::Permitted;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
@@ -52,7 +51,10 @@ pub(crate) enum News {
 
 /// One stretch of a task's life: from a message to its end, or to the next question.
 pub(crate) struct Leg {
-    pub(crate) call: Permitted<Call>,
+    pub(crate) caller: Caller,
+    pub(crate) target: Target,
+    /// What the peer tells. Nothing has left yet.
+    pub(crate) events: BoxStream<'static, Event>,
     pub(crate) task: Task,
     pub(crate) announcement: Announcement,
     pub(crate) wall_clock: Duration,
@@ -101,9 +103,9 @@ impl Run {
         let late_at = Instant::now() + leg.wall_clock;
         Box::new(Self {
             inner: Arc::clone(inner),
-            caller: leg.call.get().caller.clone(),
-            target: leg.call.get().target.clone(),
-            events: inner.peer.send(leg.call),
+            caller: leg.caller,
+            target: leg.target,
+            events: leg.events,
             cancel,
             task: leg.task,
             announcement: leg.announcement,
@@ -119,6 +121,11 @@ impl Run {
     /// Our name for the task.
     pub(crate) const fn id(&self) -> &TaskId {
         &self.task.head.id
+    }
+
+    /// The task as it is now, if its caller keeps a conversation. Others have no use for it.
+    pub(crate) fn begun(&self) -> Option<Box<Task>> {
+        self.task.head.context.is_some().then(|| Box::new(self.task.clone()))
     }
 
     /// Calls it off when it is cancelled.

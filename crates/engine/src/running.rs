@@ -29,6 +29,8 @@ const UNCOLLECTED: usize = 64;
 /// A call under way. It leaves when it is first waited for, or let go of.
 pub struct Running {
     task: TaskId,
+    /// The task as it was when the call began, for those who keep a conversation.
+    begun: Option<Box<Task>>,
     drive: Drive,
     cancel: CancellationToken,
     /// Where it goes on when it is let go of, which may happen outside of any runtime.
@@ -81,6 +83,7 @@ impl Running {
         let next_beat = Instant::now() + heartbeat;
         Self {
             task: run.id().clone(),
+            begun: run.begun(),
             cancel: run.canceller(),
             drive: Drive::Inline(run.news(Some(next_beat)).boxed()),
             runtime: Handle::current(),
@@ -92,6 +95,11 @@ impl Running {
     /// Our name for the task.
     pub const fn task(&self) -> &TaskId {
         &self.task
+    }
+
+    /// The task as it was written down before the call left, if its caller keeps a conversation.
+    pub(crate) fn as_begun(&mut self) -> Option<Box<Task>> {
+        self.begun.take()
     }
 
     /// Waits for the next thing to tell. After `Done` or `Failed` there is nothing more.

@@ -118,7 +118,7 @@ impl Engine {
     }
 
     /// Who does a task's work: by id, or at the same address when it was registered anew.
-    fn agent_of(&self, task: &Task) -> Option<Arc<Agent>> {
+    pub(crate) fn agent_of(&self, task: &Task) -> Option<Arc<Agent>> {
         let registry = self.registry();
         registry.get(&task.head.agent).or_else(|| registry.find(&task.head.scope, &task.head.agent_url).ok())
     }
@@ -129,7 +129,7 @@ fn gone(id: &str, task: &Task) -> Failure {
     Failure::new(Kind::NotFound, message)
 }
 
-fn target_of(agent: Arc<Agent>, task: &Task) -> Target {
+pub(crate) fn target_of(agent: Arc<Agent>, task: &Task) -> Target {
     let skill = task.head.skill.as_ref().and_then(|id| agent.card.skill(id.as_str())).cloned();
     Target { agent, skill }
 }

@@ -14,7 +14,7 @@ use crate::{
     json::Json,
     message::{Content, Part},
     name,
-    rights::Rights,
+    rights::{Right, Rights},
     trace::Trace,
 };
 
@@ -26,6 +26,18 @@ pub enum Door {
     McpStdio,
     /// MCP over HTTP.
     McpHttp,
+    /// A2A, JSON-RPC.
+    A2aJsonRpc,
+    /// A2A, HTTP+JSON.
+    A2aRest,
+    /// A2A, gRPC.
+    A2aGrpc,
+    /// A2A 0.1, where the client names the task.
+    A2aFirst,
+    /// A2A 0.1 with bare arguments in place of a message.
+    A2aPlain,
+    /// Plain HTTP: arguments in, result out.
+    Http,
     /// The command line.
     Cli,
     /// A program that uses Rialto as a library.
@@ -128,6 +140,12 @@ impl Door {
         match self {
             Self::McpStdio => "mcp-stdio",
             Self::McpHttp => "mcp-http",
+            Self::A2aJsonRpc => "a2a-json-rpc",
+            Self::A2aRest => "a2a-rest",
+            Self::A2aGrpc => "a2a-grpc",
+            Self::A2aFirst => "a2a-first",
+            Self::A2aPlain => "a2a-plain",
+            Self::Http => "http",
             Self::Cli => "cli",
             Self::Library => "library",
         }
@@ -172,6 +190,11 @@ impl Caller {
             rights: Rights::ALL,
             proof: None,
         }
+    }
+
+    /// Somebody who has not said who it is, in the default scope. It may look at what is shown to everybody.
+    pub fn stranger() -> Self {
+        Self { kind: CallerKind::Session, rights: Rights::of([Right::Discover]), ..Self::user("anonymous") }
     }
 
     /// The same caller for longer than one call.

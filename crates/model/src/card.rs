@@ -137,6 +137,23 @@ impl std::fmt::Display for Dialect {
     }
 }
 
+// === impl Skill ===
+
+impl Skill {
+    /// Whether it says that running it twice does no more than running it once, in the words of MCP's annotations.
+    pub fn is_repeatable(&self) -> bool {
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        struct Annotations {
+            idempotent_hint: bool,
+            read_only_hint: bool,
+        }
+        let said: Annotations =
+            self.extra.get("annotations").and_then(|said| said.read().ok()).unwrap_or_default();
+        said.idempotent_hint || said.read_only_hint
+    }
+}
+
 // === impl Card ===
 
 impl Card {

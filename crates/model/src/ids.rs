@@ -65,6 +65,11 @@ text_id!(
     ContextId
 );
 
+/// A process that works on tasks, for as long as it lives. Zero is nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Runner(u64);
+
 /// The org and project something belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Scope {
@@ -106,6 +111,29 @@ impl ContextId {
     /// A new id, later than every one before it.
     pub fn fresh() -> Self {
         Self::from(format!("ctx_{}", fresh()))
+    }
+}
+
+// === impl Runner ===
+
+impl Runner {
+    /// Nobody.
+    pub const NOBODY: Self = Self(0);
+
+    /// A number that no other process has. It is positive where numbers have a sign.
+    pub fn fresh() -> Self {
+        Self(u64::try_from(fresh_number() & u128::from(u64::MAX >> 1)).unwrap_or(1))
+    }
+
+    /// The number.
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+impl From<u64> for Runner {
+    fn from(number: u64) -> Self {
+        Self(number)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
     call::{CallerId, CallerKind},
     cost::{CostQuery, CostSum},
     event::{Event, Recorded},
-    ids::{AgentId, OrgId, Scope, TaskId},
+    ids::{AgentId, ContextId, OrgId, Runner, Scope, TaskId},
     rights::Rights,
     task::{TaskHead, TaskState},
     verb::{Outcome, VerbEvent},
@@ -65,12 +65,40 @@ pub struct TaskFilter {
     pub agent: Option<AgentId>,
     /// Only in this state.
     pub state: Option<TaskState>,
+    /// Only those of this conversation.
+    pub context: Option<ContextId>,
     /// Only those not in a terminal state.
     pub open: bool,
     /// Only those older than this one: the last id of the page before.
     pub before: Option<TaskId>,
     /// At most so many.
     pub limit: usize,
+}
+
+/// Which of a caller's tasks to list that belong to conversations, the last changed first.
+#[derive(Clone, Debug)]
+pub struct TalkFilter {
+    /// Only this caller's.
+    pub caller: CallerId,
+    /// Only those of this conversation.
+    pub context: Option<ContextId>,
+    /// Only in this state.
+    pub state: Option<TaskState>,
+    /// Only those that changed at or after this moment.
+    pub since: Option<Timestamp>,
+    /// Only those behind this one: when the last of the page before had changed, and its id.
+    pub behind: Option<(Timestamp, TaskId)>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// One page of them.
+#[derive(Clone, Debug, Default)]
+pub struct Talks {
+    /// The tasks of this page.
+    pub heads: Vec<TaskHead>,
+    /// How many there are on all pages.
+    pub total: u64,
 }
 
 /// Which audit records to read, newest first.
@@ -265,6 +293,33 @@ pub trait Store: Send + Sync {
 
     /// Tasks of a scope, newest first.
     async fn tasks(&self, scope: &Scope, filter: &TaskFilter) -> Result<Vec<TaskHead>, StoreError>;
+
+    /// A caller's tasks that belong to conversations, the last changed first.
+    async fn talks(&self, scope: &Scope, filter: &TalkFilter) -> Result<Talks, StoreError>;
+
+    /// The task that a caller's message began. It makes nobody wait, so what this process acknowledged a moment ago may be
+    /// missing: whoever asks remembers that much itself.
+    async fn task_of_message(
+        &self,
+        scope: &Scope,
+        caller: &CallerId,
+        message: &str,
+    ) -> Result<Option<TaskHead>, StoreError>;
+
+    /// Says that a process is at work and will have said so again by `until`.
+    async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError>;
+
+    /// Says that a process works no more: what it left can be taken over at once.
+    async fn retire(&self, runner: Runner) -> Result<(), StoreError>;
+
+    /// Takes over tasks that are not over and whose process is gone: it retired, or has not been heard of by `now`. The
+    /// oldest first, at most so many; they have their new runner.
+    async fn take_over(
+        &self,
+        runner: Runner,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<TaskHead>, StoreError>;
 
     /// How many tasks each agent of an org has that are not over. Agents without any are left out. A call that was
     /// refused is no task.

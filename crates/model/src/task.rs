@@ -9,7 +9,7 @@ use crate::{
     call::{CallerId, Door},
     event::{Ask, Event, Remote},
     failure::{Failure, Kind},
-    ids::{AgentId, Scope, SkillId, TaskId},
+    ids::{AgentId, ContextId, Runner, Scope, SkillId, TaskId},
     json::Json,
     message::{Artifact, Message},
 };
@@ -58,6 +58,15 @@ pub struct TaskHead {
     pub session: Arc<str>,
     /// What was asked, secrets redacted.
     pub args: Json,
+    /// The conversation it belongs to, as we call it; none where the caller keeps no conversation with us.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<ContextId>,
+    /// What its caller called the message that began it: the same message again is the same task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Arc<str>>,
+    /// The process that works on it, by the number it made for itself. When that one is gone, somebody takes over.
+    #[serde(default, skip_serializing)]
+    pub runner: Runner,
     /// Where it stands.
     pub state: TaskState,
     /// How many events it has.
@@ -79,6 +88,9 @@ pub struct Task {
     /// The agent's latest words: a question, a progress note, a closing remark, or the whole answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<Message>,
+    /// What both sides said before, in order. Kept only where the caller keeps a conversation with us.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<Message>,
     /// What it has made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
@@ -112,6 +124,8 @@ impl TaskState {
             (_, Event::Accepted { .. }) => Some(self),
             // A late "queued" does not send a task back to the queue.
             (Self::Submitted, Event::Progress { working: false, .. }) => Some(Self::Submitted),
+            // What it begins with is no answer yet.
+            (Self::Submitted, Event::Answered { .. }) => Some(Self::Submitted),
             (_, Event::Progress { .. } | Event::Artifact { .. } | Event::Answered { .. }) => {
                 Some(Self::Working)
             }
@@ -165,7 +179,14 @@ impl std::fmt::Display for TaskState {
 impl Task {
     /// A task of which only the head is known yet.
     pub const fn new(head: TaskHead) -> Self {
-        Self { head, message: None, artifacts: Vec::new(), metadata: None, failure: None }
+        Self {
+            head,
+            message: None,
+            history: Vec::new(),
+            artifacts: Vec::new(),
+            metadata: None,
+            failure: None,
+        }
     }
 
     /// The task after `event`. Answers whether the event could happen; when it could not, nothing changed.
@@ -202,16 +223,19 @@ impl Task {
             Event::Artifact { artifact, append, .. } => self.take_artifact(artifact, *append),
             Event::Progress { message, .. } => {
                 if message.is_some() {
-                    self.message.clone_from(message);
+                    self.say(message.as_ref());
                 }
             }
-            Event::Asked { message, .. } | Event::Finished { message, .. } => {
-                self.message.clone_from(message);
+            Event::Asked { message, .. } | Event::Finished { message, .. } => self.say(message.as_ref()),
+            Event::Answered { message } => {
+                self.say(None);
+                if self.keeps_history() {
+                    self.history.push(message.clone());
+                }
             }
-            Event::Answered { .. } => self.message = None,
-            Event::Replied { message } => self.message = Some(message.clone()),
+            Event::Replied { message } => self.say(Some(message)),
             Event::Failed { failure, message, .. } => {
-                self.message.clone_from(message);
+                self.say(message.as_ref());
                 self.failure = Some(failure.clone());
             }
             Event::Rejected { message, .. } => {
@@ -232,8 +256,20 @@ impl Task {
     fn end_badly(&mut self, what: &str, words: Option<&Message>) {
         let text = words.map(Message::text).filter(|text| !text.is_empty());
         let message = text.map_or_else(|| what.to_owned(), |text| format!("{what}: {text}"));
-        self.message = words.cloned();
+        self.say(words);
         self.failure = Some(Failure::new(Kind::PeerFailed, message));
+    }
+
+    /// The agent's latest words are these; what it said before is history.
+    fn say(&mut self, words: Option<&Message>) {
+        if self.keeps_history() {
+            self.history.extend(self.message.take());
+        }
+        self.message = words.cloned();
+    }
+
+    const fn keeps_history(&self) -> bool {
+        self.head.context.is_some()
     }
 }
 

@@ -6,6 +6,7 @@
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rialto_edge::site::Site;
@@ -108,12 +109,18 @@ pub(crate) struct OrgLimits {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct A2a {
-    /// Whether tools are offered as an A2A agent. Read by the A2A door, which this version does not have yet.
+    /// Whether everything that can be called here is offered as an A2A agent too.
     pub(crate) enabled: bool,
-    /// That agent's name. Read by the A2A door.
-    pub(crate) agent_name: String,
-    /// That agent's description. Read by the A2A door.
-    pub(crate) agent_description: String,
+    /// That agent's name; `rialto-<org>` when it is not set.
+    pub(crate) agent_name: Option<String>,
+    /// That agent's description; when it is not set, it says how many tools there are.
+    pub(crate) agent_description: Option<String>,
+    /// The skill that a message goes to which names none. Without it, that is the only skill there is.
+    pub(crate) default_skill: Option<String>,
+    /// How long a caller waits for an answer at most, in seconds. After that it gets the task as it stands.
+    pub(crate) wait_secs: u64,
+    /// How long a task may take, in seconds.
+    pub(crate) task_timeout_secs: u64,
     /// Wall clock of `invoke_a2a`, in seconds. Read by `invoke_a2a`, which this version does not have yet.
     pub(crate) default_timeout: u64,
     /// The agent that is called when none is named. Read by `invoke_a2a`.
@@ -255,12 +262,29 @@ impl Default for Telemetry {
 impl Default for A2a {
     fn default() -> Self {
         Self {
-            enabled: false,
-            agent_name: "Rialto".to_owned(),
-            agent_description: "Tools and agents behind one governed door".to_owned(),
+            enabled: true,
+            agent_name: None,
+            agent_description: None,
+            default_skill: None,
+            wait_secs: 120,
+            task_timeout_secs: 3600,
             default_timeout: 120,
             default_agent_card_url: None,
             card_keys: Vec::new(),
+        }
+    }
+}
+
+impl A2a {
+    /// What the A2A door is to know.
+    pub(crate) fn door(&self, needs_token: bool) -> rialto_a2a::door::Config {
+        rialto_a2a::door::Config {
+            agent_name: self.agent_name.clone(),
+            agent_description: self.agent_description.clone(),
+            default_skill: self.default_skill.clone(),
+            needs_token,
+            wait: Duration::from_secs(self.wait_secs),
+            task_timeout: Duration::from_secs(self.task_timeout_secs),
         }
     }
 }

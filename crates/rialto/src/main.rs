@@ -73,7 +73,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         }
         Command::Policy(command) => run_policy(&common, environment, command).await,
         Command::Mcp(options) => {
-            mcp::run(open_for_client(&common, &options, environment).await?, options).await
+            Box::pin(mcp::run(open_for_client(&common, &options, environment).await?, options)).await
         }
         Command::Serve(options) => serve::run(open(&common, environment).await?, options, environment).await,
         Command::Agents(command) => agents::run(&open(&common, environment).await?, command).await,

@@ -215,6 +215,15 @@ impl Program {
         tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store, self.stop.clone()));
     }
 
+    /// Answers for the tasks of this process, and takes over those of processes that are gone.
+    pub(crate) fn keep_post(&self) {
+        let (engine, stop) = (self.engine.clone(), self.stop.clone());
+        self.closing.spawn(async move {
+            engine.keep_post(stop).await;
+            engine.leave_post().await;
+        });
+    }
+
     /// Has webhooks told of what is on record.
     pub(crate) fn deliver(&self) {
         self.closing.spawn(webhooks::couriers(self).run(self.stop.clone()));

@@ -16,6 +16,7 @@ mod poster;
 mod posting;
 mod readers;
 mod secrets;
+mod talks;
 mod tasks;
 mod tidier;
 mod tokens;
@@ -33,12 +34,14 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
     agent::{Agent, Keep, OldCard, Probe},
+    call::CallerId,
     card::Card,
     cost::{CostQuery, CostSum},
     event::Recorded,
-    ids::{AgentId, OrgId, Scope, TaskId},
+    ids::{AgentId, OrgId, Runner, Scope, TaskId},
     store::{
-        AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TaskFilter, Token, Verdict,
+        AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter,
+        Token, Verdict,
     },
     task::TaskHead,
     verb::VerbEvent,
@@ -338,6 +341,41 @@ impl Store for SqliteStore {
     async fn tasks(&self, scope: &Scope, filter: &TaskFilter) -> Result<Vec<TaskHead>, StoreError> {
         let (scope, filter) = (scope.clone(), filter.clone());
         self.read_journal(move |connection| tasks::list(connection, &scope, &filter)).await
+    }
+
+    async fn talks(&self, scope: &Scope, filter: &TalkFilter) -> Result<Talks, StoreError> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read_journal(move |connection| talks::list(connection, &scope, &filter)).await
+    }
+
+    async fn task_of_message(
+        &self,
+        scope: &Scope,
+        caller: &CallerId,
+        message: &str,
+    ) -> Result<Option<TaskHead>, StoreError> {
+        let (scope, caller, message) = (scope.clone(), caller.clone(), message.to_owned());
+        self.read(move |connection| talks::of_message(connection, &scope, &caller, &message)).await
+    }
+
+    async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError> {
+        self.transact(move |transaction| talks::beat(transaction, runner, until)).await
+    }
+
+    async fn retire(&self, runner: Runner) -> Result<(), StoreError> {
+        self.settle().await?;
+        self.transact(move |transaction| talks::retire(transaction, runner)).await
+    }
+
+    async fn take_over(
+        &self,
+        runner: Runner,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<TaskHead>, StoreError> {
+        // A process that died left its last notes behind.
+        self.ask(Job::Adopt).await?;
+        self.transact(move |transaction| talks::take_over(transaction, runner, now, limit)).await
     }
 
     async fn load(&self, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, StoreError> {

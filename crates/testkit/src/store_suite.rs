@@ -14,6 +14,7 @@ mod costs;
 mod journal;
 mod load;
 mod registry;
+mod talks;
 mod webhooks;
 
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use rialto_model::{
     call::Door,
     card::{Card, Skill},
     event::{Aside, Event, Remote},
-    ids::{AgentId, Scope, SkillId, TaskId},
+    ids::{AgentId, Runner, Scope, SkillId, TaskId},
     json::{Extra, Json},
     message::{Message, Part, Role},
     store::{Entry, Store},
@@ -33,7 +34,7 @@ use rialto_model::{
 };
 use serde_json::Value;
 
-pub use self::{audit::*, costs::*, journal::*, load::*, registry::*, webhooks::*};
+pub use self::{audit::*, costs::*, journal::*, load::*, registry::*, talks::*, webhooks::*};
 
 /// Makes one test of each promise, for the store that the block gives.
 #[macro_export]
@@ -95,6 +96,11 @@ macro_rules! store_suite {
             only_the_holder_of_a_webhook_writes_how_far_it_is,
             a_webhook_can_be_tried_again_and_removed,
             the_load_of_an_agent_is_its_open_tasks,
+            conversations_come_by_their_last_change,
+            conversations_can_be_narrowed,
+            a_task_is_found_by_its_message,
+            tasks_of_a_process_that_is_gone_are_taken_over,
+            tasks_of_a_process_at_work_are_left_alone,
         );
     };
     (@each $open:expr; $($promise:ident,)+) => {
@@ -191,6 +197,9 @@ pub fn head(id: &str) -> TaskHead {
         skill: Some(SkillId::from("forecast")),
         session: format!("a2a-agt_weather-forecast-{id}").into(),
         args: Json::parse(r#"{"city":"Oslo"}"#).unwrap(),
+        context: None,
+        message: None,
+        runner: Runner::NOBODY,
         state: TaskState::Submitted,
         version: 0,
         remote: Remote::default(),

@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 
 use super::{
-    AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TaskFilter, Token, Verdict,
+    AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter,
+    Token, Verdict,
 };
 use crate::{
     agent::{Agent, OldCard, Probe},
+    call::CallerId,
     clock::Timestamp,
     cost::{CostQuery, CostSum},
     event::Recorded,
-    ids::{AgentId, OrgId, Scope, TaskId},
+    ids::{AgentId, OrgId, Runner, Scope, TaskId},
     task::TaskHead,
     verb::VerbEvent,
     webhook::{Lease, Leased, Standing, Webhook},
@@ -76,6 +78,31 @@ impl Store for Nowhere {
     }
 
     async fn tasks(&self, _: &Scope, _: &TaskFilter) -> Result<Vec<TaskHead>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn talks(&self, _: &Scope, _: &TalkFilter) -> Result<Talks, StoreError> {
+        Ok(Talks::default())
+    }
+
+    async fn task_of_message(
+        &self,
+        _: &Scope,
+        _: &CallerId,
+        _: &str,
+    ) -> Result<Option<TaskHead>, StoreError> {
+        Ok(None)
+    }
+
+    async fn beat(&self, _: Runner, _: Timestamp) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn retire(&self, _: Runner) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn take_over(&self, _: Runner, _: Timestamp, _: usize) -> Result<Vec<TaskHead>, StoreError> {
         Ok(Vec::new())
     }
 

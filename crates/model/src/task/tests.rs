@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     event::Aside,
     ids::OrgId,
-    ids::ProjectId,
+    ids::{ProjectId, Runner},
     message::{Part, Role},
 };
 
@@ -19,6 +19,9 @@ fn head() -> TaskHead {
         skill: None,
         session: "a2a-agt_1-x-1".into(),
         args: Json::empty_object(),
+        context: None,
+        message: None,
+        runner: Runner::NOBODY,
         state: TaskState::Submitted,
         version: 0,
         remote: Remote::default(),

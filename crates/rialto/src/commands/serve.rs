@@ -46,7 +46,9 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     let app = app(&program, authentication, door.address())?;
     let signals = Signals::listen();
     program.log_calls();
+    program.engine.take_post().await.map_err(|failure| Trouble::other(failure.message))?;
     program.start();
+    program.keep_post();
     program.deliver();
     greet(&program, door.address(), serve.allow_no_auth);
     tokio::select! {
@@ -76,6 +78,7 @@ pub(crate) fn app(
     authentication: Authentication,
     address: SocketAddr,
 ) -> Result<Gated<Router>, Trouble> {
+    let needs_token = matches!(authentication, Authentication::Bearer(_));
     let gate = gate(program, authentication, address)?;
     let calls = Arc::new(CallCounts::new(Arc::clone(program.engine.registry())));
     program.engine.bus().subscribe(calls.clone());
@@ -86,7 +89,10 @@ pub(crate) fn app(
     }
     let readiness = Readiness::new(engine, store, Arc::clone(&program.draining));
     let pages = telemetry::router(metrics, readiness);
-    let doors = mcp_door(program).router(program.stop().clone()).merge(events::router(program));
+    let mut doors = mcp_door(program).router(program.stop().clone()).merge(events::router(program));
+    if program.config.a2a.enabled {
+        doors = doors.merge(a2a_door(program, needs_token)?.router(program.stop().clone()));
+    }
     Ok(gate.around(pages.merge(doors)))
 }
 
@@ -97,9 +103,13 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
         .at(server.site().map_err(Trouble::usage)?)
         .before(&[
             Entrance { path: "/mcp", needs: Rights::of([Right::Call, Right::Discover]) },
+            Entrance { path: "/a2a", needs: Rights::of([Right::Call, Right::Discover]) },
+            Entrance { path: "/_a2a", needs: Rights::of([Right::Call, Right::Discover]) },
+            Entrance { path: "/.well-known", needs: Rights::of([Right::Call, Right::Discover]) },
             Entrance { path: METRICS, needs: Rights::of([Right::Admin]) },
             Entrance { path: events::PATH, needs: Rights::of([Right::Admin]) },
         ])
+        .showing(&rialto_a2a::door::CARDS)
         .limited(program.config.limits.requests())
         .until(Arc::clone(&program.draining));
     Ok(if server.public_metrics {
@@ -109,6 +119,11 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
     } else {
         gate.open_to_all(&[HEALTH, READY])
     })
+}
+
+fn a2a_door(program: &Program, needs_token: bool) -> Result<rialto_a2a::door::Door, Trouble> {
+    let site = program.config.server.site().map_err(Trouble::usage)?;
+    Ok(rialto_a2a::door::Door::new(program.engine.clone(), program.config.a2a.door(needs_token), site))
 }
 
 fn mcp_door(program: &Program) -> rialto_mcp::Door {

@@ -20,7 +20,7 @@ use crate::{
 pub(super) const FILE: &str = "rialto.db";
 
 /// The schema this program knows; each migration ends by writing its number into the file.
-const SCHEMA: i32 = 2;
+const SCHEMA: i32 = 4;
 
 /// How often a lock that another process holds is tried again, one millisecond apart.
 const PATIENCE: i32 = 10_000;
@@ -155,7 +155,11 @@ fn migrations() -> Result<Runner, refinery::Error> {
     )?;
     let second =
         Migration::unapplied("V2__secrets", include_str!("../../migrations/sqlite/V2__secrets.sql"))?;
-    Ok(Runner::new(&[first, second]))
+    let fourth = Migration::unapplied(
+        "V4__conversations",
+        include_str!("../../migrations/sqlite/V4__conversations.sql"),
+    )?;
+    Ok(Runner::new(&[first, second, fourth]))
 }
 
 fn newer(connection: &Connection, place: &Place) -> Fault {

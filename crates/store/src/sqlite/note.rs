@@ -6,7 +6,7 @@
 use jiff::Timestamp;
 use rialto_model::{
     event::Remote,
-    ids::SkillId,
+    ids::{ContextId, SkillId},
     store::{Entry, StoreError},
     task::{TaskHead, TaskState},
     verb::VerbEvent,
@@ -80,6 +80,9 @@ pub(super) struct Opening<'a> {
     pub(super) skill: Option<Text<'a>>,
     pub(super) session: Text<'a>,
     pub(super) args: Text<'a>,
+    pub(super) context: Option<Text<'a>>,
+    pub(super) message: Option<Text<'a>>,
+    pub(super) runner: i64,
     pub(super) created_at: i64,
     pub(super) standing: Standing<'a>,
     /// What the bus announces with it.
@@ -143,7 +146,8 @@ impl Note {
             .text(head.scope.project.as_str());
         note.text(head.caller.as_str()).text(head.door.as_str()).text(head.agent.as_str());
         note.text(&head.agent_url).maybe(skill).text(&head.session).text(head.args.get());
-        note.number(nanoseconds(head.created_at)?);
+        note.maybe(head.context.as_ref().map(ContextId::as_str)).maybe(head.message.as_deref());
+        note.number(head.runner.get().cast_signed()).number(nanoseconds(head.created_at)?);
         let Remote { task_id, context_id } = &head.remote;
         note.standing(head.state, task_id.as_deref(), context_id.as_deref(), head.updated_at)?;
         note.announce(audit)
@@ -341,6 +345,9 @@ impl<'a> Reader<'a> {
             skill: self.maybe()?,
             session: self.text()?,
             args: self.text()?,
+            context: self.maybe()?,
+            message: self.maybe()?,
+            runner: self.number()?,
             created_at: self.number()?,
             standing: self.standing()?,
             audit: Records(self.0),

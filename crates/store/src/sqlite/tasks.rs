@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
     event::{Event, Recorded, Remote},
-    ids::{AgentId, OrgId, Scope, SkillId, TaskId},
+    ids::{AgentId, ContextId, OrgId, Runner, Scope, SkillId, TaskId},
     json::Json,
     store::{StoreError, TaskFilter},
     task::{TaskHead, TaskState},
@@ -61,8 +61,8 @@ pub(super) fn write(connection: &Connection, note: &Note) -> Result<(), Snag> {
 pub(super) fn insert(connection: &Connection, task: &Opening<'_>) -> Result<i64, Snag> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO tasks (id, org, project, caller, door, agent, agent_url, skill, session, args, state, open,
-             version, remote_task_id, remote_context_id, created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+             version, remote_task_id, remote_context_id, created_at, updated_at, context, message, runner)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
     )?;
     let inserted = insert.execute(params![
         task.brief.task,
@@ -82,6 +82,9 @@ pub(super) fn insert(connection: &Connection, task: &Opening<'_>) -> Result<i64,
         task.standing.remote_context,
         task.created_at,
         task.standing.updated_at,
+        task.context,
+        task.message,
+        task.runner,
     ]);
     match inserted {
         Ok(_) => Ok(connection.last_insert_rowid()),
@@ -162,14 +165,16 @@ pub(super) fn list(
         (" AND caller = :caller", ":caller", filter.caller.as_ref().map(CallerId::as_str)),
         (" AND agent = :agent", ":agent", filter.agent.as_ref().map(AgentId::as_str)),
         (" AND state = :state", ":state", filter.state.map(TaskState::as_str)),
+        (" AND context = :context", ":context", filter.context.as_ref().map(ContextId::as_str)),
         (" AND id < :before", ":before", filter.before.as_ref().map(TaskId::as_str)),
     ];
     let (org, project) = (scope.org.as_str(), scope.project.as_str());
     // Left to itself, SQLite reads and sorts all tasks of the scope. Each of these is in the order that is asked for.
-    let index = match (filter.open, &filter.caller) {
-        (true, _) => "tasks_open",
-        (false, Some(_)) => "tasks_by_caller",
-        (false, None) => "tasks_by_id",
+    let index = match (&filter.context, filter.open, &filter.caller) {
+        (Some(_), ..) => "tasks_by_context",
+        (None, true, _) => "tasks_open",
+        (None, false, Some(_)) => "tasks_by_caller",
+        (None, false, None) => "tasks_by_id",
     };
     let mut sql = format!("SELECT * FROM tasks INDEXED BY {index} WHERE org = :org AND project = :project");
     let mut values: Vec<(&str, &dyn ToSql)> =
@@ -246,7 +251,7 @@ pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<u64, S
     Ok(rows.len() as u64)
 }
 
-fn head(row: &Row<'_>) -> Result<TaskHead, Snag> {
+pub(super) fn head(row: &Row<'_>) -> Result<TaskHead, Snag> {
     let id = TaskId::from(row.get::<_, String>("id")?);
     let args = Json::parse(row.get::<_, String>("args")?)
         .map_err(|error| StoreError::Corrupt(format!("the arguments of {id}: {error}")))?;
@@ -260,6 +265,9 @@ fn head(row: &Row<'_>) -> Result<TaskHead, Snag> {
         skill: row.get::<_, Option<String>>("skill")?.map(SkillId::from),
         session: row.get("session")?,
         args,
+        context: row.get::<_, Option<String>>("context")?.map(ContextId::from),
+        message: row.get::<_, Option<String>>("message")?.map(Into::into),
+        runner: Runner::from(row.get::<_, u64>("runner")?),
         state: row.get::<_, Word<_>>("state")?.0,
         version: row.get("version")?,
         remote: Remote { task_id: row.get("remote_task_id")?, context_id: row.get("remote_context_id")? },

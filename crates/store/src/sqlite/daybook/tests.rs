@@ -3,7 +3,7 @@ use std::sync::atomic::AtomicU64;
 use rialto_model::{
     call::Door,
     event::{Aside, Event, Remote},
-    ids::{AgentId, Scope, TaskId},
+    ids::{AgentId, Runner, Scope, TaskId},
     json::Json,
     store::Entry,
     task::{Task, TaskHead, TaskState},
@@ -29,6 +29,9 @@ fn head(id: &str) -> TaskHead {
         skill: None,
         session: "s".into(),
         args: Json::empty_object(),
+        context: None,
+        message: None,
+        runner: Runner::NOBODY,
         state: TaskState::Submitted,
         version: 0,
         remote: Remote::default(),

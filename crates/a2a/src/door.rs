@@ -1,0 +1,75 @@
+//! Everything that can be called here, as one A2A agent that speaks every dialect.
+//!
+//! A request is read into [`rialto_a2a_wire::request::Request`] by whichever binding it came in ([`rpc`], [`rest`]), answered
+//! by the one [`service`], and told in its caller's own dialect. Streams only ever tell what is in the store ([`stream`]), so
+//! a client that was cut off comes back and misses nothing.
+
+mod card;
+mod config;
+mod incoming;
+mod list;
+mod plain;
+mod render;
+mod rest;
+mod rpc;
+mod service;
+mod stream;
+mod trouble;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    routing::{any, get, post},
+};
+use rialto_edge::site::Site;
+use rialto_engine::Engine;
+use tokio_util::sync::CancellationToken;
+
+pub use self::{
+    config::Config,
+    incoming::Visit,
+    service::{Reply, Service},
+    stream::TaskStream,
+    trouble::Trouble,
+};
+
+/// Where cards are, for readers of every generation. They are for everybody.
+pub const CARDS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
+
+/// The paths that requests come to, with all below them.
+pub const PATHS: [&str; 3] = ["/a2a", "/_a2a", "/"];
+
+/// The A2A door.
+#[derive(Clone)]
+pub struct Door(Arc<Service>);
+
+// === impl Door ===
+
+impl Door {
+    /// A door to what `engine` can call, reached from outside at `site`.
+    pub fn new(engine: Engine, config: Config, site: Site) -> Self {
+        Self(Arc::new(Service::new(engine, config, site)))
+    }
+
+    /// What answers requests, for bindings that are not HTTP's.
+    pub fn service(&self) -> &Arc<Service> {
+        &self.0
+    }
+
+    /// The routes of the door. When `stop` is cancelled, streams end that would not end by themselves.
+    pub fn router(&self, stop: CancellationToken) -> Router {
+        self.0.end_streams_with(stop);
+        let mut router = Router::new().route("/", post(rpc::serve));
+        for card in CARDS {
+            router = router.route(card, get(card::serve));
+        }
+        for root in ["/a2a", "/_a2a"] {
+            router = router
+                .route(root, post(rpc::serve))
+                .route(&format!("{root}/"), post(rpc::serve))
+                .route(&format!("{root}/{{*rest}}"), any(rest::serve));
+        }
+        router.with_state(Arc::clone(&self.0))
+    }
+}

@@ -1,0 +1,184 @@
+//! The card of this server: one document that clients of 0.1 to 1.0 all read.
+//!
+//! It is made of what its reader may discover, once per version of the registry and the policies.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+use arc_swap::ArcSwap;
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+};
+use http::{HeaderValue, StatusCode, header};
+use rialto_a2a_wire::card;
+use rialto_engine::directory::{Directory, Entry};
+use rialto_model::{
+    call::Caller,
+    card::{Binding, Card, Dialect, Interface, Skill},
+    ids::SkillId,
+    json::Json,
+};
+use rialto_policy::Policy;
+use serde_json::{Value, json};
+
+use super::{incoming::Visit, service::Service, trouble::Trouble};
+
+/// So many cards are kept: of orgs, and of the addresses they are read at.
+const KEPT: usize = 64;
+
+/// What tools take and give.
+const JSON: &str = "application/json";
+
+/// Cards that were read lately.
+#[derive(Default)]
+pub(crate) struct Cards {
+    kept: ArcSwap<Vec<Arc<Kept>>>,
+}
+
+struct Kept {
+    caller: Caller,
+    base: String,
+    directory: Arc<Directory>,
+    policy: Arc<Policy>,
+    text: Arc<str>,
+    etag: HeaderValue,
+}
+
+/// The public card.
+pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request) -> Response {
+    let Some(caller) = request.extensions().get::<Caller>().cloned() else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    if let Err(failure) = service.engine.sync().await {
+        return (StatusCode::SERVICE_UNAVAILABLE, failure.message).into_response();
+    }
+    let base = service.site.address(request.uri(), request.headers(), &caller.scope);
+    let kept = service.cards.of(&service, &caller, &base);
+    let known = request.headers().get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
+    let etag = kept.etag.to_str().unwrap_or_default();
+    let is_known =
+        known.is_some_and(|tags| tags.split(',').any(|tag| matches!(tag.trim(), "*") || tag.trim() == etag));
+    let mut response = if is_known {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        Response::new(Body::from(kept.text.to_string()))
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=60"));
+    headers.insert(header::ETAG, kept.etag.clone());
+    response
+}
+
+// === impl Cards ===
+
+impl Cards {
+    /// The card for somebody who has shown who it is.
+    pub(crate) fn extended(&self, service: &Service, visit: &Visit) -> Result<Arc<str>, Trouble> {
+        Ok(Arc::clone(&self.of(service, &visit.caller, &visit.base).text))
+    }
+
+    fn of(&self, service: &Service, caller: &Caller, base: &str) -> Arc<Kept> {
+        let directory = service.engine.registry().directory(&caller.scope);
+        let policy = service.engine.policy();
+        let is_meant = |kept: &&Arc<Kept>| kept.base == base && kept.caller == *caller;
+        if let Some(known) = self.kept.load().iter().find(is_meant)
+            && Arc::ptr_eq(&known.directory, &directory)
+            && Arc::ptr_eq(&known.policy, &policy)
+        {
+            return Arc::clone(known);
+        }
+        let text: Arc<str> = written(service, caller, base, &directory).into();
+        let kept = Arc::new(Kept {
+            caller: caller.clone().without_proof(),
+            base: base.to_owned(),
+            directory,
+            policy,
+            etag: etag(&text),
+            text,
+        });
+        self.kept.rcu(|all| {
+            let others = all.iter().filter(|other| !is_meant(other)).cloned();
+            let mut all: Vec<_> = others.chain([Arc::clone(&kept)]).collect();
+            all.drain(..all.len().saturating_sub(KEPT));
+            all
+        });
+        kept
+    }
+}
+
+fn written(service: &Service, caller: &Caller, base: &str, directory: &Directory) -> String {
+    let visible = directory.listed().filter(|entry| service.engine.may_discover(caller, &entry.target()));
+    let skills: Vec<Arc<Skill>> = visible.map(|entry| Arc::new(skill(entry))).collect();
+    let config = &service.config;
+    let counted = || format!("AI agent powered by Rialto with {} tool(s)", skills.len());
+    let card = Card {
+        name: config.agent_name.clone().unwrap_or_else(|| format!("rialto-{}", caller.scope.org)),
+        description: config.agent_description.clone().unwrap_or_else(counted),
+        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        interfaces: interfaces(base),
+        skills,
+        streaming: true,
+        push_notifications: false,
+        extended: config.needs_token,
+        signed: false,
+        cost: None,
+        raw: Json::from(besides(config.needs_token)),
+    };
+    card::encode(&card)
+}
+
+/// The addresses, the newest dialect first. Each speaks all of them.
+fn interfaces(base: &str) -> Vec<Interface> {
+    let mut interfaces = Vec::new();
+    for dialect in [Dialect::V10, Dialect::V03] {
+        for binding in [Binding::JsonRpc, Binding::HttpJson] {
+            interfaces.push(Interface { url: format!("{base}/a2a"), binding, dialect, tenant: None });
+        }
+    }
+    interfaces
+}
+
+/// What a card says besides what it is made of. A scheme is spelt as 0.3 and as 1.0 spell it.
+fn besides(needs_token: bool) -> Value {
+    let mut besides =
+        json!({ "defaultInputModes": [JSON, "text/plain"], "defaultOutputModes": [JSON, "text/plain"] });
+    if needs_token {
+        let scheme = json!({
+            "type": "http", "scheme": "bearer", "httpAuthSecurityScheme": { "scheme": "Bearer" },
+        });
+        besides["securitySchemes"] = json!({ "bearer": scheme });
+        besides["security"] = json!([{ "bearer": [] }]);
+        besides["securityRequirements"] = json!([{ "schemes": { "bearer": { "list": [] } } }]);
+    }
+    besides
+}
+
+/// A skill as others know it: under the one name that it has here.
+fn skill(entry: &Entry) -> Skill {
+    let modes = |own: &[String]| if own.is_empty() { vec![JSON.to_owned()] } else { own.to_vec() };
+    let known = &entry.skill;
+    Skill {
+        id: SkillId::from(&entry.canonical),
+        name: known.name.clone(),
+        description: known.description.clone(),
+        tags: known.tags.clone(),
+        examples: known.examples.clone(),
+        input_modes: modes(&known.input_modes),
+        output_modes: modes(&known.output_modes),
+        input_schema: known.input_schema.clone(),
+        cost: known.cost,
+        extra: known.extra.clone(),
+    }
+}
+
+fn etag(text: &str) -> HeaderValue {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    HeaderValue::from_str(&format!("\"{:016x}\"", hasher.finish()))
+        .unwrap_or(HeaderValue::from_static("\"\""))
+}

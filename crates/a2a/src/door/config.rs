@@ -1,0 +1,35 @@
+//! What can be set about the A2A door.
+
+use std::time::Duration;
+
+/// How this server shows itself as an A2A agent.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The agent's name; none is `rialto-<org>`.
+    pub agent_name: Option<String>,
+    /// What it says of itself; none counts its tools.
+    pub agent_description: Option<String>,
+    /// The skill that a message goes to which names none.
+    pub default_skill: Option<String>,
+    /// Whether callers need a token, which the card then says.
+    pub needs_token: bool,
+    /// How long a caller waits for the answer at most. After that it gets the task as it stands.
+    pub wait: Duration,
+    /// How long a task may take.
+    pub task_timeout: Duration,
+}
+
+// === impl Config ===
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            agent_name: None,
+            agent_description: None,
+            default_skill: None,
+            needs_token: true,
+            wait: Duration::from_secs(120),
+            task_timeout: Duration::from_secs(3600),
+        }
+    }
+}

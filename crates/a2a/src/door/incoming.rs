@@ -1,0 +1,58 @@
+//! What a request says besides what it asks for.
+
+use http::{HeaderMap, Uri, request::Parts};
+use rialto_a2a_wire::{
+    card::dialect,
+    error::{Code, RpcError},
+};
+use rialto_model::{
+    call::{Caller, Door},
+    card::Dialect,
+    trace::Trace,
+};
+
+/// The header that names the version of the protocol. As a parameter of the address it counts too.
+const VERSION: &str = "a2a-version";
+
+/// Who asks, and how it came.
+#[derive(Clone, Debug)]
+pub struct Visit {
+    /// Who.
+    pub caller: Caller,
+    /// By which binding.
+    pub door: Door,
+    /// The trace it is a part of.
+    pub trace: Option<Box<Trace>>,
+    /// Where this server is, for whoever asked.
+    pub base: String,
+}
+
+/// The trace that a request's headers name.
+pub(crate) fn trace(headers: &HeaderMap) -> Option<Box<Trace>> {
+    let text = |name| headers.get(name)?.to_str().ok();
+    Trace::parse(text("traceparent")?, text("tracestate")).map(Box::new)
+}
+
+/// Refuses a version that nobody here speaks.
+pub(crate) fn check_version(parts: &Parts) -> Result<(), RpcError> {
+    let said = parts.headers.get(VERSION).map(|value| value.to_str().unwrap_or("?").to_owned());
+    match said.or_else(|| version_in(&parts.uri)) {
+        Some(version) if !version.is_empty() && !is_spoken(&version) => {
+            let message = format!("A2A {version} is not spoken here; 1.0 and 0.3 are");
+            Err(RpcError::new(Code::VersionNotSupported, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn version_in(uri: &Uri) -> Option<String> {
+    let pairs = url::form_urlencoded::parse(uri.query()?.as_bytes());
+    pairs
+        .into_iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case("A2A-Version"))
+        .map(|(_, version)| version.into())
+}
+
+fn is_spoken(version: &str) -> bool {
+    matches!(dialect(version), Some(Dialect::V01 | Dialect::V02 | Dialect::V03 | Dialect::V10))
+}

@@ -1,0 +1,139 @@
+//! A task of ours in A2A's words.
+
+use rialto_a2a_wire::task::{ArtifactUpdate, State, Status, StatusUpdate, StreamEvent, Task as Told};
+use rialto_model::{
+    call::Door,
+    clock::Timestamp,
+    event::{Aside, Event, Recorded},
+    failure::Failure,
+    json::Extra,
+    message::{Message, Part, Role},
+    task::{Task, TaskHead, TaskState},
+};
+
+/// How much of the history somebody wants: none says nothing, zero wants none.
+pub(crate) type Length = Option<u32>;
+
+/// What a caller calls a task: a client of 0.1 has named it itself.
+pub(crate) fn name(head: &TaskHead) -> String {
+    match (&head.message, head.door) {
+        (Some(own), Door::A2aFirst) => own.to_string(),
+        _ => head.id.as_str().to_owned(),
+    }
+}
+
+/// What a caller calls the conversation.
+pub(crate) fn context(head: &TaskHead) -> Option<String> {
+    head.context
+        .as_ref()
+        .map(|context| context.as_str().to_owned())
+        .or_else(|| head.remote.context_id.clone())
+}
+
+/// The whole task.
+pub(crate) fn task(task: &Task, history: Length) -> Told {
+    let mut told = Told::new(name(&task.head), status_of(task));
+    told.context_id = context(&task.head);
+    told.artifacts.clone_from(&task.artifacts);
+    told.history = last(&task.history, history).iter().map(|said| ours(said, &task.head)).collect();
+    told.metadata.clone_from(&task.metadata);
+    told
+}
+
+/// One line of a task's life, if it has something to tell. `state` is where the task stands afterwards.
+pub(crate) fn event(head: &TaskHead, recorded: &Recorded, state: TaskState) -> Option<StreamEvent> {
+    let at = recorded.at;
+    let status = |message: Option<&Message>, aside: &Aside| {
+        Some(StreamEvent::Status(update(head, status(head, state, message, at), aside)))
+    };
+    match &recorded.event {
+        Event::Accepted { .. } => None,
+        // The message that it began with: whoever listens has sent it.
+        Event::Answered { .. } if state == TaskState::Submitted => None,
+        Event::Answered { .. } => status(None, &Aside::default()),
+        Event::Progress { message, aside, .. }
+        | Event::Asked { message, aside, .. }
+        | Event::Finished { message, aside }
+        | Event::Rejected { message, aside }
+        | Event::Canceled { message, aside } => status(message.as_ref(), aside),
+        Event::Replied { message } => status(Some(message), &Aside::default()),
+        Event::Failed { failure, message, aside } => {
+            let words = message.clone().unwrap_or_else(|| told(failure));
+            status(Some(&words), aside)
+        }
+        Event::Artifact { artifact, append, last, aside } => Some(StreamEvent::Artifact(ArtifactUpdate {
+            task_id: name(head),
+            context_id: context(head),
+            artifact: artifact.clone(),
+            append: *append,
+            last_chunk: *last,
+            metadata: aside.metadata.clone(),
+            extra: aside.extra.clone(),
+        })),
+    }
+}
+
+/// How a task stands, for those who are not told whole tasks.
+pub(crate) fn standing_of(task: Told) -> StreamEvent {
+    StreamEvent::Status(StatusUpdate {
+        task_id: task.id,
+        context_id: task.context_id,
+        is_final: task.status.state.ends_stream(),
+        status: task.status,
+        metadata: task.metadata,
+        extra: Extra::new(),
+    })
+}
+
+/// The state after an event that was written down, and so could happen.
+pub(crate) fn state_after(state: TaskState, event: &Event) -> TaskState {
+    state.after(event).unwrap_or(state)
+}
+
+fn status_of(task: &Task) -> Status {
+    let words = task.message.clone().or_else(|| task.failure.as_ref().map(told));
+    status(&task.head, task.head.state, words.as_ref(), task.head.updated_at)
+}
+
+fn status(head: &TaskHead, state: TaskState, message: Option<&Message>, at: Timestamp) -> Status {
+    Status {
+        state: State::from(state),
+        message: message.map(|message| ours(message, head)),
+        timestamp: Some(written(at)),
+        extra: Extra::new(),
+    }
+}
+
+fn update(head: &TaskHead, status: Status, aside: &Aside) -> StatusUpdate {
+    StatusUpdate {
+        task_id: name(head),
+        context_id: context(head),
+        is_final: status.state.ends_stream(),
+        status,
+        metadata: aside.metadata.clone(),
+        extra: aside.extra.clone(),
+    }
+}
+
+/// A message with the names that its caller knows, whatever the far side calls them.
+fn ours(message: &Message, head: &TaskHead) -> Message {
+    let mut message = message.clone();
+    message.task_id = Some(name(head));
+    message.context_id = context(head);
+    message
+}
+
+/// A failure in words.
+fn told(failure: &Failure) -> Message {
+    Message::new(rialto_model::ids::fresh(), Role::Agent, vec![Part::text(failure.message.clone())])
+}
+
+fn last(history: &[Message], length: Length) -> &[Message] {
+    let wanted = length.map_or(history.len(), |length| usize::try_from(length).unwrap_or(usize::MAX));
+    history.get(history.len().saturating_sub(wanted)..).unwrap_or_default()
+}
+
+/// A moment as 1.0 writes it: UTC, milliseconds.
+fn written(at: Timestamp) -> String {
+    format!("{at:.3}")
+}

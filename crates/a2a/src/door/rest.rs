@@ -1,0 +1,97 @@
+//! HTTP+JSON, of 1.0 and of 0.3.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+};
+use http::{HeaderValue, StatusCode, header};
+use rialto_a2a_wire::{
+    answer,
+    error::Code,
+    rest,
+    rpc::{Incoming, Refused},
+    sse,
+    wire::Wire,
+};
+use rialto_model::{
+    call::{Caller, Door},
+    json::{DEEPEST, is_too_deep},
+};
+
+use super::{
+    incoming::{self, Visit},
+    rpc::told,
+    service::{Reply, Service},
+    trouble::Trouble,
+};
+
+pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
+        return StatusCode::UNAUTHORIZED.into_response();
+    };
+    let body = match rialto_edge::body::whole(body).await {
+        Ok(body) => body,
+        Err(refusal) => return refusal,
+    };
+    let path = parts.uri.path();
+    let path = ["/a2a", "/_a2a"].into_iter().find_map(|root| path.strip_prefix(root)).unwrap_or(path);
+    if is_too_deep(&body) {
+        let message = format!("the body is nested deeper than {DEEPEST} levels; send it flatter");
+        return refuse(Wire::V10, &Trouble::new(Code::InvalidRequest, message));
+    }
+    let method = parts.method.as_str();
+    let asked = rest::decode_request(method, path, parts.uri.query().unwrap_or_default(), &body);
+    let Incoming { wire, request, .. } = match asked {
+        Ok(incoming) => incoming,
+        Err(Refused { wire, error, .. }) => return refuse(wire, &error.into()),
+    };
+    if let Err(error) = incoming::check_version(&parts) {
+        return refuse(wire, &error.into());
+    }
+    let visit = Visit {
+        base: service.site.address(&parts.uri, &parts.headers, &caller.scope),
+        trace: incoming::trace(&parts.headers),
+        caller,
+        door: Door::A2aRest,
+    };
+    match service.answer(&visit, request).await {
+        Ok(Reply::Stream(events)) => told(
+            move |event| match event {
+                Ok((event, _)) => Some(sse::encode(None, &answer::encode_stream_event(wire, &event).text())),
+                Err(trouble) => Some(sse::encode(Some("error"), &trouble.http(wire).1)),
+            },
+            events,
+        ),
+        Ok(reply) => json(wire, StatusCode::OK, written(wire, &reply)),
+        Err(trouble) => refuse(wire, &trouble),
+    }
+}
+
+fn written(wire: Wire, reply: &Reply) -> String {
+    match reply {
+        Reply::Sent { answer, .. } => answer::encode_send(wire, answer).text(),
+        Reply::Task { task, .. } => answer::encode_task(wire, task).text(),
+        Reply::Tasks(list) => answer::encode_task_list(wire, list).text(),
+        Reply::Push(push) => answer::encode_push(wire, push).text(),
+        Reply::Pushes(list) => answer::encode_push_list(wire, list).text(),
+        Reply::Card(card) => card.to_string(),
+        Reply::Nothing | Reply::Stream(_) => "{}".to_owned(),
+    }
+}
+
+fn refuse(wire: Wire, trouble: &Trouble) -> Response {
+    let (status, body) = trouble.http(wire);
+    json(wire, StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), body)
+}
+
+fn json(wire: Wire, status: StatusCode, text: String) -> Response {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    let kind = if wire == Wire::V10 { "application/a2a+json" } else { "application/json" };
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

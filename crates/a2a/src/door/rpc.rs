@@ -1,0 +1,231 @@
+//! JSON-RPC, in the dialects of all generations at one address.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http::{HeaderValue, StatusCode, header, request::Parts};
+use rialto_a2a_wire::{
+    answer,
+    error::{Code, RpcError},
+    request::Request as Asked,
+    rpc::{self, Id, Incoming, Refused},
+    sse,
+    task::StreamEvent,
+    wire::Wire,
+};
+use rialto_model::{
+    call::{Caller, Door},
+    json::{DEEPEST, Json, is_too_deep},
+};
+use serde_json::value::RawValue;
+
+use super::{
+    incoming::{self, Visit},
+    plain, render,
+    service::{Reply, Service},
+    stream::TaskStream,
+};
+
+/// How often a client hears that a stream is alive when nothing happens.
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// So many requests may come in one batch.
+const MOST_IN_BATCH: usize = 100;
+
+/// How the answer to one request is told.
+#[derive(Clone, Copy)]
+pub(crate) struct Manner {
+    wire: Wire,
+    is_plain: bool,
+}
+
+/// One answer, or a stream of them.
+enum Answer {
+    One(String),
+    Stream(Id, TaskStream, Wire),
+}
+
+pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
+        return StatusCode::UNAUTHORIZED.into_response();
+    };
+    let body = match rialto_edge::body::whole(body).await {
+        Ok(body) => body,
+        Err(refusal) => return refusal,
+    };
+    if is_too_deep(&body) {
+        let message = format!("the body is nested deeper than {DEEPEST} levels; send it flatter");
+        return json(refuse(&Id::null(), Wire::V10, &RpcError::new(Code::InvalidRequest, message)));
+    }
+    let visit = Visit {
+        base: service.site.address(&parts.uri, &parts.headers, &caller.scope),
+        trace: incoming::trace(&parts.headers),
+        caller,
+        door: Door::A2aJsonRpc,
+    };
+    if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
+        return batch(&service, &parts, &visit, &body).await;
+    }
+    match answer_one(&service, &parts, visit, &body).await {
+        Answer::One(text) => json(text),
+        Answer::Stream(id, events, wire) => told(move |event| frame(&id, wire, event), events),
+    }
+}
+
+/// Several requests at once, answered in their order. Streams have no place there.
+async fn batch(service: &Service, parts: &Parts, visit: &Visit, body: &[u8]) -> Response {
+    let refused = |code, message: &str| json(refuse(&Id::null(), Wire::V03, &RpcError::new(code, message)));
+    let Ok(requests) = serde_json::from_slice::<Vec<&RawValue>>(body) else {
+        return refused(Code::Parse, "the body is not JSON");
+    };
+    if requests.is_empty() || requests.len() > MOST_IN_BATCH {
+        return refused(Code::InvalidRequest, &format!("a batch has 1 to {MOST_IN_BATCH} requests"));
+    }
+    let mut answers = Vec::with_capacity(requests.len());
+    for request in requests {
+        answers.push(match answer_one(service, parts, visit.clone(), request.get().as_bytes()).await {
+            Answer::One(text) => text,
+            Answer::Stream(id, _, wire) => {
+                let message = "a stream cannot be answered in a batch; send it alone, or follow its task";
+                refuse(&id, wire, &RpcError::new(Code::UnsupportedOperation, message))
+            }
+        });
+    }
+    json(format!("[{}]", answers.join(",")))
+}
+
+async fn answer_one(service: &Service, parts: &Parts, mut visit: Visit, body: &[u8]) -> Answer {
+    let Incoming { id, wire, request } = match rpc::decode_request(body) {
+        Ok(incoming) => incoming,
+        Err(Refused { id, wire, error }) => return Answer::One(refuse(&id, wire, &error)),
+    };
+    if let Err(error) = incoming::check_version(parts) {
+        return Answer::One(refuse(&id, Wire::V10, &error));
+    }
+    visit.door = door_of(wire, &request);
+    match service.answer(&visit, request).await {
+        Ok(Reply::Stream(events)) => Answer::Stream(id, events, wire),
+        Ok(reply) => Answer::One(written(&id, wire, &reply)),
+        Err(trouble) => Answer::One(refuse(&id, wire, &trouble.error)),
+    }
+}
+
+/// How a request came in, as far as its task must remember it.
+fn door_of(wire: Wire, request: &Asked) -> Door {
+    match (wire, request) {
+        (Wire::V01, Asked::Send(send) | Asked::Stream(send))
+            if send.skill.is_some() && send.task_id.is_none() =>
+        {
+            Door::A2aPlain
+        }
+        (Wire::V01, _) => Door::A2aFirst,
+        _ => Door::A2aJsonRpc,
+    }
+}
+
+/// The answer to a request as JSON-RPC.
+fn written(id: &Id, wire: Wire, reply: &Reply) -> String {
+    match reply {
+        Reply::Sent { answer: rialto_a2a_wire::task::SendAnswer::Task(task), door }
+        | Reply::Task { task, door } => {
+            let manner = Manner::of(wire, *door);
+            if manner.is_plain {
+                return rpc::encode_result(id, &plain::task(task));
+            }
+            let is_sent = matches!(reply, Reply::Sent { .. });
+            if is_sent && manner.wire == Wire::V10 {
+                let answer = rialto_a2a_wire::task::SendAnswer::Task(task.clone());
+                return rpc::encode_result(id, &answer::encode_send(Wire::V10, &answer));
+            }
+            rpc::encode_result(id, &answer::encode_task(manner.wire, task))
+        }
+        Reply::Sent { answer, .. } => rpc::encode_result(id, &answer::encode_send(wire, answer)),
+        Reply::Tasks(list) => rpc::encode_result(id, &answer::encode_task_list(wire, list)),
+        Reply::Push(push) => rpc::encode_result(id, &answer::encode_push(wire, push)),
+        Reply::Pushes(list) => rpc::encode_result(id, &answer::encode_push_list(wire, list)),
+        Reply::Card(card) => {
+            rpc::encode_result(id, &Json::parse(&**card).unwrap_or_else(|_| Json::empty_object()))
+        }
+        Reply::Nothing | Reply::Stream(_) => rpc::encode_result(id, &()),
+    }
+}
+
+/// One event of a stream as JSON-RPC.
+fn frame(id: &Id, wire: Wire, event: Result<(StreamEvent, Door), super::trouble::Trouble>) -> Option<String> {
+    let (event, door) = match event {
+        Ok(event) => event,
+        Err(trouble) => return Some(sse::encode(Some("error"), &refuse(id, wire, &trouble.error))),
+    };
+    let manner = Manner::of(wire, door);
+    let text = if manner.is_plain {
+        rpc::encode_result(id, &plain::event(&without_task(event)))
+    } else if manner.wire == Wire::V01 {
+        rpc::encode_result(id, &answer::encode_stream_event(Wire::V01, &without_task(event)))
+    } else {
+        rpc::encode_result(id, &answer::encode_stream_event(manner.wire, &event))
+    };
+    Some(sse::encode(None, &text))
+}
+
+/// 0.1 tells no tasks in streams, only how they stand.
+fn without_task(event: StreamEvent) -> StreamEvent {
+    match event {
+        StreamEvent::Task(task) => render::standing_of(task),
+        event => event,
+    }
+}
+
+/// A stream of server-sent events, with a heartbeat where nothing happens.
+pub(crate) fn told(
+    frame: impl Fn(Result<(StreamEvent, Door), super::trouble::Trouble>) -> Option<String> + Send + Sync + 'static,
+    events: TaskStream,
+) -> Response {
+    let door = events.door;
+    let frames = stream::unfold((events, frame), move |(mut events, frame)| async move {
+        loop {
+            let Ok(event) = tokio::time::timeout(HEARTBEAT, events.next()).await else {
+                return Some((Bytes::from_static(b": still working\n\n"), (events, frame)));
+            };
+            if let Some(text) = frame(event?.map(|event| (event, door))) {
+                return Some((Bytes::from(text), (events, frame)));
+            }
+        }
+    });
+    let body = Body::from_stream(frames.map(Ok::<_, Infallible>));
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+fn refuse(id: &Id, wire: Wire, error: &RpcError) -> String {
+    rpc::encode_error(wire, id, error)
+}
+
+fn json(text: String) -> Response {
+    let mut response = Response::new(Body::from(text));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+// === impl Manner ===
+
+impl Manner {
+    /// A task of a 0.1 client is told in 0.1, also by methods that 0.3 shares with it.
+    const fn of(wire: Wire, door: Door) -> Self {
+        match (wire, door) {
+            (Wire::V03 | Wire::V01, Door::A2aPlain) => Self { wire: Wire::V01, is_plain: true },
+            (Wire::V03, Door::A2aFirst) => Self { wire: Wire::V01, is_plain: false },
+            _ => Self { wire, is_plain: false },
+        }
+    }
+}

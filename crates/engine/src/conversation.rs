@@ -1,0 +1,214 @@
+//! Callers that keep a conversation with us: they name it, may send a message twice, and come back to a task later.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use parking_lot::Mutex;
+use rialto_model::{
+    agent::Agent,
+    call::Caller,
+    event::Event,
+    failure::{Failure, Kind},
+    ids::{ContextId, Scope, TaskId},
+    maps::FastMap,
+    message::Message,
+    store::{TalkFilter, Talks, TaskFilter},
+    task::{Task, TaskHead},
+    verb::VerbEvent,
+};
+use tokio::sync::OwnedMutexGuard;
+
+use crate::{
+    engine::{Engine, Request, store_failure},
+    following::Following,
+    redact::redact_message,
+    running::Running,
+};
+
+/// So many messages are remembered; older ones are looked for in the store.
+const REMEMBERED: usize = 65_536;
+
+/// What a caller that keeps a conversation says.
+#[derive(Clone, Debug)]
+pub struct Talk {
+    /// The conversation.
+    pub context: ContextId,
+    /// Whether the caller has named it: then it may have begun before.
+    pub is_named: bool,
+    /// The message, as it was said.
+    pub message: Message,
+}
+
+/// What became of a message.
+pub enum Said {
+    /// It began a task, or went to one. The call leaves when it is waited for or let go of.
+    Begun {
+        /// The call.
+        running: Running,
+        /// The task as it was written down.
+        task: Box<Task>,
+    },
+    /// It came before, and began this task.
+    Again(TaskId),
+}
+
+/// Which messages began which tasks, the last so many.
+#[derive(Default)]
+pub(crate) struct Messages(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    by_message: FastMap<Key, Slot>,
+    oldest: VecDeque<Key>,
+}
+
+type Key = (Scope, String, String);
+
+/// Held while a message is taken: whoever sends the same meanwhile waits for the outcome.
+type Slot = Arc<tokio::sync::Mutex<Option<TaskId>>>;
+
+// === impl Engine ===
+
+impl Engine {
+    /// Takes what a caller says. The same message again begins nothing: it is answered with the task it began before.
+    pub async fn say(&self, mut request: Request) -> Result<Said, Failure> {
+        let Some(talk) = &request.talk else {
+            return Err(Failure::new(Kind::Internal, "what is said belongs to no conversation"));
+        };
+        let (caller, id) = (request.caller.clone(), talk.message.id.clone());
+        let mut slot = None;
+        if !id.is_empty() {
+            let mut known = self.inner().messages.slot(&caller, &id).await;
+            if known.is_none() {
+                let found = self.inner().store.task_of_message(&caller.scope, &caller.id, &id).await;
+                *known = found.map_err(store_failure)?.map(|head| head.id);
+            }
+            if let Some(task) = known.clone() {
+                return Ok(Said::Again(task));
+            }
+            slot = Some(known);
+        }
+        if talk.is_named && request.task.is_none() && request.context.is_none() {
+            request.context = self.remote_context(&caller, &talk.context, &request.target.agent).await?;
+        }
+        let mut running = self.call(request).await?;
+        if let Some(mut slot) = slot {
+            *slot = Some(running.task().clone());
+        }
+        let lost = || Failure::new(Kind::Internal, "the task was written down without its conversation");
+        let task = running.as_begun().ok_or_else(lost)?;
+        Ok(Said::Begun { running, task })
+    }
+
+    /// A caller's task as it stands in the journal. Nobody is asked about it.
+    pub async fn look(&self, caller: &Caller, id: &str) -> Result<Task, Failure> {
+        self.own_task(caller, id).await
+    }
+
+    /// The task that a caller's message began.
+    pub async fn task_of_message(&self, caller: &Caller, message: &str) -> Result<Option<Task>, Failure> {
+        let known = self.inner().messages.known(caller, message);
+        let id = match known {
+            Some(slot) => slot.lock().await.clone(),
+            None => None,
+        };
+        let inner = self.inner();
+        let head = match id {
+            Some(id) => inner.store.task(&caller.scope, id.as_str()).await,
+            None => inner.store.task_of_message(&caller.scope, &caller.id, message).await,
+        };
+        match head.map_err(store_failure)? {
+            Some(head) => inner.journal.read(head).await.map(Some).map_err(store_failure),
+            None => Ok(None),
+        }
+    }
+
+    /// A caller's task, and whatever happens to it from there on.
+    pub async fn follow(&self, caller: &Caller, id: &str) -> Result<(Task, Following), Failure> {
+        let head = self.own_task(caller, id).await?.head;
+        // Listened to before it is read: what is written meanwhile is in the one or heard by the other.
+        let mut following = self.listen(&head);
+        let task = self.own_task(caller, id).await?;
+        following.skip_to(task.head.version);
+        Ok((task, following))
+    }
+
+    /// Whatever happens to a task behind this version of it.
+    pub fn listen(&self, head: &TaskHead) -> Following {
+        self.inner().journal.listen(&head.id, head.version)
+    }
+
+    /// A caller's tasks that belong to conversations, the last changed first.
+    pub async fn talks(&self, caller: &Caller, filter: &TalkFilter) -> Result<Talks, Failure> {
+        self.inner().store.talks(&caller.scope, filter).await.map_err(store_failure)
+    }
+
+    /// What the agent calls the conversation that the caller calls `context`, if both have spoken in it before.
+    async fn remote_context(
+        &self,
+        caller: &Caller,
+        context: &ContextId,
+        agent: &Agent,
+    ) -> Result<Option<String>, Failure> {
+        let filter = TaskFilter {
+            caller: Some(caller.id.clone()),
+            context: Some(context.clone()),
+            agent: Some(agent.id.clone()),
+            limit: 8,
+            ..TaskFilter::default()
+        };
+        let heads = self.inner().store.tasks(&caller.scope, &filter).await.map_err(store_failure)?;
+        Ok(heads.into_iter().find_map(|head| head.remote.context_id))
+    }
+
+    /// Writes down a task that begins with a message of a conversation.
+    pub(crate) async fn open_talk(
+        &self,
+        head: TaskHead,
+        talk: Talk,
+        pre: VerbEvent,
+    ) -> Result<Task, Failure> {
+        let id = Some(talk.message.id.as_str()).filter(|id| !id.is_empty()).map(Arc::from);
+        let head = TaskHead { context: Some(talk.context), message: id, ..head };
+        let journal = &self.inner().journal;
+        journal.open(&head, pre).await.map_err(store_failure)?;
+        let mut task = Task::new(head);
+        let message = redact_message(talk.message);
+        journal.record(&mut task, vec![Event::Answered { message }], None).await.map_err(store_failure)?;
+        Ok(task)
+    }
+}
+
+// === impl Messages ===
+
+impl Messages {
+    /// What is known of a message, for as long as it is being taken.
+    async fn slot(&self, caller: &Caller, message: &str) -> OwnedMutexGuard<Option<TaskId>> {
+        let key = key(caller, message);
+        let slot = {
+            let mut known = self.0.lock();
+            if let Some(slot) = known.by_message.get(&key) {
+                Arc::clone(slot)
+            } else {
+                let slot = Slot::default();
+                known.by_message.insert(key.clone(), Arc::clone(&slot));
+                known.oldest.push_back(key);
+                if known.oldest.len() > REMEMBERED
+                    && let Some(oldest) = known.oldest.pop_front()
+                {
+                    known.by_message.remove(&oldest);
+                }
+                slot
+            }
+        };
+        slot.lock_owned().await
+    }
+
+    /// The same for somebody who only looks.
+    fn known(&self, caller: &Caller, message: &str) -> Option<Slot> {
+        self.0.lock().by_message.get(&key(caller, message)).cloned()
+    }
+}
+
+fn key(caller: &Caller, message: &str) -> Key {
+    (caller.scope.clone(), caller.id.as_str().to_owned(), message.to_owned())
+}

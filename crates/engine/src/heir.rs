@@ -1,0 +1,251 @@
+//! Takes over the tasks of processes that are gone.
+//!
+//! A process that works on tasks says so again and again. What one that fell silent has left open is resumed: an agent
+//! that has named the task is asked how it goes on, a tool that may be run twice is run again, and everything else ends
+//! with the reason. Nothing stays open for nobody.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use futures::{StreamExt, stream, stream::BoxStream};
+use rialto_model::{
+    call::{Call, Caller, CallerKind, Follow, Target},
+    event::Event,
+    failure::{Failure, Kind},
+    ids::{AgentId, Runner},
+    message::Part,
+    rights::Rights,
+    store::StoreError,
+    task::{Task, TaskHead},
+};
+use rialto_policy::Permitted;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    engine::{Engine, Inner, store_failure, verb_of},
+    redact::is_redacted,
+    run::{Leg, Run},
+    running::Running,
+    tasks::target_of,
+};
+
+/// How often a process says that it is there.
+const BEAT: Duration = Duration::from_secs(5);
+
+/// How long it may be silent.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// How many tasks are taken over at once.
+const AT_ONCE: usize = 100;
+
+/// How long to wait before an agent is asked again that could not be asked.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+// === impl Engine ===
+
+impl Engine {
+    /// From now on this process answers for its tasks. To be called before the first of them.
+    pub async fn take_post(&self) -> Result<(), Failure> {
+        let runner = Runner::fresh();
+        self.beat(runner).await.map_err(store_failure)?;
+        self.inner().runner.store(runner.get(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Keeps the post until it is told to stop, and takes over what others leave behind.
+    pub async fn keep_post(&self, stop: CancellationToken) {
+        let runner = self.runner();
+        while !stop.is_cancelled() {
+            if let Err(error) = self.beat(runner).await {
+                tracing::error!("this process could not say that it is at work: {error}");
+            }
+            if let Err(error) = self.take_over(runner).await {
+                tracing::error!("tasks of processes that are gone could not be taken over: {error}");
+            }
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = tokio::time::sleep(BEAT) => {}
+            }
+        }
+    }
+
+    /// Leaves the post: what is still open can be taken over at once.
+    pub async fn leave_post(&self) {
+        let runner = self.runner();
+        if runner == Runner::NOBODY {
+            return;
+        }
+        if let Err(error) = self.inner().store.retire(runner).await {
+            tracing::warn!("this process could not sign off: {error}");
+        }
+    }
+
+    fn runner(&self) -> Runner {
+        Runner::from(self.inner().runner.load(Ordering::Relaxed))
+    }
+
+    async fn beat(&self, runner: Runner) -> Result<(), StoreError> {
+        let inner = self.inner();
+        let until = inner.journal.now().checked_add(SILENCE).unwrap_or_else(|_| inner.journal.now());
+        inner.store.beat(runner, until).await
+    }
+
+    async fn take_over(&self, runner: Runner) -> Result<(), StoreError> {
+        loop {
+            let now = self.inner().journal.now();
+            let left = self.inner().store.take_over(runner, now, AT_ONCE).await?;
+            if left.is_empty() {
+                return Ok(());
+            }
+            tracing::info!("{} tasks of a process that is gone are taken over", left.len());
+            for head in left {
+                let id = head.id.clone();
+                if let Err(failure) = self.resume(head).await {
+                    tracing::error!(task.id = %id, "task {id} could not be taken over: {failure}");
+                }
+            }
+        }
+    }
+
+    /// Goes on with a task that another process left.
+    async fn resume(&self, head: TaskHead) -> Result<(), Failure> {
+        self.sync().await?;
+        let inner = self.inner();
+        let task = inner.journal.read(head).await.map_err(store_failure)?;
+        if task.head.state.is_waiting() {
+            // Its caller goes on with it, whichever process it comes to.
+            return Ok(());
+        }
+        let Some(agent) = self.agent_of(&task) else {
+            return self.end(task, "its agent was removed while nobody worked on it").await;
+        };
+        let target = target_of(agent, &task);
+        let caller = self.caller_of(&task.head);
+        let events = if task.head.remote.task_id.is_some() {
+            self.ask_again(&task, &caller, &target)
+        } else {
+            self.run_again(&task, &caller, &target)
+        };
+        match events {
+            Ok(events) => {
+                let verb = verb_of(&call_of(&task, &caller, &target), task.head.args.clone());
+                let announcement = inner.journal.take_up(verb, target.cost());
+                let wall_clock = Duration::from_secs(inner.config.patience_secs);
+                let leg = Leg { caller, target, events, task, announcement, wall_clock, seat: None };
+                // Nobody waits for it: it goes on by itself.
+                drop(Running::of(Run::begin(inner, leg)));
+                Ok(())
+            }
+            Err(why) => self.end(task, &why).await,
+        }
+    }
+
+    fn ask_again(&self, task: &Task, caller: &Caller, target: &Target) -> Result<Events, String> {
+        let inner = Arc::clone(self.inner());
+        let (caller, target, remote) = (caller.clone(), target.clone(), task.head.remote.clone());
+        let follow = Follow { caller, target, remote, to_the_end: true };
+        inner.check(follow.clone()).map_err(|denied| denied.to_string())?;
+        let begun = tokio::time::Instant::now();
+        let patience = Duration::from_secs(inner.config.patience_secs);
+        Ok(insistently(inner, follow, begun + patience))
+    }
+
+    fn run_again(&self, task: &Task, caller: &Caller, target: &Target) -> Result<Events, String> {
+        let is_repeatable = target.skill.as_ref().is_some_and(|skill| skill.is_repeatable());
+        if !is_repeatable {
+            let why = "the server stopped while this ran, and nothing says that it can safely be run twice; send it again";
+            return Err(why.to_owned());
+        }
+        if is_redacted(&task.head.args) {
+            let why = "the server stopped while this ran, and its arguments held secrets that are not kept; send it again";
+            return Err(why.to_owned());
+        }
+        let permitted = self.inner().check(call_of(task, caller, target));
+        Ok(self.inner().peer.send(permitted.map_err(|denied| denied.to_string())?))
+    }
+
+    async fn end(&self, mut task: Task, why: &str) -> Result<(), Failure> {
+        let id = task.head.id.clone();
+        tracing::warn!(task.id = %id, "task {id} ends, because the process that worked on it is gone: {why}");
+        let failure = Failure::new(Kind::PeerFailed, why);
+        let inner = self.inner();
+        if let Some(agent) = self.agent_of(&task) {
+            let target = target_of(agent, &task);
+            let caller = self.caller_of(&task.head);
+            let verb = verb_of(&call_of(&task, &caller, &target), task.head.args.clone());
+            let mut announcement = inner.journal.take_up(verb, None);
+            let ending = Some((&mut announcement, Some(&failure)));
+            let events = vec![Event::failed(failure.clone())];
+            return inner.journal.record(&mut task, events, ending).await.map_err(store_failure);
+        }
+        inner.journal.record(&mut task, vec![Event::failed(failure)], None).await.map_err(store_failure)
+    }
+
+    /// Who began a task. An agent's own id says that it is one.
+    fn caller_of(&self, head: &TaskHead) -> Caller {
+        let is_agent = self.registry().get(&AgentId::from(head.caller.as_str())).is_some();
+        let kind = if is_agent { CallerKind::Agent } else { CallerKind::User };
+        Caller { scope: head.scope.clone(), kind, id: head.caller.clone(), rights: Rights::ALL, proof: None }
+    }
+}
+
+type Events = BoxStream<'static, Event>;
+
+/// The same call once more.
+fn call_of(task: &Task, caller: &Caller, target: &Target) -> Call {
+    let said = task.history.first().map(|message| message.parts.clone());
+    Call {
+        task: task.head.id.clone(),
+        caller: caller.clone(),
+        door: task.head.door,
+        target: target.clone(),
+        parts: said.unwrap_or_else(|| vec![Part::data(task.head.args.clone())]),
+        continues: task.head.remote.clone(),
+        session: Arc::clone(&task.head.session),
+        trace: None,
+    }
+}
+
+/// What an agent tells of a task, asked again when it cannot be asked.
+fn insistently(inner: Arc<Inner>, follow: Follow, until: tokio::time::Instant) -> Events {
+    struct Asking {
+        inner: Arc<Inner>,
+        follow: Follow,
+        heard: Option<BoxStream<'static, Result<Event, Failure>>>,
+        pause: Duration,
+        until: tokio::time::Instant,
+    }
+    let asking = Asking { inner, follow, heard: None, pause: FIRST_PAUSE, until };
+    stream::unfold(asking, |mut asking| async move {
+        loop {
+            let heard = match &mut asking.heard {
+                Some(heard) => heard.next().await,
+                None => match asking.inner.check(asking.follow.clone()) {
+                    Ok(permitted) => {
+                        let permitted: Permitted<Follow> = permitted;
+                        asking.heard.insert(asking.inner.peer.follow(permitted)).next().await
+                    }
+                    Err(denied) => {
+                        let failure = Failure::new(Kind::Denied, denied.to_string());
+                        return Some((Event::failed(failure), asking));
+                    }
+                },
+            };
+            match heard {
+                Some(Ok(event)) => return Some((event, asking)),
+                Some(Err(failure)) if tokio::time::Instant::now() >= asking.until => {
+                    return Some((Event::failed(failure), asking));
+                }
+                Some(Err(_)) | None => {
+                    asking.heard = None;
+                    tokio::time::sleep(asking.pause).await;
+                    asking.pause = (asking.pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    })
+    .boxed()
+}

@@ -1,0 +1,109 @@
+//! Tasks that belong to conversations, and the processes that work on them.
+
+use jiff::Timestamp;
+use rialto_model::{
+    call::CallerId,
+    ids::{ContextId, Runner, Scope},
+    store::{TalkFilter, Talks},
+    task::{TaskHead, TaskState},
+};
+use rusqlite::{Connection, ToSql, named_params, params};
+
+use super::{column::At, tasks::head};
+use crate::fault::Snag;
+
+/// A caller's tasks, the last changed first.
+pub(super) fn list(connection: &Connection, scope: &Scope, filter: &TalkFilter) -> Result<Talks, Snag> {
+    let (org, project, caller) = (scope.org.as_str(), scope.project.as_str(), filter.caller.as_str());
+    let context = filter.context.as_ref().map(ContextId::as_str);
+    let (state, since) = (filter.state.map(TaskState::as_str), filter.since.map(At));
+    let mut common = "FROM tasks INDEXED BY tasks_by_change
+         WHERE org = :org AND project = :project AND caller = :caller AND context IS NOT NULL"
+        .to_owned();
+    let mut values: Vec<(&str, &dyn ToSql)> =
+        vec![(":org", &org), (":project", &project), (":caller", &caller)];
+    if let Some(context) = &context {
+        common.push_str(" AND context = :context");
+        values.push((":context", context));
+    }
+    if let Some(state) = &state {
+        common.push_str(" AND state = :state");
+        values.push((":state", state));
+    }
+    if let Some(since) = &since {
+        common.push_str(" AND updated_at >= :since");
+        values.push((":since", since));
+    }
+    let mut count = connection.prepare_cached(&format!("SELECT count(*) {common}"))?;
+    let total = count.query_row(values.as_slice(), |row| row.get(0))?;
+    let behind = filter.behind.as_ref().map(|(at, id)| (At(*at), id.as_str()));
+    if let Some((at, id)) = &behind {
+        common.push_str(" AND (updated_at, id) < (:at, :id)");
+        values.extend([(":at", at as &dyn ToSql), (":id", id)]);
+    }
+    values.push((":limit", &filter.limit));
+    let sql = format!("SELECT * {common} ORDER BY updated_at DESC, id DESC LIMIT :limit");
+    let mut select = connection.prepare_cached(&sql)?;
+    let mut rows = select.query(values.as_slice())?;
+    let mut heads = Vec::new();
+    while let Some(row) = rows.next()? {
+        heads.push(head(row)?);
+    }
+    Ok(Talks { heads, total })
+}
+
+/// The task that a message began.
+pub(super) fn of_message(
+    connection: &Connection,
+    scope: &Scope,
+    caller: &CallerId,
+    message: &str,
+) -> Result<Option<TaskHead>, Snag> {
+    let mut select = connection.prepare_cached(
+        "SELECT * FROM tasks INDEXED BY tasks_by_message
+         WHERE org = :org AND project = :project AND caller = :caller AND message = :message LIMIT 1",
+    )?;
+    let values = named_params! {
+        ":org": scope.org.as_str(), ":project": scope.project.as_str(), ":caller": caller.as_str(),
+        ":message": message,
+    };
+    let mut rows = select.query(values)?;
+    rows.next()?.map(head).transpose()
+}
+
+/// A process is at work. Those that have long been gone, and left nothing, are forgotten on the way.
+pub(super) fn beat(connection: &Connection, runner: Runner, until: Timestamp) -> Result<(), Snag> {
+    let mut upsert = connection.prepare_cached(
+        "INSERT INTO runners (id, until) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET until = excluded.until",
+    )?;
+    upsert.execute(params![runner.get().cast_signed(), At(until)])?;
+    Ok(())
+}
+
+/// A process works no more.
+pub(super) fn retire(connection: &Connection, runner: Runner) -> Result<(), Snag> {
+    connection.prepare_cached("DELETE FROM runners WHERE id = ?1")?.execute([runner.get().cast_signed()])?;
+    Ok(())
+}
+
+/// Takes over what processes that are gone have left open, the oldest first.
+pub(super) fn take_over(
+    connection: &Connection,
+    runner: Runner,
+    now: Timestamp,
+    limit: usize,
+) -> Result<Vec<TaskHead>, Snag> {
+    connection.prepare_cached("DELETE FROM runners WHERE until < ?1")?.execute([At(now)])?;
+    let mut select = connection.prepare_cached(
+        "SELECT * FROM tasks INDEXED BY tasks_open
+         WHERE open = 1 AND runner <> 0 AND runner NOT IN (SELECT id FROM runners) ORDER BY id LIMIT ?1",
+    )?;
+    let mut rows = select.query([limit])?;
+    let mut update = connection.prepare_cached("UPDATE tasks SET runner = ?2 WHERE row = ?1")?;
+    let mut taken = Vec::new();
+    while let Some(row) = rows.next()? {
+        update.execute(params![row.get::<_, i64>("row")?, runner.get().cast_signed()])?;
+        taken.push(TaskHead { runner, ..head(row)? });
+    }
+    Ok(taken)
+}

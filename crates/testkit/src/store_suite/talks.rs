@@ -1,0 +1,114 @@
+//! Conversations, messages that come twice, and tasks whose process is gone.
+
+use rialto_model::{
+    call::CallerId,
+    ids::{ContextId, Runner, Scope, TaskId},
+    store::{Store, TalkFilter, TaskFilter},
+    task::{TaskHead, TaskState},
+};
+
+use super::{at, entry, finished, head, progress, run};
+
+fn talk(id: &str, context: &str) -> TaskHead {
+    TaskHead { context: Some(ContextId::from(context)), message: Some(format!("m-{id}").into()), ..head(id) }
+}
+
+fn of_ann() -> TalkFilter {
+    TalkFilter {
+        caller: CallerId::from("ann"),
+        context: None,
+        state: None,
+        since: None,
+        behind: None,
+        limit: 50,
+    }
+}
+
+fn ids(heads: &[TaskHead]) -> Vec<&str> {
+    heads.iter().map(|head| head.id.as_str()).collect()
+}
+
+/// Tasks of conversations come in the order of their last change, page by page, with how many there are.
+pub async fn conversations_come_by_their_last_change(store: &dyn Store) {
+    let scope = Scope::default();
+    for (id, context) in [("task_1", "a"), ("task_2", "b"), ("task_3", "a")] {
+        store.open_task(&talk(id, context), Vec::new()).await.unwrap();
+    }
+    store.open_task(&head("task_4"), Vec::new()).await.unwrap();
+    store.open_task(&TaskHead { caller: "bob".into(), ..talk("task_5", "a") }, Vec::new()).await.unwrap();
+    let later = entry(&talk("task_1", "a"), vec![progress("one")], at(5));
+    store.append(later).await.unwrap();
+
+    let first = store.talks(&scope, &TalkFilter { limit: 2, ..of_ann() }).await.unwrap();
+    assert_eq!((ids(&first.heads), first.total), (vec!["task_1", "task_3"], 3));
+    let last = first.heads.last().map(|head| (head.updated_at, head.id.clone()));
+    let second = store.talks(&scope, &TalkFilter { limit: 2, behind: last, ..of_ann() }).await.unwrap();
+    assert_eq!((ids(&second.heads), second.total), (vec!["task_2"], 3));
+}
+
+/// They can be narrowed to a conversation, a state and a time.
+pub async fn conversations_can_be_narrowed(store: &dyn Store) {
+    let scope = Scope::default();
+    run(store, &talk("task_1", "a"), vec![finished()]).await;
+    store.open_task(&talk("task_2", "b"), Vec::new()).await.unwrap();
+    let narrowed = async |filter: TalkFilter| {
+        let page = store.talks(&scope, &filter).await.unwrap();
+        assert_eq!(page.total, page.heads.len() as u64);
+        page.heads.into_iter().map(|head| head.id).collect::<Vec<TaskId>>()
+    };
+    let (one, two) = (vec![TaskId::from("task_1")], vec![TaskId::from("task_2")]);
+    assert_eq!(narrowed(TalkFilter { context: Some("b".into()), ..of_ann() }).await, two);
+    assert_eq!(narrowed(TalkFilter { state: Some(TaskState::Completed), ..of_ann() }).await, one);
+    assert_eq!(narrowed(TalkFilter { since: Some(at(1)), ..of_ann() }).await, one);
+    assert_eq!(narrowed(TalkFilter { since: Some(at(2)), ..of_ann() }).await, vec![]);
+    let newest = TaskFilter { context: Some("a".into()), limit: 9, ..TaskFilter::default() };
+    assert_eq!(ids(&store.tasks(&scope, &newest).await.unwrap()), ["task_1"]);
+}
+
+/// A task is found by the message that began it, but only by the one who sent it.
+pub async fn a_task_is_found_by_its_message(store: &dyn Store) {
+    let scope = Scope::default();
+    let task = talk("task_1", "a");
+    store.open_task(&task, Vec::new()).await.unwrap();
+    // What was acknowledged can be read after a look that waits for it.
+    assert!(store.task(&scope, "task_1").await.unwrap().is_some());
+    let by = async |caller: &str, message: &str| {
+        store.task_of_message(&scope, &CallerId::from(caller), message).await.unwrap()
+    };
+    assert_eq!(by("ann", "m-task_1").await, Some(task));
+    assert_eq!(by("bob", "m-task_1").await, None);
+    assert_eq!(by("ann", "m-task_2").await, None);
+}
+
+/// Open tasks of a process that is gone are taken over once.
+pub async fn tasks_of_a_process_that_is_gone_are_taken_over(store: &dyn Store) {
+    let (dead, heir) = (Runner::from(1), Runner::from(3));
+    store.beat(dead, at(10)).await.unwrap();
+    store.beat(heir, at(30)).await.unwrap();
+    store.open_task(&run_by("task_1", dead), Vec::new()).await.unwrap();
+    run(store, &run_by("task_2", dead), vec![finished()]).await;
+    store.open_task(&run_by("task_3", dead), Vec::new()).await.unwrap();
+    // What was acknowledged can be taken over after a look that waits for it.
+    assert!(store.task(&Scope::default(), "task_3").await.unwrap().is_some());
+
+    assert!(store.take_over(heir, at(10), 9).await.unwrap().is_empty(), "it is not late yet");
+    assert_eq!(store.take_over(heir, at(11), 1).await.unwrap(), [run_by("task_1", heir)]);
+    assert_eq!(store.take_over(heir, at(11), 9).await.unwrap(), [run_by("task_3", heir)]);
+    assert!(store.take_over(heir, at(11), 9).await.unwrap().is_empty());
+}
+
+/// Tasks of a process that lives, or that nobody watches, are left alone, until it retires.
+pub async fn tasks_of_a_process_at_work_are_left_alone(store: &dyn Store) {
+    let (alive, heir) = (Runner::from(2), Runner::from(3));
+    store.beat(alive, at(30)).await.unwrap();
+    store.open_task(&run_by("task_1", alive), Vec::new()).await.unwrap();
+    store.open_task(&run_by("task_2", Runner::NOBODY), Vec::new()).await.unwrap();
+    assert!(store.task(&Scope::default(), "task_2").await.unwrap().is_some());
+    assert!(store.take_over(heir, at(11), 9).await.unwrap().is_empty());
+    store.retire(alive).await.unwrap();
+    assert_eq!(store.take_over(heir, at(11), 9).await.unwrap(), [run_by("task_1", heir)]);
+}
+
+fn run_by(id: &str, runner: Runner) -> TaskHead {
+    TaskHead { runner, ..talk(id, "a") }
+}
