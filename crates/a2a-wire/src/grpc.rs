@@ -108,6 +108,9 @@ pub fn answer_text(wire: Wire, operation: Operation, message: &[u8]) -> Result<S
 /// One framed message of the answer, from its JSON.
 pub fn encode_answer(wire: Wire, operation: Operation, text: &str) -> Result<Vec<u8>, Garbled> {
     let method = method(wire, operation).ok_or_else(|| Garbled::missing("a method with that answer"))?;
+    if (wire, operation) == (Wire::V03Proto, Operation::ExtendedCard) {
+        return framed(method.output, &names::card(text)?);
+    }
     framed(method.output, text)
 }
 

@@ -1,11 +1,12 @@
 //! Everything that can be called here, as one A2A agent that speaks every dialect.
 //!
-//! A request is read into [`rialto_a2a_wire::request::Request`] by whichever binding it came in ([`rpc`], [`rest`]), answered
+//! A request is read into [`rialto_a2a_wire::request::Request`] by whichever binding it came in ([`rpc`], [`rest`], [`grpc`]), answered
 //! by the one [`service`], and told in its caller's own dialect. Streams only ever tell what is in the store ([`stream`]), so
 //! a client that was cut off comes back and misses nothing.
 
 mod card;
 mod config;
+mod grpc;
 mod incoming;
 mod list;
 mod plain;
@@ -28,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::{
     config::Config,
+    grpc::SERVICES,
     incoming::Visit,
     service::{Reply, Service},
     stream::TaskStream,
@@ -69,6 +71,9 @@ impl Door {
                 .route(root, post(rpc::serve))
                 .route(&format!("{root}/"), post(rpc::serve))
                 .route(&format!("{root}/{{*rest}}"), any(rest::serve));
+        }
+        for service in SERVICES {
+            router = router.route(&format!("{service}/{{method}}"), post(grpc::serve));
         }
         router.with_state(Arc::clone(&self.0))
     }

@@ -44,6 +44,17 @@ pub(super) fn params(request: &Request) -> String {
     }
 }
 
+/// The JSON of a card in which the logins are spelt as protobuf spells them in both generations, under 0.3's name.
+pub(super) fn card(text: &str) -> Result<String, Garbled> {
+    let mut card: Value = serde_json::from_str(text).map_err(|error| Garbled::not_json(&error))?;
+    if let Some(members) = card.as_object_mut()
+        && let Some(requirements) = members.get("securityRequirements").cloned()
+    {
+        members.insert("security".to_owned(), requirements);
+    }
+    Ok(card.to_string())
+}
+
 /// Reads the JSON of a request.
 pub(super) fn read(operation: Operation, raw: Raw<'_>) -> Result<Request, Garbled> {
     let mut members = Members::read(raw)?;

@@ -235,4 +235,8 @@ fn a_card_crosses_with_its_login() {
     });
     let text = across(Wire::V10, Operation::ExtendedCard, &card.to_string());
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), card);
+    let text = across(Wire::V03Proto, Operation::ExtendedCard, &card.to_string());
+    let old: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(old["security"], card["securityRequirements"]);
+    assert_eq!(old["securitySchemes"], card["securitySchemes"]);
 }

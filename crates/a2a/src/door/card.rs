@@ -120,7 +120,7 @@ fn written(service: &Service, caller: &Caller, base: &str, directory: &Directory
         name: config.agent_name.clone().unwrap_or_else(|| format!("rialto-{}", caller.scope.org)),
         description: config.agent_description.clone().unwrap_or_else(counted),
         version: Some(env!("CARGO_PKG_VERSION").to_owned()),
-        interfaces: interfaces(base),
+        interfaces: interfaces(base, config.needs_token),
         skills,
         streaming: true,
         push_notifications: false,
@@ -133,14 +133,27 @@ fn written(service: &Service, caller: &Caller, base: &str, directory: &Directory
 }
 
 /// The addresses, the newest dialect first. Each speaks all of them.
-fn interfaces(base: &str) -> Vec<Interface> {
+fn interfaces(base: &str, needs_token: bool) -> Vec<Interface> {
     let mut interfaces = Vec::new();
     for dialect in [Dialect::V10, Dialect::V03] {
         for binding in [Binding::JsonRpc, Binding::HttpJson] {
             interfaces.push(Interface { url: format!("{base}/a2a"), binding, dialect, tenant: None });
         }
+        if let Some(url) = grpc_target(base, needs_token) {
+            interfaces.push(Interface { url, binding: Binding::Grpc, dialect, tenant: None });
+        }
     }
     interfaces
+}
+
+/// Where gRPC is spoken, as its clients want it: `host:port`. It has no room for the path of an org, so that where callers
+/// have no token to say whose they are, there is none.
+fn grpc_target(base: &str, needs_token: bool) -> Option<String> {
+    let base = url::Url::parse(base).ok()?;
+    if base.path() != "/" && !needs_token {
+        return None;
+    }
+    Some(format!("{}:{}", base.host_str()?, base.port_or_known_default()?))
 }
 
 /// What a card says besides what it is made of. A scheme is spelt as 0.3 and as 1.0 spell it.
@@ -181,4 +194,18 @@ fn etag(text: &str) -> HeaderValue {
     text.hash(&mut hasher);
     HeaderValue::from_str(&format!("\"{:016x}\"", hasher.finish()))
         .unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grpc_clients_are_told_a_host_and_a_port() {
+        let target = |base| grpc_target(base, true);
+        assert_eq!(target("http://127.0.0.1:8420").as_deref(), Some("127.0.0.1:8420"));
+        assert_eq!(target("https://bridge.example").as_deref(), Some("bridge.example:443"));
+        assert_eq!(target("http://[::1]:8420/orgs/acme").as_deref(), Some("[::1]:8420"));
+        assert_eq!(grpc_target("http://127.0.0.1:8420/orgs/acme", false), None);
+    }
 }

@@ -71,7 +71,8 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
     }
 }
 
-fn written(wire: Wire, reply: &Reply) -> String {
+/// An answer that is no stream, as JSON.
+pub(crate) fn written(wire: Wire, reply: &Reply) -> String {
     match reply {
         Reply::Sent { answer, .. } => answer::encode_send(wire, answer).text(),
         Reply::Task { task, .. } => answer::encode_task(wire, task).text(),

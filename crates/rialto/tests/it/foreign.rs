@@ -5,4 +5,5 @@ mod cancels;
 mod clients;
 mod comings;
 mod crash;
+mod grpc;
 mod troubles;
