@@ -10,6 +10,8 @@ mod grpc;
 mod incoming;
 mod list;
 mod plain;
+mod push;
+mod pusher;
 mod render;
 mod rest;
 mod rpc;
@@ -23,14 +25,16 @@ use axum::{
     Router,
     routing::{any, get, post},
 };
-use rialto_edge::site::Site;
+use rialto_edge::{fetch::Fetch, site::Site};
 use rialto_engine::Engine;
+use rialto_model::{clock::Clock, store::Store};
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
     config::Config,
     grpc::SERVICES,
     incoming::Visit,
+    pusher::Pusher,
     service::{Reply, Service},
     stream::TaskStream,
     trouble::Trouble,
@@ -57,6 +61,11 @@ impl Door {
     /// What answers requests, for bindings that are not HTTP's.
     pub fn service(&self) -> &Arc<Service> {
         &self.0
+    }
+
+    /// What brings push notifications to those who asked for them, through `fetch`.
+    pub fn pusher(&self, store: Arc<dyn Store>, fetch: Arc<dyn Fetch>, clock: Arc<dyn Clock>) -> Pusher {
+        Pusher::new(Arc::clone(&self.0), store, fetch, clock)
     }
 
     /// The routes of the door. When `stop` is cancelled, streams end that would not end by themselves.

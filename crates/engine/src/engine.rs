@@ -184,6 +184,11 @@ impl Engine {
         self.0.policy.load_full()
     }
 
+    /// What time it is.
+    pub fn now(&self) -> rialto_model::clock::Timestamp {
+        self.0.journal.now()
+    }
+
     /// What was set.
     pub fn config(&self) -> &Config {
         &self.0.config

@@ -127,12 +127,9 @@ impl Journal {
 
     /// The task as it stands in the store.
     pub(crate) async fn read(&self, head: TaskHead) -> Result<Task, StoreError> {
-        let (version, created_at) = (head.version, head.created_at);
+        let version = head.version;
         let events = self.store.events(&head.id, 0).await?;
-        let mut begun = head;
-        begun.state = TaskState::Submitted;
-        (begun.version, begun.updated_at) = (0, created_at);
-        let mut task = Task::new(begun);
+        let mut task = Task::new(head.as_opened());
         // An event that arrived between the two reads belongs to the next look.
         for recorded in events.iter().take_while(|recorded| recorded.seq <= version) {
             task.apply(&recorded.event, recorded.at);

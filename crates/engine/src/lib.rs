@@ -18,6 +18,7 @@ mod heir;
 mod journal;
 pub mod limits;
 pub mod peer;
+mod pushing;
 mod redact;
 pub mod registry;
 mod run;

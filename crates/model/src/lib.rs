@@ -21,6 +21,7 @@ pub mod json;
 pub mod maps;
 pub mod message;
 pub mod name;
+pub mod push;
 pub mod rights;
 pub mod store;
 pub mod task;

@@ -16,6 +16,7 @@ use crate::{
     cost::{CostQuery, CostSum},
     event::{Event, Recorded},
     ids::{AgentId, ContextId, OrgId, Runner, Scope, TaskId},
+    push::Push,
     rights::Rights,
     task::{TaskHead, TaskState},
     verb::{Outcome, VerbEvent},
@@ -393,4 +394,24 @@ pub trait Store: Send + Sync {
     /// Writes down how far a webhook was told; refused when `holder` does not have the right to deliver any more. The
     /// answer says whether it was taken.
     async fn note_webhook(&self, id: &str, holder: &str, standing: &Standing) -> Result<bool, StoreError>;
+
+    /// Has somebody told of a task, or tells it differently: names are taken once per task.
+    async fn put_push(&self, push: &Push) -> Result<(), StoreError>;
+
+    /// Who is told of a task, in the order they asked.
+    async fn pushes(&self, task: &TaskId) -> Result<Vec<Push>, StoreError>;
+
+    /// Tells somebody no more. Answers whether it was told before.
+    async fn remove_push(&self, task: &TaskId, id: &str) -> Result<bool, StoreError>;
+
+    /// Those who have not heard everything that happened to their tasks and may be told now, at most so many. Until the lease
+    /// is over, or [`Store::note_push`] ends it, nobody else gets them.
+    async fn due_pushes(&self, lease: &Lease, limit: usize) -> Result<Vec<Push>, StoreError>;
+
+    /// Writes down how far somebody was told, and lets go of it; refused when `holder` does not have it any more. The answer
+    /// says whether it was taken.
+    async fn note_push(&self, push: &Push, holder: &str) -> Result<bool, StoreError>;
+
+    /// Those that were given up, the newest first.
+    async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, StoreError>;
 }

@@ -174,6 +174,17 @@ impl std::fmt::Display for TaskState {
     }
 }
 
+// === impl TaskHead ===
+
+impl TaskHead {
+    /// The head as it was before anything happened. What the events say, [`Task::apply`] tells again.
+    #[must_use]
+    pub fn as_opened(mut self) -> Self {
+        (self.state, self.version, self.updated_at) = (TaskState::Submitted, 0, self.created_at);
+        self
+    }
+}
+
 // === impl Task ===
 
 impl Task {

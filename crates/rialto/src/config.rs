@@ -121,6 +121,8 @@ pub(crate) struct A2a {
     pub(crate) wait_secs: u64,
     /// How long a task may take, in seconds.
     pub(crate) task_timeout_secs: u64,
+    /// Whether push notifications may go to private and loopback addresses.
+    pub(crate) push_private: bool,
     /// Wall clock of `invoke_a2a`, in seconds. Read by `invoke_a2a`, which this version does not have yet.
     pub(crate) default_timeout: u64,
     /// The agent that is called when none is named. Read by `invoke_a2a`.
@@ -268,6 +270,7 @@ impl Default for A2a {
             default_skill: None,
             wait_secs: 120,
             task_timeout_secs: 3600,
+            push_private: false,
             default_timeout: 120,
             default_agent_card_url: None,
             card_keys: Vec::new(),
@@ -285,6 +288,7 @@ impl A2a {
             needs_token,
             wait: Duration::from_secs(self.wait_secs),
             task_timeout: Duration::from_secs(self.task_timeout_secs),
+            push_private: self.push_private,
         }
     }
 }

@@ -224,6 +224,12 @@ impl Program {
         });
     }
 
+    /// Has those told of tasks who asked for it at the A2A door.
+    pub(crate) fn push(&self, door: &rialto_a2a::door::Door) {
+        let pusher = door.pusher(Arc::clone(&self.store), Arc::clone(&self.fetch), Arc::new(SystemClock));
+        self.closing.spawn(pusher.run(self.stop.clone()));
+    }
+
     /// Has webhooks told of what is on record.
     pub(crate) fn deliver(&self) {
         self.closing.spawn(webhooks::couriers(self).run(self.stop.clone()));

@@ -14,6 +14,7 @@ mod meta;
 mod note;
 mod poster;
 mod posting;
+mod pushes;
 mod readers;
 mod secrets;
 mod talks;
@@ -39,6 +40,7 @@ use rialto_model::{
     cost::{CostQuery, CostSum},
     event::Recorded,
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
+    push::Push,
     store::{
         AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter,
         Token, Verdict,
@@ -415,6 +417,9 @@ impl Store for SqliteStore {
         self.ask(Job::Adopt).await?;
         self.transact(move |transaction| {
             let tasks = sweep.tasks_before.map_or(Ok(0), |moment| tasks::sweep(transaction, moment))?;
+            if tasks > 0 {
+                pushes::sweep(transaction)?;
+            }
             let audit = sweep.audit_before.map_or(Ok(0), |moment| audit::sweep(transaction, moment))?;
             Ok(Swept { tasks, audit })
         })
@@ -475,5 +480,38 @@ impl Store for SqliteStore {
     async fn note_webhook(&self, id: &str, holder: &str, standing: &Standing) -> Result<bool, StoreError> {
         let (id, holder, standing) = (id.to_owned(), holder.to_owned(), standing.clone());
         self.transact(move |transaction| webhooks::note(transaction, &id, &holder, &standing)).await
+    }
+
+    async fn put_push(&self, push: &Push) -> Result<(), StoreError> {
+        // The task must be there before somebody is to be told of it.
+        self.settle().await?;
+        let push = push.clone();
+        self.transact(move |transaction| pushes::put(transaction, &push)).await
+    }
+
+    async fn pushes(&self, task: &TaskId) -> Result<Vec<Push>, StoreError> {
+        let task = task.clone();
+        self.read(move |connection| pushes::of_task(connection, &task)).await
+    }
+
+    async fn remove_push(&self, task: &TaskId, id: &str) -> Result<bool, StoreError> {
+        let (task, id) = (task.clone(), id.to_owned());
+        self.transact(move |transaction| pushes::remove(transaction, &task, &id)).await
+    }
+
+    async fn due_pushes(&self, lease: &Lease, limit: usize) -> Result<Vec<Push>, StoreError> {
+        self.settle().await?;
+        let lease = lease.clone();
+        self.transact(move |transaction| pushes::due(transaction, &lease, limit)).await
+    }
+
+    async fn note_push(&self, push: &Push, holder: &str) -> Result<bool, StoreError> {
+        let (push, holder) = (push.clone(), holder.to_owned());
+        self.transact(move |transaction| pushes::note(transaction, &push, &holder)).await
+    }
+
+    async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, StoreError> {
+        let scope = scope.clone();
+        self.read(move |connection| pushes::dead(connection, &scope, limit)).await
     }
 }

@@ -13,6 +13,7 @@ mod audit;
 mod costs;
 mod journal;
 mod load;
+mod pushes;
 mod registry;
 mod talks;
 mod webhooks;
@@ -34,7 +35,7 @@ use rialto_model::{
 };
 use serde_json::Value;
 
-pub use self::{audit::*, costs::*, journal::*, load::*, registry::*, talks::*, webhooks::*};
+pub use self::{audit::*, costs::*, journal::*, load::*, pushes::*, registry::*, talks::*, webhooks::*};
 
 /// Makes one test of each promise, for the store that the block gives.
 #[macro_export]
@@ -101,6 +102,9 @@ macro_rules! store_suite {
             a_task_is_found_by_its_message,
             tasks_of_a_process_that_is_gone_are_taken_over,
             tasks_of_a_process_at_work_are_left_alone,
+            a_push_comes_back_as_it_was_put,
+            a_push_is_due_while_its_task_is_ahead_of_it,
+            a_push_that_fails_waits_and_is_given_up,
         );
     };
     (@each $open:expr; $($promise:ident,)+) => {

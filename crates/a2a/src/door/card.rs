@@ -123,7 +123,7 @@ fn written(service: &Service, caller: &Caller, base: &str, directory: &Directory
         interfaces: interfaces(base, config.needs_token),
         skills,
         streaming: true,
-        push_notifications: false,
+        push_notifications: true,
         extended: config.needs_token,
         signed: false,
         cost: None,

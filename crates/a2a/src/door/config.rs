@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rialto_edge::address::Reach;
+
 /// How this server shows itself as an A2A agent.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -17,9 +19,17 @@ pub struct Config {
     pub wait: Duration,
     /// How long a task may take.
     pub task_timeout: Duration,
+    /// Whether push notifications may go to private and loopback addresses.
+    pub push_private: bool,
 }
 
 // === impl Config ===
+
+impl Config {
+    pub(crate) const fn push_reach(&self) -> Reach {
+        if self.push_private { Reach::Private } else { Reach::Public }
+    }
+}
 
 impl Default for Config {
     fn default() -> Self {
@@ -30,6 +40,7 @@ impl Default for Config {
             needs_token: true,
             wait: Duration::from_secs(120),
             task_timeout: Duration::from_secs(3600),
+            push_private: false,
         }
     }
 }

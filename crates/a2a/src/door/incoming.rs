@@ -4,6 +4,7 @@ use http::{HeaderMap, Uri, request::Parts};
 use rialto_a2a_wire::{
     card::dialect,
     error::{Code, RpcError},
+    wire::Wire,
 };
 use rialto_model::{
     call::{Caller, Door},
@@ -21,6 +22,8 @@ pub struct Visit {
     pub caller: Caller,
     /// By which binding.
     pub door: Door,
+    /// In which dialect.
+    pub wire: Wire,
     /// The trace it is a part of.
     pub trace: Option<Box<Trace>>,
     /// Where this server is, for whoever asked.

@@ -57,6 +57,7 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
         trace: incoming::trace(&parts.headers),
         caller,
         door: Door::A2aRest,
+        wire,
     };
     match service.answer(&visit, request).await {
         Ok(Reply::Stream(events)) => told(

@@ -69,6 +69,7 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
         trace: incoming::trace(&parts.headers),
         caller,
         door: Door::A2aJsonRpc,
+        wire: Wire::V10,
     };
     if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
         return batch(&service, &parts, &visit, &body).await;
@@ -109,7 +110,7 @@ async fn answer_one(service: &Service, parts: &Parts, mut visit: Visit, body: &[
     if let Err(error) = incoming::check_version(parts) {
         return Answer::One(refuse(&id, Wire::V10, &error));
     }
-    visit.door = door_of(wire, &request);
+    (visit.door, visit.wire) = (door_of(wire, &request), wire);
     match service.answer(&visit, request).await {
         Ok(Reply::Stream(events)) => Answer::Stream(id, events, wire),
         Ok(reply) => Answer::One(written(&id, wire, &reply)),

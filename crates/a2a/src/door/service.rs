@@ -16,6 +16,7 @@ use rialto_model::{
     ids::ContextId,
     task::Task,
 };
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -37,6 +38,8 @@ pub struct Service {
     pub(crate) config: Config,
     pub(crate) site: Site,
     pub(crate) cards: Cards,
+    /// Somebody has asked to be told of a task.
+    pub(crate) asked_to_push: Notify,
     stop: OnceLock<CancellationToken>,
 }
 
@@ -80,7 +83,14 @@ struct Aim {
 
 impl Service {
     pub(crate) fn new(engine: Engine, config: Config, site: Site) -> Self {
-        Self { engine, config, site, cards: Cards::default(), stop: OnceLock::new() }
+        Self {
+            engine,
+            config,
+            site,
+            cards: Cards::default(),
+            asked_to_push: Notify::new(),
+            stop: OnceLock::new(),
+        }
     }
 
     pub(crate) fn end_streams_with(&self, stop: CancellationToken) {
@@ -98,10 +108,10 @@ impl Service {
             Asked::Cancel(cancel) => self.cancel(visit, &cancel).await,
             Asked::Subscribe(subscribe) => self.subscribe(visit, &subscribe).await,
             Asked::ExtendedCard(_) => self.cards.extended(self, visit).map(Reply::Card),
-            Asked::PushCreate(_) | Asked::PushGet(_) | Asked::PushList(_) | Asked::PushDelete(_) => {
-                let message = "push notifications are not offered here; stream the task, or ask for it again";
-                Err(Trouble::new(Code::PushNotificationNotSupported, message))
-            }
+            Asked::PushCreate(config) => self.create_push(&visit.caller, visit.wire, config).await,
+            Asked::PushGet(wanted) => self.get_push(&visit.caller, &wanted).await,
+            Asked::PushList(wanted) => self.list_pushes(&visit.caller, &wanted).await,
+            Asked::PushDelete(wanted) => self.delete_push(&visit.caller, &wanted).await,
         }
     }
 
@@ -184,6 +194,10 @@ impl Service {
         let known = aim.task.as_ref().and_then(|task| task.head.context.clone());
         let is_named = named.is_some();
         let context = known.or_else(|| named.map(ContextId::from)).unwrap_or_else(ContextId::fresh);
+        let push = send.configuration.push;
+        if let Some(config) = &push {
+            self.check_push(config)?;
+        }
         let mut message = send.message;
         if visit.door == Door::A2aFirst
             && let Some(id) = send.task_id.filter(|_| message.id.is_empty())
@@ -196,7 +210,15 @@ impl Service {
         request.wall_clock = Some(self.config.task_timeout);
         request.trace.clone_from(&visit.trace);
         request.talk = Some(Box::new(Talk { context, is_named, message }));
-        Ok(self.engine.say(request).await?)
+        let said = self.engine.say(request).await?;
+        let begun = match (&said, push) {
+            (Said::Begun { task, .. }, Some(config)) => Some((task.head.clone(), config)),
+            _ => None,
+        };
+        if let Some((head, config)) = begun {
+            self.push_along(&head, visit.wire, config).await?;
+        }
+        Ok(said)
     }
 
     /// Who shall do what a message asks for.
@@ -274,7 +296,7 @@ impl Service {
     }
 
     /// A caller's own task, under whatever name it has for it.
-    async fn find(&self, caller: &Caller, id: &str) -> Result<Task, Trouble> {
+    pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Result<Task, Trouble> {
         match self.engine.look(caller, id).await {
             Ok(task) => Ok(task),
             Err(Failure { kind: Kind::NotFound, .. }) => {

@@ -15,6 +15,7 @@ use crate::{
     cost::{CostQuery, CostSum},
     event::Recorded,
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
+    push::Push,
     task::TaskHead,
     verb::VerbEvent,
     webhook::{Lease, Leased, Standing, Webhook},
@@ -184,5 +185,29 @@ impl Store for Nowhere {
 
     async fn note_webhook(&self, _: &str, _: &str, _: &Standing) -> Result<bool, StoreError> {
         Ok(false)
+    }
+
+    async fn put_push(&self, _: &Push) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn pushes(&self, _: &TaskId) -> Result<Vec<Push>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn remove_push(&self, _: &TaskId, _: &str) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn due_pushes(&self, _: &Lease, _: usize) -> Result<Vec<Push>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn note_push(&self, _: &Push, _: &str) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn dead_pushes(&self, _: &Scope, _: usize) -> Result<Vec<Push>, StoreError> {
+        Ok(Vec::new())
     }
 }

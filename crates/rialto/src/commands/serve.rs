@@ -91,7 +91,9 @@ pub(crate) fn app(
     let pages = telemetry::router(metrics, readiness);
     let mut doors = mcp_door(program).router(program.stop().clone()).merge(events::router(program));
     if program.config.a2a.enabled {
-        doors = doors.merge(a2a_door(program, needs_token)?.router(program.stop().clone()));
+        let door = a2a_door(program, needs_token)?;
+        program.push(&door);
+        doors = doors.merge(door.router(program.stop().clone()));
     }
     Ok(gate.around(pages.merge(doors)))
 }

@@ -20,7 +20,7 @@ use crate::{
 pub(super) const FILE: &str = "rialto.db";
 
 /// The schema this program knows; each migration ends by writing its number into the file.
-const SCHEMA: i32 = 4;
+const SCHEMA: i32 = 7;
 
 /// How often a lock that another process holds is tried again, one millisecond apart.
 const PATIENCE: i32 = 10_000;
@@ -159,7 +159,8 @@ fn migrations() -> Result<Runner, refinery::Error> {
         "V4__conversations",
         include_str!("../../migrations/sqlite/V4__conversations.sql"),
     )?;
-    Ok(Runner::new(&[first, second, fourth]))
+    let seventh = Migration::unapplied("V7__push", include_str!("../../migrations/sqlite/V7__push.sql"))?;
+    Ok(Runner::new(&[first, second, fourth, seventh]))
 }
 
 fn newer(connection: &Connection, place: &Place) -> Fault {

@@ -1,0 +1,151 @@
+//! Who is told of a task, how far, and by whom just now.
+
+use rialto_model::{
+    call::CallerId,
+    card::Dialect,
+    credential::Secret,
+    ids::{Scope, TaskId},
+    push::{Login, Push, PushStanding},
+    webhook::Lease,
+};
+use rusqlite::{
+    Connection, Row, named_params, params,
+    types::{FromSqlError, Type},
+};
+
+use super::column::{At, scope};
+use crate::fault::Snag;
+
+/// Adds one, or replaces the one with that name. It begins where the task stands when it is new.
+pub(super) fn put(connection: &Connection, push: &Push) -> Result<(), Snag> {
+    let login = push.login.as_ref();
+    let schemes = login.map(|login| login.schemes.join(" "));
+    let credentials = login.and_then(|login| login.credentials.as_ref()).map(Secret::expose);
+    let extra = serde_json::to_string(&push.extra)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO push_configs (task, id, org, project, caller, url, token, schemes, credentials, dialect, extra,
+             created_at, told, failures, dead)
+         VALUES (:task, :id, :org, :project, :caller, :url, :token, :schemes, :credentials, :dialect, :extra,
+             :created_at, :told, 0, 0)
+         ON CONFLICT (task, id) DO UPDATE SET url = excluded.url, token = excluded.token, schemes = excluded.schemes,
+             credentials = excluded.credentials, dialect = excluded.dialect, extra = excluded.extra, failures = 0,
+             next_attempt_at = NULL, last_error = NULL, dead = 0",
+    )?;
+    insert.execute(named_params! {
+        ":task": push.task.as_str(),
+        ":id": push.id,
+        ":org": push.scope.org.as_str(),
+        ":project": push.scope.project.as_str(),
+        ":caller": push.caller.as_str(),
+        ":url": push.url,
+        ":token": push.token.as_ref().map(Secret::expose),
+        ":schemes": schemes,
+        ":credentials": credentials,
+        ":dialect": push.dialect.as_str(),
+        ":extra": extra,
+        ":created_at": At(push.created_at),
+        ":told": push.standing.told,
+    })?;
+    Ok(())
+}
+
+/// All of a task, in the order they were asked for.
+pub(super) fn of_task(connection: &Connection, task: &TaskId) -> Result<Vec<Push>, Snag> {
+    let mut select =
+        connection.prepare_cached("SELECT * FROM push_configs WHERE task = ?1 ORDER BY created_at, id")?;
+    let pushes = select.query_map([task.as_str()], push)?.collect::<Result<_, _>>()?;
+    Ok(pushes)
+}
+
+/// Removes one. Answers whether it was there.
+pub(super) fn remove(connection: &Connection, task: &TaskId, id: &str) -> Result<bool, Snag> {
+    let mut delete = connection.prepare_cached("DELETE FROM push_configs WHERE task = ?1 AND id = ?2")?;
+    Ok(delete.execute([task.as_str(), id])? > 0)
+}
+
+/// Those that have something to be told now, and are ours to tell from now on.
+pub(super) fn due(connection: &Connection, lease: &Lease, limit: usize) -> Result<Vec<Push>, Snag> {
+    let mut select = connection.prepare_cached(
+        "SELECT p.* FROM push_configs p JOIN tasks t ON t.id = p.task
+         WHERE p.dead = 0 AND p.told < t.version AND coalesce(p.next_attempt_at, 0) <= :now
+             AND (p.holder IS NULL OR p.holder = :holder OR p.held_until <= :now)
+         ORDER BY p.created_at LIMIT :limit",
+    )?;
+    let values = named_params! { ":now": At(lease.now), ":holder": lease.holder, ":limit": limit };
+    let pushes: Vec<Push> = select.query_map(values, push)?.collect::<Result<_, _>>()?;
+    let mut update = connection
+        .prepare_cached("UPDATE push_configs SET holder = ?3, held_until = ?4 WHERE task = ?1 AND id = ?2")?;
+    for push in &pushes {
+        update.execute(params![push.task.as_str(), push.id, lease.holder, At(lease.until)])?;
+    }
+    Ok(pushes)
+}
+
+/// Writes down how far one was told, if its holder is still the one who says so; then it is anybody's again.
+pub(super) fn note(connection: &Connection, push: &Push, holder: &str) -> Result<bool, Snag> {
+    let mut update = connection.prepare_cached(
+        "UPDATE push_configs SET told = :told, failures = :failures, next_attempt_at = :next_attempt_at,
+             last_error = :last_error, dead = :dead, holder = NULL, held_until = NULL
+         WHERE task = :task AND id = :id AND holder = :holder",
+    )?;
+    let standing = &push.standing;
+    let changed = update.execute(named_params! {
+        ":task": push.task.as_str(),
+        ":id": push.id,
+        ":holder": holder,
+        ":told": standing.told,
+        ":failures": standing.failures,
+        ":next_attempt_at": standing.next_attempt_at.map(At),
+        ":last_error": standing.last_error,
+        ":dead": standing.is_dead,
+    })?;
+    Ok(changed > 0)
+}
+
+/// Those that were given up, the newest first.
+pub(super) fn dead(connection: &Connection, of: &Scope, limit: usize) -> Result<Vec<Push>, Snag> {
+    let mut select = connection.prepare_cached(
+        "SELECT * FROM push_configs WHERE dead = 1 AND org = ?1 AND project = ?2 ORDER BY created_at DESC LIMIT ?3",
+    )?;
+    let values = params![of.org.as_str(), of.project.as_str(), limit];
+    let pushes = select.query_map(values, push)?.collect::<Result<_, _>>()?;
+    Ok(pushes)
+}
+
+/// Forgets those whose tasks are gone.
+pub(super) fn sweep(connection: &Connection) -> Result<(), Snag> {
+    connection.execute("DELETE FROM push_configs WHERE task NOT IN (SELECT id FROM tasks)", [])?;
+    Ok(())
+}
+
+fn push(row: &Row<'_>) -> rusqlite::Result<Push> {
+    let schemes: Option<String> = row.get("schemes")?;
+    let credentials: Option<String> = row.get("credentials")?;
+    let unreadable = |error: serde_json::Error| {
+        rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(FromSqlError::other(error)))
+    };
+    let dialect = format!("\"{}\"", row.get::<_, String>("dialect")?);
+    Ok(Push {
+        task: TaskId::from(row.get::<_, String>("task")?),
+        id: row.get("id")?,
+        scope: scope(row)?,
+        caller: CallerId::from(row.get::<_, String>("caller")?),
+        url: row.get("url")?,
+        token: row.get::<_, Option<String>>("token")?.map(Secret::from),
+        login: schemes.map(|schemes| Login {
+            schemes: schemes.split_whitespace().map(str::to_owned).collect(),
+            credentials: credentials.map(Secret::from),
+        }),
+        dialect: serde_json::from_str::<Dialect>(&dialect).map_err(unreadable)?,
+        extra: serde_json::from_str(&row.get::<_, String>("extra")?).map_err(unreadable)?,
+        created_at: row.get::<_, At>("created_at")?.0,
+        standing: PushStanding {
+            told: row.get("told")?,
+            failures: row.get("failures")?,
+            next_attempt_at: row.get::<_, Option<At>>("next_attempt_at")?.map(|at| at.0),
+            last_error: row.get("last_error")?,
+            is_dead: row.get("dead")?,
+        },
+    })
+}
