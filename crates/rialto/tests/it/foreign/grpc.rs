@@ -63,6 +63,14 @@ fn the_client_of_the_python_sdk_1_3_is_served() {
     let end = [r#"artifact {"text":"done at last"}"#, r#"status "TASK_STATE_COMPLETED""#, r#"{"end":true}"#];
     assert_eq!(told[told.len() - 3..], end, "{told:?}");
 
+    let hook = json!({ "taskId": task["id"], "id": "h", "url": "https://hook.example" });
+    let made = client.ask("CreateTaskPushNotificationConfig", &hook);
+    assert_eq!(made["result"]["id"], "h", "{made}");
+    let listed = client.ask("ListTaskPushNotificationConfigs", &json!({ "taskId": task["id"] }));
+    assert_eq!(listed["result"]["configs"][0]["url"], "https://hook.example", "{listed}");
+    let gone = client.ask("DeleteTaskPushNotificationConfig", &json!({ "taskId": task["id"], "id": "h" }));
+    assert_eq!(gone, json!({ "result": null }));
+
     let card = client.ask("GetExtendedAgentCard", &json!({}));
     assert!(card["result"]["skills"].as_array().is_some_and(|skills| !skills.is_empty()), "{card}");
 }
@@ -73,11 +81,11 @@ fn errors_are_the_exceptions_of_the_python_sdk_1_3() {
     let mut client = GrpcClient::start("a2a_grpc_1_3", &server, server.token.as_deref());
     let done = client.ask("SendMessage", &said("m-1", "desk.echo", &json!({})));
     let id = &done["result"]["task"]["id"];
-    let hook = json!({ "taskId": id, "url": "https://hook.example" });
+    let hook = json!({ "taskId": id, "url": "ftp://hook.example" });
     for (method, params, name) in [
         ("GetTask", json!({ "id": "nobody" }), "TaskNotFoundError"),
         ("CancelTask", json!({ "id": id }), "TaskNotCancelableError"),
-        ("CreateTaskPushNotificationConfig", hook, "PushNotificationNotSupportedError"),
+        ("CreateTaskPushNotificationConfig", hook, "InvalidParamsError"),
         ("SendMessage", said("m-2", "desk.nothing", &json!({})), "InvalidParamsError"),
     ] {
         let said = client.ask(method, &params);
