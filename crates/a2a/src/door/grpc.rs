@@ -71,6 +71,7 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
         trace: incoming::trace(&parts.headers),
         caller,
         door: Door::A2aGrpc,
+        wire,
     };
     match service.answer(&visit, request).await {
         Ok(Reply::Stream(events)) => streamed(wire, operation, events),

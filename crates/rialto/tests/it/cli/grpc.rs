@@ -95,13 +95,13 @@ fn what_went_wrong_is_said_by_status_and_reason() {
     let (_rialto, _agent, server) = house();
     let done = call(&server, Wire::V10, "SendMessage", &said("m-1", "desk.echo", &json!({}))).result();
     let id = &done["task"]["id"];
-    let hook = json!({ "taskId": id, "url": "https://hook.example" });
+    let hook = json!({ "taskId": id, "url": "ftp://hook.example" });
     let unknown = said("m-2", "desk.nothing", &json!({}));
     for (method, params, number, code) in [
         ("GetTask", json!({ "id": "nobody" }), 5, Code::TaskNotFound),
         ("CancelTask", json!({ "id": id }), 9, Code::TaskNotCancelable),
         ("SubscribeToTask", json!({ "id": id }), 9, Code::UnsupportedOperation),
-        ("CreateTaskPushNotificationConfig", hook, 9, Code::PushNotificationNotSupported),
+        ("CreateTaskPushNotificationConfig", hook, 3, Code::InvalidParams),
         ("SendMessage", unknown, 3, Code::InvalidParams),
     ] {
         let (status, error) = call(&server, Wire::V10, method, &params).error();
@@ -110,6 +110,31 @@ fn what_went_wrong_is_said_by_status_and_reason() {
         // 0.3 has other numbers, and names in place of reasons.
         let (_, error) = call(&server, Wire::V03Proto, method, &params).error();
         assert_eq!((error.known(), error.data), (Some(code), None), "{method}");
+    }
+}
+
+#[test]
+fn webhooks_of_a_task_are_made_found_and_deleted() {
+    let (_rialto, _agent, server) = house();
+    let done = call(&server, Wire::V10, "SendMessage", &said("m-1", "desk.echo", &json!({}))).result();
+    let task = &done["task"]["id"];
+    for wire in BOTH {
+        let hook = json!({ "taskId": task, "id": "h", "url": "https://hook.example/x", "token": "t" });
+        let made = call(&server, wire, "CreateTaskPushNotificationConfig", &hook).result();
+        let inner = |config: &Value| {
+            let inner = if wire == Wire::V10 { config } else { &config["pushNotificationConfig"] };
+            (inner["id"].clone(), inner["url"].clone())
+        };
+        let expected = (json!("h"), json!("https://hook.example/x"));
+        assert_eq!(inner(&made), expected, "{made}");
+        let one = json!({ "taskId": task, "id": "h" });
+        assert_eq!(inner(&call(&server, wire, "GetTaskPushNotificationConfig", &one).result()), expected);
+        let all = |wire| {
+            call(&server, wire, "ListTaskPushNotificationConfigs", &json!({ "taskId": task })).result()
+        };
+        assert_eq!(inner(&all(wire)["configs"][0]), expected);
+        assert_eq!(call(&server, wire, "DeleteTaskPushNotificationConfig", &one).result(), json!({}));
+        assert!(all(wire)["configs"].as_array().is_none_or(Vec::is_empty));
     }
 }
 
@@ -132,8 +157,8 @@ fn what_is_no_call_is_told_so() {
     let odd = send(&server, path, vec![0, 0, 0, 0, 3, 0x12, 1, b't'], &[("a2a-version", "9.9")]);
     assert_eq!(odd.error().1.known(), Some(Code::VersionNotSupported));
     assert_eq!(send(&server, path, Vec::new(), &[("content-type", "text/plain")]).http, 415);
-    let large = send(&server, path, vec![0; 40 << 20], &[]);
-    assert_eq!(status(large), Some(8));
+    let large = send(&server, path, vec![0; 5 << 20], &[]);
+    assert_eq!(large.http, 413, "what is announced is refused at the gate");
     let token = format!("Bearer {}", server.token.as_deref().unwrap());
     let headers = [("content-type", "application/grpc"), ("authorization", &token)];
     assert_eq!(http::post(&format!("{}{path}", server.url), &headers, "").status, 505, "HTTP/1.1");
