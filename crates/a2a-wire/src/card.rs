@@ -109,6 +109,7 @@ fn skill(raw: Raw<'_>) -> Result<Skill, Garbled> {
         input_schema: members.take("inputSchema").map(Json::from),
         cost: Cents::among(|name| members.peek(name)),
         extra: members.rest(),
+        called: None,
     })
 }
 

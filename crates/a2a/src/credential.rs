@@ -27,8 +27,7 @@ pub(crate) use self::{
 };
 use crate::route::may_see;
 
-/// Reads the secret of a source. The error says what is missing and how to mend it.
-pub type Resolver = Arc<dyn Fn(&Source) -> BoxFuture<'static, Result<Secret, String>> + Send + Sync>;
+pub use rialto_edge::settings::Resolver;
 
 /// Makes what is shown from where it is kept.
 #[derive(Clone)]

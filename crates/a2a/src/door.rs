@@ -1,8 +1,11 @@
 //! Everything that can be called here, as one A2A agent that speaks every dialect.
 //!
-//! A request is read into [`rialto_a2a_wire::request::Request`] by whichever binding it came in ([`rpc`], [`rest`], [`grpc`]), answered
-//! by the one [`service`], and told in its caller's own dialect. Streams only ever tell what is in the store ([`stream`]), so
-//! a client that was cut off comes back and misses nothing.
+//! A request is read into [`rialto_a2a_wire::request::Request`] by whichever binding it came in ([`rpc`], [`rest`], [`grpc`]),
+//! answered by the one [`service`], and told in its caller's own dialect. Streams only ever tell what is in the store
+//! ([`stream`]), so a client that was cut off comes back and misses nothing.
+//!
+//! Registered agents are among the skills of that one agent, and each can also be reached by itself below [`AGENTS`], with
+//! its own card and its own skill ids: a client of one generation reaches an agent of another, past the same policies.
 
 mod card;
 mod config;
@@ -46,6 +49,9 @@ pub const CARDS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agen
 /// The paths that requests come to, with all below them.
 pub const PATHS: [&str; 3] = ["/a2a", "/_a2a", "/"];
 
+/// Below this every agent can be reached by itself, under its slug.
+pub const AGENTS: &str = "/a2a/agents";
+
 /// The A2A door.
 #[derive(Clone)]
 pub struct Door(Arc<Service>);
@@ -83,6 +89,14 @@ impl Door {
         }
         for service in SERVICES {
             router = router.route(&format!("{service}/{{method}}"), post(grpc::serve));
+        }
+        let one = format!("{AGENTS}/{{slug}}");
+        router = router
+            .route(&one, post(rpc::serve_agent))
+            .route(&format!("{one}/"), post(rpc::serve_agent))
+            .route(&format!("{one}/{{*rest}}"), any(rest::serve_agent));
+        for card in CARDS {
+            router = router.route(&format!("{one}{card}"), get(card::serve_agent));
         }
         router.with_state(Arc::clone(&self.0))
     }

@@ -159,10 +159,24 @@ impl Post {
 
 /// The call as something said to an agent.
 fn spoken(call: Call, number: u64) -> SendRequest {
-    let mut message = Message::new(format!("{}-{number}", call.session), Role::User, call.parts);
+    let id = [&*call.session, "-", &number.to_string()].concat();
+    let mut message = Message::new(id, Role::User, call.parts);
+    let mut metadata = None;
+    if let Some(spoken) = call.spoken {
+        // Whoever speaks A2A is passed on in its own words; only the names of task and conversation are the agent's.
+        let said = &spoken.message;
+        if !said.id.is_empty() {
+            message.id.clone_from(&said.id);
+        }
+        message.metadata.clone_from(&said.metadata);
+        message.extensions.clone_from(&said.extensions);
+        message.extra = said.extra.clone();
+        metadata.clone_from(&spoken.metadata);
+    }
     message.task_id = call.continues.task_id;
     message.context_id = call.continues.context_id;
     SendRequest {
+        metadata,
         skill: call.target.skill.as_ref().map(|skill| skill.id.as_str().to_owned()),
         correlation_id: Some(call.session.to_string()),
         task_id: Some(call.session.to_string()),

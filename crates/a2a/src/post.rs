@@ -373,10 +373,11 @@ fn read_rpc(route: &Route, status: StatusCode, body: &[u8], login: Login<'_>) ->
     if !status.is_success() {
         return Err(read_rpc_error(status, body, login));
     }
-    let response = rpc::decode_response(body).map_err(|garbled| Trouble::garbled(&garbled, body, login))?;
-    let raw = response.result.map_err(|error| Trouble::remote(&error))?;
-    let read = answer::decode_send(route.wire, raw);
-    read.map(Reply::Whole).map_err(|garbled| Trouble::garbled(&garbled, body, login))
+    match rpc::decode_send(route.wire, body) {
+        Ok(Ok(answer)) => Ok(Reply::Whole(answer)),
+        Ok(Err(error)) => Err(Trouble::remote(&error)),
+        Err(garbled) => Err(Trouble::garbled(&garbled, body, login)),
+    }
 }
 
 /// An error of the protocol if the body is one; else only a status.

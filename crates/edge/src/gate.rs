@@ -70,6 +70,7 @@ struct Checks {
     public: Vec<&'static str>,
     unlocked: Vec<&'static str>,
     shown: Vec<&'static str>,
+    shown_below: Option<&'static str>,
     tally: Arc<Tally>,
     limits: Arc<Limits>,
     draining: Arc<AtomicBool>,
@@ -101,6 +102,7 @@ impl Gate {
             public,
             unlocked,
             shown,
+            shown_below: None,
             tally: Arc::new(Tally::new([])),
             limits: Arc::default(),
             draining: Arc::default(),
@@ -142,11 +144,12 @@ impl Gate {
         self
     }
 
-    /// The same, but these exact paths of every org and project are shown to strangers: without a token there is a caller that
-    /// nobody knows.
+    /// The same, but these exact paths of every org and project are shown to strangers, and so is what ends like them below
+    /// `also_below`: without a token there is a caller that nobody knows.
     #[must_use]
-    pub fn showing(mut self, paths: &[&'static str]) -> Self {
-        Arc::make_mut(&mut self.0).shown = paths.to_vec();
+    pub fn showing(mut self, paths: &[&'static str], also_below: &'static str) -> Self {
+        let checks = Arc::make_mut(&mut self.0);
+        (checks.shown, checks.shown_below) = (paths.to_vec(), Some(also_below));
         self
     }
 
@@ -302,7 +305,8 @@ impl Checks {
         let host = host_of(request.uri(), request.headers()).unwrap_or_default();
         let asked = self.places.read(host, request.uri().path());
         let plain = asked.as_ref().map_or(request.uri().path(), |asked| asked.rest(request.uri().path()));
-        if !self.shown.contains(&plain) {
+        let is_below = self.shown_below.is_some_and(|root| is_below(plain, root));
+        if !self.shown.iter().any(|shown| plain == *shown || is_below && plain.ends_with(shown)) {
             return None;
         }
         let mut caller = Caller::stranger();

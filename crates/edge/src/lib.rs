@@ -2,7 +2,9 @@
 //!
 //! Outbound there is one client ([`client::Client`]), and it is the only way out: it looks at every address a name
 //! resolves to before it connects ([`address`]), goes through proxies ([`proxy`]), keeps connections warm, and never waits without a deadline. Whoever
-//! needs it asks for an `Arc<dyn Fetch>` ([`fetch`]), so a test can answer in its place.
+//! needs it asks for an `Arc<dyn Fetch>` ([`fetch`]), so a test can answer in its place. Programs that do somebody's work are
+//! started by one [`process::Launcher`], and get no more of our environment than they need; what they and addresses are
+//! shown is put together in [`settings`].
 //!
 //! Inbound there are the checks that come before any protocol: whether the request was meant for us at all ([`guard`])
 //! and who calls ([`auth`]), both made at one [`gate`], which counts what it sees ([`tally`])
@@ -22,10 +24,12 @@ mod link;
 mod live;
 mod place;
 mod pool;
+pub mod process;
 pub mod proxy;
 mod refusal;
 mod rules;
 pub mod serve;
+pub mod settings;
 pub mod site;
 pub mod tally;
 mod tls;

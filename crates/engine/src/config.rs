@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits;
 
+/// A program that is started for the first time may have to be downloaded.
+const START: Duration = Duration::from_secs(60);
+
 /// How calls are made and agents looked after.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -70,6 +73,11 @@ impl Config {
     pub(crate) fn trace(&self, parent: Option<&Trace>) -> Option<Arc<Trace>> {
         let begun = || self.traces.map(Trace::begin);
         parent.map(Trace::child).or_else(begun).map(Arc::new)
+    }
+
+    /// How long something may take that is started to be asked what it can do: more than a server that runs already.
+    pub(crate) fn start_timeout(&self) -> Duration {
+        self.discovery_timeout().max(START)
     }
 
     /// How long fetching a card may take.

@@ -9,6 +9,7 @@ use rialto_model::{
     event::Event,
     failure::{Failure, Kind},
     ids::{ContextId, Scope, TaskId},
+    json::Json,
     maps::FastMap,
     message::Message,
     store::{TalkFilter, Talks, TaskFilter},
@@ -36,6 +37,8 @@ pub struct Talk {
     pub is_named: bool,
     /// The message, as it was said.
     pub message: Message,
+    /// What the caller noted beside it; always an object.
+    pub metadata: Option<Json>,
 }
 
 /// What became of a message.

@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rialto_model::{
     agent::{Agent, Health},
-    call::{Call, Caller, CallerKind, Door, Target},
+    call::{Call, Caller, CallerKind, Door, Spoken, Target},
     clock::Clock,
     event::{Event, Remote},
     failure::{Failure, Kind},
@@ -246,14 +246,14 @@ impl Engine {
     /// Starts a call. Trouble before the task is written down is an `Err`; after that, it is how the task ends.
     ///
     /// The call leaves when what is returned is waited for or let go of.
-    pub async fn call(&self, mut request: Request) -> Result<Running, Failure> {
+    pub async fn call(&self, request: Request) -> Result<Running, Failure> {
         if self.0.is_closing() {
             return Err(closing::closed());
         }
         self.sync().await?;
         let seat = self.0.limits.admit(&request.caller, self.0.journal.now())?;
         let goes_on = self.continued(&request).await?;
-        let talk = request.talk.take();
+        let talk = request.talk.clone();
         let (wall_clock, call) = self.call_of(request, goes_on.as_ref())?;
         let Cleared { call, announcement, pre } = self.permit(call).await?;
         let task = match (goes_on, talk) {
@@ -313,7 +313,8 @@ impl Engine {
         }
         let wall_clock =
             request.wall_clock.unwrap_or_else(|| self.0.config.wall_clock(&request.caller.scope.org, agent));
-        let session = format!("a2a-{}-{}-{}", agent.id, request.target.skill_id(), fresh()).into();
+        let session =
+            ["a2a-", agent.id.as_str(), "-", request.target.skill_id(), "-", &fresh()].concat().into();
         let continues = match goes_on {
             Some(task) => task.head.remote.clone(),
             None => Remote { task_id: None, context_id: request.context },
@@ -327,6 +328,9 @@ impl Engine {
             continues,
             session,
             trace: self.0.config.trace(request.trace.as_deref()),
+            spoken: request
+                .talk
+                .map(|talk| Arc::new(Spoken { message: talk.message, metadata: talk.metadata })),
         };
         Ok((wall_clock, call))
     }

@@ -11,7 +11,7 @@ use std::{
 
 use futures::{StreamExt, stream, stream::BoxStream};
 use rialto_model::{
-    call::{Call, Caller, CallerKind, Follow, Target},
+    call::{Call, Caller, CallerKind, Follow, Spoken, Target},
     event::Event,
     failure::{Failure, Kind},
     ids::{AgentId, Runner},
@@ -206,6 +206,10 @@ fn call_of(task: &Task, caller: &Caller, target: &Target) -> Call {
         continues: task.head.remote.clone(),
         session: Arc::clone(&task.head.session),
         trace: None,
+        spoken: task
+            .history
+            .first()
+            .map(|message| Arc::new(Spoken { message: message.clone(), metadata: None })),
     }
 }
 

@@ -18,12 +18,13 @@ mod heir;
 mod journal;
 pub mod limits;
 pub mod peer;
+pub mod peers;
 mod pushing;
 mod redact;
 pub mod registry;
 mod run;
 mod running;
-mod schema;
+pub mod schema;
 mod tasks;
 
 pub use bus::{Bus, Overheard};

@@ -9,8 +9,10 @@ use rialto_model::{
     call::{Call, Cancel, Follow},
     card::{Card, Dialect},
     credential::Credential,
+    deployed::Backing,
     event::Event,
     failure::Failure,
+    ids::Scope,
 };
 use rialto_policy::Permitted;
 
@@ -32,6 +34,10 @@ pub trait Peer: Send + Sync {
 /// Where to look for a card.
 #[derive(Clone, Debug)]
 pub struct Place {
+    /// Whose it is.
+    pub scope: Scope,
+    /// What stands there.
+    pub backing: Backing,
     /// The canonical base URL.
     pub url: String,
     /// Where below it the card is; none tries the well-known places.

@@ -3,6 +3,7 @@
 //! What is live in memory is a copy of the store's rows, and never older than the store: before each call the
 //! store's generation is compared, and any process that changed a row has moved it.
 
+mod deploy;
 mod live;
 
 use std::{
@@ -20,6 +21,7 @@ use rialto_model::{
     card::{Card, Dialect},
     clock::Clock,
     credential::Credential,
+    deployed::Backing,
     failure::{Failure, Kind},
     ids::{AgentId, Scope},
     name,
@@ -27,6 +29,7 @@ use rialto_model::{
 };
 use tokio::sync::watch;
 
+pub use self::deploy::Deployment;
 use self::live::{Live, is_same_place, looks_the_same};
 use crate::{
     address::{self, AddressError},
@@ -113,6 +116,11 @@ pub enum RegistryError {
     /// There is nothing to approve.
     #[error("{0} has no changed card that waits for approval")]
     NothingPending(String),
+    /// Only the configuration changes it.
+    #[error(
+        "{0} stands in the configuration; change or remove it there (`[[mcp_servers]]`, `[[functions]]`)"
+    )]
+    Configured(String),
     /// It could not be written down.
     #[error("the registry could not be read or written")]
     Store(#[from] StoreError),
@@ -179,10 +187,11 @@ impl Registry {
         self.surprises.load(Ordering::Acquire)
     }
 
-    /// All agents of a project, by slug.
+    /// All agents of a project, by slug. What is deployed is not among them: see [`Registry::deployed`].
     pub fn agents(&self, scope: &Scope) -> Vec<Arc<Agent>> {
         let live = self.live.load();
-        let mut agents: Vec<_> = live.all().iter().filter(|agent| agent.scope == *scope).cloned().collect();
+        let is_meant = |agent: &&Arc<Agent>| agent.scope == *scope && agent.backing.is_agent();
+        let mut agents: Vec<_> = live.all().iter().filter(is_meant).cloned().collect();
         agents.sort_by(|a, b| a.slug.cmp(&b.slug));
         agents
     }
@@ -204,7 +213,7 @@ impl Registry {
         let by = |means: &dyn Fn(&Agent) -> bool| {
             live.all().iter().find(|agent| agent.scope == *scope && means(agent)).cloned()
         };
-        by(&|agent| agent.id.as_str() == key || agent.slug == key)
+        by(&|agent| agent.id.as_str() == key || agent.slug == key || agent.url == key)
             .or_else(|| by(&|agent| Some(&agent.url) == url.as_ref()))
             .or_else(|| by(&|agent| agent.card.name == key))
             .or_else(|| by(&|agent| agent.card.name.eq_ignore_ascii_case(key)))
@@ -235,6 +244,8 @@ impl Registry {
     pub async fn register(&self, wanted: Registration) -> Result<Registered, RegistryError> {
         let url = address::normalize(&wanted.url)?;
         let place = Place {
+            scope: wanted.scope.clone(),
+            backing: Backing::A2a,
             url: url.clone(),
             card_path: wanted.card_path.clone(),
             credential: wanted.credential.clone(),
@@ -277,12 +288,16 @@ impl Registry {
 
     /// Asks an agent how it is, and writes the answer down.
     pub async fn probe(&self, agent: &Arc<Agent>) -> Result<Health, RegistryError> {
+        if matches!(agent.backing, Backing::Function(_)) {
+            // Nobody can be asked how it is without calling it.
+            return Ok(agent.health);
+        }
         let place = self.place_of(agent);
         let (fetched, elapsed) = self.fetch(&place).await;
         let health = health_of(&fetched, elapsed);
         let error = fetched.as_ref().err().map(ToString::to_string);
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        if agent.keep == Keep::Stored {
+        if agent.keep.is_stored() {
             let at = self.clock.now();
             let probe = Probe { agent: agent.id.clone(), at, health, elapsed_ms, error: error.clone() };
             self.store.record_probe(&probe).await?;
@@ -332,9 +347,16 @@ impl Registry {
 
     /// Forgets an agent. That alone revokes it: every permission is built from live rows.
     pub async fn remove(&self, agent: &Arc<Agent>) -> Result<(), RegistryError> {
+        if agent.keep == Keep::Configured {
+            return Err(RegistryError::Configured(agent.slug.clone()));
+        }
         let _changing = self.changing.lock().await;
+        self.forget(agent).await
+    }
+
+    async fn forget(&self, agent: &Agent) -> Result<(), RegistryError> {
         let made = match agent.keep {
-            Keep::Stored => self.store.remove_agent(&agent.id).await?,
+            Keep::Stored | Keep::Configured => self.store.remove_agent(&agent.id).await?,
             // A stored row of the same address may come to light again: read everything.
             Keep::Session => None,
         };
@@ -361,6 +383,8 @@ impl Registry {
         // While a changed card waits, ask for the whole card: the validator belongs to the one in use.
         let etag = if agent.pending.is_none() { agent.etag.clone() } else { None };
         Place {
+            scope: agent.scope.clone(),
+            backing: agent.backing.clone(),
             url: agent.url.clone(),
             card_path: agent.card_path.clone(),
             credential: agent.credential.clone(),
@@ -390,6 +414,7 @@ impl Registry {
             trust: wanted.trust.unwrap_or_default(),
             health: Health::Unknown,
             signature,
+            backing: Backing::A2a,
             keep: wanted.keep,
             credential: wanted.credential.clone(),
             allow_private: wanted.allow_private,
@@ -444,7 +469,9 @@ impl Registry {
             Fetched::Unchanged => None,
         };
         let is_new = new.as_ref().is_some_and(|(card, ..)| card.raw != agent.card.raw);
-        let pinned = self.config.pin_cards && is_new;
+        // What is deployed begins without a card; there is nothing to compare the first one with.
+        let is_first = !agent.backing.is_agent() && agent.card.skills.is_empty();
+        let pinned = self.config.pin_cards && is_new && !is_first;
         let row = self
             .update(agent, |row| {
                 (row.health, row.last_error) = (health, None);
@@ -491,7 +518,7 @@ impl Registry {
 
     async fn put(&self, row: Agent, expected: Option<u64>) -> Result<Arc<Agent>, RegistryError> {
         let made = match row.keep {
-            Keep::Stored => Some(self.store.put_agent(&row, expected).await?),
+            Keep::Stored | Keep::Configured => Some(self.store.put_agent(&row, expected).await?),
             Keep::Session => self.live.load().generation,
         };
         let row = Arc::new(row);
@@ -581,7 +608,7 @@ impl RegistryError {
             Self::Discovery(DiscoveryError::Invalid { .. }) => Kind::PeerGarbled,
             Self::Discovery(DiscoveryError::Refused(_)) => Kind::Denied,
             Self::NotFound(_) => Kind::NotFound,
-            Self::NothingPending(_) => Kind::Conflict,
+            Self::NothingPending(_) | Self::Configured(_) => Kind::Conflict,
             Self::Store(_) => Kind::Internal,
         }
     }

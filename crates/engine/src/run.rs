@@ -276,7 +276,8 @@ impl Run {
 
     async fn call_off(mut self: Box<Self>) -> News {
         let named_by = Instant::now() + NAMING;
-        while self.task.head.remote.task_id.is_none() {
+        // What is deployed never names its tasks: letting go of it ends them.
+        while self.task.head.remote.task_id.is_none() && self.target.agent.backing.is_agent() {
             let Ok(Some(event)) = tokio::time::timeout_at(named_by, self.events.next()).await else { break };
             let batch = vec![event];
             if self.is_over_after(&batch) {

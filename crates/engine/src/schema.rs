@@ -1,4 +1,4 @@
-//! Checks arguments against a skill's own schema before anything leaves.
+//! Checks arguments against a skill's own schema before anything leaves, and results where somebody has a schema for them.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -10,14 +10,14 @@ use rialto_model::{
     ids::{AgentId, SkillId},
     json::Json,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Compiled schemas are kept up to this many; then the memory is emptied and fills anew.
 const REMEMBERED: usize = 4_096;
 
 /// Compiles each skill's schema once per version of its card.
 #[derive(Default)]
-pub(crate) struct Schemas {
+pub struct Schemas {
     compiled: Mutex<HashMap<(AgentId, SkillId), Compiled>>,
 }
 
@@ -33,7 +33,10 @@ struct Compiled {
 impl Schemas {
     /// Refuses arguments that the skill's schema does not allow, naming the first place that is wrong.
     pub(crate) fn check(&self, target: &Target, args: &Json) -> Result<(), Failure> {
-        let Some(validator) = self.validator(target) else { return Ok(()) };
+        let Some(schema) = target.skill.as_ref().and_then(|skill| skill.input_schema.as_ref()) else {
+            return Ok(());
+        };
+        let Some(validator) = self.validator(target, schema) else { return Ok(()) };
         let args = args.value();
         let Err(error) = validator.validate(&args) else { return Ok(()) };
         let path = error.instance_path().to_string();
@@ -42,9 +45,17 @@ impl Schemas {
         Err(Failure::new(Kind::Invalid, format!("{place}: {error}")).with_data(Json::of(&data)))
     }
 
-    fn validator(&self, target: &Target) -> Option<Arc<Validator>> {
+    /// Why a value does not fit the schema that one of the target's skills has for it.
+    pub fn check_value(&self, target: &Target, schema: &Json, value: &Value) -> Result<(), String> {
+        let Some(validator) = self.validator(target, schema) else { return Ok(()) };
+        validator.validate(value).map_err(|error| {
+            let path = error.instance_path().to_string();
+            if path.is_empty() { error.to_string() } else { format!("{path}: {error}") }
+        })
+    }
+
+    fn validator(&self, target: &Target, text: &Json) -> Option<Arc<Validator>> {
         let skill = target.skill.as_ref()?;
-        let text = skill.input_schema.as_ref()?;
         let key = (target.agent.id.clone(), skill.id.clone());
         let mut compiled = self.compiled.lock();
         if let Some(known) = compiled.get(&key) {
@@ -62,13 +73,18 @@ impl Schemas {
     }
 }
 
+/// Whether a schema can be used, or why it cannot.
+pub fn is_schema(schema: &Json) -> Result<(), String> {
+    jsonschema::validator_for(&schema.value()).map(drop).map_err(|error| error.to_string())
+}
+
 fn compile(text: &Json, target: &Target) -> Option<Arc<Validator>> {
     match jsonschema::validator_for(&text.value()) {
         Ok(validator) => Some(Arc::new(validator)),
         Err(error) => {
             tracing::warn!(
                 agent.id = %target.agent.id, skill.id = target.skill_id(),
-                "the input schema of {} cannot be used, so its arguments are not checked: {error}", target.verb()
+                "a schema of {} cannot be used, so nothing is checked with it: {error}", target.verb()
             );
             None
         }

@@ -1,4 +1,5 @@
-//! MCP: the door through which MCP clients come in, over stdin and stdout or over HTTP.
+//! MCP: the door through which MCP clients come in, over stdin and stdout or over HTTP, and the peer that calls the tools of
+//! MCP servers ([`peer`]).
 //!
 //! Every skill of every agent is a tool here, beside five tools of Rialto's own. All protocol versions from
 //! 2024-11-05 to 2026-07-28 are served at once. rmcp speaks the protocol; no other crate names it, and none of its
@@ -17,10 +18,10 @@ mod handler;
 mod http;
 mod names;
 mod own;
+pub mod peer;
 mod render;
 mod sessions;
 mod shallow;
-mod shape;
 mod tool;
 mod trace;
 mod trouble;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rialto_engine::directory::Entry;
-use rialto_model::{card::Skill, json::Json};
-use rmcp::model::{JsonObject, MetaObject, Tool};
+use rialto_model::{card::Skill, deployed::Backing, json::Json};
+use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
 /// Where a tool says which skill it is, whatever it is called.
@@ -16,11 +16,45 @@ const WRAPPED: &str = "input";
 /// The tool that stands for a skill, under the given name.
 pub(crate) fn of_skill(name: String, entry: &Entry) -> Tool {
     let (skill, agent) = (&entry.skill, &entry.agent.card.name);
+    let is_deployed = !entry.agent.backing.is_agent();
     let mut meta = MetaObject::new();
     meta.insert(CANONICAL.to_owned(), Value::String(entry.canonical.clone()));
+    if is_deployed {
+        return own_words(
+            Tool::new(name, plain_description(skill), Arc::new(schema(skill))).with_meta(meta),
+            entry,
+        );
+    }
     Tool::new(name, description(skill, agent), Arc::new(schema(skill)))
         .with_title(format!("{} ({agent})", skill.name))
         .with_meta(meta)
+}
+
+/// What a tool says of itself where it is deployed, so that whoever calls it here is told as much as anywhere.
+fn own_words(tool: Tool, entry: &Entry) -> Tool {
+    let skill = &entry.skill;
+    let hints = skill.extra.get("annotations").and_then(|hints| hints.read::<ToolAnnotations>().ok());
+    let tool = match hints {
+        Some(hints) => tool.with_annotations(hints),
+        None => tool,
+    };
+    let tool = if skill.name == skill.id.as_str() { tool } else { tool.with_title(skill.name.clone()) };
+    // Only a function's result is sure to be one object that fits: it was checked.
+    let is_function = matches!(entry.agent.backing, Backing::Function(_));
+    let promised = skill.extra.get("outputSchema").filter(|_| is_function);
+    match promised.and_then(|schema| schema.read::<JsonObject>().ok()) {
+        Some(schema) if matches!(takes(&schema), Takes::Objects) => {
+            tool.with_raw_output_schema(Arc::new(schema))
+        }
+        _ => tool,
+    }
+}
+
+fn plain_description(skill: &Skill) -> String {
+    match skill.description.trim() {
+        "" => format!("Calls {}", skill.id),
+        own => own.to_owned(),
+    }
 }
 
 /// The arguments as the skill wants them: what [`schema`] wrapped is taken out again.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     card::{Card, Dialect},
     credential::Credential,
+    deployed::Backing,
     ids::{AgentId, Scope},
     json::Json,
 };
@@ -62,6 +63,8 @@ pub enum Keep {
     Stored,
     /// In this process only: it was named by the person at the client.
     Session,
+    /// In the store, but only the configuration changes it.
+    Configured,
 }
 
 /// A card that waits for approval because cards are pinned.
@@ -80,7 +83,7 @@ pub struct Agent {
     pub id: AgentId,
     /// Where it belongs.
     pub scope: Scope,
-    /// Its canonical base URL; unique in its project.
+    /// Its canonical base URL, or `mcp:<name>` and `function:<name>`; unique in its project.
     pub url: String,
     /// Its name's slug, unique in its project.
     pub slug: String,
@@ -94,6 +97,8 @@ pub struct Agent {
     pub health: Health,
     /// What became of its card's signature.
     pub signature: Signature,
+    /// What stands behind it.
+    pub backing: Backing,
     /// Where this row is kept.
     pub keep: Keep,
     /// What it is shown at its door.
@@ -143,6 +148,15 @@ pub struct OldCard {
     pub replaced_at: Timestamp,
     /// The card.
     pub card: Json,
+}
+
+// === impl Keep ===
+
+impl Keep {
+    /// Whether the row outlives the process.
+    pub const fn is_stored(self) -> bool {
+        matches!(self, Self::Stored | Self::Configured)
+    }
 }
 
 // === impl Trust ===

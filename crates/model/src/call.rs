@@ -12,7 +12,7 @@ use crate::{
     event::Remote,
     ids::{Scope, TaskId},
     json::Json,
-    message::{Content, Part},
+    message::{Content, Message, Part},
     name,
     rights::{Right, Rights},
     trace::Trace,
@@ -106,6 +106,17 @@ pub struct Call {
     pub session: Arc<str>,
     /// The trace it is a part of, if it is one.
     pub trace: Option<Arc<Trace>>,
+    /// The caller's own words, where it spoke in messages: an agent hears more of them than their parts.
+    pub spoken: Option<Arc<Spoken>>,
+}
+
+/// A message as its caller said it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spoken {
+    /// The message.
+    pub message: Message,
+    /// What the caller noted beside it; always an object.
+    pub metadata: Option<Json>,
 }
 
 /// Wants a remote task called off.
@@ -207,9 +218,11 @@ impl Caller {
 // === impl Target ===
 
 impl Target {
-    /// The canonical name of what is called: `<agentSlug>.<skillId>`, or the slug alone for a plain message.
+    /// The canonical name of what is called: what the directory calls it, else `<agentSlug>.<skillId>`, or the slug alone
+    /// for a plain message.
     pub fn verb(&self) -> String {
         match &self.skill {
+            Some(skill) if let Some(called) = &skill.called => called.to_string(),
             Some(skill) => name::canonical(&self.agent.slug, skill.id.as_str()),
             None => self.agent.slug.clone(),
         }
@@ -217,6 +230,9 @@ impl Target {
 
     /// The name older clients know it by.
     pub fn legacy_alias(&self) -> String {
+        if let Some(called) = self.skill.as_ref().and_then(|skill| skill.called.as_ref()) {
+            return name::plain(called);
+        }
         name::legacy(&self.agent.slug, self.skill.as_ref().map_or("", |skill| skill.id.as_str()))
     }
 

@@ -88,6 +88,9 @@ pub struct Skill {
     /// Members we do not know.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
+    /// What it is called in lists, where that is not made of its agent's name and its id. The directory says so.
+    #[serde(skip)]
+    pub called: Option<Arc<str>>,
 }
 
 /// What the bridge knows of an agent.
@@ -140,17 +143,13 @@ impl std::fmt::Display for Dialect {
 // === impl Skill ===
 
 impl Skill {
-    /// Whether it says that running it twice does no more than running it once, in the words of MCP's annotations.
+    /// Whether it says that doing it twice does no more than doing it once, so that it may be done again after a crash.
     pub fn is_repeatable(&self) -> bool {
-        #[derive(Default, Deserialize)]
-        #[serde(rename_all = "camelCase", default)]
-        struct Annotations {
-            idempotent_hint: bool,
-            read_only_hint: bool,
-        }
-        let said: Annotations =
-            self.extra.get("annotations").and_then(|said| said.read().ok()).unwrap_or_default();
-        said.idempotent_hint || said.read_only_hint
+        let hints = self.extra.get("annotations").and_then(|json| json.read::<Extra>().ok());
+        let is_set = |name: &str| {
+            hints.as_ref().and_then(|hints| hints.get(name)).is_some_and(|hint| hint.get() == "true")
+        };
+        is_set("idempotentHint") || is_set("readOnlyHint")
     }
 }
 

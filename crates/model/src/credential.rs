@@ -25,7 +25,7 @@ pub struct Secret(Zeroizing<String>);
 pub struct Proof(Arc<Secret>);
 
 /// Where a secret comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
     /// An environment variable of the process that calls.
@@ -33,6 +33,7 @@ pub enum Source {
     /// A file.
     File(String),
     /// The encrypted secret of this name in the store.
+    #[serde(alias = "secret")]
     Store(String),
     /// Given for this process only; never written down.
     #[serde(skip)]
@@ -139,6 +140,12 @@ impl Secret {
 impl<T: Into<String>> From<T> for Secret {
     fn from(text: T) -> Self {
         Self(Zeroizing::new(text.into()))
+    }
+}
+
+impl Hash for Secret {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.expose().hash(state);
     }
 }
 

@@ -100,6 +100,9 @@ pub struct Task {
     /// Why it ended badly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// Whether the agent made no task of it: then its message is the whole answer.
+    #[serde(default, skip_serializing)]
+    pub is_reply: bool,
 }
 
 // === impl TaskState ===
@@ -197,6 +200,7 @@ impl Task {
             artifacts: Vec::new(),
             metadata: None,
             failure: None,
+            is_reply: false,
         }
     }
 
@@ -244,7 +248,10 @@ impl Task {
                     self.history.push(message.clone());
                 }
             }
-            Event::Replied { message } => self.say(Some(message)),
+            Event::Replied { message } => {
+                self.say(Some(message));
+                self.is_reply = true;
+            }
             Event::Failed { failure, message, .. } => {
                 self.say(message.as_ref());
                 self.failure = Some(failure.clone());

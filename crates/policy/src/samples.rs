@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rialto_model::{
     agent::{Agent, Health, Keep, Signature, Trust},
     card::{Card, Skill},
+    deployed::Backing,
     ids::Scope,
     json::{Extra, Json},
 };
@@ -21,6 +22,7 @@ pub(crate) fn skill(id: &str, tags: &[&str]) -> Skill {
         input_schema: None,
         cost: None,
         extra: Extra::new(),
+        called: None,
     }
 }
 
@@ -49,6 +51,7 @@ pub(crate) fn agent(trust: Trust) -> Agent {
         trust,
         health: Health::Healthy,
         signature: Signature::None,
+        backing: Backing::A2a,
         keep: Keep::Stored,
         credential: None,
         allow_private: false,

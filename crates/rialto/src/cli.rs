@@ -6,6 +6,7 @@ mod credential;
 mod policy;
 mod secrets;
 mod tokens;
+mod tools;
 mod webhooks;
 
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ pub(crate) use self::{
     policy::{AddPolicy, Policy, PolicyKind, PolicyTest},
     secrets::Secrets,
     tokens::{CreateToken, Lifetime, RightName, Tokens},
+    tools::{AddTool, Tools},
     webhooks::{AddWebhook, Webhooks},
 };
 use crate::telemetry::LogFormat;
@@ -63,6 +65,9 @@ pub(crate) enum Command {
     /// Register, look at and remove agents
     #[command(subcommand)]
     Agents(Agents),
+    /// Deploy MCP servers and functions, look at them, and take them back
+    #[command(subcommand)]
+    Tools(Tools),
     /// Call a skill and print its result
     Call(Call),
     /// Look at tasks and call them off
@@ -225,7 +230,7 @@ pub(crate) struct ImportAgents {
 
 #[derive(Debug, Args)]
 pub(crate) struct Call {
-    /// A skill (vercel_ops.deploy or a2a_vercel_ops_deploy), or an agent to send a message to
+    /// A skill (vercel_ops.deploy or a2a_vercel_ops_deploy), a tool, or an agent to send a message to
     pub(crate) name: String,
     /// The arguments as JSON, or the message; `-` reads stdin
     pub(crate) input: Option<String>,

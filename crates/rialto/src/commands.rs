@@ -13,4 +13,5 @@ pub(crate) mod secrets;
 pub(crate) mod serve;
 pub(crate) mod tasks;
 pub(crate) mod tokens;
+pub(crate) mod tools;
 pub(crate) mod webhooks;

@@ -3,6 +3,8 @@
 //! Each crate owns its section. An unknown key is an error that names the key, because a setting that is silently
 //! ignored is worse than none.
 
+pub(crate) mod deployed;
+
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
@@ -10,6 +12,7 @@ use std::{
 };
 
 use rialto_edge::site::Site;
+use rialto_engine::registry::Deployment;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -43,6 +46,10 @@ pub(crate) struct Config {
     pub(crate) outbound: rialto_edge::client::Config,
     /// The MCP door.
     pub(crate) mcp: rialto_mcp::Config,
+    /// MCP servers whose tools are offered at every door.
+    pub(crate) mcp_servers: Vec<deployed::McpServer>,
+    /// Functions that are offered at every door.
+    pub(crate) functions: Vec<deployed::Function>,
     /// Those who are told of calls.
     pub(crate) webhooks: rialto_hooks::Config,
     /// How agents are called.
@@ -73,6 +80,8 @@ pub(crate) struct Server {
     /// Whether `/metrics` is shown to everybody who can reach it. Without this it needs a token with the scope `admin`,
     /// except on a loopback address that nothing outside is known to lead to.
     pub(crate) public_metrics: bool,
+    /// Whether `/api/v1/tools` may deploy commands. That is running programs on this machine, for whoever may administer.
+    pub(crate) allow_commands_over_api: bool,
     /// How long calls under way may take to end when the server is told to stop, in seconds. Those that take longer are
     /// handed back: their callers get the task's id.
     pub(crate) drain_secs: u64,
@@ -213,6 +222,7 @@ impl Default for Server {
             trust_proxy: false,
             domain: None,
             public_metrics: false,
+            allow_commands_over_api: false,
             drain_secs: 10,
         }
     }
@@ -300,10 +310,21 @@ impl Config {
     pub(crate) fn load(file: Option<&Path>, environment: &Environment) -> Result<Self, ConfigError> {
         let (place, mut table) = read(file)?;
         overlay(&mut table, environment)?;
-        serde_path_to_error::deserialize(Value::Table(table)).map_err(|error| ConfigError::Invalid {
-            place: format!("{place}: {}", error.path()),
-            reason: error.inner().to_string().trim().to_owned(),
-        })
+        let config: Self =
+            serde_path_to_error::deserialize(Value::Table(table)).map_err(|error| ConfigError::Invalid {
+                place: format!("{place}: {}", error.path()),
+                reason: error.inner().to_string().trim().to_owned(),
+            })?;
+        config.deployments().map_err(|(key, reason)| {
+            let place = format!("{place}: {key}");
+            ConfigError::Invalid { place, reason }
+        })?;
+        Ok(config)
+    }
+
+    /// What is to be deployed, or where the first thing is wrong, and what.
+    pub(crate) fn deployments(&self) -> Result<Vec<Deployment>, (String, String)> {
+        deployed::all(&self.mcp_servers, &self.functions)
     }
 
     /// JSON Schema of the file, every option with its meaning and default.

@@ -140,6 +140,6 @@ fn place(headers: &HeaderMap) -> Result<Option<u64>, ()> {
     id.to_str().ok().and_then(|id| id.parse().ok()).map(Some).ok_or(())
 }
 
-fn refused(status: StatusCode, error: &str, message: &str) -> Response {
+pub(crate) fn refused(status: StatusCode, error: &str, message: &str) -> Response {
     (status, Json(json!({ "error": error, "message": message }))).into_response()
 }

@@ -10,6 +10,7 @@ mod output;
 mod policies;
 mod program;
 mod telemetry;
+mod tools;
 mod vault;
 mod webhooks;
 
@@ -77,6 +78,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         }
         Command::Serve(options) => serve::run(open(&common, environment).await?, options, environment).await,
         Command::Agents(command) => agents::run(&open(&common, environment).await?, command).await,
+        Command::Tools(command) => commands::tools::run(&open(&common, environment).await?, command).await,
         Command::Call(options) => run_call(&open(&common, environment).await?, options).await,
         Command::Tasks(command) => tasks::run(&open(&common, environment).await?, command).await,
         Command::Secrets(command) => run_secrets(&common, environment, command).await,
@@ -124,6 +126,7 @@ async fn run_policy(common: &Common, environment: &Environment, command: cli::Po
 async fn run_call(program: &Program, options: cli::Call) -> Result<(), Trouble> {
     let called = call::run(program, options).await;
     program.finish_traces().await;
+    program.tools.close().await;
     called
 }
 

@@ -21,7 +21,11 @@ use rialto_edge::{
     fetch::Fetch,
     proxy::Proxies,
 };
-use rialto_engine::{Engine, Parts, Prober, Registry, engine::PolicyLoader};
+use rialto_engine::{
+    Engine, Parts, Prober, Registry,
+    engine::PolicyLoader,
+    peers::{Discoveries, Peers},
+};
 use rialto_model::{
     call::Caller,
     clock::{Clock, SystemClock},
@@ -38,6 +42,7 @@ use crate::{
     environment::Environment,
     policies::Policies,
     telemetry::{CallLog, Destination, Traces},
+    tools::Tools,
     vault::Vault,
     webhooks,
 };
@@ -61,6 +66,8 @@ pub(crate) struct Program {
     pub(crate) secrets: Resolver,
     /// Those of them that are in the store.
     pub(crate) vault: Vault,
+    /// Reaches what is deployed.
+    pub(crate) tools: Tools,
     pub(crate) config: Config,
     pub(crate) policies: Policies,
     pub(crate) data: Option<PathBuf>,
@@ -104,6 +111,9 @@ pub(crate) enum BuildError {
     /// A key for card signatures cannot be used.
     #[error("{0}")]
     Key(String),
+    /// What is configured could not be deployed.
+    #[error("{0}")]
+    Deployed(String),
     /// Traces cannot be sent to where they shall be.
     #[error("{0}")]
     Traces(String),
@@ -136,7 +146,9 @@ impl Program {
         let secrets = credential::resolver(env, stored(vault.clone()));
         let keys = card_keys(&config.a2a.card_keys)?;
         let clock = Arc::new(SystemClock);
-        let discovery = Arc::new(Discoverer::new(fetch.clone(), secrets.clone(), keys));
+        let tools = Tools::new(&fetch, &secrets, environment);
+        let a2a = Arc::new(Discoverer::new(fetch.clone(), secrets.clone(), keys));
+        let discovery = Arc::new(Discoveries { a2a, mcp: Arc::new(tools.mcp.clone()) });
         let registry =
             Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.calls.clone()));
         let ports = Ports {
@@ -145,7 +157,9 @@ impl Program {
             learned: registry.clone(),
             clock: clock.clone(),
         };
-        let peer = Arc::new(A2aPeer::new(config.agents.clone(), ports));
+        let a2a = Arc::new(A2aPeer::new(config.agents.clone(), ports));
+        let (mcp, function) = (Arc::new(tools.mcp.clone()), Arc::new(tools.functions.clone()));
+        let peer = Arc::new(Peers { a2a, mcp, function });
         let loader = policies.clone();
         let loader: PolicyLoader = Box::new(move || loader.load());
         let traces = start_traces(&config, &fetch, environment)?;
@@ -163,12 +177,14 @@ impl Program {
             engine.bus().subscribe(traces.clone());
         }
         engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
+        tools.configure(&config, engine.registry(), false).await?;
         Ok(Self {
             engine,
             store,
             fetch,
             secrets,
             vault,
+            tools,
             config,
             policies,
             sources,
@@ -212,6 +228,7 @@ impl Program {
         }
         let known = Some(self.sources.clone());
         tokio::spawn(watch(self.engine.clone(), self.policies.clone(), known, self.stop.clone()));
+        self.tools.start(self.engine.registry(), &self.stop);
         tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store, self.stop.clone()));
     }
 
@@ -250,6 +267,7 @@ impl Program {
         self.drain().await;
         self.finish_traces().await;
         self.stop.cancel();
+        self.tools.close().await;
         self.closing.close();
         let _ = tokio::time::timeout(CLOSING, self.closing.wait()).await;
     }

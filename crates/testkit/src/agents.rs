@@ -6,6 +6,7 @@ use rialto_model::{
     agent::{Agent, Health, Keep, Signature, Trust},
     card::{Card, Skill},
     clock::Timestamp,
+    deployed::Backing,
     ids::Scope,
     json::{Extra, Json},
     name,
@@ -24,6 +25,7 @@ pub fn skill(id: &str) -> Skill {
         input_schema: None,
         cost: None,
         extra: Extra::new(),
+        called: None,
     }
 }
 
@@ -64,6 +66,7 @@ pub fn agent(name: &str, skills: Vec<Skill>) -> Agent {
         trust: Trust::Trusted,
         health: Health::Healthy,
         signature: Signature::None,
+        backing: Backing::A2a,
         keep: Keep::Stored,
         credential: None,
         allow_private: false,

@@ -25,6 +25,7 @@ use rialto_model::{
     agent::{Agent, Health, Keep, Signature, Trust},
     call::Door,
     card::{Card, Skill},
+    deployed::Backing,
     event::{Aside, Event, Remote},
     ids::{AgentId, Runner, Scope, SkillId, TaskId},
     json::{Extra, Json},
@@ -44,6 +45,7 @@ macro_rules! store_suite {
         $crate::store_suite!(@each $open;
             an_agent_comes_back_as_it_was_put,
             an_agent_without_anything_optional_comes_back_too,
+            what_is_deployed_comes_back_as_it_was_put,
             a_new_version_replaces_the_row,
             a_stale_version_is_a_conflict_and_changes_nothing,
             an_agent_that_is_not_there_cannot_be_replaced,
@@ -137,6 +139,7 @@ pub fn parse_card(text: &str) -> Result<Card, String> {
         input_schema: None,
         cost: None,
         extra: Extra::new(),
+        called: None,
     };
     let skills = value["skills"].as_array().into_iter().flatten();
     Ok(Card {
@@ -174,6 +177,7 @@ pub fn agent(slug: &str) -> Agent {
         trust: Trust::External,
         health: Health::Unknown,
         signature: Signature::None,
+        backing: Backing::A2a,
         keep: Keep::Stored,
         credential: None,
         allow_private: false,

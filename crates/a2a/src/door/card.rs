@@ -10,22 +10,23 @@ use std::{
 use arc_swap::ArcSwap;
 use axum::{
     body::Body,
-    extract::{Request, State},
+    extract::{Path, Request, State},
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, StatusCode, header};
 use rialto_a2a_wire::card;
 use rialto_engine::directory::{Directory, Entry};
 use rialto_model::{
-    call::Caller,
+    agent::Agent,
+    call::{Caller, Target},
     card::{Binding, Card, Dialect, Interface, Skill},
     ids::SkillId,
-    json::Json,
+    json::{Extra, Json},
 };
 use rialto_policy::Policy;
 use serde_json::{Value, json};
 
-use super::{incoming::Visit, service::Service, trouble::Trouble};
+use super::{AGENTS, incoming::Visit, service::Service, trouble::Trouble};
 
 /// So many cards are kept: of orgs, and of the addresses they are read at.
 const KEPT: usize = 64;
@@ -40,6 +41,7 @@ pub(crate) struct Cards {
 }
 
 struct Kept {
+    agent: Option<String>,
     caller: Caller,
     base: String,
     directory: Arc<Directory>,
@@ -57,7 +59,28 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
         return (StatusCode::SERVICE_UNAVAILABLE, failure.message).into_response();
     }
     let base = service.site.address(request.uri(), request.headers(), &caller.scope);
-    let kept = service.cards.of(&service, &caller, &base);
+    let kept = service.cards.of(&service, &caller, &base, None);
+    shown(&request, &kept)
+}
+
+/// The card of one agent, as it is reached through us.
+pub(crate) async fn serve_agent(
+    State(service): State<Arc<Service>>,
+    Path(slug): Path<String>,
+    request: Request,
+) -> Response {
+    let caller = request.extensions().get::<Caller>();
+    match (service.agent(caller, &slug).await, caller) {
+        (Ok(agent), Some(caller)) => {
+            let base = service.site.address(request.uri(), request.headers(), &caller.scope);
+            shown(&request, &service.cards.of(&service, caller, &base, Some(&agent)))
+        }
+        (Err(trouble), _) => (StatusCode::NOT_FOUND, trouble.error.message).into_response(),
+        (Ok(_), None) => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+fn shown(request: &Request, kept: &Kept) -> Response {
     let known = request.headers().get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
     let etag = kept.etag.to_str().unwrap_or_default();
     let is_known =
@@ -79,21 +102,28 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
 impl Cards {
     /// The card for somebody who has shown who it is.
     pub(crate) fn extended(&self, service: &Service, visit: &Visit) -> Result<Arc<str>, Trouble> {
-        Ok(Arc::clone(&self.of(service, &visit.caller, &visit.base).text))
+        Ok(Arc::clone(&self.of(service, &visit.caller, &visit.base, visit.agent.as_ref()).text))
     }
 
-    fn of(&self, service: &Service, caller: &Caller, base: &str) -> Arc<Kept> {
+    fn of(&self, service: &Service, caller: &Caller, base: &str, agent: Option<&Arc<Agent>>) -> Arc<Kept> {
         let directory = service.engine.registry().directory(&caller.scope);
         let policy = service.engine.policy();
-        let is_meant = |kept: &&Arc<Kept>| kept.base == base && kept.caller == *caller;
+        let slug = agent.map(|agent| agent.slug.as_str());
+        let is_meant =
+            |kept: &&Arc<Kept>| kept.base == base && kept.caller == *caller && kept.agent.as_deref() == slug;
         if let Some(known) = self.kept.load().iter().find(is_meant)
             && Arc::ptr_eq(&known.directory, &directory)
             && Arc::ptr_eq(&known.policy, &policy)
         {
             return Arc::clone(known);
         }
-        let text: Arc<str> = written(service, caller, base, &directory).into();
+        let text: Arc<str> = match agent {
+            Some(agent) => rewritten(service, caller, base, agent),
+            None => written(service, caller, base, &directory),
+        }
+        .into();
         let kept = Arc::new(Kept {
+            agent: slug.map(str::to_owned),
             caller: caller.clone().without_proof(),
             base: base.to_owned(),
             directory,
@@ -120,7 +150,11 @@ fn written(service: &Service, caller: &Caller, base: &str, directory: &Directory
         name: config.agent_name.clone().unwrap_or_else(|| format!("rialto-{}", caller.scope.org)),
         description: config.agent_description.clone().unwrap_or_else(counted),
         version: Some(env!("CARGO_PKG_VERSION").to_owned()),
-        interfaces: interfaces(base, config.needs_token),
+        interfaces: interfaces(
+            &format!("{base}/a2a"),
+            grpc_target(base, config.needs_token).as_deref(),
+            None,
+        ),
         skills,
         streaming: true,
         push_notifications: true,
@@ -132,16 +166,50 @@ fn written(service: &Service, caller: &Caller, base: &str, directory: &Directory
     card::encode(&card)
 }
 
-/// The addresses, the newest dialect first. Each speaks all of them.
-fn interfaces(base: &str, needs_token: bool) -> Vec<Interface> {
+/// An agent's own card, but for where it is reached and what it is shown there. Its signatures do not fit any more.
+fn rewritten(service: &Service, caller: &Caller, base: &str, agent: &Arc<Agent>) -> String {
+    let target = |skill: &Arc<Skill>| Target { agent: Arc::clone(agent), skill: Some(Arc::clone(skill)) };
+    let visible =
+        agent.card.skills.iter().filter(|skill| service.engine.may_discover(caller, &target(skill)));
+    let mut raw: Extra = agent.card.raw.read().unwrap_or_default();
+    for name in ["securitySchemes", "security", "securityRequirements", "authentication"] {
+        let _ = raw.take(name);
+    }
+    for (name, value) in security(service.config.needs_token) {
+        raw.push(name, Json::from(value));
+    }
+    let card = Card {
+        interfaces: interfaces(
+            &format!("{base}{AGENTS}/{}", agent.slug),
+            grpc_target(base, service.config.needs_token).as_deref(),
+            Some(&agent.slug),
+        ),
+        skills: visible.cloned().collect(),
+        streaming: true,
+        push_notifications: true,
+        extended: service.config.needs_token,
+        signed: false,
+        raw: Json::of(&raw),
+        ..Card::clone(&agent.card)
+    };
+    card::encode(&card)
+}
+
+/// The addresses, the newest dialect first. Each speaks all of them. Over gRPC one agent is told from others by a tenant,
+/// which only 1.0 has.
+fn interfaces(url: &str, grpc: Option<&str>, tenant: Option<&str>) -> Vec<Interface> {
     let mut interfaces = Vec::new();
     for dialect in [Dialect::V10, Dialect::V03] {
         for binding in [Binding::JsonRpc, Binding::HttpJson] {
-            interfaces.push(Interface { url: format!("{base}/a2a"), binding, dialect, tenant: None });
+            interfaces.push(Interface { url: url.to_owned(), binding, dialect, tenant: None });
         }
-        if let Some(url) = grpc_target(base, needs_token) {
-            interfaces.push(Interface { url, binding: Binding::Grpc, dialect, tenant: None });
-        }
+        let grpc = grpc.filter(|_| tenant.is_none() || dialect == Dialect::V10);
+        interfaces.extend(grpc.map(|url| Interface {
+            url: url.to_owned(),
+            binding: Binding::Grpc,
+            dialect,
+            tenant: tenant.map(str::to_owned),
+        }));
     }
     interfaces
 }
@@ -160,15 +228,24 @@ fn grpc_target(base: &str, needs_token: bool) -> Option<String> {
 fn besides(needs_token: bool) -> Value {
     let mut besides =
         json!({ "defaultInputModes": [JSON, "text/plain"], "defaultOutputModes": [JSON, "text/plain"] });
-    if needs_token {
-        let scheme = json!({
-            "type": "http", "scheme": "bearer", "httpAuthSecurityScheme": { "scheme": "Bearer" },
-        });
-        besides["securitySchemes"] = json!({ "bearer": scheme });
-        besides["security"] = json!([{ "bearer": [] }]);
-        besides["securityRequirements"] = json!([{ "schemes": { "bearer": { "list": [] } } }]);
+    for (name, value) in security(needs_token) {
+        besides[name] = value;
     }
     besides
+}
+
+fn security(needs_token: bool) -> Vec<(&'static str, Value)> {
+    if !needs_token {
+        return Vec::new();
+    }
+    let scheme = json!({
+        "type": "http", "scheme": "bearer", "httpAuthSecurityScheme": { "scheme": "Bearer" },
+    });
+    vec![
+        ("securitySchemes", json!({ "bearer": scheme })),
+        ("security", json!([{ "bearer": [] }])),
+        ("securityRequirements", json!([{ "schemes": { "bearer": { "list": [] } } }])),
+    ]
 }
 
 /// A skill as others know it: under the one name that it has here.
@@ -184,6 +261,7 @@ fn skill(entry: &Entry) -> Skill {
         input_modes: modes(&known.input_modes),
         output_modes: modes(&known.output_modes),
         input_schema: known.input_schema.clone(),
+        called: None,
         cost: known.cost,
         extra: known.extra.clone(),
     }

@@ -1,7 +1,8 @@
 //! gRPC, of 1.0 (`lf.a2a.v1`) and of 0.3 (`a2a.v1`), on the same port as everything else.
 //!
 //! Who comes this far has passed the gate like any other request: its token is the call's metadata. What the gate refuses
-//! is refused with an HTTP status, which gRPC clients read as the status it stands for.
+//! is refused with an HTTP status, which gRPC clients read as the status it stands for. One agent by itself is asked by
+//! naming it as the tenant, because there are no paths here.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -66,12 +67,20 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
         Ok(incoming) => incoming,
         Err(error) => return refuse(&Status::of(wire, &error)),
     };
+    let agent = match request.tenant().filter(|tenant| !tenant.is_empty()) {
+        Some(slug) => match service.agent(Some(&caller), slug).await {
+            Ok(agent) => Some(agent),
+            Err(trouble) => return refuse(&trouble.grpc(wire)),
+        },
+        None => None,
+    };
     let visit = Visit {
         base: service.site.address(&parts.uri, &parts.headers, &caller.scope),
         trace: incoming::trace(&parts.headers),
         caller,
         door: Door::A2aGrpc,
         wire,
+        agent,
     };
     match service.answer(&visit, request).await {
         Ok(Reply::Stream(events)) => streamed(wire, operation, events),

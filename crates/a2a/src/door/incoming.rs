@@ -1,5 +1,7 @@
 //! What a request says besides what it asks for.
 
+use std::sync::Arc;
+
 use http::{HeaderMap, Uri, request::Parts};
 use rialto_a2a_wire::{
     card::dialect,
@@ -7,6 +9,7 @@ use rialto_a2a_wire::{
     wire::Wire,
 };
 use rialto_model::{
+    agent::Agent,
     call::{Caller, Door},
     card::Dialect,
     trace::Trace,
@@ -28,6 +31,8 @@ pub struct Visit {
     pub trace: Option<Box<Trace>>,
     /// Where this server is, for whoever asked.
     pub base: String,
+    /// The one agent that was asked, if it was not all of them.
+    pub agent: Option<Arc<Agent>>,
 }
 
 /// The trace that a request's headers name.

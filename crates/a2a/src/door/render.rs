@@ -40,6 +40,14 @@ pub(crate) fn task(task: &Task, history: Length) -> Told {
     told
 }
 
+/// The agent's answer, where it answered with a message and made no task.
+pub(crate) fn reply(task: &Task) -> Option<Message> {
+    let mut message = task.message.clone().filter(|_| task.is_reply)?;
+    message.task_id = None;
+    message.context_id = context(&task.head);
+    Some(message)
+}
+
 /// One line of a task's life, if it has something to tell. `state` is where the task stands afterwards.
 pub(crate) fn event(head: &TaskHead, recorded: &Recorded, state: TaskState) -> Option<StreamEvent> {
     let at = recorded.at;

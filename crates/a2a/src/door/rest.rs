@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     body::Body,
-    extract::{Request, State},
+    extract::{Path, Request, State},
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, StatusCode, header};
@@ -17,6 +17,7 @@ use rialto_a2a_wire::{
     wire::Wire,
 };
 use rialto_model::{
+    agent::Agent,
     call::{Caller, Door},
     json::{DEEPEST, is_too_deep},
 };
@@ -29,6 +30,25 @@ use super::{
 };
 
 pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request) -> Response {
+    let path = request.uri().path();
+    let rest =
+        ["/a2a", "/_a2a"].into_iter().find_map(|root| path.strip_prefix(root)).unwrap_or(path).to_owned();
+    answered(&service, request, &rest, None).await
+}
+
+/// The same for one agent.
+pub(crate) async fn serve_agent(
+    State(service): State<Arc<Service>>,
+    Path((slug, rest)): Path<(String, String)>,
+    request: Request,
+) -> Response {
+    match service.agent(request.extensions().get::<Caller>(), &slug).await {
+        Ok(agent) => answered(&service, request, &rest, Some(agent)).await,
+        Err(trouble) => refuse(Wire::V10, &trouble),
+    }
+}
+
+async fn answered(service: &Service, request: Request, path: &str, agent: Option<Arc<Agent>>) -> Response {
     let (parts, body) = request.into_parts();
     let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
         return StatusCode::UNAUTHORIZED.into_response();
@@ -37,8 +57,6 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
         Ok(body) => body,
         Err(refusal) => return refusal,
     };
-    let path = parts.uri.path();
-    let path = ["/a2a", "/_a2a"].into_iter().find_map(|root| path.strip_prefix(root)).unwrap_or(path);
     if is_too_deep(&body) {
         let message = format!("the body is nested deeper than {DEEPEST} levels; send it flatter");
         return refuse(Wire::V10, &Trouble::new(Code::InvalidRequest, message));
@@ -58,6 +76,7 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
         caller,
         door: Door::A2aRest,
         wire,
+        agent,
     };
     match service.answer(&visit, request).await {
         Ok(Reply::Stream(events)) => told(

@@ -4,7 +4,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
-    extract::{Request, State},
+    extract::{Path, Request, State},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
@@ -20,6 +20,7 @@ use rialto_a2a_wire::{
     wire::Wire,
 };
 use rialto_model::{
+    agent::Agent,
     call::{Caller, Door},
     json::{DEEPEST, Json, is_too_deep},
 };
@@ -52,6 +53,22 @@ enum Answer {
 }
 
 pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request) -> Response {
+    answered(&service, request, None).await
+}
+
+/// The same for one agent.
+pub(crate) async fn serve_agent(
+    State(service): State<Arc<Service>>,
+    Path(slug): Path<String>,
+    request: Request,
+) -> Response {
+    match service.agent(request.extensions().get::<Caller>(), &slug).await {
+        Ok(agent) => answered(&service, request, Some(agent)).await,
+        Err(trouble) => json(refuse(&Id::null(), Wire::V10, &trouble.error)),
+    }
+}
+
+async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>) -> Response {
     let (parts, body) = request.into_parts();
     let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
         return StatusCode::UNAUTHORIZED.into_response();
@@ -70,11 +87,12 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
         caller,
         door: Door::A2aJsonRpc,
         wire: Wire::V10,
+        agent,
     };
     if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
-        return batch(&service, &parts, &visit, &body).await;
+        return batch(service, &parts, &visit, &body).await;
     }
-    match answer_one(&service, &parts, visit, &body).await {
+    match answer_one(service, &parts, visit, &body).await {
         Answer::One(text) => json(text),
         Answer::Stream(id, events, wire) => told(move |event| frame(&id, wire, event), events),
     }

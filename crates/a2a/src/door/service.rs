@@ -11,9 +11,12 @@ use rialto_a2a_wire::{
 use rialto_edge::site::Site;
 use rialto_engine::{Engine, Request, Running, Said, Step, Talk};
 use rialto_model::{
+    agent::Agent,
     call::{Caller, Door, Target},
+    card::Skill,
     failure::{Failure, Kind},
     ids::ContextId,
+    rights::Right,
     task::Task,
 };
 use tokio::sync::Notify;
@@ -100,6 +103,10 @@ impl Service {
 
     /// Answers one request.
     pub async fn answer(&self, visit: &Visit, asked: Asked) -> Result<Reply, Trouble> {
+        let needed = if matches!(asked, Asked::ExtendedCard(_)) { Right::Discover } else { Right::Call };
+        if !visit.caller.rights.have(needed) {
+            return Err(lacks(needed).into());
+        }
         match asked {
             Asked::Send(send) => self.send(visit, send).await,
             Asked::Stream(send) => self.stream(visit, send).await,
@@ -209,7 +216,7 @@ impl Service {
         request.task = aim.task.map(|task| task.head.id.as_str().to_owned());
         request.wall_clock = Some(self.config.task_timeout);
         request.trace.clone_from(&visit.trace);
-        request.talk = Some(Box::new(Talk { context, is_named, message }));
+        request.talk = Some(Box::new(Talk { context, is_named, message, metadata: send.metadata }));
         let said = self.engine.say(request).await?;
         let begun = match (&said, push) {
             (Said::Begun { task, .. }, Some(config)) => Some((task.head.clone(), config)),
@@ -227,14 +234,29 @@ impl Service {
             let target = self.engine.worker(&visit.caller, task.head.id.as_str()).await?;
             return Ok(Aim { target, task: Some(task) });
         }
-        let target = match send.skill_id() {
-            Some(skill) => self.engine.resolve(&visit.caller, &skill).ok_or_else(|| {
+        let target = match (&visit.agent, send.skill_id()) {
+            (Some(agent), skill) => of_agent(agent, skill.as_deref())?,
+            (None, Some(skill)) => self.engine.resolve(&visit.caller, &skill).ok_or_else(|| {
                 let message = format!("there is no skill \"{skill}\"; {}", self.choices(&visit.caller));
                 Trouble::new(Code::InvalidParams, message)
             })?,
-            None => self.without_skill(&visit.caller)?,
+            (None, None) => self.without_skill(&visit.caller)?,
         };
         Ok(Aim { target, task: None })
+    }
+
+    /// The agent with that slug, if the caller may see anything of it. Else there is none.
+    pub(crate) async fn agent(&self, caller: Option<&Caller>, slug: &str) -> Result<Arc<Agent>, Trouble> {
+        self.engine.sync().await?;
+        let none = || Trouble::from(Failure::new(Kind::NotFound, format!("there is no agent \"{slug}\"")));
+        let caller = caller.ok_or_else(none)?;
+        let agents = self.engine.registry().agents(&caller.scope);
+        let agent = agents.into_iter().find(|agent| agent.slug == slug && agent.backing.is_agent());
+        let agent = agent.ok_or_else(none)?;
+        let target =
+            |skill: &Arc<Skill>| Target { agent: Arc::clone(&agent), skill: Some(Arc::clone(skill)) };
+        let is_seen = agent.card.skills.iter().any(|skill| self.engine.may_discover(caller, &target(skill)));
+        if is_seen { Ok(agent) } else { Err(none()) }
     }
 
     /// The task that a message goes on with, if it names one.
@@ -354,6 +376,31 @@ impl Service {
     }
 }
 
+/// What is asked of one agent: a skill under the id that it has there, or just to listen.
+fn of_agent(agent: &Arc<Agent>, skill: Option<&str>) -> Result<Target, Trouble> {
+    let Some(id) = skill else { return Ok(Target { agent: Arc::clone(agent), skill: None }) };
+    let own = id.strip_prefix(agent.slug.as_str()).and_then(|rest| rest.strip_prefix('.'));
+    let known = agent.card.skill(id).or_else(|| agent.card.skill(own?));
+    let skill = known.ok_or_else(|| {
+        let names: Vec<&str> = agent.card.skills.iter().map(|skill| skill.id.as_str()).take(NAMED).collect();
+        let message = format!("agent {} has no skill \"{id}\"; it has {}", agent.slug, names.join(", "));
+        Trouble::new(Code::InvalidParams, message)
+    })?;
+    Ok(Target { agent: Arc::clone(agent), skill: Some(Arc::clone(skill)) })
+}
+
+/// What a caller is told who lacks a right.
+fn lacks(right: Right) -> Failure {
+    let word = right.as_str();
+    let message = format!(
+        "this token lacks the scope {word}; make one that has it with `rialto tokens create NAME --scope {word}`"
+    );
+    Failure::new(Kind::Denied, message)
+}
+
 fn sent(task: &Task, history: Length) -> Reply {
+    if let Some(message) = render::reply(task) {
+        return Reply::Sent { answer: SendAnswer::Message(message), door: task.head.door };
+    }
     Reply::Sent { answer: SendAnswer::Task(render::task(task, history)), door: task.head.door }
 }

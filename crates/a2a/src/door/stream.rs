@@ -1,17 +1,23 @@
 //! A task's life as a stream of events, from where a caller comes in to where there is nothing more to tell.
 
-use std::{collections::VecDeque, pin::Pin};
+use std::{collections::VecDeque, pin::Pin, time::Duration};
 
 use futures::{Stream, StreamExt, stream};
 use rialto_a2a_wire::task::StreamEvent;
 use rialto_engine::Following;
-use rialto_model::task::{Task, TaskHead};
+use rialto_model::{
+    event::Recorded,
+    task::{Task, TaskState},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     render::{self, Length},
     trouble::Trouble,
 };
+
+/// How long an agent is given to say whether it makes a task of a message at all.
+const HOLD: Duration = Duration::from_millis(250);
 
 /// The events of one task. It ends with the task, or when the task waits for its caller.
 pub struct TaskStream {
@@ -21,9 +27,11 @@ pub struct TaskStream {
 }
 
 struct Telling {
-    head: TaskHead,
+    task: Task,
     following: Following,
     waiting: VecDeque<StreamEvent>,
+    /// How the task began, held back for a moment: an agent that answers with a message has made none.
+    held: Option<StreamEvent>,
     is_over: bool,
 }
 
@@ -33,10 +41,17 @@ impl TaskStream {
     /// The task as it stands, and then whatever happens.
     pub(crate) fn of(task: &Task, following: Following, history: Length, stop: CancellationToken) -> Self {
         let state = task.head.state;
+        let first = match render::reply(task) {
+            Some(message) => StreamEvent::Message(message),
+            None => StreamEvent::Task(render::task(task, history)),
+        };
+        let may_be_none = state == TaskState::Submitted && task.head.agent_url.starts_with("http");
+        let (waiting, held) = if may_be_none { (None, Some(first)) } else { (Some(first), None) };
         let telling = Telling {
-            head: task.head.clone(),
+            task: task.clone(),
             following,
-            waiting: VecDeque::from([StreamEvent::Task(render::task(task, history))]),
+            waiting: waiting.into_iter().collect(),
+            held,
             is_over: state.is_terminal() || state.is_waiting(),
         };
         let events = stream::unfold(telling, |mut telling| async move {
@@ -71,21 +86,38 @@ impl Telling {
             if self.is_over {
                 return None;
             }
-            match self.following.next().await {
+            let heard = if self.held.is_some() {
+                match tokio::time::timeout(HOLD, self.following.next()).await {
+                    Ok(heard) => heard,
+                    Err(_) => {
+                        self.waiting.extend(self.held.take());
+                        continue;
+                    }
+                }
+            } else {
+                self.following.next().await
+            };
+            match heard {
+                Ok(events) => events.iter().for_each(|recorded| self.hear(recorded)),
                 Err(failure) => {
                     self.is_over = true;
                     return Some(Err(failure.into()));
                 }
-                Ok(events) => {
-                    for recorded in events {
-                        self.head.state = render::state_after(self.head.state, &recorded.event);
-                        let state = self.head.state;
-                        self.waiting.extend(render::event(&self.head, &recorded, state));
-                        // What comes behind it belongs to the next stream: it begins with the caller's answer.
-                        self.is_over |= state.is_terminal() || state.is_waiting();
-                    }
-                }
             }
         }
+    }
+
+    fn hear(&mut self, recorded: &Recorded) {
+        self.task.apply(&recorded.event, recorded.at);
+        let state = self.task.head.state;
+        // What comes behind it belongs to the next stream: it begins with the caller's answer.
+        self.is_over |= state.is_terminal() || state.is_waiting();
+        if let (Some(_), Some(message)) = (&self.held, render::reply(&self.task)) {
+            self.held = None;
+            self.waiting.push_back(StreamEvent::Message(message));
+            return;
+        }
+        self.waiting.extend(self.held.take());
+        self.waiting.extend(render::event(&self.task.head, recorded, state));
     }
 }

@@ -12,6 +12,8 @@ use rialto_engine::peer::{Discovery, DiscoveryError, Fetched, Place};
 use rialto_model::{
     agent::Signature,
     credential::{Credential, Source},
+    deployed::Backing,
+    ids::Scope,
 };
 
 use crate::{
@@ -24,6 +26,8 @@ const CARD: &str =
 
 fn place(script: &Script) -> Place {
     Place {
+        scope: Scope::default(),
+        backing: Backing::A2a,
         url: script.url(),
         card_path: None,
         credential: None,

@@ -16,6 +16,7 @@ use rialto_model::{
     card::{Binding, Card, Dialect, Interface, Skill},
     clock::FixedClock,
     credential::{Credential, Source},
+    deployed::Backing,
     event::{Event, Remote},
     failure::Failure,
     ids::{AgentId, Scope, SkillId, TaskId},
@@ -132,6 +133,7 @@ pub(crate) fn row(url: &str, interfaces: Vec<Interface>, is_streaming: bool) -> 
         trust: Trust::Trusted,
         health: Health::Healthy,
         signature: Signature::None,
+        backing: Backing::A2a,
         keep: Keep::Stored,
         credential: None,
         allow_private: true,
@@ -175,6 +177,7 @@ fn forecast() -> Arc<Skill> {
         input_schema: None,
         cost: None,
         extra: Extra::new(),
+        called: None,
     })
 }
 
@@ -189,6 +192,7 @@ pub(crate) fn call(agent: &Arc<Agent>) -> Call {
         continues: Remote::default(),
         session: "a2a-agt_1-forecast-1".into(),
         trace: None,
+        spoken: None,
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod calls;
 mod closing;
+mod deployed;
 mod registry;
 mod running;
 mod world;

@@ -27,6 +27,9 @@ pub(crate) async fn run(program: &Program, call: Call) -> Result<(), Trouble> {
     for url in &call.agents {
         load(program, url).await?;
     }
+    if program.engine.resolve(&caller, &call.name).is_none() {
+        program.tools.ask(program.engine.registry()).await;
+    }
     let (target, parts) = understand(program, &caller, &call)?;
     let request = Request {
         task: call.task,

@@ -4,6 +4,7 @@ use futures::StreamExt;
 use rialto_model::{
     agent::{Agent, Health, Trust},
     credential::Source,
+    deployed::{Piece, Via},
     ids::Scope,
     webhook::Webhook,
 };
@@ -96,6 +97,7 @@ async fn examine(common: &Common, environment: &Environment) -> Vec<Finding> {
     findings.push(good("policies", format!("{} in force", program.engine.policy().ids().len())));
     findings.push(tools(&program));
     findings.extend(agents(&program).await);
+    findings.extend(deployed(&program).await);
     findings.extend(webhooks(&program).await);
     findings.push(address(&program).await);
     findings
@@ -150,6 +152,45 @@ async fn agents(program: &Program) -> Vec<Finding> {
                 "no policy lets you call it",
                 &format!("rialto policy allow {}", target.agent.slug),
             ));
+        }
+    }
+    findings
+}
+
+/// Whether what is deployed can be reached, and has the secrets that it needs.
+async fn deployed(program: &Program) -> Vec<Finding> {
+    let registry = program.engine.registry();
+    let asking = registry.deployed(&Scope::default()).into_iter().map(|row| async move {
+        let health = registry.probe(&row).await;
+        (registry.get(&row.id).unwrap_or(row), health)
+    });
+    let mut findings = Vec::new();
+    for (row, health) in futures::future::join_all(asking).await {
+        let what = format!("{} {}", row.backing.kind(), row.slug);
+        findings.extend(settings(program, &row, &what).await);
+        let error = row.last_error.clone().unwrap_or_default();
+        let fix = format!("rialto tools show {}", row.slug);
+        findings.push(match health {
+            Ok(Health::Unreachable) => bad(&what, format!("unavailable: {error}"), &fix),
+            Ok(Health::Degraded) => warn(&what, format!("degraded: {error}"), &fix),
+            Ok(Health::Healthy | Health::Unknown) => good(&what, format!("{} tools", row.card.skills.len())),
+            Err(error) => bad(&what, error.to_string(), "see the line above about the store"),
+        });
+    }
+    program.tools.close().await;
+    findings
+}
+
+/// Whether all headers and variables of something deployed can be had.
+async fn settings(program: &Program, row: &Agent, what: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (name, setting) in row.backing.via().map(Via::settings).into_iter().flatten() {
+        for piece in setting.pieces() {
+            if let Piece::From(source) = piece
+                && (program.secrets)(&source).await.is_err()
+            {
+                findings.push(bad(what, format!("{name} is missing"), &fix_of(&source, &row.slug)));
+            }
         }
     }
     findings

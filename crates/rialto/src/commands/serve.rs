@@ -9,6 +9,7 @@ use rialto_edge::{
     guard::Guard,
     serve::Door,
 };
+use rialto_function::door;
 use rialto_mcp::{Control, LoadAgents};
 use rialto_model::{
     clock::{Clock, SystemClock},
@@ -25,6 +26,7 @@ use crate::{
     output::{self, Trouble},
     program::Program,
     telemetry::{self, CallCounts, HEALTH, METRICS, Metrics, READY, Readiness},
+    tools::api,
 };
 
 /// How long open streams may keep a stop waiting.
@@ -43,6 +45,7 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     } else {
         Authentication::Bearer(Arc::new(bearers(&program, environment).await?))
     };
+    program.tools.configure(&program.config, program.engine.registry(), true).await?;
     let app = app(&program, authentication, door.address())?;
     let signals = Signals::listen();
     program.log_calls();
@@ -89,7 +92,9 @@ pub(crate) fn app(
     }
     let readiness = Readiness::new(engine, store, Arc::clone(&program.draining));
     let pages = telemetry::router(metrics, readiness);
-    let mut doors = mcp_door(program).router(program.stop().clone()).merge(events::router(program));
+    let plain = door::router(program.engine.clone(), program.config.server.max_body_bytes);
+    let mut doors = mcp_door(program).router(program.stop().clone()).merge(plain);
+    doors = doors.merge(events::router(program)).merge(api::router(program));
     if program.config.a2a.enabled {
         let door = a2a_door(program, needs_token)?;
         program.push(&door);
@@ -116,10 +121,12 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
                 needs: Rights::of([Right::Call, Right::Discover]),
             },
             Entrance { path: "/.well-known", needs: Rights::of([Right::Call, Right::Discover]) },
+            Entrance { path: door::PATH, needs: Rights::of([Right::Call, Right::Discover]) },
             Entrance { path: METRICS, needs: Rights::of([Right::Admin]) },
             Entrance { path: events::PATH, needs: Rights::of([Right::Admin]) },
+            Entrance { path: api::PATH, needs: Rights::of([Right::Admin]) },
         ])
-        .showing(&rialto_a2a::door::CARDS)
+        .showing(&rialto_a2a::door::CARDS, rialto_a2a::door::AGENTS)
         .limited(program.config.limits.requests())
         .until(Arc::clone(&program.draining));
     Ok(if server.public_metrics {
@@ -206,7 +213,7 @@ fn greet(program: &Program, address: SocketAddr, open: bool) {
     output::line(format!(
         "Claude Code:  claude mcp add --transport http rialto http://{address}/mcp{header}"
     ));
-    if agents == 0 {
+    if agents == 0 && skills == 0 {
         output::line("No agents yet: rialto agents add URL --allow");
     }
 }

@@ -21,6 +21,8 @@ mod setup;
 mod stdio;
 mod stop;
 mod tokens;
+mod tools;
+mod tools_api;
 mod traces;
 mod watch;
 mod webhooks;

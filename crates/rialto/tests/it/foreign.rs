@@ -6,4 +6,5 @@ mod clients;
 mod comings;
 mod crash;
 mod grpc;
+mod servers;
 mod troubles;

@@ -15,6 +15,7 @@ pub(crate) mod receiver;
 pub(crate) mod rialto;
 pub(crate) mod server;
 pub(crate) mod stdio;
+pub(crate) mod upstream;
 
 use std::{
     path::{Path, PathBuf},

@@ -16,6 +16,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rialto-store", &["rialto-model"]),
     ("rialto-edge", &["rialto-model"]),
     ("rialto-hooks", &["rialto-model", "rialto-edge"]),
+    // Functions, and the door to everything in plain HTTP.
+    ("rialto-function", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     ("rialto-mcp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     ("rialto-a2a", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-a2a-wire"]),
     (
@@ -30,6 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-mcp",
             "rialto-a2a",
             "rialto-a2a-wire",
+            "rialto-function",
         ],
     ),
     ("rialto-testkit", &["rialto-model", "rialto-policy", "rialto-engine"]),
@@ -61,8 +64,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("aho-corasick", &["rialto-engine"]),
     // Encrypts what is kept; rustls brings it anyway.
     ("aws-lc-rs", &["rialto-store"]),
-    ("axum", &["rialto-edge", "rialto-a2a", "rialto-mcp", "rialto"]),
-    ("base64", &["rialto-a2a", "rialto-a2a-wire", "rialto-hooks", "rialto-mcp"]),
+    ("axum", &["rialto-edge", "rialto-a2a", "rialto-function", "rialto-mcp", "rialto"]),
+    ("base64", &["rialto-a2a", "rialto-a2a-wire", "rialto-function", "rialto-hooks", "rialto-mcp"]),
     ("cedar-policy", &["rialto-policy"]),
     ("cedar-policy-formatter", &["rialto-policy"]),
     ("clap", &["rialto", "rialto-bench"]),
@@ -83,7 +86,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("jsonschema", &["rialto-engine"]),
     // Cards are signed on one side, callers' tokens on the other.
     ("jsonwebtoken", &["rialto-a2a-wire", "rialto-edge"]),
-    ("memchr", &["rialto-a2a", "rialto-model"]),
+    ("memchr", &["rialto-a2a"]),
     ("miette", &["rialto-policy"]),
     ("mimalloc", &["rialto"]),
     ("moka", &["rialto-policy"]),
@@ -94,10 +97,14 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("refinery", &["rialto-store"]),
     ("rmcp", &["rialto-mcp"]),
     ("rusqlite", &["rialto-store"]),
+    // Ends groups of processes.
+    ("rustix", &["rialto-edge"]),
     ("rustls", &["rialto-edge"]),
     ("serde_json_canonicalizer", &["rialto-a2a-wire"]),
     ("serde_path_to_error", &["rialto"]),
     ("sha2", &["rialto-edge", "rialto-hooks", "rialto-mcp", "rialto-store"]),
+    // The events that rmcp's HTTP client wants from whoever fetches for it.
+    ("sse-stream", &["rialto-mcp"]),
     ("subtle", &["rialto-edge"]),
     ("tempfile", &["rialto-bench"]),
     ("toml", &["rialto"]),

@@ -7,11 +7,13 @@ use rialto_model::{
     agent::{Agent, Health, Keep, OldCard, PendingCard, Probe},
     card::Card,
     credential::{Credential, Source},
+    deployed::Backing,
     ids::AgentId,
     json::Json,
     store::StoreError,
 };
 use rusqlite::{Connection, OptionalExtension, Params, Row, named_params, params};
+use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
     CardParser,
@@ -59,10 +61,11 @@ fn insert(connection: &Connection, agent: &Agent) -> Result<bool, Snag> {
         connection,
         "INSERT INTO agent_cards (id, org, project, url, slug, card, pending_card, pending_seen_at, trust_level,
              health_status, signature, credential, allow_private, card_path, etag, speaks, timeout_ms, registered_at,
-             last_fetched_at, last_seen_at, last_error, version)
+             last_fetched_at, last_seen_at, last_error, version, backing, configured)
          VALUES (:id, :org, :project, :url, :slug, :card, :pending_card, :pending_seen_at, :trust_level,
              :health_status, :signature, :credential, :allow_private, :card_path, :etag, :speaks, :timeout_ms,
-             :registered_at, :last_fetched_at, :last_seen_at, :last_error, :version)",
+             :registered_at, :last_fetched_at, :last_seen_at, :last_error, :version,
+             :backing, :configured)",
         agent,
     )?;
     Ok(true)
@@ -81,7 +84,8 @@ fn replace(connection: &Connection, agent: &Agent, expected: u64) -> Result<bool
              health_status = :health_status, signature = :signature, credential = :credential,
              allow_private = :allow_private, card_path = :card_path, etag = :etag, speaks = :speaks,
              timeout_ms = :timeout_ms, registered_at = :registered_at, last_fetched_at = :last_fetched_at,
-             last_seen_at = :last_seen_at, last_error = :last_error, version = :version
+             last_seen_at = :last_seen_at, last_error = :last_error, version = :version, backing = :backing,
+             configured = :configured
          WHERE id = :id",
         agent,
     )?;
@@ -93,6 +97,7 @@ fn replace(connection: &Connection, agent: &Agent, expected: u64) -> Result<bool
 
 fn put(connection: &Connection, sql: &str, agent: &Agent) -> Result<(), Snag> {
     let credential = credential_text(agent.credential.as_ref())?;
+    let backing = if agent.backing.is_agent() { None } else { Some(text_of(&agent.backing)?) };
     let values = named_params! {
         ":id": agent.id.as_str(),
         ":org": agent.scope.org.as_str(),
@@ -116,6 +121,8 @@ fn put(connection: &Connection, sql: &str, agent: &Agent) -> Result<(), Snag> {
         ":last_seen_at": agent.last_seen_at.map(At),
         ":last_error": agent.last_error,
         ":version": agent.version,
+        ":backing": backing,
+        ":configured": agent.keep == Keep::Configured,
     };
     execute(connection, sql, values).map_err(|error| which_is_taken(error, agent))
 }
@@ -141,10 +148,12 @@ fn which_is_taken(error: rusqlite::Error, agent: &Agent) -> Snag {
 fn credential_text(credential: Option<&Credential>) -> rusqlite::Result<Option<String>> {
     match credential {
         None | Some(Credential { source: Source::Held(_), .. }) => Ok(None),
-        Some(reference) => serde_json::to_string(reference)
-            .map(Some)
-            .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error))),
+        Some(reference) => text_of(reference).map(Some),
     }
+}
+
+fn text_of(value: &impl Serialize) -> rusqlite::Result<String> {
+    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }
 
 fn remember(connection: &Connection, id: &AgentId, at: Timestamp, card: &str) -> rusqlite::Result<()> {
@@ -218,8 +227,9 @@ fn agent(row: &Row<'_>, id: AgentId, parse: CardParser) -> Result<Agent, String>
             trust: row.get::<_, Word<_>>("trust_level")?.0,
             health: row.get::<_, Word<_>>("health_status")?.0,
             signature: row.get::<_, Word<_>>("signature")?.0,
-            keep: Keep::Stored,
-            credential: read_credential(row)?,
+            backing: read_json::<Backing>(row, "backing")?.unwrap_or_default(),
+            keep: if row.get("configured")? { Keep::Configured } else { Keep::Stored },
+            credential: read_json(row, "credential")?,
             allow_private: row.get("allow_private")?,
             card_path: row.get("card_path")?,
             etag: row.get("etag")?,
@@ -241,8 +251,8 @@ fn read_card(row: &Row<'_>, column: &str, parse: CardParser) -> Result<Option<Ar
     parse(text).map(Arc::new).map(Some)
 }
 
-fn read_credential(row: &Row<'_>) -> rusqlite::Result<Option<Credential>> {
-    let Some(text) = row.get::<_, Option<String>>("credential")? else { return Ok(None) };
+fn read_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<T>> {
+    let Some(text) = row.get::<_, Option<String>>(column)? else { return Ok(None) };
     serde_json::from_str(&text).map(Some).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error))
     })

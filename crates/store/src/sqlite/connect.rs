@@ -22,6 +22,15 @@ pub(super) const FILE: &str = "rialto.db";
 /// The schema this program knows; each migration ends by writing its number into the file.
 const SCHEMA: i32 = 7;
 
+/// What brings a database to the present schema, in order.
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("V1__registry_and_journal", include_str!("../../migrations/sqlite/V1__registry_and_journal.sql")),
+    ("V2__secrets", include_str!("../../migrations/sqlite/V2__secrets.sql")),
+    ("V3__deployed", include_str!("../../migrations/sqlite/V3__deployed.sql")),
+    ("V4__conversations", include_str!("../../migrations/sqlite/V4__conversations.sql")),
+    ("V7__push", include_str!("../../migrations/sqlite/V7__push.sql")),
+];
+
 /// How often a lock that another process holds is tried again, one millisecond apart.
 const PATIENCE: i32 = 10_000;
 
@@ -149,18 +158,9 @@ fn not_writable(folder: &Path, error: io::Error) -> StoreError {
 }
 
 fn migrations() -> Result<Runner, refinery::Error> {
-    let first = Migration::unapplied(
-        "V1__registry_and_journal",
-        include_str!("../../migrations/sqlite/V1__registry_and_journal.sql"),
-    )?;
-    let second =
-        Migration::unapplied("V2__secrets", include_str!("../../migrations/sqlite/V2__secrets.sql"))?;
-    let fourth = Migration::unapplied(
-        "V4__conversations",
-        include_str!("../../migrations/sqlite/V4__conversations.sql"),
-    )?;
-    let seventh = Migration::unapplied("V7__push", include_str!("../../migrations/sqlite/V7__push.sql"))?;
-    Ok(Runner::new(&[first, second, fourth, seventh]))
+    let each: Result<Vec<_>, _> =
+        MIGRATIONS.iter().map(|(name, sql)| Migration::unapplied(name, sql)).collect();
+    Ok(Runner::new(&each?))
 }
 
 fn newer(connection: &Connection, place: &Place) -> Fault {

@@ -36,6 +36,22 @@ pub async fn an_agent_comes_back_as_it_was_put(store: &dyn Store) {
     assert_eq!(store.agents().await.unwrap(), [full]);
 }
 
+/// What stands behind a row, and that only the configuration changes it.
+pub async fn what_is_deployed_comes_back_as_it_was_put(store: &dyn Store) {
+    let backing = r#"{"mcp":{"name":"w","via":{"command":{"argv":["w","-v"],"env":{"T":{"env":"TOKEN"}}}}}}"#;
+    let row = Agent {
+        url: "mcp:w".to_owned(),
+        trust: Trust::System,
+        backing: serde_json::from_str(backing).unwrap(),
+        keep: Keep::Configured,
+        ..agent("w")
+    };
+    store.put_agent(&row, None).await.unwrap();
+    let row = Agent { keep: Keep::Stored, version: 2, ..row };
+    store.put_agent(&row, Some(1)).await.unwrap();
+    assert_eq!(store.agents().await.unwrap(), [row]);
+}
+
 /// Nothing is made up for what is not there.
 pub async fn an_agent_without_anything_optional_comes_back_too(store: &dyn Store) {
     let bare = agent("weather");

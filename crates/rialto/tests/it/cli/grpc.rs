@@ -202,6 +202,22 @@ fn the_card_says_where_grpc_is_spoken_and_can_be_had_over_it() {
 }
 
 #[test]
+fn one_agent_is_asked_by_naming_it_as_the_tenant() {
+    let (_rialto, _agent, server) = house();
+    let card = http::get(&format!("{}/a2a/agents/desk/.well-known/agent-card.json", server.url)).unwrap();
+    let card: Value = serde_json::from_str(&card.body).unwrap();
+    let target = server.url.strip_prefix("http://").unwrap();
+    let own = json!({ "url": target, "protocolBinding": "GRPC", "protocolVersion": "1.0", "tenant": "desk" });
+    assert!(card["supportedInterfaces"].as_array().unwrap().contains(&own), "{card}");
+    let mut params = said("m-1", "greet", &json!({ "name": "Ann" }));
+    params["tenant"] = json!("desk");
+    let sent = call(&server, Wire::V10, "SendMessage", &params).result();
+    assert_eq!(part(&sent["task"])["text"], "hello Ann", "{sent}");
+    params["tenant"] = json!("nobody");
+    assert_eq!(call(&server, Wire::V10, "SendMessage", &params).error().0, 5);
+}
+
+#[test]
 fn a_task_is_called_off() {
     let (_rialto, _agent, server) = house();
     let mut params = said("m-1", "desk.slow", &json!({ "ms": 20_000 }));

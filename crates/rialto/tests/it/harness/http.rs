@@ -29,6 +29,12 @@ pub(crate) fn get_with(url: &str, host: Option<&str>, headers: &[(&str, &str)]) 
     send("GET", url, host, headers, "").unwrap()
 }
 
+/// Asks for something to be taken away.
+#[track_caller]
+pub(crate) fn delete(url: &str, headers: &[(&str, &str)]) -> Answer {
+    send("DELETE", url, None, headers, "").unwrap()
+}
+
 /// Posts JSON.
 #[track_caller]
 pub(crate) fn post(url: &str, headers: &[(&str, &str)], body: &str) -> Answer {

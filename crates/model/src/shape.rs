@@ -1,19 +1,20 @@
-//! Artifacts and messages as A2A 1.0 writes them, for structured content that keeps everything.
+//! Artifacts and messages as A2A 1.0 writes them, for doors that show them whole.
 
-use rialto_model::{
+use serde::{Serialize, Serializer, ser::SerializeMap};
+
+use crate::{
     json::Extra,
     message::{Artifact, Content, Message, Part, Role},
 };
-use serde::{Serialize, Serializer, ser::SerializeMap};
 
 /// A part in A2A 1.0's shape.
-pub(crate) struct AsPart<'a>(pub(crate) &'a Part);
+pub struct AsPart<'a>(pub &'a Part);
 
 /// An artifact in A2A 1.0's shape.
-pub(crate) struct AsArtifact<'a>(pub(crate) &'a Artifact);
+pub struct AsArtifact<'a>(pub &'a Artifact);
 
 /// A message in A2A 1.0's shape.
-pub(crate) struct AsMessage<'a>(pub(crate) &'a Message);
+pub struct AsMessage<'a>(pub &'a Message);
 
 // === impl AsPart ===
 

@@ -1,0 +1,79 @@
+//! Who executes a call is decided by what stands behind its row.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::{future::BoxFuture, stream::BoxStream};
+use rialto_model::{
+    agent::Signature,
+    call::{Call, Cancel, Follow},
+    deployed::Backing,
+    event::Event,
+    failure::Failure,
+};
+use rialto_policy::Permitted;
+
+use crate::peer::{Discovery, DiscoveryError, Fetched, Peer, Place};
+
+/// All peers, as one.
+pub struct Peers {
+    /// Calls remote agents.
+    pub a2a: Arc<dyn Peer>,
+    /// Calls the tools of MCP servers.
+    pub mcp: Arc<dyn Peer>,
+    /// Calls functions.
+    pub function: Arc<dyn Peer>,
+}
+
+/// All ways to find out what a row can do, as one.
+pub struct Discoveries {
+    /// Fetches agents' cards.
+    pub a2a: Arc<dyn Discovery>,
+    /// Asks MCP servers for their tools.
+    pub mcp: Arc<dyn Discovery>,
+}
+
+// === impl Peers ===
+
+impl Peers {
+    fn of(&self, backing: &Backing) -> &dyn Peer {
+        match backing {
+            Backing::A2a => &*self.a2a,
+            Backing::Mcp(_) => &*self.mcp,
+            Backing::Function(_) => &*self.function,
+        }
+    }
+}
+
+impl Peer for Peers {
+    fn send(&self, call: Permitted<Call>) -> BoxStream<'static, Event> {
+        self.of(&call.get().target.agent.backing).send(call)
+    }
+
+    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+        self.of(&follow.get().target.agent.backing).follow(follow)
+    }
+
+    fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+        self.of(&cancel.get().target.agent.backing).cancel(cancel)
+    }
+}
+
+// === impl Discoveries ===
+
+#[async_trait]
+impl Discovery for Discoveries {
+    async fn fetch(&self, place: &Place) -> Result<Fetched, DiscoveryError> {
+        match &place.backing {
+            Backing::A2a => self.a2a.fetch(place).await,
+            Backing::Mcp(_) => self.mcp.fetch(place).await,
+            // What it can do was said when it was deployed.
+            Backing::Function(function) => Ok(Fetched::Card {
+                card: Box::new(function.card()),
+                path: String::new(),
+                etag: None,
+                signature: Signature::None,
+            }),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Plain HTTP: `POST /call/<skill>` with the arguments as the body, and the result as the answer.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    body::{Bytes, to_bytes},
+    extract::{Path, Request, State},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use rialto_engine::Engine;
+use rialto_model::{
+    call::{Caller, Door},
+    failure::{Failure, Kind},
+    json::{DEEPEST, Json, is_too_deep},
+    rights::Right,
+    trace::Trace,
+};
+
+use crate::{answer, openapi::Descriptions, problem};
+
+/// Where it is.
+pub const PATH: &str = "/call";
+
+#[derive(Clone)]
+struct Plain {
+    engine: Engine,
+    descriptions: Arc<Descriptions>,
+    max_body_bytes: usize,
+}
+
+/// The door's addresses. Requests must have come through the gate, which says who calls.
+pub fn router(engine: Engine, max_body_bytes: usize) -> Router {
+    let plain = Plain { engine, descriptions: Arc::default(), max_body_bytes };
+    Router::new()
+        .route("/call/openapi.json", get(describe))
+        .route("/call/{*name}", post(call))
+        .with_state(plain)
+}
+
+async fn describe(State(plain): State<Plain>, request: Request) -> Response {
+    let caller = match caller(&request, Right::Discover) {
+        Ok(caller) => caller,
+        Err(failure) => return problem::answer(&failure),
+    };
+    if let Err(failure) = plain.engine.sync().await {
+        return problem::answer(&failure);
+    }
+    let document = plain.descriptions.document(&plain.engine, &caller);
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
+    ];
+    (StatusCode::OK, headers, document).into_response()
+}
+
+async fn call(State(plain): State<Plain>, Path(name): Path<String>, request: Request) -> Response {
+    let headers = request.headers().clone();
+    match plain.make(&name, request).await {
+        Ok(task) => answer::of_task(&task, &headers),
+        Err(failure) => problem::answer(&failure),
+    }
+}
+
+// === impl Plain ===
+
+impl Plain {
+    async fn make(&self, name: &str, request: Request) -> Result<rialto_model::task::Task, Failure> {
+        let caller = caller(&request, Right::Call)?;
+        let trace = trace(request.headers());
+        let body = to_bytes(request.into_body(), self.max_body_bytes).await.map_err(|_| {
+            let message =
+                format!("the body did not come whole, or is larger than {} bytes", self.max_body_bytes);
+            Failure::new(Kind::Invalid, message)
+        })?;
+        let args = arguments(&body)?;
+        self.engine.sync().await?;
+        let target = self.engine.resolve(&caller, name).ok_or_else(|| {
+            let message =
+                format!("there is no skill \"{name}\" here; GET {PATH}/openapi.json shows those there are");
+            Failure::new(Kind::NotFound, message)
+        })?;
+        let request = rialto_engine::Request {
+            trace,
+            ..rialto_engine::Request::skill(caller, Door::Http, target, args)
+        };
+        self.engine.call(request).await?.finish().await
+    }
+}
+
+/// Who calls, if it has this right.
+fn caller(request: &Request, right: Right) -> Result<Caller, Failure> {
+    let caller = request.extensions().get::<Caller>().cloned();
+    let caller =
+        caller.ok_or_else(|| Failure::new(Kind::Unauthenticated, "this request does not say who calls"))?;
+    if caller.rights.have(right) {
+        return Ok(caller);
+    }
+    let message = format!("this token lacks the scope `{}`", right.as_str());
+    Err(Failure::new(Kind::Denied, message))
+}
+
+fn arguments(body: &Bytes) -> Result<Json, Failure> {
+    let invalid = |message: String| Failure::new(Kind::Invalid, message);
+    let text = std::str::from_utf8(body).map_err(|_| invalid("the body is not UTF-8 text".to_owned()))?;
+    if text.trim().is_empty() {
+        return Ok(Json::empty_object());
+    }
+    if is_too_deep(body) {
+        return Err(invalid(format!("the arguments are nested deeper than {DEEPEST} levels")));
+    }
+    Json::parse(text.trim()).map_err(|error| invalid(format!("the arguments are not JSON: {error}")))
+}
+
+fn trace(headers: &HeaderMap) -> Option<Box<Trace>> {
+    let text = |name| headers.get(name)?.to_str().ok();
+    Trace::parse(text("traceparent")?, text("tracestate")).map(Box::new)
+}

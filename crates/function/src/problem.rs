@@ -1,0 +1,50 @@
+//! How trouble is said in plain HTTP: a status, and a body of RFC 9457 that carries our code and class.
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, StatusCode, header};
+use rialto_model::{
+    failure::{Failure, Kind},
+    json::Json,
+};
+use serde_json::{Value, json};
+
+/// The status that stands for a kind of trouble.
+pub(crate) const fn status(kind: Kind) -> StatusCode {
+    match kind {
+        Kind::Invalid => StatusCode::BAD_REQUEST,
+        Kind::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Kind::Denied => StatusCode::FORBIDDEN,
+        Kind::NotFound => StatusCode::NOT_FOUND,
+        Kind::Conflict => StatusCode::CONFLICT,
+        Kind::Busy => StatusCode::TOO_MANY_REQUESTS,
+        Kind::PeerTimeout => StatusCode::GATEWAY_TIMEOUT,
+        Kind::PeerUnreachable | Kind::PeerGarbled | Kind::PeerFailed => StatusCode::BAD_GATEWAY,
+        Kind::Unsupported => StatusCode::NOT_IMPLEMENTED,
+        Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// A failure as an answer.
+pub(crate) fn answer(failure: &Failure) -> Response {
+    let status = status(failure.kind);
+    let mut body = json!({
+        "title": failure.kind.class(),
+        "status": status.as_u16(),
+        "detail": failure.message,
+        "code": failure.kind.rpc_code(),
+        "class": failure.kind.class(),
+    });
+    let data = failure.data.as_ref().map(Json::value);
+    let wait = data.as_ref().and_then(|data| data["retryAfter"].as_u64());
+    if let (Some(Value::Object(data)), Some(body)) = (data, body.as_object_mut()) {
+        for (name, value) in data {
+            body.entry(name).or_insert(value);
+        }
+    }
+    let kind = HeaderValue::from_static("application/problem+json");
+    let mut response = (status, [(header::CONTENT_TYPE, kind)], body.to_string()).into_response();
+    if let Some(seconds) = wait {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}

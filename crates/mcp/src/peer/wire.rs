@@ -1,0 +1,259 @@
+//! MCP over HTTP, through the one client with its rules.
+
+use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use parking_lot::Mutex;
+use rialto_edge::{
+    address::Reach,
+    fetch::{Body, Fetch, FetchError, Request, Response},
+};
+use rmcp::{
+    model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage},
+    transport::streamable_http_client::{
+        AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
+        StreamableHttpPostResponse,
+    },
+};
+use sse_stream::{Sse, SseStream};
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+const STREAM: &str = "text/event-stream";
+
+/// How long a server may be silent. Calls have wall clocks of their own, and whoever gives up hangs up.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+
+/// So much of what came with a bad status is told.
+const EXCERPT: usize = 300;
+
+/// The largest event of a stream.
+const LARGEST_EVENT: usize = 16 * 1024 * 1024;
+
+/// Our client, as rmcp wants one.
+#[derive(Clone)]
+pub(super) struct Wire {
+    fetch: Arc<dyn Fetch>,
+    headers: Arc<HeaderMap>,
+    reach: Reach,
+    /// Why the last request failed, in words for people.
+    trouble: Arc<Mutex<Option<String>>>,
+}
+
+/// One request.
+struct Asked<'a> {
+    method: Method,
+    uri: &'a str,
+    session: Option<&'a str>,
+    headers: HashMap<HeaderName, HeaderValue>,
+    body: Bytes,
+}
+
+type Outcome<T> = Result<T, StreamableHttpError<FetchError>>;
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+// === impl Asked ===
+
+impl<'a> Asked<'a> {
+    const fn bare(
+        method: Method,
+        uri: &'a str,
+        session: Option<&'a str>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Self {
+        Self { method, uri, session, headers, body: Bytes::new() }
+    }
+}
+
+// === impl Wire ===
+
+impl Wire {
+    pub(super) fn new(fetch: Arc<dyn Fetch>, headers: HeaderMap, reach: Reach) -> Self {
+        Self { fetch, headers: Arc::new(headers), reach, trouble: Arc::default() }
+    }
+
+    /// Why the last request failed, if it did.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().clone()
+    }
+
+    fn note(&self, trouble: impl Into<String>) {
+        *self.trouble.lock() = Some(trouble.into());
+    }
+
+    async fn ask(&self, asked: Asked<'_>) -> Outcome<Response> {
+        let Asked { method, uri, session, headers, body } = asked;
+        let wrong = |_| StreamableHttpError::Client(FetchError::NotSent(format!("{uri} is not an address")));
+        let mut request = Request::new(method, uri.parse::<Uri>().map_err(wrong)?);
+        request.headers = HeaderMap::clone(&self.headers);
+        request.headers.extend(headers);
+        if !body.is_empty() {
+            request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        request
+            .headers
+            .insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        if let Some(session) = session.and_then(|session| HeaderValue::from_str(session).ok()) {
+            request.headers.insert(SESSION, session);
+        }
+        (request.body, request.reach, request.patience) = (body, self.reach, PATIENCE);
+        let answer = self.fetch.fetch(request).await.map_err(|error| {
+            self.note(error.to_string());
+            StreamableHttpError::Client(error)
+        })?;
+        if answer.status.is_success() {
+            *self.trouble.lock() = None;
+        } else {
+            self.note(format!("it answered with HTTP status {}", answer.status.as_u16()));
+        }
+        match (answer.status, answer.headers.get(header::WWW_AUTHENTICATE)) {
+            (StatusCode::UNAUTHORIZED, challenge) => {
+                let challenge = challenge.and_then(|it| it.to_str().ok()).unwrap_or("Bearer").to_owned();
+                Err(StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)))
+            }
+            (StatusCode::NOT_FOUND, _) if session.is_some() => Err(StreamableHttpError::SessionExpired),
+            _ => Ok(answer),
+        }
+    }
+}
+
+impl StreamableHttpClient for Wire {
+    type Error = FetchError;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Outcome<StreamableHttpPostResponse> {
+        let asked = Asked {
+            method: Method::POST,
+            uri: &uri,
+            session: session_id.as_deref(),
+            headers: custom_headers,
+            body: Bytes::from(serde_json::to_vec(&message)?),
+        };
+        let answer = self.ask(asked).await?;
+        if matches!(answer.status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if !answer.status.is_success() {
+            return refused(answer, &message, session_id.is_some()).await;
+        }
+        let session = answer.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        match answer.media_type() {
+            STREAM => Ok(StreamableHttpPostResponse::Sse(events(answer.body), session)),
+            kind if kind.starts_with("application/json") => {
+                let body = answer.body.read().await.map_err(StreamableHttpError::Client)?;
+                match serde_json::from_slice(&body) {
+                    Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
+                    Err(_) if !matches!(message, ClientJsonRpcMessage::Request(_)) => {
+                        Ok(StreamableHttpPostResponse::Accepted)
+                    }
+                    Err(error) => Err(error.into()),
+                }
+            }
+            _ if !matches!(message, ClientJsonRpcMessage::Request(_)) => {
+                Ok(StreamableHttpPostResponse::Accepted)
+            }
+            kind => Err(StreamableHttpError::UnexpectedContentType(Some(kind.to_owned()))),
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        _auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Outcome<()> {
+        let answer = self.ask(Asked::bare(Method::DELETE, &uri, Some(&session_id), custom_headers)).await?;
+        if answer.status.is_success() || answer.status == StatusCode::METHOD_NOT_ALLOWED {
+            return Ok(());
+        }
+        Err(HttpStatusError::new(answer.status.as_u16(), None).into())
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        _auth_header: Option<String>,
+        mut custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Outcome<Events> {
+        if let Some(last) = last_event_id.and_then(|id| HeaderValue::from_str(&id).ok()) {
+            custom_headers.insert(LAST_EVENT, last);
+        }
+        let asked = Asked::bare(Method::GET, &uri, session_id.as_deref(), custom_headers);
+        let answer = self.ask(asked).await?;
+        match (answer.status, answer.media_type()) {
+            (StatusCode::METHOD_NOT_ALLOWED, _) => Err(StreamableHttpError::ServerDoesNotSupportSse),
+            (status, STREAM) if status.is_success() => Ok(events(answer.body)),
+            (status, kind) if status.is_success() => {
+                Err(StreamableHttpError::UnexpectedContentType(Some(kind.to_owned())))
+            }
+            (status, _) => Err(HttpStatusError::new(status.as_u16(), None).into()),
+        }
+    }
+}
+
+/// A bad status. The first question to a server that does not know it is answered with one; then what it says counts.
+async fn refused(
+    answer: Response,
+    message: &ClientJsonRpcMessage,
+    has_session: bool,
+) -> Outcome<StreamableHttpPostResponse> {
+    let status = answer.status;
+    let body = answer.body.read().await.unwrap_or_default();
+    let said = serde_json::from_slice::<ServerJsonRpcMessage>(&body).ok();
+    if let ClientJsonRpcMessage::Request(request) = message {
+        let is_hello = matches!(request.request, ClientRequest::DiscoverRequest(_));
+        let error = match said {
+            Some(ServerJsonRpcMessage::Error(error)) => Some(error.error),
+            _ if is_hello && status.is_client_error() => Some(ErrorData::invalid_request(
+                format!("server/discover was answered with HTTP {status}"),
+                None,
+            )),
+            _ => None,
+        };
+        if let Some(error) = error.filter(|_| !has_session || !is_hello) {
+            let answer = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+            return Ok(StreamableHttpPostResponse::Json(answer, None));
+        }
+    }
+    let text = String::from_utf8_lossy(body.get(..EXCERPT.min(body.len())).unwrap_or_default());
+    Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!("HTTP {status}: {}", text.trim()))))
+}
+
+fn events(body: Body) -> Events {
+    SseStream::from_bytes_stream(bounded(body)).boxed()
+}
+
+/// The pieces of a body, until it breaks or an event is larger than it may be.
+fn bounded(body: Body) -> impl futures::Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static {
+    stream::unfold(Some((body, 0_usize)), |state| async move {
+        let (mut body, so_far) = state?;
+        match body.chunk().await {
+            Ok(Some(piece)) => {
+                let since = match piece.windows(2).rposition(|pair| pair == b"\n\n" || pair == b"\r\n") {
+                    Some(at) => piece.len() - at,
+                    None => so_far + piece.len(),
+                };
+                if since > LARGEST_EVENT {
+                    return Some((Err(std::io::Error::other("an event is too large")), None));
+                }
+                Some((Ok(piece), Some((body, since))))
+            }
+            Ok(None) => None,
+            Err(error) => Some((Err(std::io::Error::other(error)), None)),
+        }
+    })
+}

@@ -1,0 +1,151 @@
+//! Reaches what is deployed, and sees to it that the registry knows what it can do.
+
+pub(crate) mod api;
+pub(crate) mod shown;
+
+use std::{mem, sync::Arc};
+
+use futures::{StreamExt, future};
+use parking_lot::Mutex;
+use rialto_a2a::credential::Resolver;
+use rialto_edge::{fetch::Fetch, process::Launcher};
+use rialto_engine::Registry;
+use rialto_function::peer::FunctionPeer;
+use rialto_mcp::peer::{self, McpPeer};
+use rialto_model::{agent::Agent, ids::Scope};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::{config::Config, environment::Environment, program::BuildError};
+
+/// So many servers are asked at once.
+const AT_ONCE: usize = 8;
+
+/// A server whose tools may have changed.
+type Change = (Scope, String);
+
+/// What reaches MCP servers and functions.
+pub(crate) struct Tools {
+    pub(crate) mcp: McpPeer,
+    pub(crate) functions: FunctionPeer,
+    changes: Arc<Changes>,
+    /// Rows that somebody has yet to be asked about.
+    unasked: Mutex<Vec<Arc<Agent>>>,
+}
+
+/// Servers that have said something and are to be asked. One that repeats itself is there once.
+#[derive(Default)]
+struct Changes {
+    waiting: Mutex<Vec<Change>>,
+    bell: Notify,
+}
+
+// === impl Tools ===
+
+impl Tools {
+    pub(crate) fn new(fetch: &Arc<dyn Fetch>, secrets: &Resolver, environment: &Environment) -> Self {
+        let env = |name: &str| environment.get(name).map(str::to_owned);
+        let launcher = Launcher::new(env, Arc::clone(secrets));
+        let changes = Arc::new(Changes::default());
+        let told = Arc::clone(&changes);
+        let changed: peer::Changed = Arc::new(move |scope, url| told.add(scope, url));
+        let mcp = McpPeer::new(peer::Ports {
+            fetch: Arc::clone(fetch),
+            launcher: launcher.clone(),
+            secrets: Arc::clone(secrets),
+            changed,
+        });
+        let functions = FunctionPeer::new(rialto_function::peer::Ports {
+            fetch: Arc::clone(fetch),
+            launcher,
+            secrets: Arc::clone(secrets),
+        });
+        Self { mcp, functions, changes, unasked: Mutex::default() }
+    }
+
+    /// Makes the registry what the configuration says. With `is_whole`, what it does not name any more is removed.
+    pub(crate) async fn configure(
+        &self,
+        config: &Config,
+        registry: &Registry,
+        is_whole: bool,
+    ) -> Result<(), BuildError> {
+        let wrong = |(key, reason): (String, String)| BuildError::Deployed(format!("{key}: {reason}"));
+        let wanted = config.deployments().map_err(wrong)?;
+        if wanted.is_empty() && !is_whole {
+            return Ok(());
+        }
+        let unasked = registry.configure(&wanted, is_whole).await;
+        *self.unasked.lock() = unasked.map_err(|error| BuildError::Deployed(error.to_string()))?;
+        Ok(())
+    }
+
+    /// Asks those that nobody has asked yet what they can do.
+    pub(crate) async fn ask(&self, registry: &Registry) {
+        let unasked = mem::take(&mut *self.unasked.lock());
+        future::join_all(unasked.iter().map(|row| ask(registry, row))).await;
+    }
+
+    /// Asks servers as they come and change, in the background, and lets go of those that are removed.
+    pub(crate) fn start(&self, registry: &Arc<Registry>, stop: &CancellationToken) {
+        let unasked = mem::take(&mut *self.unasked.lock());
+        let asked = Arc::clone(registry);
+        tokio::spawn(async move {
+            future::join_all(unasked.iter().map(|row| ask(&asked, row))).await;
+        });
+        tokio::spawn(
+            stop.clone().run_until_cancelled_owned(follow(Arc::clone(registry), Arc::clone(&self.changes))),
+        );
+        let watch = let_go(self.mcp.clone(), Arc::clone(registry));
+        tokio::spawn(stop.clone().run_until_cancelled_owned(watch));
+    }
+
+    /// Ends every program that was started.
+    pub(crate) async fn close(&self) {
+        self.mcp.close().await;
+    }
+}
+
+// === impl Changes ===
+
+impl Changes {
+    fn add(&self, scope: &Scope, url: &str) {
+        let mut waiting = self.waiting.lock();
+        if !waiting.iter().any(|(known, other)| known == scope && other == url) {
+            waiting.push((scope.clone(), url.to_owned()));
+        }
+        self.bell.notify_one();
+    }
+}
+
+/// Asks each server that says that its tools have changed, or that has gone.
+async fn follow(registry: Arc<Registry>, changes: Arc<Changes>) {
+    loop {
+        changes.bell.notified().await;
+        let changed = mem::take(&mut *changes.waiting.lock());
+        let rows = changed.iter().filter_map(|(scope, url)| registry.find(scope, url).ok());
+        let asking = rows.map(|row| {
+            let registry = &registry;
+            async move { ask(registry, &row).await }
+        });
+        futures::stream::iter(asking.collect::<Vec<_>>())
+            .buffer_unordered(AT_ONCE)
+            .collect::<Vec<()>>()
+            .await;
+    }
+}
+
+/// Ends what is removed.
+async fn let_go(mcp: McpPeer, registry: Arc<Registry>) {
+    let mut versions = registry.watch();
+    while versions.changed().await.is_ok() {
+        mcp.keep_only(&registry.all());
+    }
+}
+
+async fn ask(registry: &Registry, row: &Arc<Agent>) {
+    match registry.probe(row).await {
+        Ok(health) => tracing::debug!("{} is {health}", row.url),
+        Err(error) => tracing::warn!("{} could not be asked what it can do: {error}", row.url),
+    }
+}

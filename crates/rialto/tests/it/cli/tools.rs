@@ -1,0 +1,303 @@
+//! MCP servers and functions that are deployed: one name at every door, and no trouble beyond their own.
+
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::harness::{
+    http::{self, Answer},
+    rialto::Rialto,
+    server::Server,
+    until,
+    upstream::Upstream,
+};
+
+const PATH: (&str, &str) = ("PATH", "/usr/bin:/bin");
+
+fn fresh() -> Rialto {
+    Rialto::fresh().with(PATH.0, PATH.1)
+}
+
+fn post(server: &Server, name: &str, args: &Value) -> Answer {
+    http::post(&format!("{}/call/{name}", server.url), &[], &args.to_string())
+}
+
+fn problem(answer: &Answer) -> Value {
+    assert!(answer.head.contains("application/problem+json"), "{answer:?}");
+    serde_json::from_str(&answer.body).unwrap()
+}
+
+fn is_listed(server: &Server, name: &str) -> Option<()> {
+    server.list().iter().any(|listed| listed == name).then_some(())
+}
+
+fn configure(rialto: &Rialto, text: &str) {
+    std::fs::write(rialto.folder().join("rialto.toml"), text).unwrap();
+}
+
+#[test]
+fn a_tool_has_one_name_at_every_door_without_a_restart() {
+    let rialto = fresh();
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let upstream = Upstream::new(&rialto, "weather", &["echo", "slowly"]);
+    let added = upstream.add(&rialto, &[]);
+    assert_eq!(added["tools"][0]["name"], "echo");
+    assert_eq!(added["tools"][0]["repeatable"], true);
+    until("the running server lists it", || is_listed(&server, "echo"));
+    for name in ["echo", "weather.echo"] {
+        assert_eq!(server.call(name, &json!({})).text(), "hello from weather");
+        let answer = post(&server, name, &json!({}));
+        assert_eq!(
+            (answer.status, answer.body.as_str()),
+            (200, "\"hello from weather\""),
+            "it asked for JSON"
+        );
+        assert_eq!(rialto.cli(&["tools", "call", name]).ok().out, "hello from weather\n");
+    }
+    let said = rialto.cli(&["call", "slowly"]).ok();
+    assert_eq!((said.out.as_str(), said.err.contains("half way")), ("done\n", true));
+    rialto.cli(&["tools", "remove", "weather"]).ok();
+    until("it has gone", || is_listed(&server, "echo").is_none().then_some(()));
+    until("its program has ended", || (!upstream.runs()).then_some(()));
+}
+
+#[test]
+fn what_a_tool_says_about_its_failure_is_told() {
+    let rialto = fresh();
+    Upstream::new(&rialto, "weather", &["fail", "echo"]).add(&rialto, &[]);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let failed = server.call("fail", &json!({}));
+    assert_eq!(failed.error(-32204, "RemoteA2ATaskFailedError")["message"], "fail failed: no luck");
+    let answer = post(&server, "fail", &json!({}));
+    assert_eq!(answer.status, 502);
+    let told = problem(&answer);
+    assert_eq!((&told["code"], &told["detail"]), (&json!(-32204), &json!("fail failed: no luck")));
+    assert!(told["taskId"].is_string());
+    let wrong = post(&server, "echo", &json!({ "n": "one" }));
+    assert_eq!((wrong.status, &problem(&wrong)["path"]), (400, &json!("/n")));
+    assert_eq!(post(&server, "nothing", &json!({})).status, 404);
+    assert_eq!(http::post(&format!("{}/call/echo", server.url), &[], "{").status, 400);
+}
+
+#[test]
+fn a_tool_that_never_answers_is_waited_for_and_called_off() {
+    let rialto = fresh().with("RIALTO_CALLS__TIMEOUT_MS", "300");
+    let upstream = Upstream::new(&rialto, "weather", &["hang", "echo"]);
+    upstream.add(&rialto, &[]);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let late = post(&server, "hang", &json!({}));
+    assert_eq!(late.status, 504);
+    let task = problem(&late)["taskId"].as_str().unwrap().to_owned();
+    assert_eq!(server.call("echo", &json!({})).text(), "hello from weather", "others go on");
+    server.call("cancel_task", &json!({ "task_id": task })).result();
+    upstream.noted("cancelled");
+}
+
+#[test]
+fn a_server_that_dies_in_the_middle_is_started_again() {
+    let rialto = fresh();
+    let upstream = Upstream::new(&rialto, "weather", &["hang", "echo"]);
+    upstream.add(&rialto, &[]);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    assert_eq!(server.call("echo", &json!({})).text(), "hello from weather");
+    let url = format!("{}/call/hang", server.url);
+    let hung = thread::spawn(move || http::post(&url, &[], "{}"));
+    upstream.noted("hung");
+    upstream.kill();
+    let broken = hung.join().unwrap();
+    assert_eq!(broken.status, 502, "{broken:?}");
+    assert_eq!(problem(&broken)["code"], -32202);
+    until("it is back", || (post(&server, "echo", &json!({})).status == 200).then_some(()));
+}
+
+#[test]
+fn a_list_of_tools_that_changes_is_asked_for_again() {
+    let rialto = fresh();
+    Upstream::new(&rialto, "weather", &["grow"]).add(&rialto, &[]);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    assert!(is_listed(&server, "grown").is_none());
+    server.call("grow", &json!({})).result();
+    until("the new tool is listed", || is_listed(&server, "grown"));
+}
+
+#[test]
+fn one_dead_server_never_hurts_the_rest_and_the_configuration_has_the_last_word() {
+    let rialto = fresh();
+    let upstream = Upstream::new(&rialto, "weather", &["echo"]);
+    let function = "[[functions]]\nname = \"up\"\ncommand = [\"tr\", \"a-z\", \"A-Z\"]\n";
+    let dead = "[[mcp_servers]]\nname = \"dead\"\ncommand = \"/no/such/program\"\n";
+    configure(&rialto, &format!("{dead}{}{function}", upstream.entry()));
+    let mut server = rialto.serve(&["--allow-no-auth"]);
+    until("the living are listed", || is_listed(&server, "echo"));
+    assert_eq!(post(&server, "up", &json!({ "a": "b" })).body, r#"{"A":"B"}"#);
+    let shown = until("the dead one was asked", || {
+        let shown = rialto.json(&["tools", "list", "--json"]);
+        let dead = shown.as_array().unwrap().iter().find(|row| row["name"] == "dead").cloned();
+        dead.filter(|dead| dead["health"] == "unreachable")
+    });
+    assert_eq!((&shown["available"], &shown["configured"]), (&json!(false), &json!(true)));
+    assert!(
+        shown["lastError"].as_str().unwrap().contains("/no/such/program could not be started"),
+        "{shown}"
+    );
+    let refused = rialto.cli(&["tools", "remove", "weather"]);
+    assert!(refused.status != 0 && refused.err.contains("stands in the configuration"), "{refused:?}");
+    server.stop();
+    assert!(!upstream.runs(), "it ends with the server");
+
+    configure(&rialto, function);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    assert!(is_listed(&server, "up").is_some() && is_listed(&server, "echo").is_none());
+    let left = rialto.json(&["tools", "list", "--json"]);
+    assert_eq!(left.as_array().unwrap().len(), 1, "{left}");
+}
+
+#[test]
+fn a_tool_of_a_configured_server_is_called_from_the_command_line_without_a_server() {
+    let rialto = fresh();
+    configure(&rialto, &Upstream::new(&rialto, "weather", &["echo"]).entry());
+    assert_eq!(rialto.cli(&["call", "echo"]).ok().out, "hello from weather\n");
+    let doctor = rialto.json(&["doctor", "--json"]);
+    let seen = doctor.as_array().unwrap().iter().find(|it| it["what"] == "mcp weather").unwrap();
+    assert_eq!((&seen["level"], &seen["finding"]), (&json!("ok"), &json!("1 tools")));
+}
+
+#[test]
+fn of_two_tools_with_one_name_the_first_keeps_it() {
+    let rialto = fresh();
+    Upstream::new(&rialto, "weather", &["echo", "get_task"]).add(&rialto, &[]);
+    Upstream::new(&rialto, "stocks", &["echo"]).add(&rialto, &[]);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    for (name, from) in [("echo", "weather"), ("weather.echo", "weather"), ("stocks.echo", "stocks")] {
+        assert_eq!(server.call(name, &json!({})).text(), format!("hello from {from}"), "{name}");
+    }
+    let listed = server.list();
+    assert_eq!(listed.iter().filter(|name| *name == "get_task").count(), 1, "{listed:?}");
+    assert!(listed.iter().any(|name| name == "weather.get_task"), "{listed:?}");
+}
+
+#[test]
+fn a_secret_is_shown_to_the_server_and_to_nobody_else() {
+    let rialto = fresh().with("WEATHER_SECRET", "hunter2hunter2").with("RIALTO_LOG", "debug");
+    let upstream = Upstream::new(&rialto, "weather", &["tell"]);
+    let args = ["tools", "add", "weather", "--env", "TOKEN=hunter2hunter2", "--", upstream.script.as_str()];
+    let refused = rialto.cli(&args);
+    assert!(refused.status != 0 && refused.err.contains("looks like a secret"), "{refused:?}");
+    assert!(!refused.err.contains("hunter2"), "{refused:?}");
+    let added = upstream.add(&rialto, &["--env", "TOKEN=${WEATHER_SECRET}"]);
+    assert_eq!(added["settings"]["TOKEN"], "env:WEATHER_SECRET");
+    let server = rialto.serve(&["--allow-no-auth"]);
+    assert_eq!(server.call("tell", &json!({})).text(), "told");
+    until("it was logged", || server.log().contains("weather: my token is [secret]").then_some(()));
+    let listed = rialto.cli(&["tools", "list", "--json"]).ok();
+    let shown = rialto.cli(&["tools", "show", "weather"]).ok();
+    for said in [&listed.out, &listed.err, &shown.out, &server.log()] {
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+    for file in std::fs::read_dir(rialto.data()).unwrap().map_while(Result::ok) {
+        let bytes = std::fs::read(file.path()).unwrap_or_default();
+        assert!(!bytes.windows(7).any(|piece| piece == b"hunter2"), "{}", file.path().display());
+    }
+}
+
+#[test]
+fn two_hundred_calls_at_once_all_come_back() {
+    let rialto = fresh();
+    Upstream::new(&rialto, "weather", &["echo"]).add(&rialto, &[]);
+    let limits = "[limits]\nconcurrent_calls = 0\n";
+    configure(&rialto, limits);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let calls: Vec<_> = (0..200)
+        .map(|n| {
+            let url = format!("{}/call/echo", server.url);
+            thread::spawn(move || http::post(&url, &[], &json!({ "n": n }).to_string()))
+        })
+        .collect();
+    for call in calls {
+        let answer = call.join().unwrap();
+        assert_eq!((answer.status, answer.body.as_str()), (200, "\"hello from weather\""), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_function_is_checked_ended_and_heard() {
+    let rialto = fresh();
+    configure(
+        &rialto,
+        r#"
+[[functions]]
+name = "add"
+description = "Adds"
+command = ["sh", "-c", "cat >/dev/null; echo 3"]
+input_schema = { type = "object", required = ["a"] }
+output_schema = { type = "integer" }
+idempotent = true
+[[functions]]
+name = "liar"
+command = ["sh", "-c", "echo three"]
+output_schema = { type = "integer" }
+[[functions]]
+name = "sleeper"
+command = ["sh", "-c", "sleep 600"]
+timeout = 0.3
+[[functions]]
+name = "broken"
+command = ["sh", "-c", "echo first >&2; echo last words >&2; exit 7"]
+"#,
+    );
+    let server = rialto.serve(&["--allow-no-auth"]);
+    assert_eq!(post(&server, "add", &json!({ "a": 1 })).body, "3");
+    let wrong = post(&server, "add", &json!({}));
+    assert_eq!(wrong.status, 400, "{wrong:?}");
+    let lied = post(&server, "liar", &json!({}));
+    assert!(lied.status == 502 && lied.body.contains("does not fit its output_schema"), "{lied:?}");
+    let slept = problem(&post(&server, "sleeper", &json!({})));
+    assert_eq!((&slept["status"], &slept["code"]), (&json!(504), &json!(-32201)));
+    assert!(slept["detail"].as_str().unwrap().contains("was ended"), "{slept}");
+    let broken = problem(&post(&server, "broken", &json!({})));
+    assert_eq!((&broken["exitCode"], &broken["stderr"]), (&json!(7), &json!("first\nlast words")));
+    let openapi: Value =
+        serde_json::from_str(&http::get(&format!("{}/call/openapi.json", server.url)).unwrap().body).unwrap();
+    let add = &openapi["paths"]["/add"]["post"];
+    assert_eq!(add["description"], "Adds");
+    assert_eq!(add["requestBody"]["content"]["application/json"]["schema"]["required"], json!(["a"]));
+    assert_eq!(
+        add["responses"]["200"]["content"]["application/json"]["schema"],
+        json!({ "type": "integer" })
+    );
+}
+
+#[test]
+fn a_configuration_that_cannot_be_is_refused_with_its_place() {
+    let rialto = fresh();
+    configure(&rialto, "[[functions]]\nname = \"a\"\n");
+    let said = rialto.cli(&["tools", "list"]);
+    assert!(said.status != 0 && said.err.contains("functions[0].url: say how it is reached"), "{said:?}");
+}
+
+#[test]
+fn another_gateway_is_a_server_over_http_and_its_changes_are_heard() {
+    let (far, near) = (fresh().with("RIALTO_TOKEN", "far-token"), fresh().with("FAR", "far-token"));
+    let up = ["tools", "add", "up", "--function", "--", "tr", "a-z", "A-Z"];
+    far.cli(&up).ok();
+    let far_server = far.serve(&[]);
+    let url = far_server.mcp();
+    let refused = near.cli(&["tools", "add", "far", "--url", &url]);
+    assert!(refused.status != 0, "it wants a token: {refused:?}");
+    let header = "Authorization: Bearer ${FAR}";
+    let added = near.json(&["tools", "add", "far", "--url", &url, "--header", header, "--json"]);
+    assert_eq!(added["settings"]["Authorization"], "env:FAR");
+    let server = near.serve(&["--allow-no-auth"]);
+    assert_eq!(server.call("up", &json!({ "a": "b" })).data(), &json!({ "A": "B" }));
+    assert!(is_listed(&server, "far.get_task").is_some(), "{:?}", server.list());
+    far.cli(&["tools", "add", "down", "--function", "--", "tr", "A-Z", "a-z"]).ok();
+    until("the new tool is listed", || is_listed(&server, "down"));
+    assert_eq!(server.call("down", &json!({ "A": "B" })).data(), &json!({ "a": "b" }));
+    far_server.kill();
+    let gone = server.call("up", &json!({}));
+    gone.error(-32202, "RemoteA2ATransportError");
+    until("its tools have left the list", || is_listed(&server, "up").is_none().then_some(()));
+    let shown = near.json(&["tools", "show", "far", "--json"]);
+    assert_eq!(shown["available"], false, "{shown}");
+    assert!(shown["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "up"), "they stay known");
+}

@@ -1,0 +1,99 @@
+//! A small MCP server as a shell script: it speaks 2025-06-18 on stdin and stdout, and some of its tools misbehave.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
+
+use super::{rialto::Rialto, until};
+
+/// The script. Its tools are the lines of the file `$TOOLS`.
+const SCRIPT: &str = r#"#!/bin/sh
+echo $$ >"$TOOLS.pid"
+list() {
+  tools=""
+  for name in $(cat "$TOOLS"); do
+    tools="$tools${tools:+,}{\"name\":\"$name\",\"description\":\"Does $name\",\"inputSchema\":{\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}}},\"annotations\":{\"readOnlyHint\":true}}"
+  done
+  printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]}}\n' "$1" "$tools"
+}
+text() { printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s"}],"isError":%s}}\n' "$1" "$2" "$3"; }
+while IFS= read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  token=$(printf '%s' "$line" | sed -n 's/.*"progressToken":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"server/discover"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}\n' "$id" ;;
+    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"sh","version":"7"}}}\n' "$id" ;;
+    *'"tools/list"'*) list "$id" ;;
+    *'"name":"echo"'*) text "$id" "hello from $NAME" false ;;
+    *'"name":"fail"'*) text "$id" "no luck" true ;;
+    *'"name":"slowly"'*)
+      printf '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1,"total":2,"message":"half way"}}\n' "$token"
+      text "$id" "done" false ;;
+    *'"name":"hang"'*) echo hung >>"$TOOLS.log" ;;
+    *'"name":"tell"'*) echo "my token is $TOKEN" >&2; text "$id" "told" false ;;
+    *'"name":"grow"'*)
+      echo grown >>"$TOOLS"
+      printf '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
+      text "$id" "grown" false ;;
+    *'"notifications/cancelled"'*) echo cancelled >>"$TOOLS.log" ;;
+  esac
+done
+"#;
+
+/// The script, in a folder of its own, with its tools.
+pub(crate) struct Upstream {
+    name: &'static str,
+    pub(crate) script: String,
+    tools: PathBuf,
+}
+
+// === impl Upstream ===
+
+impl Upstream {
+    /// A server called `name` with these tools; it is not started yet.
+    pub(crate) fn new(rialto: &Rialto, name: &'static str, tools: &[&str]) -> Self {
+        let folder = rialto.folder().join(name);
+        fs::create_dir(&folder).unwrap();
+        let (script, list) = (folder.join("server.sh"), folder.join("tools"));
+        fs::write(&script, SCRIPT).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(&list, tools.join("\n") + "\n").unwrap();
+        Self { name, script: script.display().to_string(), tools: list }
+    }
+
+    /// Deploys it.
+    #[track_caller]
+    pub(crate) fn add(&self, rialto: &Rialto, more: &[&str]) -> serde_json::Value {
+        let (tools, name) = (format!("TOOLS={}", self.tools.display()), format!("NAME={}", self.name));
+        let args = ["tools", "add", self.name, "--json", "--env", &tools, "--env", &name];
+        rialto.json(&[&args, more, &["--", self.script.as_str()]].concat())
+    }
+
+    /// It, as an entry of the configuration.
+    pub(crate) fn entry(&self) -> String {
+        format!(
+            "[[mcp_servers]]\nname = \"{0}\"\ncommand = \"{1}\"\nenv = {{ TOOLS = \"{2}\", NAME = \"{0}\" }}\n",
+            self.name,
+            self.script,
+            self.tools.display()
+        )
+    }
+
+    /// Waits until it has noted this.
+    #[track_caller]
+    pub(crate) fn noted(&self, what: &str) {
+        let log = self.tools.with_extension("log");
+        until(what, || fs::read_to_string(&log).ok().filter(|log| log.lines().any(|line| line == what)));
+    }
+
+    /// Ends it as nobody can prevent.
+    pub(crate) fn kill(&self) {
+        let pid = fs::read_to_string(self.tools.with_extension("pid")).unwrap();
+        assert!(std::process::Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
+    }
+
+    /// Whether it runs.
+    pub(crate) fn runs(&self) -> bool {
+        let pid = fs::read_to_string(self.tools.with_extension("pid")).unwrap_or_default();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    }
+}
