@@ -161,6 +161,20 @@ async fn a_dead_server_takes_its_tools_from_the_list_and_keeps_them_known() {
 }
 
 #[tokio::test]
+async fn a_server_that_moves_is_called_where_it_is() {
+    let world = empty().await;
+    let registry = world.engine.registry();
+    let unasked = registry.configure(&[server("weather")], true).await.unwrap();
+    world.discovery.serve("mcp:weather", agents::card("weather", vec![agents::skill("lookup")]));
+    registry.probe(&unasked[0]).await.unwrap();
+    assert_eq!(found(&world, "lookup"), "mcp:weather/lookup");
+    let backing = Backing::Mcp(Arc::new(McpServer { name: "weather".to_owned(), via: via("elsewhere") }));
+    registry.configure(&[Deployment { backing, ..server("weather") }], true).await.unwrap();
+    let target = world.engine.resolve(&world.caller, "lookup").unwrap();
+    assert_eq!(target.agent.backing.via().unwrap().described(), "elsewhere");
+}
+
+#[tokio::test]
 async fn nothing_is_stored_when_a_server_cannot_be_asked() {
     let world = empty().await;
     let url = "mcp:weather".to_owned();
