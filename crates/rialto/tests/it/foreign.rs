@@ -6,5 +6,6 @@ mod clients;
 mod comings;
 mod crash;
 mod grpc;
+mod postgres;
 mod servers;
 mod troubles;

@@ -64,7 +64,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("aho-corasick", &["rialto-engine"]),
     // Encrypts what is kept; rustls brings it anyway.
     ("aws-lc-rs", &["rialto-store"]),
-    ("axum", &["rialto-edge", "rialto-a2a", "rialto-function", "rialto-mcp", "rialto"]),
+    ("axum", &["rialto-a2a", "rialto-edge", "rialto-function", "rialto-mcp", "rialto"]),
     ("base64", &["rialto-a2a", "rialto-a2a-wire", "rialto-function", "rialto-hooks", "rialto-mcp"]),
     ("cedar-policy", &["rialto-policy"]),
     ("cedar-policy-formatter", &["rialto-policy"]),
@@ -73,6 +73,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("comfy-table", &["rialto"]),
     ("console", &["rialto"]),
     ("crc32fast", &["rialto-store"]),
+    ("deadpool-postgres", &["rialto-store"]),
     ("foldhash", &["rialto-model"]),
     ("getrandom", &["rialto"]),
     ("governor", &["rialto-edge"]),
@@ -99,20 +100,23 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rusqlite", &["rialto-store"]),
     // Ends groups of processes.
     ("rustix", &["rialto-edge"]),
-    ("rustls", &["rialto-edge"]),
+    // What leaves over HTTP, and the way to a database.
+    ("rustls", &["rialto-edge", "rialto-store"]),
     ("serde_json_canonicalizer", &["rialto-a2a-wire"]),
     ("serde_path_to_error", &["rialto"]),
     ("sha2", &["rialto-edge", "rialto-hooks", "rialto-mcp", "rialto-store"]),
     // The events that rmcp's HTTP client wants from whoever fetches for it.
     ("sse-stream", &["rialto-mcp"]),
     ("subtle", &["rialto-edge"]),
-    ("tempfile", &["rialto-bench"]),
+    ("tempfile", &["rialto-bench", "rialto-testkit"]),
+    ("tokio-postgres", &["rialto-store"]),
+    ("tokio-rustls", &["rialto-edge", "rialto-store"]),
     ("toml", &["rialto"]),
     ("tower", &["rialto-edge", "rialto-mcp"]),
     ("tracing-subscriber", &["rialto"]),
     ("uuid", &["rialto-model"]),
     ("vm-memory", &["rialto-store"]),
-    ("webpki-roots", &["rialto-edge"]),
+    ("webpki-roots", &["rialto-edge", "rialto-store"]),
     ("zeroize", &["rialto-model"]),
 ];
 
