@@ -8,6 +8,7 @@ mod cards;
 mod credentials;
 mod dialects;
 mod follows;
+mod grpc;
 mod limits;
 mod requests;
 mod rows;
