@@ -69,7 +69,9 @@ fn listed(world: &World) -> Vec<String> {
 
 /// What a name leads to, as `<row>/<skill>`.
 fn found(world: &World, name: &str) -> String {
-    let target = world.engine.resolve(&world.caller, name).unwrap_or_else(|| panic!("{name} is unknown"));
+    let target = world.engine.resolve(&world.caller, name);
+    assert!(target.is_some(), "{name} is unknown");
+    let target = target.unwrap();
     format!("{}/{}", target.agent.url, target.skill_id())
 }
 
