@@ -1,4 +1,4 @@
-"""An A2A 1.0 agent on the official Python SDK, a2a-sdk 1.3.0 (JSON-RPC or REST)."""
+"""An A2A 1.0 agent on the official Python SDK, a2a-sdk 1.3.0 (JSON-RPC, REST or gRPC)."""
 
 import serving
 import skills
@@ -20,6 +20,9 @@ from a2a.types import (
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 from starlette.applications import Starlette
+
+NAMES = {"jsonrpc": "Py13 Agent", "rest": "Py13 Rest Agent", "grpc": "Py13 Grpc Agent"}
+BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
 
 
 class Executor(AgentExecutor):
@@ -80,15 +83,15 @@ def said(context, text: str) -> Message:
     )
 
 
-def card(url: str, rest: bool, streaming: bool) -> AgentCard:
+def card(url: str, binding: str, streaming: bool) -> AgentCard:
     return AgentCard(
-        name="Py13 Rest Agent" if rest else "Py13 Agent",
+        name=NAMES[binding],
         description="A foreign agent on a2a-sdk 1.3.0.",
         version="1.3.0",
         supported_interfaces=[
             AgentInterface(
                 url=url,
-                protocol_binding="HTTP+JSON" if rest else "JSONRPC",
+                protocol_binding=BINDINGS[binding],
                 protocol_version="1.0",
             )
         ],
@@ -108,14 +111,37 @@ def card(url: str, rest: bool, streaming: bool) -> AgentCard:
     )
 
 
+def add_grpc(handler, described: AgentCard):
+    """Serves gRPC at a port of its own, and says so in the card once it is known."""
+    from a2a.server.request_handlers.grpc_handler import GrpcHandler
+    from a2a.types.a2a_pb2_grpc import add_A2AServiceServicer_to_server
+
+    async def start():
+        service = GrpcHandler(handler)
+        server, port = await serving.grpc_server(
+            lambda server: add_A2AServiceServicer_to_server(service, server)
+        )
+        described.supported_interfaces[0].url = f"127.0.0.1:{port}"
+        return server
+
+    return start
+
+
 def main() -> None:
-    args = serving.parse(__doc__, ("jsonrpc", "rest"))
+    args = serving.parse(__doc__, ("jsonrpc", "rest", "grpc"))
     sock, url = serving.bind(args.port)
-    rest = args.binding == "rest"
-    described = card(url if rest else f"{url}/", rest, not args.no_streaming)
+    described = card(
+        f"{url}/" if args.binding == "jsonrpc" else url, args.binding, not args.no_streaming
+    )
     handler = DefaultRequestHandler(Executor(), InMemoryTaskStore(), described)
-    calls = create_rest_routes(handler) if rest else create_jsonrpc_routes(handler, "/")
-    serving.serve(Starlette(routes=create_agent_card_routes(described) + calls), sock, url)
+    calls = {
+        "jsonrpc": lambda: create_jsonrpc_routes(handler, "/"),
+        "rest": lambda: create_rest_routes(handler),
+        "grpc": list,
+    }[args.binding]()
+    app = Starlette(routes=create_agent_card_routes(described) + calls)
+    beside = add_grpc(handler, described) if args.binding == "grpc" else None
+    serving.serve(app, sock, url, beside)
 
 
 if __name__ == "__main__":

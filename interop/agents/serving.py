@@ -45,13 +45,25 @@ def ready(url: str) -> None:
     print(f"READY {url}", flush=True)
 
 
-def serve(app, sock: socket.socket, url: str) -> None:
-    """Runs an ASGI application until the parent goes away."""
+async def grpc_server(add_service) -> tuple["grpc.aio.Server", int]:
+    """A gRPC server that runs, and its port; `add_service` puts the service into it."""
+    import grpc
+
+    server = grpc.aio.server()
+    add_service(server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    return server, port
+
+
+def serve(app, sock: socket.socket, url: str, beside=None) -> None:
+    """Runs an ASGI application until the parent goes away, and what `beside` starts on the same loop."""
     import uvicorn  # the stdlib agents do not have it
 
     class Server(uvicorn.Server):
         async def startup(self, sockets=None):
             await super().startup(sockets=sockets)
+            self.beside = await beside() if beside else None
             ready(url)
 
         @contextlib.contextmanager

@@ -62,8 +62,8 @@ pub(crate) struct Details<'a> {
     facts: Option<&'a Json>,
 }
 
-const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
-const DOMAIN: &str = "a2a-protocol.org";
+pub(crate) const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
+pub(crate) const DOMAIN: &str = "a2a-protocol.org";
 
 // === impl Code ===
 

@@ -7,9 +7,10 @@
 //!
 //! There is no I/O here, and no input makes it panic: every decoder is fuzzed.
 //!
-//! * a client: [`rpc::encode`] or [`rest::encode`] a [`request::Request`], then [`rpc::decode_response`] or
-//!   [`rest::decode_error`], then [`answer`];
-//! * a server: [`rpc::decode_request`] or [`rest::decode_request`], then [`rpc::encode_result`] with [`answer`];
+//! * a client: [`rpc::encode`], [`rest::encode`] or [`grpc::encode`] a [`request::Request`], then
+//!   [`rpc::decode_response`], [`rest::decode_error`] or [`grpc::Status`], then [`answer`];
+//! * a server: [`rpc::decode_request`], [`rest::decode_request`] or [`grpc::decode_request`], then
+//!   [`rpc::encode_result`] or [`grpc::encode_answer`] with [`answer`];
 //! * both: [`sse`] for streams, [`card`] for discovery, [`error`] for what goes wrong.
 
 pub mod answer;
@@ -17,6 +18,7 @@ pub mod card;
 mod codec;
 pub mod error;
 pub mod garbled;
+pub mod grpc;
 mod members;
 mod object;
 pub mod request;

@@ -7,9 +7,12 @@
 
 use std::borrow::Cow;
 
-use rialto_model::json::{DEEPEST, Extra, Json, Raw, is_too_deep};
+use rialto_model::json::{DEEPEST, Document, Extra, Json, Raw, Unsound, is_too_deep};
 
 use crate::garbled::Garbled;
+
+/// Most objects have no more members than this.
+const FEW: usize = 8;
 
 /// The members of one object.
 #[derive(Default)]
@@ -21,11 +24,27 @@ pub(crate) struct Members<'a> {
 
 /// The one JSON value that `bytes` are.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Raw<'_>, Garbled> {
-    let text = std::str::from_utf8(bytes).map_err(|_| Garbled::new("JSON", "bytes that are not UTF-8"))?;
+    let text = utf8(bytes)?;
     if is_too_deep(bytes) {
-        return Err(Garbled::new(format!("JSON that is at most {DEEPEST} levels deep"), "more"));
+        return Err(too_deep());
     }
     Raw::parse(text).map_err(|error| Garbled::not_json(&error))
+}
+
+/// The same, for what is gone into level by level at once.
+pub(crate) fn document(bytes: &[u8]) -> Result<Document<'_>, Garbled> {
+    Document::parse(utf8(bytes)?).map_err(|unsound| match unsound {
+        Unsound::TooDeep => too_deep(),
+        Unsound::NotJson(error) => Garbled::not_json(&error),
+    })
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, Garbled> {
+    std::str::from_utf8(bytes).map_err(|_| Garbled::new("JSON", "bytes that are not UTF-8"))
+}
+
+fn too_deep() -> Garbled {
+    Garbled::new(format!("JSON that is at most {DEEPEST} levels deep"), "more")
 }
 
 /// A JSON string.
@@ -59,8 +78,9 @@ pub(crate) fn list<'a, T>(
 impl<'a> Members<'a> {
     pub(crate) fn read(raw: Raw<'a>) -> Result<Self, Garbled> {
         let members = raw.members().ok_or_else(|| Garbled::kind("an object", raw))?;
-        let list: Vec<(Cow<'a, str>, Raw<'a>)> = members.collect();
-        let has_proto_names = list.iter().any(|(key, _)| key.as_bytes().contains(&b'_'));
+        let mut list = Vec::with_capacity(FEW);
+        list.extend(members);
+        let has_proto_names = list.iter().any(|(key, _): &(Cow<'_, str>, _)| key.as_bytes().contains(&b'_'));
         Ok(Self { list, has_proto_names })
     }
 

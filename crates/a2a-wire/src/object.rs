@@ -25,15 +25,30 @@ pub(crate) struct Object<M> {
     count: usize,
 }
 
-/// An object that is carried raw, with a few members set.
+/// An object that is carried raw, with at most two members set.
 pub(crate) struct Merged<'a> {
     base: Option<&'a Json>,
-    set: Vec<(&'static str, Json)>,
+    set: [Option<(&'static str, Set<'a>)>; 2],
+}
+
+/// What a member is set to.
+#[derive(Clone, Copy, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Set<'a> {
+    Text(&'a str),
+    Flag(bool),
 }
 
 /// The JSON text of a value. Our own values can always be written; `null` stands for what JSON cannot say.
 pub(crate) fn text_of<T: Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+}
+
+/// The same, with room for so many bytes made beforehand.
+pub(crate) fn text_within<T: Serialize + ?Sized>(room: usize, value: &T) -> String {
+    let mut bytes = Vec::with_capacity(room);
+    let written = serde_json::to_writer(&mut bytes, value).ok();
+    written.and_then(|()| String::from_utf8(bytes).ok()).unwrap_or_else(|| "null".to_owned())
 }
 
 // === impl On ===
@@ -131,31 +146,39 @@ impl<M: SerializeMap> Object<M> {
 
 impl<'a> Merged<'a> {
     pub(crate) const fn new(base: Option<&'a Json>) -> Self {
-        Self { base, set: Vec::new() }
+        Self { base, set: [None; 2] }
     }
 
-    pub(crate) fn with<T: Serialize>(mut self, name: &'static str, value: Option<T>) -> Self {
-        self.set.extend(value.map(|value| (name, Json::of(&value))));
+    pub(crate) fn with(mut self, name: &'static str, value: Option<Set<'a>>) -> Self {
+        if let Some(value) = value
+            && let Some(free) = self.set.iter_mut().find(|set| set.is_none())
+        {
+            *free = Some((name, value));
+        }
         self
     }
 
+    fn set(&self) -> impl Iterator<Item = &(&'static str, Set<'a>)> {
+        self.set.iter().flatten()
+    }
+
     fn is_empty(&self) -> bool {
-        self.base.is_none() && self.set.is_empty()
+        self.base.is_none() && self.set().next().is_none()
     }
 }
 
 impl Serialize for Merged<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let members = match self.base {
-            Some(base) if self.set.is_empty() => return base.serialize(serializer),
+            Some(base) if self.set().next().is_none() => return base.serialize(serializer),
             Some(base) => Members::read(base.raw()).unwrap_or_default(),
             None => Members::default(),
         };
         let mut map = serializer.serialize_map(None)?;
-        for (name, raw) in members.iter().filter(|(name, _)| self.set.iter().all(|(set, _)| set != name)) {
+        for (name, raw) in members.iter().filter(|(name, _)| self.set().all(|(set, _)| set != name)) {
             map.serialize_entry(name, &raw)?;
         }
-        for (name, value) in &self.set {
+        for (name, value) in self.set() {
             map.serialize_entry(name, value)?;
         }
         map.end()

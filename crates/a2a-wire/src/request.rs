@@ -2,7 +2,7 @@
 
 use rialto_model::{
     json::{Extra, Json},
-    message::Message,
+    message::{Content, Message, Part},
 };
 
 use crate::{members::Members, members::text, task::State};
@@ -291,6 +291,16 @@ impl Request {
             Self::PushDelete(_) => Operation::PushDelete,
             Self::ExtendedCard(_) => Operation::ExtendedCard,
         }
+    }
+
+    /// How many bytes it carries for others, about.
+    pub(crate) fn payload(&self) -> usize {
+        let (Self::Send(request) | Self::Stream(request)) = self else { return 0 };
+        let length = |part: &Part| match &part.content {
+            Content::Data(json) | Content::Unknown(json) => json.get().len(),
+            Content::Text(text) | Content::Raw(text) | Content::Url(text) => text.len(),
+        };
+        request.message.parts.iter().map(length).sum()
     }
 
     /// The tenant the request names.

@@ -8,12 +8,13 @@ use rialto_model::json::{Json, Raw};
 use serde::{Serialize, Serializer};
 
 use crate::{
-    codec::params,
+    codec::{event, params},
     error::{Code, RpcError},
     garbled::Garbled,
-    members::{Members, parse, text},
-    object::{Object, On, text_of},
+    members::{Members, document, parse, text},
+    object::{Object, On, text_of, text_within},
     request::{Operation, Request},
+    task::SendAnswer,
     wire::Wire,
 };
 
@@ -95,6 +96,9 @@ const METHODS: &[(&str, Wire, Operation)] = &[
     ("tasks/pushNotification/get", Wire::V01, Operation::PushGet),
 ];
 
+/// What a request takes besides its payload, most of the time.
+const ENVELOPE: usize = 1024;
+
 /// What the operation is called, or none when that wire's JSON-RPC does not have it.
 pub fn method(wire: Wire, operation: Operation) -> Option<&'static str> {
     METHODS.iter().find(|(_, whose, what)| (*whose, *what) == (wire, operation)).map(|(name, ..)| *name)
@@ -104,7 +108,8 @@ pub fn method(wire: Wire, operation: Operation) -> Option<&'static str> {
 pub fn encode(wire: Wire, id: &Id, request: &Request) -> Result<String, Unsupported> {
     let operation = request.operation();
     let method = method(wire, operation).ok_or(Unsupported { operation, wire })?;
-    Ok(text_of(&Call { id, method, params: On(wire, request) }))
+    let call = Call { id, method, params: On(wire, request) };
+    Ok(text_within(ENVELOPE + request.payload(), &call))
 }
 
 /// Reads the body of a request.
@@ -138,7 +143,20 @@ pub fn decode_request(body: &[u8]) -> Result<Incoming, Refused> {
 
 /// Reads the body of an answer. A body without the envelope is garbled.
 pub fn decode_response(body: &[u8]) -> Result<Response<'_>, Garbled> {
-    let mut members = Members::read(parse(body)?)?;
+    response(parse(body)?)
+}
+
+/// Reads the body of an answer to a message: envelope and result in one go.
+pub fn decode_send(wire: Wire, body: &[u8]) -> Result<Result<SendAnswer, RpcError>, Garbled> {
+    let document = document(body)?;
+    match response(document.raw())?.result {
+        Ok(result) => event::send_answer(wire, result).map(Ok),
+        Err(error) => Ok(Err(error)),
+    }
+}
+
+fn response(raw: Raw<'_>) -> Result<Response<'_>, Garbled> {
+    let mut members = Members::read(raw)?;
     let id = members.take_as("id", Id::decode)?.unwrap_or_default();
     let result = match (members.take("error"), members.take_any("result")) {
         (Some(error), _) => Err(RpcError::decode(error)),

@@ -3,6 +3,8 @@
 mod any;
 mod bent;
 mod cards;
+mod grpc;
+mod held;
 mod noise;
 mod quirks;
 mod roundtrip;

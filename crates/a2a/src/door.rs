@@ -1,14 +1,15 @@
 //! Everything that can be called here, as one A2A agent that speaks every dialect.
 //!
-//! A request is read into [`rialto_a2a_wire::request::Request`] by whichever binding it came in ([`rpc`], [`rest`]), answered
-//! by the one [`service`], and told in its caller's own dialect. Streams only ever tell what is in the store ([`stream`]), so
-//! a client that was cut off comes back and misses nothing.
+//! A request is read into [`rialto_a2a_wire::request::Request`] by whichever binding it came in ([`rpc`], [`rest`], [`grpc`]),
+//! answered by the one [`service`], and told in its caller's own dialect. Streams only ever tell what is in the store
+//! ([`stream`]), so a client that was cut off comes back and misses nothing.
 //!
 //! Registered agents are among the skills of that one agent, and each can also be reached by itself below [`AGENTS`], with
 //! its own card and its own skill ids: a client of one generation reaches an agent of another, past the same policies.
 
 mod card;
 mod config;
+mod grpc;
 mod incoming;
 mod list;
 mod modes;
@@ -35,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::{
     config::Config,
+    grpc::SERVICES,
     incoming::Visit,
     pusher::Pusher,
     service::{Reply, Service},
@@ -85,6 +87,9 @@ impl Door {
                 .route(root, post(rpc::serve))
                 .route(&format!("{root}/"), post(rpc::serve))
                 .route(&format!("{root}/{{*rest}}"), any(rest::serve));
+        }
+        for service in SERVICES {
+            router = router.route(&format!("{service}/{{method}}"), post(grpc::serve));
         }
         let one = format!("{AGENTS}/{{slug}}");
         router = router

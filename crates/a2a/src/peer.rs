@@ -159,7 +159,8 @@ impl Post {
 
 /// The call as something said to an agent.
 fn spoken(call: Call, number: u64) -> SendRequest {
-    let mut message = Message::new(format!("{}-{number}", call.session), Role::User, call.parts);
+    let id = [&*call.session, "-", &number.to_string()].concat();
+    let mut message = Message::new(id, Role::User, call.parts);
     let mut metadata = None;
     if let Some(spoken) = call.spoken {
         // Whoever speaks A2A is passed on in its own words; only the names of task and conversation are the agent's.

@@ -15,6 +15,7 @@ use memchr::memchr2;
 use rialto_a2a_wire::{
     answer,
     error::Code,
+    grpc as wire,
     request::{Operation, Request},
     rest, rpc,
     task::{SendAnswer, Task},
@@ -38,6 +39,7 @@ use serde_json::Value;
 
 use crate::{
     credential::{Door, Keys, Shown, Who},
+    grpc,
     line::{Line, Lines},
     peer::Config,
     route::{Carrier, Route},
@@ -131,15 +133,18 @@ impl Post {
     async fn exchange(&self, pair: &Pair, route: &Route, request: &Request) -> Result<Reply, Trouble> {
         let mut shown = self.login(pair, route).await?;
         let mut answer = self.send(pair, route, request, shown.as_deref()).await?;
-        if answer.status == StatusCode::UNAUTHORIZED
+        if route.status(&answer) == StatusCode::UNAUTHORIZED
             && let Some(newer) = self.login_anew(pair, route, shown.as_ref()).await
         {
             answer = self.send(pair, route, request, Some(&newer)).await?;
             shown = Some(newer);
         }
-        let status = answer.status;
+        let status = route.status(&answer);
         if let Some(shown) = shown.as_ref().filter(|_| !wants_login(status)) {
             shown.accept();
+        }
+        if route.carrier == Carrier::Grpc {
+            return hear_grpc(answer, pair, route, request.operation(), shown).await;
         }
         if status.is_success() && answer.media_type().eq_ignore_ascii_case("text/event-stream") {
             let events = Events::new(answer.body, route.carrier, route.wire, shown);
@@ -147,14 +152,10 @@ impl Post {
         }
         let body = answer.body.read().await.map_err(|error| Trouble::fetching(&error))?;
         let body = one_line(&body);
-        let login = match shown.as_deref() {
-            Some(shown) => Login::Shown(shown),
-            None if pair.agent.credential.is_some() => Login::Withheld,
-            None => Login::None,
-        };
+        let login = pair.login(shown.as_deref());
         let read = match route.carrier {
             Carrier::Rpc => read_rpc(route, status, &body, login),
-            Carrier::Rest => read_rest(route, status, &body, login),
+            Carrier::Rest | Carrier::Grpc => read_rest(route, status, &body, login),
         };
         read.map_err(|trouble| trouble.without(shown.as_deref()))
     }
@@ -204,18 +205,29 @@ impl Post {
     ) -> Result<fetch::Request, Trouble> {
         let (method, uri, body) = match route.carrier {
             Carrier::Rpc => {
-                let text = rpc::encode(route.wire, &self.ids.fresh().into(), request).map_err(unsupported)?;
-                (Method::POST, route.uri.clone(), text)
+                let text = rpc::encode(route.wire, &self.ids.fresh().into(), request);
+                let text = text.map_err(|error| unsupported(&error))?;
+                (Method::POST, route.uri.clone(), text.into_bytes())
             }
             Carrier::Rest => {
-                let call = rest::encode(route.wire, request).map_err(unsupported)?;
-                let uri = format!("{}{}", route.base, call.path).parse().map_err(|_| unaddressable(&call))?;
+                let call = rest::encode(route.wire, request).map_err(|error| unsupported(&error))?;
+                let uri =
+                    format!("{}{}", route.base, call.path).parse().map_err(|_| unaddressable(&call.path))?;
                 let method = if call.body.is_some() { Method::POST } else { Method::GET };
-                (method, uri, call.body.unwrap_or_default())
+                (method, uri, call.body.unwrap_or_default().into_bytes())
+            }
+            Carrier::Grpc => {
+                let call = wire::encode(route.wire, request).map_err(|error| unsupported(&error))?;
+                let uri =
+                    format!("{}{}", route.base, call.path).parse().map_err(|_| unaddressable(&call.path))?;
+                (Method::POST, uri, call.body)
             }
         };
+        let patience = Duration::from_millis(self.config.patience_ms);
         let mut headers = headers(route, request.operation());
-        if method == Method::POST {
+        if route.carrier == Carrier::Grpc {
+            grpc::put_headers(&mut headers, request.operation(), patience);
+        } else if method == Method::POST {
             headers.insert(header::CONTENT_TYPE, JSON);
         }
         let mut message = fetch::Request {
@@ -224,9 +236,10 @@ impl Post {
             headers,
             body: Bytes::from(body),
             reach: reach(agent),
-            patience: Duration::from_millis(self.config.patience_ms),
+            patience,
             total: None,
             limit: None,
+            http2: route.carrier == Carrier::Grpc,
         };
         if let Some(shown) = shown {
             shown.put(&mut message).map_err(|why| Failure::new(Kind::PeerUnreachable, why))?;
@@ -244,6 +257,15 @@ impl Pair {
         let caller = personal
             .map(|credential| line.shown.who(caller, matches!(credential.scheme, Some(Scheme::Exchange(_)))));
         Self { agent, line, caller, trace: None }
+    }
+
+    /// What the agent was shown, or why nothing.
+    fn login<'a>(&self, shown: Option<&'a Shown>) -> Login<'a> {
+        match shown {
+            Some(shown) => Login::Shown(shown),
+            None if self.agent.credential.is_some() => Login::Withheld,
+            None => Login::None,
+        }
     }
 
     /// The same two, talking as a part of this.
@@ -286,7 +308,9 @@ fn request_for(request: &mut Request, route: &Route) {
 
 fn headers(route: &Route, operation: Operation) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(8);
-    headers.insert(header::ACCEPT, if operation.streams() { EITHER } else { JSON });
+    if route.carrier != Carrier::Grpc {
+        headers.insert(header::ACCEPT, if operation.streams() { EITHER } else { JSON });
+    }
     headers.insert(header::USER_AGENT, RIALTO);
     if route.dialect == Dialect::V10 {
         headers.insert(A2A_VERSION, HeaderValue::from_static("1.0"));
@@ -327,14 +351,33 @@ pub(crate) fn one_line(json: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(json.iter().map(|byte| if is_end(*byte) { b' ' } else { *byte }).collect())
 }
 
+async fn hear_grpc(
+    answer: fetch::Response,
+    pair: &Pair,
+    route: &Route,
+    operation: Operation,
+    shown: Option<Arc<Shown>>,
+) -> Result<Reply, Trouble> {
+    let login = pair.login(shown.as_deref());
+    let heard = async {
+        let messages = grpc::open(answer, route.wire, operation, login).await?;
+        if operation.streams() {
+            return Ok(Reply::Events(Box::new(Events::grpc(messages, shown.clone()))));
+        }
+        messages.only(login).await.map(Reply::Whole)
+    };
+    heard.await.map_err(|trouble: Trouble| trouble.without(shown.as_deref()))
+}
+
 fn read_rpc(route: &Route, status: StatusCode, body: &[u8], login: Login<'_>) -> Result<Reply, Trouble> {
     if !status.is_success() {
         return Err(read_rpc_error(status, body, login));
     }
-    let response = rpc::decode_response(body).map_err(|garbled| Trouble::garbled(&garbled, body, login))?;
-    let raw = response.result.map_err(|error| Trouble::remote(&error))?;
-    let read = answer::decode_send(route.wire, raw);
-    read.map(Reply::Whole).map_err(|garbled| Trouble::garbled(&garbled, body, login))
+    match rpc::decode_send(route.wire, body) {
+        Ok(Ok(answer)) => Ok(Reply::Whole(answer)),
+        Ok(Err(error)) => Err(Trouble::remote(&error)),
+        Err(garbled) => Err(Trouble::garbled(&garbled, body, login)),
+    }
 }
 
 /// An error of the protocol if the body is one; else only a status.
@@ -379,10 +422,10 @@ fn has(body: &[u8], what: impl FnOnce(Value) -> bool) -> bool {
     serde_json::from_slice(body).is_ok_and(what)
 }
 
-fn unsupported(error: rpc::Unsupported) -> Trouble {
+fn unsupported(error: &dyn std::error::Error) -> Trouble {
     Failure::new(Kind::Unsupported, format!("the agent cannot do this: {error}")).into()
 }
 
-fn unaddressable(call: &rest::RestCall) -> Trouble {
-    Failure::new(Kind::PeerGarbled, format!("the agent's names do not make an address: {}", call.path)).into()
+fn unaddressable(path: &str) -> Trouble {
+    Failure::new(Kind::PeerGarbled, format!("the agent's names do not make an address: {path}")).into()
 }

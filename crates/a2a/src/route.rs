@@ -1,15 +1,19 @@
 //! Which of an agent's addresses to call, and how to speak there.
 //!
-//! A card lists addresses in its own order of preference; we take the first we can speak at. Behind it stand the other
-//! ways to try when the agent turns out not to speak what its card says.
+//! A card lists addresses in its own order of preference; we take the first we can speak at, but gRPC only where nothing
+//! else is offered: JSON crosses with every digit and unknown member, protobuf does not. Behind it stand the other ways to
+//! try when the agent turns out not to speak what its card says.
 
-use http::Uri;
+use http::{StatusCode, Uri};
 use rialto_a2a_wire::wire::Wire;
+use rialto_edge::fetch::Response;
 use rialto_model::{
     agent::Agent,
     card::{Binding, Dialect, Interface},
 };
 use url::Url;
+
+use crate::grpc;
 
 /// How requests are carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +22,8 @@ pub(crate) enum Carrier {
     Rpc,
     /// HTTP+JSON: every operation has an address of its own.
     Rest,
+    /// gRPC: every operation is a method of one service.
+    Grpc,
 }
 
 /// One way to talk to an agent.
@@ -28,7 +34,7 @@ pub(crate) struct Route {
     pub(crate) wire: Wire,
     /// Where JSON-RPC is posted to.
     pub(crate) uri: Uri,
-    /// What stands before the paths of HTTP+JSON; no slash at its end.
+    /// What stands before the paths of HTTP+JSON and gRPC; no slash at its end.
     pub(crate) base: String,
     pub(crate) tenant: Option<String>,
     /// Whether what the agent is shown may be shown here: only where it was given for.
@@ -48,6 +54,7 @@ pub(crate) fn routes(agent: &Agent) -> Result<Vec<Route>, String> {
     if routes.is_empty() {
         return Err(reasons.join("; "));
     }
+    routes.sort_by_key(|route| route.carrier == Carrier::Grpc);
     prefer_rpc(&mut routes);
     if let Some(dialect) = agent.speaks {
         prefer(&mut routes, dialect);
@@ -65,9 +72,13 @@ impl Route {
         let carrier = match (&interface.binding, interface.dialect) {
             (Binding::JsonRpc, _) => Carrier::Rpc,
             (Binding::HttpJson, Dialect::V02 | Dialect::V03 | Dialect::V10) => Carrier::Rest,
+            (Binding::Grpc, Dialect::V02 | Dialect::V03 | Dialect::V10) => Carrier::Grpc,
             (binding, dialect) => return Err(cannot_speak(binding, dialect)),
         };
-        let url = address(&interface.url)?;
+        let url = match carrier {
+            Carrier::Rpc | Carrier::Rest => address(&interface.url)?,
+            Carrier::Grpc => address(&target(&interface.url, &agent.url))?,
+        };
         let uri = url.as_str().parse().map_err(|_| odd(&interface.url))?;
         let wire = Wire::of(interface.dialect, &interface.binding)
             .ok_or_else(|| cannot_speak(&interface.binding, interface.dialect))?;
@@ -88,9 +99,18 @@ impl Route {
             Carrier::Rpc => Binding::JsonRpc,
             Carrier::Rest if dialect == Dialect::V01 => return None,
             Carrier::Rest => Binding::HttpJson,
+            Carrier::Grpc => Binding::Grpc,
         };
         let wire = Wire::of(dialect, &binding)?;
         Some(Self { dialect, wire, ..self.clone() })
+    }
+
+    /// How the exchange went in terms of HTTP, as far as an answer's first headers tell.
+    pub(crate) fn status(&self, answer: &Response) -> StatusCode {
+        match self.carrier {
+            Carrier::Rpc | Carrier::Rest => answer.status,
+            Carrier::Grpc => grpc::http_status(answer),
+        }
     }
 }
 
@@ -129,6 +149,18 @@ const fn others(dialect: Dialect) -> &'static [Dialect] {
     }
 }
 
+/// The address of a gRPC target as a URL. Cards often name only `host:port`, which says nothing of encryption: it is then
+/// as private as the place that the card came from.
+fn target(text: &str, base: &str) -> String {
+    let is_private = base.starts_with("https://");
+    match text.split_once("://") {
+        None => format!("{}://{text}", if is_private { "https" } else { "http" }),
+        Some(("grpc", rest)) => format!("http://{rest}"),
+        Some(("grpcs", rest)) => format!("https://{rest}"),
+        Some(_) => text.to_owned(),
+    }
+}
+
 fn address(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).map_err(|_| odd(text))?;
     if !matches!(url.scheme(), "http" | "https") || !url.username().is_empty() || url.password().is_some() {
@@ -150,7 +182,7 @@ fn cannot_speak(binding: &Binding, dialect: Dialect) -> String {
         Binding::Grpc => "GRPC",
         Binding::Other(name) => name,
     };
-    format!("the card offers {name} in A2A {dialect}, which is not spoken here yet")
+    format!("the card offers {name} in A2A {dialect}, which is not spoken here")
 }
 
 /// Whether `url` may see what was given for the agent at `base`: on the same host and port, or one of `others`, and no
@@ -196,6 +228,21 @@ mod tests {
 
     fn home(base: &str, url: &str) -> bool {
         may_see(base, &Url::parse(url).unwrap(), &[])
+    }
+
+    #[test]
+    fn a_grpc_target_without_a_scheme_is_as_private_as_its_card() {
+        for (text, base, url) in [
+            ("a.example:50051", "https://a.example", "https://a.example:50051"),
+            ("a.example:50051", "http://a.example", "http://a.example:50051"),
+            ("[::1]:50051", "http://a.example", "http://[::1]:50051"),
+            ("http://a.example:50051", "https://a.example", "http://a.example:50051"),
+            ("grpcs://a.example", "http://a.example", "https://a.example"),
+            ("grpc://a.example:1", "https://a.example", "http://a.example:1"),
+        ] {
+            assert_eq!(target(text, base), url);
+            assert!(address(url).is_ok());
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ use rialto_edge::fetch::Body;
 
 use crate::{
     credential::Shown,
+    grpc::Messages,
     line::Slot,
     post::one_line,
     route::Carrier,
@@ -22,31 +23,47 @@ use crate::{
 
 /// A stream that is open.
 pub(crate) struct Events {
+    source: Source,
+    /// What was shown at the door, and must not come out in words.
+    shown: Option<Arc<Shown>>,
+    _slot: Option<Slot>,
+}
+
+/// Where events come from.
+enum Source {
+    /// Server-sent events.
+    Sse(Lines),
+    Grpc(Messages),
+}
+
+/// Server-sent events on their way in.
+struct Lines {
     body: Body,
     parser: Parser,
     ready: VecDeque<sse::Event>,
     carrier: Carrier,
     wire: Wire,
-    /// What was shown at the door, and must not come out in words.
-    shown: Option<Arc<Shown>>,
     is_at_end: bool,
-    _slot: Option<Slot>,
 }
 
 // === impl Events ===
 
 impl Events {
     pub(crate) fn new(body: Body, carrier: Carrier, wire: Wire, shown: Option<Arc<Shown>>) -> Self {
-        Self {
+        let lines = Lines {
             parser: Parser::new(body.limit()),
             body,
             ready: VecDeque::new(),
             carrier,
             wire,
-            shown,
             is_at_end: false,
-            _slot: None,
-        }
+        };
+        Self { source: Source::Sse(lines), shown, _slot: None }
+    }
+
+    /// The events that these messages are.
+    pub(crate) const fn grpc(messages: Messages, shown: Option<Arc<Shown>>) -> Self {
+        Self { source: Source::Grpc(messages), shown, _slot: None }
     }
 
     /// The same stream, counted among the agent's exchanges until it is dropped.
@@ -57,11 +74,23 @@ impl Events {
 
     /// The next event; none when the agent has closed the stream.
     pub(crate) async fn next(&mut self) -> Result<Option<StreamEvent>, Trouble> {
+        let shown = self.shown.as_ref();
+        let heard = match &mut self.source {
+            Source::Sse(lines) => lines.next(shown).await,
+            Source::Grpc(messages) => messages.event(shown).await,
+        };
+        heard.map_err(|trouble| trouble.without(shown.map(Arc::as_ref)))
+    }
+}
+
+// === impl Lines ===
+
+impl Lines {
+    async fn next(&mut self, shown: Option<&Arc<Shown>>) -> Result<Option<StreamEvent>, Trouble> {
         loop {
             while let Some(event) = self.ready.pop_front() {
                 if !event.data.trim().is_empty() {
-                    let decoded = self.decode(&event);
-                    return decoded.map(Some).map_err(|trouble| trouble.without(self.shown.as_deref()));
+                    return self.decode(&event, shown).map(Some);
                 }
             }
             if self.is_at_end {
@@ -80,7 +109,8 @@ impl Events {
         }
     }
 
-    fn decode(&self, event: &sse::Event) -> Result<StreamEvent, Trouble> {
+    fn decode(&self, event: &sse::Event, shown: Option<&Arc<Shown>>) -> Result<StreamEvent, Trouble> {
+        let login = shown.map_or(Login::None, |shown| Login::Shown(shown));
         let data = one_line(event.data.as_bytes());
         let data = data.as_ref();
         if event.event.as_deref() == Some("error") {
@@ -88,26 +118,21 @@ impl Events {
         }
         let read = match self.carrier {
             Carrier::Rpc => rpc::decode_response(data).map(|response| response.result),
-            Carrier::Rest => answer::parse(data).map(Ok),
+            Carrier::Rest | Carrier::Grpc => answer::parse(data).map(Ok),
         };
         match read {
-            Ok(Ok(raw)) => answer::decode_stream_event(self.wire, raw).map_err(|garbled| {
-                self.misread(data).unwrap_or_else(|| Trouble::garbled(&garbled, data, self.login()))
-            }),
+            Ok(Ok(raw)) => answer::decode_stream_event(self.wire, raw)
+                .map_err(|garbled| misread(data).unwrap_or_else(|| Trouble::garbled(&garbled, data, login))),
             Ok(Err(error)) => Err(Trouble::remote(&error)),
-            Err(garbled) => Err(Trouble::garbled(&garbled, data, self.login())),
+            Err(garbled) => Err(Trouble::garbled(&garbled, data, login)),
         }
     }
+}
 
-    fn login(&self) -> Login<'_> {
-        self.shown.as_deref().map_or(Login::None, Login::Shown)
-    }
-
-    /// What stands where an event should may be an error that nobody announced.
-    fn misread(&self, data: &[u8]) -> Option<Trouble> {
-        let error = rpc::decode_response(data).ok()?.result.err()?;
-        Some(Trouble::remote(&error))
-    }
+/// What stands where an event should may be an error that nobody announced.
+fn misread(data: &[u8]) -> Option<Trouble> {
+    let error = rpc::decode_response(data).ok()?.result.err()?;
+    Some(Trouble::remote(&error))
 }
 
 /// The error in the data of an `error` event: in an envelope, or bare, or only words.

@@ -9,6 +9,7 @@ use http::StatusCode;
 use rialto_a2a_wire::{
     error::{Code, RpcError},
     garbled::Garbled,
+    grpc::Status,
 };
 use rialto_edge::fetch::FetchError;
 use rialto_model::{
@@ -87,6 +88,26 @@ impl Trouble {
         let data = json!({ "status": status.as_u16(), "body": snippet(body, login.shown()) });
         let failure = Failure::new(Kind::PeerUnreachable, message).with_data(Json::of(&data));
         let is_passing = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+        Self { is_passing, ..failure.into() }
+    }
+
+    /// The agent answered with a gRPC status that is not success: an error of the protocol, or one of the road.
+    pub(crate) fn grpc(status: &Status, login: Login<'_>) -> Self {
+        let (kind, is_passing) = match status.number {
+            Status::UNAUTHENTICATED | Status::PERMISSION_DENIED => (Kind::PeerUnreachable, false),
+            Status::UNAVAILABLE | Status::RESOURCE_EXHAUSTED => (Kind::PeerUnreachable, true),
+            Status::DEADLINE_EXCEEDED => (Kind::PeerTimeout, true),
+            _ => return Self::remote(&status.error()),
+        };
+        let mut message = format!("the agent answered with gRPC status {}", status.number);
+        if matches!(status.number, Status::UNAUTHENTICATED | Status::PERMISSION_DENIED) {
+            message.push_str(login.advice());
+        } else if !status.message.trim().is_empty() {
+            message.push_str(": ");
+            message.push_str(status.message.trim());
+        }
+        let data = json!({ "grpcStatus": status.number, "remoteMessage": status.message });
+        let failure = Failure::new(kind, message).with_data(Json::of(&data));
         Self { is_passing, ..failure.into() }
     }
 

@@ -104,10 +104,9 @@ fn encode(wire: Wire, task: &SendAnswer) -> String {
 fn decode(wire: Wire, body: &[u8]) -> Result<SendAnswer, Garbled> {
     match wire {
         Wire::V03Proto => answer::decode_send(wire, answer::parse(body)?),
-        Wire::V10 | Wire::V03 | Wire::V01 => match rpc::decode_response(body)?.result {
-            Ok(result) => answer::decode_send(wire, result),
-            Err(error) => Err(Garbled::new("a result", error.message)),
-        },
+        Wire::V10 | Wire::V03 | Wire::V01 => {
+            rpc::decode_send(wire, body)?.map_err(|error| Garbled::new("a result", error.message))
+        }
     }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! There are two kinds of pool. Plain HTTP goes over our own, which drives a connection in the task that uses it. HTTPS
 //! goes over hyper's, which gives each connection a task: it may turn out to be HTTP/2, whose connections are shared by
-//! requests at the same time, and next to the cost of encryption that of a task is small.
+//! requests at the same time, and next to the cost of encryption that of a task is small. So does what wants HTTP/2
+//! whatever the server says, encrypted or not; those connections are kept apart, because they speak it unasked.
 
 mod config;
 
@@ -64,6 +65,7 @@ struct Ways {
 struct Way {
     plain: Pool,
     encrypted: legacy::Client<Connector, Full<Bytes>>,
+    http2: legacy::Client<Connector, Full<Bytes>>,
 }
 
 // === impl Client ===
@@ -133,7 +135,7 @@ impl Ways {
         let mut message = http::Request::new(Full::new(request.body));
         *message.method_mut() = request.method;
         *message.headers_mut() = request.headers;
-        let answer = timeout(wait, way.send(message, request.uri)).await;
+        let answer = timeout(wait, way.send(message, request.uri, request.http2)).await;
         let (head, live) = answer.unwrap_or(Err(FetchError::Timeout(blame)))?.into_parts();
         let limit = request.limit.unwrap_or(self.max_response_bytes);
         let body = Body::live(live, request.patience, deadline, limit);
@@ -145,19 +147,25 @@ impl Ways {
 
 impl Way {
     fn new(connector: Connector, keep: Duration) -> Self {
-        let encrypted = legacy::Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(keep)
-            .build(connector.clone());
-        Self { plain: Pool::new(connector, keep), encrypted }
+        let mut shared = legacy::Client::builder(TokioExecutor::new());
+        shared.pool_timer(TokioTimer::new()).pool_idle_timeout(keep);
+        let encrypted = shared.build(connector.clone());
+        let http2 = shared.http2_only(true).build(connector.clone().tunneling());
+        Self { plain: Pool::new(connector, keep), encrypted, http2 }
     }
 
-    async fn send(&self, mut message: Message, to: Uri) -> Result<http::Response<Live>, FetchError> {
-        if to.scheme() == Some(&Scheme::HTTP) {
+    async fn send(
+        &self,
+        mut message: Message,
+        to: Uri,
+        http2: bool,
+    ) -> Result<http::Response<Live>, FetchError> {
+        if to.scheme() == Some(&Scheme::HTTP) && !http2 {
             return self.plain.send(message, &to).await;
         }
         *message.uri_mut() = to.clone();
-        let answer = self.encrypted.request(message).await.map_err(|error| explain(&error, &to))?;
+        let client = if http2 { &self.http2 } else { &self.encrypted };
+        let answer = client.request(message).await.map_err(|error| explain(&error, &to))?;
         Ok(answer.map(|incoming| Live::new(incoming, None)))
     }
 }

@@ -44,6 +44,8 @@ pub(crate) struct Connector {
     to_proxy: HttpConnector<Checked>,
     reach: Reach,
     house: Arc<House>,
+    /// Whether a proxy is to lead to plain addresses too, because it would not understand what is said there.
+    tunnels: bool,
 }
 
 /// What all connectors share.
@@ -81,7 +83,12 @@ impl Connector {
             tcp.set_keepalive(Some(Duration::from_secs(60)));
             tcp
         };
-        Self { tcp: tcp(reach), to_proxy: tcp(Reach::Private), reach, house }
+        Self { tcp: tcp(reach), to_proxy: tcp(Reach::Private), reach, house, tunnels: false }
+    }
+
+    /// The same, for what proxies do not speak.
+    pub(crate) fn tunneling(self) -> Self {
+        Self { tunnels: true, ..self }
     }
 
     /// The proxy that stands before `to`, if one does.
@@ -117,16 +124,20 @@ impl Connector {
     async fn through(mut self, proxy: Proxy, to: Uri) -> Result<Stream, FetchError> {
         self.look_behind(&to).await?;
         let name = format!("the proxy {}", place(&proxy.uri));
-        let opened = if to.scheme() == Some(&Scheme::HTTP) {
+        let is_plain = to.scheme() == Some(&Scheme::HTTP);
+        let opened = if is_plain && !self.tunnels {
             self.to_proxy.call(proxy.uri).await.map(MaybeHttpsStream::Http).map_err(Cause::from)
         } else {
-            let config = self.tls(&to).map_err(|NoConnection(why)| why)?;
+            let config = if is_plain { None } else { Some(self.tls(&to).map_err(|NoConnection(why)| why)?) };
             let tunnel = Tunnel::new(proxy.uri, self.to_proxy);
-            let tunnel = match proxy.login {
+            let mut tunnel = match proxy.login {
                 Some(login) => tunnel.with_auth(login),
                 None => tunnel,
             };
-            HttpsConnector::from((tunnel, config)).call(to.clone()).await
+            match config {
+                None => tunnel.call(with_port(&to)).await.map(MaybeHttpsStream::Http).map_err(Cause::from),
+                Some(config) => HttpsConnector::from((tunnel, config)).call(to.clone()).await,
+            }
         };
         opened.map_err(|cause| explain_proxy(&*cause, &name, &place(&to)))
     }
@@ -216,6 +227,11 @@ fn check(reach: Reach, address: IpAddr) -> Result<(), FetchError> {
         ""
     };
     Err(FetchError::Forbidden(format!("{address} is {why}{fix}")))
+}
+
+/// The same place with its port written out: a tunnel's usual one is that of https.
+fn with_port(to: &Uri) -> Uri {
+    Uri::builder().scheme(Scheme::HTTP).authority(place(to)).path_and_query("/").build().unwrap_or_default()
 }
 
 /// `host:port`, as people write it.

@@ -38,6 +38,8 @@ pub struct Request {
     pub total: Option<Duration>,
     /// How many bytes a body may have when it is read as a whole, if not as many as the client allows.
     pub limit: Option<usize>,
+    /// Whether to speak HTTP/2 from the first byte on, which only some servers understand. gRPC needs it.
+    pub http2: bool,
 }
 
 /// What came back.
@@ -57,6 +59,7 @@ pub struct Body {
     patience: Duration,
     deadline: Option<Deadline>,
     limit: usize,
+    trailers: Option<Box<HeaderMap>>,
 }
 
 /// Why an exchange did not work out. The texts say what happened, to follow "… could not be reached: ".
@@ -111,6 +114,7 @@ impl Request {
             patience: Duration::from_secs(30),
             total: None,
             limit: None,
+            http2: false,
         }
     }
 
@@ -154,11 +158,12 @@ impl Body {
             patience: Duration::MAX,
             deadline: None,
             limit: DEFAULT_LIMIT,
+            trailers: None,
         }
     }
 
     pub(crate) fn live(live: Live, patience: Duration, deadline: Option<Deadline>, limit: usize) -> Self {
-        Self { source: Source::Live(live), patience, deadline, limit }
+        Self { source: Source::Live(live), patience, deadline, limit, trailers: None }
     }
 
     /// How many bytes may be taken in as a whole.
@@ -180,13 +185,17 @@ impl Body {
                         "the connection broke in the middle of the answer".into(),
                     ));
                 }
-                Some(Ok(frame)) => {
-                    if let Ok(bytes) = frame.into_data() {
-                        return Ok(Some(bytes));
-                    }
-                }
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(bytes) => return Ok(Some(bytes)),
+                    Err(frame) => self.trailers = frame.into_trailers().ok().map(Box::new),
+                },
             }
         }
+    }
+
+    /// The headers that came behind the body, when it has been read to its end.
+    pub fn trailers(&self) -> Option<&HeaderMap> {
+        self.trailers.as_deref()
     }
 
     /// The whole body, if it is not larger than the request's limit.

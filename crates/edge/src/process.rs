@@ -239,7 +239,7 @@ fn masked(mut line: String, secrets: &[Secret]) -> String {
     line
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use futures::FutureExt;
     use rialto_model::{credential::Source, deployed::Setting};

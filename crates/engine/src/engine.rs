@@ -9,6 +9,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use rialto_model::{
     agent::{Agent, Health},
@@ -44,7 +45,8 @@ use crate::{
 };
 
 /// Reads the policies from wherever they are kept.
-pub type PolicyLoader = Box<dyn Fn() -> Result<Policy, PolicyError> + Send + Sync>;
+pub type PolicyLoader =
+    Box<dyn Fn() -> BoxFuture<'static, Result<Result<Policy, PolicyError>, StoreError>> + Send + Sync>;
 
 /// What an engine is made of.
 pub struct Parts {
@@ -203,23 +205,25 @@ impl Engine {
         let surprises = self.0.registry.surprises();
         if self.0.policy_read_at.load(Ordering::Acquire) != surprises {
             // Read first, then say so: a call that comes meanwhile must not go by the old ones.
-            self.reload_policy();
+            self.reload_policy().await?;
             self.0.policy_read_at.store(surprises, Ordering::Release);
         }
         Ok(())
     }
 
-    /// Reads the policies again. Policies that do not hold up are not taken: the old ones stay in force.
-    pub fn reload_policy(&self) {
-        let read = self.0.policy_loader.as_ref().map(|load| load());
-        self.0.policy_is_behind.store(matches!(read, Some(Err(_))), Ordering::Relaxed);
+    /// Reads the policies again. Policies that do not hold up are not taken: the old ones stay in force. When it is not known
+    /// what they are, because the store does not say, that is a failure, and whoever asks does not go on.
+    pub async fn reload_policy(&self) -> Result<(), Failure> {
+        let Some(load) = &self.0.policy_loader else { return Ok(()) };
+        let read = load().await.map_err(store_failure)?;
+        self.0.policy_is_behind.store(read.is_err(), Ordering::Relaxed);
         match read {
-            Some(Ok(policy)) => self.0.policy.store(Arc::new(policy)),
-            Some(Err(error)) => {
+            Ok(policy) => self.0.policy.store(Arc::new(policy)),
+            Err(error) => {
                 tracing::error!("the policies were not reloaded, the ones before stay in force: {error}");
             }
-            None => {}
         }
+        Ok(())
     }
 
     /// Whether the policies in force are those that are kept: ones that do not hold up are not taken.
@@ -313,7 +317,8 @@ impl Engine {
         }
         let wall_clock =
             request.wall_clock.unwrap_or_else(|| self.0.config.wall_clock(&request.caller.scope.org, agent));
-        let session = format!("a2a-{}-{}-{}", agent.id, request.target.skill_id(), fresh()).into();
+        let session =
+            ["a2a-", agent.id.as_str(), "-", request.target.skill_id(), "-", &fresh()].concat().into();
         let continues = match goes_on {
             Some(task) => task.head.remote.clone(),
             None => Remote { task_id: None, context_id: request.context },

@@ -48,6 +48,8 @@ pub struct Place {
     pub allow_private: bool,
     /// The validator of the card we have.
     pub etag: Option<String>,
+    /// The card we have: the same text again says nothing new, and need not be read.
+    pub known: Option<Arc<Card>>,
     /// How long it may take in all.
     pub timeout: Duration,
 }

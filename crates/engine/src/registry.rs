@@ -251,6 +251,7 @@ impl Registry {
             credential: wanted.credential.clone(),
             allow_private: wanted.allow_private,
             etag: None,
+            known: None,
             timeout: self.config.discovery_timeout(),
         };
         let fetched = self.discovery.fetch(&place).await?;
@@ -390,6 +391,7 @@ impl Registry {
             credential: agent.credential.clone(),
             allow_private: agent.allow_private,
             etag,
+            known: agent.pending.is_none().then(|| Arc::clone(&agent.card)),
             timeout: self.config.discovery_timeout(),
         }
     }

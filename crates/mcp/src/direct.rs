@@ -13,7 +13,7 @@ use axum::{
 };
 use futures::{StreamExt, stream};
 use http::{
-    HeaderMap, HeaderName,
+    HeaderMap, HeaderName, HeaderValue,
     header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN},
     request::Parts,
     uri::Authority,
@@ -21,7 +21,7 @@ use http::{
 use rialto_model::{
     call::{Caller, Door},
     failure::Failure,
-    json::{Json, Raw},
+    json::{Document, Json, Raw},
 };
 use rmcp::{ErrorData, model::ProtocolVersion};
 
@@ -67,7 +67,8 @@ impl Direct {
         if !self.takes(parts) {
             return None;
         }
-        let asked = Asked::read(body)?;
+        let document = Document::parse(std::str::from_utf8(body).ok()?).ok()?;
+        let asked = Asked::read(&document)?;
         let is_consistent = asked.params.meta.version == ProtocolVersion::V_2026_07_28.as_str()
             && only(&parts.headers, &METHOD) == Some(&asked.method);
         if !is_consistent {
@@ -183,16 +184,34 @@ impl Hosts {
 
     fn have(&self, host: &str) -> bool {
         let Self::These(known) = self else { return true };
+        let is_known = |name: &str, port: Option<u16>| {
+            let fits = |only: &Option<u16>| only.is_none_or(|only| port == Some(only));
+            known.iter().any(|(known, only)| known.eq_ignore_ascii_case(name) && fits(only))
+        };
+        if let Some((name, port)) = ordinary(host) {
+            return is_known(name, port);
+        }
         let Ok(authority) = host.parse::<Authority>() else { return false };
-        let name = name_of(authority.host());
-        let port = authority.port_u16();
-        known.iter().any(|(known, only)| *known == name && only.is_none_or(|only| port == Some(only)))
+        is_known(&name_of(authority.host()), authority.port_u16())
     }
 }
 
 /// A name in its one spelling.
 fn name_of(host: &str) -> String {
     host.trim_matches(['[', ']']).to_ascii_lowercase()
+}
+
+/// The name and the port of a host that is nothing but these; none of one that must be looked at more closely.
+fn ordinary(host: &str) -> Option<(&str, Option<u16>)> {
+    let (name, port) = match host.split_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            (name, Some(port.parse().ok()?))
+        }
+        Some(_) => return None,
+        None => (host, None),
+    };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
+    (!name.is_empty() && name.bytes().all(is_plain)).then_some((name, port))
 }
 
 /// The host a request is for; HTTP/2 says it in the address.
@@ -212,5 +231,37 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 }
 
 fn plain(message: Vec<u8>) -> Response {
-    ([(CONTENT_TYPE, "application/json")], message).into_response()
+    let mut response = Response::new(Body::from(message));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn we_answer_to_our_names_however_they_are_spelt() {
+        let config = Config {
+            allowed_hosts: ["localhost", "Bridge.example:8080", "[::1]"].map(str::to_owned).to_vec(),
+            ..Config::default()
+        };
+        let hosts = Hosts::of(&config);
+        for ours in ["localhost", "LOCALHOST:1", "bridge.EXAMPLE:8080", "[::1]", "[::1]:80", "user@localhost"]
+        {
+            assert!(hosts.have(ours), "{ours}");
+        }
+        for other in [
+            "",
+            ":80",
+            "bridge.example",
+            "bridge.example:80",
+            "localhost.",
+            "evil.example",
+            "localhost:80:80",
+            "a b",
+        ] {
+            assert!(!hosts.have(other), "{other}");
+        }
+    }
 }

@@ -97,19 +97,20 @@ fn question(task: &Task, agent: &str) -> Answer {
 
 /// What a finished task brought.
 fn outcome(task: &Task, fluency: Fluency) -> Answer {
-    let place = format!("rialto://tasks/{}", task.head.id);
+    // Only what has no name of its own needs one.
+    let place = || format!("rialto://tasks/{}", task.head.id);
     match (task.artifacts.as_slice(), &task.message) {
         ([Artifact { id, parts, .. }], _) if let [part] = parts.as_slice() => {
-            single(part, &format!("{place}/{}/0", escaped(id)), fluency)
+            single(part, || format!("{}/{}/0", place(), escaped(id)), fluency)
         }
         ([], None) => Answer::text("the agent finished without a result"),
-        ([], Some(message)) => spoken(message, &format!("{place}/message"), fluency),
+        ([], Some(message)) => spoken(message, || format!("{}/message", place()), fluency),
         (artifacts, _) => {
             let made: Vec<_> = artifacts.iter().map(AsArtifact).collect();
             let content = artifacts
                 .iter()
                 .flat_map(|artifact| {
-                    blocks(&artifact.parts, &format!("{place}/{}", escaped(&artifact.id)), fluency)
+                    blocks(&artifact.parts, &format!("{}/{}", place(), escaped(&artifact.id)), fluency)
                 })
                 .collect();
             several(content, &json!({ "artifacts": made }))
@@ -117,15 +118,15 @@ fn outcome(task: &Task, fluency: Fluency) -> Answer {
     }
 }
 
-fn spoken(message: &Message, place: &str, fluency: Fluency) -> Answer {
+fn spoken(message: &Message, place: impl FnOnce() -> String, fluency: Fluency) -> Answer {
     match message.parts.as_slice() {
         [] => Answer::text("the agent answered with an empty message"),
-        [part] => single(part, &format!("{place}/0"), fluency),
-        parts => several(blocks(parts, place, fluency), &json!({ "message": AsMessage(message) })),
+        [part] => single(part, || format!("{}/0", place()), fluency),
+        parts => several(blocks(parts, &place(), fluency), &json!({ "message": AsMessage(message) })),
     }
 }
 
-fn single(part: &Part, place: &str, fluency: Fluency) -> Answer {
+fn single(part: &Part, place: impl FnOnce() -> String, fluency: Fluency) -> Answer {
     let content = vec![block(part, place, fluency)];
     let structured = match &part.content {
         // Before 2026-07-28 structured content had to be an object.
@@ -140,15 +141,15 @@ fn several(content: Vec<ContentBlock>, whole: &serde_json::Value) -> Answer {
 }
 
 fn blocks(parts: &[Part], place: &str, fluency: Fluency) -> Vec<ContentBlock> {
-    parts.iter().enumerate().map(|(at, part)| block(part, &format!("{place}/{at}"), fluency)).collect()
+    parts.iter().enumerate().map(|(at, part)| block(part, || format!("{place}/{at}"), fluency)).collect()
 }
 
 /// One part as a content block. `place` names it where a name is needed and it has none.
-fn block(part: &Part, place: &str, fluency: Fluency) -> ContentBlock {
+fn block(part: &Part, place: impl FnOnce() -> String, fluency: Fluency) -> ContentBlock {
     match &part.content {
         Content::Text(text) => ContentBlock::text(text),
         Content::Data(json) | Content::Unknown(json) => ContentBlock::text(json.get()),
-        Content::Raw(base64) => file(part, base64, place, fluency),
+        Content::Raw(base64) => file(part, base64, &place(), fluency),
         Content::Url(url) => link(part, url, fluency),
     }
 }

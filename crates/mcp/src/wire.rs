@@ -1,71 +1,44 @@
 //! Messages of protocol version 2026-07-28 as they are read and written, without a tree of values in between.
 
+mod called;
+
 use std::borrow::Cow;
 
-use rialto_model::json::{Json, Raw};
+use rialto_model::json::{Document, Raw};
 use rmcp::{
     ErrorData,
-    model::{ClientCapabilities, ContentBlock, Tool},
+    model::{ClientCapabilities, Tool},
 };
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde::Serialize;
 
-use crate::answer::{Answer, Marks, SERVER, Server};
+use crate::answer::{Answer, SERVER, Server};
 
 /// A request, as far as it must be read to know what to do with it.
-#[derive(Deserialize)]
 pub(crate) struct Asked<'a> {
-    #[serde(borrow)]
-    jsonrpc: Cow<'a, str>,
-    #[serde(borrow)]
-    id: &'a RawValue,
-    #[serde(borrow)]
+    id: Raw<'a>,
     pub(crate) method: Cow<'a, str>,
-    #[serde(borrow)]
     pub(crate) params: Params<'a>,
 }
 
 /// What a request asks for.
-#[derive(Deserialize)]
 pub(crate) struct Params<'a> {
     /// The tool to call.
-    #[serde(borrow)]
     pub(crate) name: Option<Cow<'a, str>>,
     /// What to call it with.
-    #[serde(borrow)]
-    pub(crate) arguments: Option<&'a RawValue>,
+    pub(crate) arguments: Option<Raw<'a>>,
     /// Where to go on in a list.
-    #[serde(borrow)]
     pub(crate) cursor: Option<Cow<'a, str>>,
-    #[serde(borrow, rename = "_meta")]
     pub(crate) meta: Meta<'a>,
 }
 
 /// What a request says about its sender.
-#[derive(Deserialize)]
 pub(crate) struct Meta<'a> {
-    #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
     pub(crate) version: Cow<'a, str>,
-    #[serde(borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
-    capabilities: &'a RawValue,
-    #[serde(borrow, rename = "io.modelcontextprotocol/clientInfo")]
-    client: Option<Named<'a>>,
-    #[serde(borrow, rename = "progressToken")]
-    progress_token: Option<&'a RawValue>,
+    client: Option<Cow<'a, str>>,
+    progress_token: Option<Raw<'a>>,
     /// The trace that the sender has begun.
-    #[serde(borrow)]
     pub(crate) traceparent: Option<Cow<'a, str>>,
-    #[serde(borrow)]
     pub(crate) tracestate: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct Named<'a> {
-    #[serde(borrow)]
-    name: Cow<'a, str>,
-    #[expect(dead_code, reason = "a client without a version is malformed, and left to rmcp")]
-    #[serde(borrow)]
-    version: Cow<'a, str>,
 }
 
 /// An answer that went well.
@@ -82,19 +55,6 @@ struct Trouble<'a> {
     jsonrpc: &'static str,
     id: Raw<'a>,
     error: &'a ErrorData,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Called<'a> {
-    result_type: &'static str,
-    content: &'a [ContentBlock],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    structured_content: Option<&'a Json>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    is_error: bool,
-    #[serde(rename = "_meta")]
-    meta: Marks,
 }
 
 #[derive(Serialize)]
@@ -135,48 +95,119 @@ struct Progress<'a> {
 
 impl<'a> Asked<'a> {
     /// Reads a request; none unless it is as it should be in every respect that matters here.
-    pub(crate) fn read(body: &'a [u8]) -> Option<Self> {
-        let asked: Self = serde_json::from_slice(body).ok()?;
-        let meta = &asked.params.meta;
-        let is_well_formed = asked.jsonrpc == "2.0"
-            && is_id(asked.id)
-            && meta.progress_token.is_none_or(is_id)
-            && is_capabilities(meta.capabilities)
-            && asked.params.arguments.is_none_or(|args| args.get().starts_with('{'));
-        is_well_formed.then_some(asked)
+    pub(crate) fn read(body: &'a Document<'_>) -> Option<Self> {
+        let [version, id, method, params] = pick(body.raw(), ["jsonrpc", "id", "method", "params"])?;
+        let id = id.filter(|id| is_id(*id))?;
+        let asked = Self { id, method: text(method?)?, params: Params::read(params?)? };
+        (text(version?)? == "2.0").then_some(asked)
     }
 
     /// What the client calls itself.
     pub(crate) fn client(&self) -> &str {
-        self.params.meta.client.as_ref().map_or("", |client| &client.name)
+        self.params.meta.client.as_deref().unwrap_or_default()
     }
 
     /// Its id, which goes back as it came.
-    pub(crate) fn id(&self) -> Raw<'a> {
-        self.id.into()
+    pub(crate) const fn id(&self) -> Raw<'a> {
+        self.id
     }
 
     /// Under which name the client wants to hear of progress.
-    pub(crate) fn progress_token(&self) -> Option<Raw<'a>> {
-        self.params.meta.progress_token.map(Raw::from)
+    pub(crate) const fn progress_token(&self) -> Option<Raw<'a>> {
+        self.params.meta.progress_token
     }
+}
+
+// === impl Params ===
+
+impl<'a> Params<'a> {
+    fn read(raw: Raw<'a>) -> Option<Self> {
+        let [name, arguments, cursor, meta] = pick(raw, ["name", "arguments", "cursor", "_meta"])?;
+        let arguments = said(arguments);
+        let is_object = arguments.is_none_or(|arguments| arguments.get().starts_with('{'));
+        let params = Self {
+            name: maybe_text(name)?,
+            arguments,
+            cursor: maybe_text(cursor)?,
+            meta: Meta::read(meta?)?,
+        };
+        is_object.then_some(params)
+    }
+}
+
+// === impl Meta ===
+
+impl<'a> Meta<'a> {
+    fn read(raw: Raw<'a>) -> Option<Self> {
+        let [version, capabilities, client, token, traceparent, tracestate] = pick(
+            raw,
+            [
+                "io.modelcontextprotocol/protocolVersion",
+                "io.modelcontextprotocol/clientCapabilities",
+                "io.modelcontextprotocol/clientInfo",
+                "progressToken",
+                "traceparent",
+                "tracestate",
+            ],
+        )?;
+        let client = match said(client) {
+            None => None,
+            Some(client) => {
+                let [name, version] = pick(client, ["name", "version"])?;
+                // A client without a version is malformed, and left to rmcp.
+                text(version?)?;
+                Some(text(name?)?)
+            }
+        };
+        let progress_token = said(token);
+        let is_well_formed = is_capabilities(capabilities?) && progress_token.is_none_or(is_id);
+        let meta = Self {
+            version: text(version?)?,
+            client,
+            progress_token,
+            traceparent: maybe_text(traceparent)?,
+            tracestate: maybe_text(tracestate)?,
+        };
+        is_well_formed.then_some(meta)
+    }
+}
+
+/// The members with these names, as far as they are there; none when it is no object, or one of them is there twice.
+fn pick<'a, const N: usize>(raw: Raw<'a>, names: [&str; N]) -> Option<[Option<Raw<'a>>; N]> {
+    let mut found = [None; N];
+    for (name, member) in raw.members()? {
+        let place = names.iter().position(|known| **known == *name);
+        if let Some(place) = place.and_then(|place| found.get_mut(place))
+            && place.replace(member).is_some()
+        {
+            return None;
+        }
+    }
+    Some(found)
+}
+
+/// What is there and not `null`.
+fn said(raw: Option<Raw<'_>>) -> Option<Raw<'_>> {
+    raw.filter(|raw| raw.get() != "null")
+}
+
+fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
+    let plain = raw.get().strip_prefix('"')?.strip_suffix('"')?;
+    if plain.contains('\\') {
+        return serde_json::from_str(raw.get()).ok().map(Cow::Owned);
+    }
+    Some(Cow::Borrowed(plain))
+}
+
+/// A text that need not be there; none when something else is there.
+fn maybe_text(raw: Option<Raw<'_>>) -> Option<Option<Cow<'_, str>>> {
+    said(raw).map_or(Some(None), |raw| text(raw).map(Some))
 }
 
 /// The answer to a call.
 pub(crate) fn called(id: Raw<'_>, outcome: &Result<Answer, ErrorData>) -> Vec<u8> {
     match outcome {
-        Ok(answer) => {
-            let result = Called {
-                result_type: "complete",
-                content: &answer.content,
-                structured_content: answer.structured.as_ref(),
-                is_error: answer.is_error,
-                meta: Marks { server: Some(&SERVER), ..answer.marks.clone() },
-            };
-            // It is told twice, once of them with its quotes escaped.
-            let length = answer.structured.as_ref().map_or(0, |data| 3 * data.get().len());
-            bytes_of(&Success { jsonrpc: "2.0", id, result }, length)
-        }
+        Ok(answer) => called::well(id, answer),
         Err(error) => failed(id, error),
     }
 }
@@ -213,12 +244,7 @@ pub(crate) fn event(message: &[u8]) -> Vec<u8> {
 
 /// All of these can be said in JSON: their maps have texts for keys.
 fn bytes<T: Serialize>(message: &T) -> Vec<u8> {
-    bytes_of(message, 0)
-}
-
-/// The same, with room for so much besides the envelope.
-fn bytes_of<T: Serialize>(message: &T, length: usize) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(768 + length);
+    let mut bytes = Vec::with_capacity(768);
     if let Err(error) = serde_json::to_writer(&mut bytes, message) {
         tracing::error!("an answer could not be written: {error}");
     }
@@ -226,10 +252,13 @@ fn bytes_of<T: Serialize>(message: &T, length: usize) -> Vec<u8> {
 }
 
 /// An id is a text or a whole number.
-fn is_id(raw: &RawValue) -> bool {
+fn is_id(raw: Raw<'_>) -> bool {
     raw.get().starts_with('"') || raw.get().parse::<i64>().is_ok()
 }
 
-fn is_capabilities(raw: &RawValue) -> bool {
+fn is_capabilities(raw: Raw<'_>) -> bool {
     raw.get() == "{}" || serde_json::from_str::<ClientCapabilities>(raw.get()).is_ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -92,7 +92,7 @@ impl Default for Scope {
 impl AgentId {
     /// A new id, later than every one before it.
     pub fn fresh() -> Self {
-        Self::from(format!("agt_{}", fresh()))
+        Self::from(["agt_", &fresh()].concat())
     }
 }
 
@@ -101,7 +101,7 @@ impl AgentId {
 impl TaskId {
     /// A new id, later than every one before it.
     pub fn fresh() -> Self {
-        Self::from(format!("task_{}", fresh()))
+        Self::from(["task_", &fresh()].concat())
     }
 }
 
@@ -110,7 +110,7 @@ impl TaskId {
 impl ContextId {
     /// A new id, later than every one before it.
     pub fn fresh() -> Self {
-        Self::from(format!("ctx_{}", fresh()))
+        Self::from(["ctx_", &fresh()].concat())
     }
 }
 
@@ -145,7 +145,7 @@ pub fn is_slug(name: &str) -> bool {
 
 /// An id that sorts by the time it was made, for whatever needs one that has no type of its own.
 pub fn fresh() -> String {
-    new().simple().to_string()
+    new().simple().encode_lower(&mut Uuid::encode_buffer()).to_owned()
 }
 
 /// The same as a number. Its last 64 bits are random but for two, which are never both zero.

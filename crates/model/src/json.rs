@@ -4,6 +4,8 @@
 //! no time is spent on building a tree that nobody reads.
 
 mod depth;
+mod document;
+mod find;
 mod raw;
 mod text;
 
@@ -18,6 +20,7 @@ use serde_json::value::RawValue;
 
 pub use self::{
     depth::{DEEPEST, is_too_deep},
+    document::{Document, Unsound},
     raw::{Items, Members, Raw},
     text::push_text,
 };

@@ -22,6 +22,7 @@ pub mod json;
 pub mod maps;
 pub mod message;
 pub mod name;
+pub mod policy;
 pub mod push;
 pub mod rights;
 pub mod shape;

@@ -27,12 +27,12 @@ pub fn agent_slug(name: &str) -> String {
 
 /// `<agentSlug>.<skillId>`, the skill's id exactly as the card spells it.
 pub fn canonical(agent_slug: &str, skill_id: &str) -> String {
-    format!("{agent_slug}.{skill_id}")
+    [agent_slug, ".", skill_id].concat()
 }
 
 /// `a2a_<agentSlug>_<slug of the skill's id>`.
 pub fn legacy(agent_slug: &str, skill_id: &str) -> String {
-    format!("a2a_{agent_slug}_{}", slug(skill_id))
+    ["a2a_", agent_slug, "_", &slug(skill_id)].concat()
 }
 
 /// A name without dots and whatever else some clients refuse: each other character becomes `_`.

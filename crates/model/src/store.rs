@@ -16,6 +16,7 @@ use crate::{
     cost::{CostQuery, CostSum},
     event::{Event, Recorded},
     ids::{AgentId, ContextId, OrgId, Runner, Scope, TaskId},
+    policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
     rights::Rights,
     task::{TaskHead, TaskState},
@@ -248,7 +249,7 @@ impl AuditFilter {
 /// Keeps the registry, the journal and the audit trail.
 #[async_trait]
 pub trait Store: Send + Sync {
-    /// A number that is another one after any process has changed the registry, the tokens, the
+    /// A number that is another one after any process has changed the registry, the tokens, the policies, the
     /// webhooks or called [`Store::touch`]. Cheap enough to ask on every call.
     ///
     /// It counts the changes, inside the same transaction that makes each: a writer that gets back exactly one more
@@ -373,6 +374,16 @@ pub trait Store: Send + Sync {
 
     /// Forgets a secret. Answers the generation that this made, or none when it was not there.
     async fn remove_secret(&self, name: &str) -> Result<Option<u64>, StoreError>;
+
+    /// The policies that are kept here.
+    async fn policies(&self) -> Result<PolicySet, StoreError>;
+
+    /// Makes a change of the policies; refused when `expected` is not the number of the last one. Answers the generation
+    /// that this made.
+    async fn change_policy(&self, change: &PolicyChange, expected: u64) -> Result<u64, StoreError>;
+
+    /// The changes of one policy, newest first: at least so many as [`crate::policy::KEPT`].
+    async fn policy_history(&self, name: &str) -> Result<Vec<PolicyVersion>, StoreError>;
 
     /// All webhooks, in the order they were added.
     async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError>;

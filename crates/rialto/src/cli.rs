@@ -269,6 +269,14 @@ pub(crate) enum Tasks {
         #[command(flatten)]
         listing: Listing,
     },
+    /// List push notifications that were given up, newest first
+    Undelivered {
+        /// At most so many
+        #[arg(long, default_value_t = 50)]
+        limit: usize,
+        #[command(flatten)]
+        listing: Listing,
+    },
     /// Show one task; an open one is asked about at its agent
     Show {
         /// Its id, ours or the agent's

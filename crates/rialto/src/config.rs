@@ -26,6 +26,10 @@ const DEFAULT_FILE: &str = "rialto.toml";
 /// `RIALTO_CALLS__TIMEOUT_MS=1000` is `[calls] timeout_ms = 1000`.
 const PREFIX: &str = "RIALTO_";
 
+/// Variables with names of their own, and what they say.
+const OWN_NAMES: [(&str, &str, &str); 2] =
+    [("A2A_DISCOVERY_TIMEOUT_MS", "calls", "discovery_timeout_ms"), ("RIALTO_STORE_URL", "store", "url")];
+
 /// The whole configuration.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -360,8 +364,10 @@ fn overlay(table: &mut Table, environment: &Environment) -> Result<(), ConfigErr
             set(table, name, section, key, toml_value(value))?;
         }
     }
-    if let Some(value) = environment.get("A2A_DISCOVERY_TIMEOUT_MS") {
-        set(table, "A2A_DISCOVERY_TIMEOUT_MS", "calls", "discovery_timeout_ms", toml_value(value))?;
+    for (name, section, key) in OWN_NAMES {
+        if let Some(value) = environment.get(name) {
+            set(table, name, section, key, toml_value(value))?;
+        }
     }
     Ok(())
 }
@@ -411,6 +417,20 @@ mod tests {
     fn the_discovery_timeout_has_a_variable_of_its_own() {
         let config = loaded("", &[("A2A_DISCOVERY_TIMEOUT_MS", "250")]).unwrap();
         assert_eq!(config.calls.discovery_timeout_ms, 250);
+    }
+
+    #[test]
+    fn the_database_has_a_variable_of_its_own_and_its_password_is_not_shown() {
+        let config = loaded("", &[("RIALTO_STORE_URL", "postgres://ann:hunter2@db/rialto")]).unwrap();
+        let shown = format!("{config:?} {}", toml::to_string(&config).unwrap());
+        assert!(shown.contains("postgres://ann:***@db/rialto") && !shown.contains("hunter2"), "{shown}");
+    }
+
+    #[test]
+    fn a_mistake_in_the_section_of_the_store_does_not_show_the_password() {
+        let text = "[store]\nurl = [\"postgres://ann:hunter2@db/rialto\"]";
+        let error = loaded(text, &[]).unwrap_err().to_string();
+        assert!(error.contains("store.url") && !error.contains("hunter2"), "{error}");
     }
 
     #[test]

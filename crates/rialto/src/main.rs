@@ -78,8 +78,8 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         }
         Command::Serve(options) => serve::run(open(&common, environment).await?, options, environment).await,
         Command::Agents(command) => agents::run(&open(&common, environment).await?, command).await,
-        Command::Tools(command) => commands::tools::run(&open(&common, environment).await?, command).await,
-        Command::Call(options) => run_call(&open(&common, environment).await?, options).await,
+        Command::Tools(command) => run_tools(&common, environment, command).await,
+        Command::Call(options) => run_call(&common, environment, options).await,
         Command::Tasks(command) => tasks::run(&open(&common, environment).await?, command).await,
         Command::Secrets(command) => run_secrets(&common, environment, command).await,
         Command::Record(command) => {
@@ -109,22 +109,29 @@ async fn run_policy(common: &Common, environment: &Environment, command: cli::Po
             Ok(())
         }
         cli::Policy::Check { files } => {
-            let config = Config::load(common.config.as_deref(), environment)?;
-            policy::check(&policy_files(common, &config, environment)?, &files)
+            if files.is_empty() {
+                return policy::check_in_force(&policy_desk(common, environment).await?.policies).await;
+            }
+            policy::check(&files)
         }
         command @ (cli::Policy::Remove { .. }
         | cli::Policy::History { .. }
         | cli::Policy::Restore { .. }
         | cli::Policy::Fmt { .. }
         | cli::Policy::Add(cli::AddPolicy { file: Some(_), .. })) => {
-            policy_desk(common, environment)?.run(command).await
+            policy_desk(common, environment).await?.run(command).await
         }
         command => policy::run(&open(common, environment).await?, command).await,
     }
 }
 
-async fn run_call(program: &Program, options: cli::Call) -> Result<(), Trouble> {
-    let called = call::run(program, options).await;
+async fn run_tools(common: &Common, environment: &Environment, command: cli::Tools) -> Result<(), Trouble> {
+    commands::tools::run(&open(common, environment).await?, command).await
+}
+
+async fn run_call(common: &Common, environment: &Environment, options: cli::Call) -> Result<(), Trouble> {
+    let program = open(common, environment).await?;
+    let called = call::run(&program, options).await;
     program.finish_traces().await;
     program.tools.close().await;
     called
@@ -152,13 +159,15 @@ fn policy_files(common: &Common, config: &Config, environment: &Environment) -> 
 }
 
 /// What policies are mended with when they keep everything else from opening.
-fn policy_desk(common: &Common, environment: &Environment) -> Result<Desk, Trouble> {
+async fn policy_desk(common: &Common, environment: &Environment) -> Result<Desk, Trouble> {
     let config = Config::load(common.config.as_deref(), environment)?;
-    let store = open_store(&config, &Place::Folder(data_folder(common, &config, environment)))?;
-    Ok(Desk { policies: policy_files(common, &config, environment)?, store })
+    let store = open_store(&config, &Place::Folder(data_folder(common, &config, environment))).await?;
+    let files = policy_files(common, &config, environment)?;
+    Ok(Desk { policies: program::book(files, &store, &config, environment), store })
 }
 
-/// For a client's own server a folder that cannot be written to is no reason to fail: it then remembers nothing.
+/// For a client's own server a folder that cannot be written to is no reason to fail: it then remembers nothing. A database
+/// that was named is: what others keep there must count here too.
 async fn open_for_client(
     common: &Common,
     options: &cli::Mcp,
@@ -170,7 +179,7 @@ async fn open_for_client(
     let opened = Program::open(config.clone(), Place::Folder(folder), policies.clone(), environment).await;
     match opened {
         Err(program::BuildError::Store(error) | program::BuildError::File { path: error, .. })
-            if common.data.is_none() =>
+            if common.data.is_none() && config.store.url.is_none() =>
         {
             tracing::warn!("nothing is remembered beyond this session: {error}");
             Ok(Program::open(config, Place::Memory, policies, environment).await?)

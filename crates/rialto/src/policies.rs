@@ -1,8 +1,10 @@
-//! Where policies are kept: Cedar files in the data folder, to read and edit with any editor.
+//! Where policies are kept: Cedar files in the data folder, to read and edit with any editor, and beside them those in the
+//! store ([`Book`]).
 //!
 //! What is saved here is checked first, together with everything else that is in force, and nothing is written unless
 //! all of it holds up. A file appears whole or not at all, and the text it replaces is kept as a version.
 
+mod book;
 mod versions;
 
 use std::{
@@ -12,11 +14,14 @@ use std::{
 };
 
 use jiff::Timestamp;
-use rialto_model::{agent::Agent, ids::fresh, name::unused};
-use rialto_policy::{Object, Policy, PolicyError, Problem, STARTER, Source, Template, Wish, is_only_about};
+use rialto_model::{ids::fresh, store::StoreError};
+use rialto_policy::{Policy, PolicyError, Problem, STARTER, Source};
 
-pub(crate) use self::versions::Version;
 use self::versions::Versions;
+pub(crate) use self::{
+    book::{Book, Kept, Shelf, place},
+    versions::Version,
+};
 
 /// The starter policy's file.
 const STARTER_FILE: &str = "starter.cedar";
@@ -24,7 +29,7 @@ const STARTER_FILE: &str = "starter.cedar";
 /// Held while something is written, so that two programs do not each check what the other is about to change.
 const LOCK_FILE: &str = ".lock";
 
-/// Where policies come from.
+/// Where the policies of this machine come from.
 #[derive(Clone, Debug)]
 pub(crate) enum Policies {
     /// All `.cedar` files of a folder; the starter policy is written there when the folder is new.
@@ -52,6 +57,12 @@ pub(crate) enum SaveError {
     /// There is none with that name.
     #[error("there is no policy \"{0}\"; `rialto policy list` shows those that are")]
     NotFound(String),
+    /// There is a file with that name, and one in the store.
+    #[error("\"{0}\" is a file, and there is one in the store too; say which with --as-file or --store")]
+    Both(String),
+    /// The store did not do its part.
+    #[error("{0}")]
+    Store(#[from] StoreError),
     /// It stands in a file with others.
     #[error(
         "\"{name}\" is one of {count} policies in {file}; edit {path}, or name the file to remove all of it"
@@ -97,11 +108,6 @@ impl Policies {
         fs::write(folder.join(STARTER_FILE), STARTER)
     }
 
-    /// Reads and compiles them.
-    pub(crate) fn load(&self) -> Result<Policy, PolicyError> {
-        Policy::parse(&self.sources()?)
-    }
-
     /// The texts, by file name.
     pub(crate) fn sources(&self) -> Result<Vec<Source>, PolicyError> {
         match self {
@@ -119,82 +125,23 @@ impl Policies {
         }
     }
 
-    /// Writes what a template says, under `name` or under a name of its own. Answers the file.
-    ///
-    /// A name of its own never replaces anything: what is there already is left as it is, and another policy that
-    /// happens to have the name keeps it.
-    pub(crate) fn add(
-        &self,
-        template: &Template<'_>,
-        name: Option<&str>,
-        now: Timestamp,
-    ) -> Result<PathBuf, SaveError> {
-        let name = name.map(file_stem).transpose()?;
-        self.change(now, |sources| {
-            let holds_another = |name: &str| {
-                let wanted = template.compile(name);
-                sources.iter().any(|known| known.name == wanted.name && known.text != wanted.text)
-            };
-            let name = name.map_or_else(|| unused(&template.name(), holds_another), str::to_owned);
-            let text = template.compile(&name).text;
-            Ok((name, Some(text)))
-        })
-    }
-
-    /// Writes one file, once everything that would then be in force holds up. Answers the file.
-    pub(crate) fn save(&self, name: &str, text: &str, now: Timestamp) -> Result<PathBuf, SaveError> {
-        let name = file_stem(name)?;
-        self.change(now, |_| Ok((name.to_owned(), Some(text.to_owned()))))
-    }
-
-    /// Takes a policy, or a file of policies, away. Answers the file.
-    pub(crate) fn remove(&self, name: &str, now: Timestamp) -> Result<PathBuf, SaveError> {
-        self.change(now, |sources| Ok((self.stem_of(name, sources)?, None)))
-    }
-
     /// The texts that a file had before, newest first.
-    pub(crate) fn history(&self, name: &str) -> Result<Vec<Version>, SaveError> {
-        let versions = Versions::of(self.folder()?);
-        // A name that is nobody's now may have been somebody's.
-        let stem = match self.sources().ok().map(|sources| self.stem_of(name, &sources)) {
-            Some(Ok(stem)) => stem,
-            _ => file_stem(name)?.to_owned(),
-        };
-        versions.list(&stem)
+    fn versions(&self, stem: &str) -> Result<Vec<Version>, SaveError> {
+        Versions::of(self.folder()?).list(stem)
     }
 
-    /// Makes an older text the one in force.
-    pub(crate) fn restore(&self, name: &str, version: i64, now: Timestamp) -> Result<PathBuf, SaveError> {
-        let found = self.history(name)?.into_iter().find(|known| known.version == version);
-        let found = found.ok_or_else(|| SaveError::NoVersion { name: name.to_owned(), version })?;
-        self.save(&found.name, &found.text, now)
-    }
-
-    /// Writes a permit for every skill of an agent. Answers the file.
-    pub(crate) fn allow(&self, agent: &Agent, now: Timestamp) -> Result<PathBuf, SaveError> {
-        let template = Template { wish: Wish::Allow, caller: None, object: Object::Agent(agent) };
-        self.add(&template, None, now)
-    }
-
-    /// Takes away the policies that are about nothing but an agent that is gone.
-    pub(crate) fn forget(&self, agent: &Agent, now: Timestamp) -> Result<(), SaveError> {
-        let Self::Folder(_) = self else { return Ok(()) };
-        let sources = self.sources()?;
-        for source in sources.iter().filter(|source| is_only_about(&source.text, &agent.id)) {
-            self.remove(&source.name, now)?;
-        }
-        Ok(())
-    }
-
-    /// Changes one file: `decide` sees what is in force and says which file shall hold what, or nothing.
+    /// Changes one file: `decide` sees what is in force, what is kept elsewhere (`beside`) included, and says which file shall
+    /// hold what, or nothing.
     fn change(
         &self,
         now: Timestamp,
+        beside: &[Source],
         decide: impl FnOnce(&[Source]) -> Result<(String, Option<String>), SaveError>,
     ) -> Result<PathBuf, SaveError> {
         let folder = self.folder()?;
         let _lock = lock(folder)?;
         let mut sources = self.sources()?;
+        sources.extend_from_slice(beside);
         let (stem, text) = decide(&sources)?;
         let file_name = format!("{stem}.cedar");
         let path = folder.join(&file_name);
@@ -218,26 +165,6 @@ impl Policies {
         match self {
             Self::Folder(folder) => Ok(folder),
             Self::File(_) | Self::Starter => Err(SaveError::NoFolder),
-        }
-    }
-
-    /// The file that is meant by its name, or by the name of the one policy in it.
-    fn stem_of(&self, name: &str, sources: &[Source]) -> Result<String, SaveError> {
-        let stem = name.strip_suffix(".cedar").unwrap_or(name);
-        if sources.iter().any(|source| source.name.strip_suffix(".cedar") == Some(stem)) {
-            return Ok(stem.to_owned());
-        }
-        let not_found = || SaveError::NotFound(name.to_owned());
-        let rules = Policy::parse(sources).map_err(|_| not_found())?.rules();
-        let rule = rules.iter().find(|rule| rule.name == name).ok_or_else(not_found)?;
-        match rules.iter().filter(|other| other.file == rule.file).count() {
-            1 => Ok(rule.file.trim_end_matches(".cedar").to_owned()),
-            count => Err(SaveError::Shared {
-                name: name.to_owned(),
-                count,
-                file: rule.file.clone(),
-                path: self.folder()?.join(&rule.file).display().to_string(),
-            }),
         }
     }
 }

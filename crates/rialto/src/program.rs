@@ -21,11 +21,7 @@ use rialto_edge::{
     fetch::Fetch,
     proxy::Proxies,
 };
-use rialto_engine::{
-    Engine, Parts, Prober, Registry,
-    engine::PolicyLoader,
-    peers::{Discoveries, Peers},
-};
+use rialto_engine::{Engine, Parts, Prober, Registry, engine::PolicyLoader};
 use rialto_model::{
     call::Caller,
     clock::{Clock, SystemClock},
@@ -33,14 +29,13 @@ use rialto_model::{
     store::{Store, StoreError, Swept},
     trace::Sampling,
 };
-use rialto_policy::{Policy, PolicyError, Source};
-use rialto_store::SqliteStore;
+use rialto_policy::{PolicyError, Source};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     config::Config,
     environment::Environment,
-    policies::Policies,
+    policies::{Book, Policies, Shelf},
     telemetry::{CallLog, Destination, Traces},
     tools::Tools,
     vault::Vault,
@@ -69,9 +64,9 @@ pub(crate) struct Program {
     /// Reaches what is deployed.
     pub(crate) tools: Tools,
     pub(crate) config: Config,
-    pub(crate) policies: Policies,
+    pub(crate) policies: Book,
     pub(crate) data: Option<PathBuf>,
-    /// The texts that the first policies were made of: whatever differs from them has changed since.
+    /// The files that the first policies were made of: whatever differs from them has changed since.
     sources: Vec<Source>,
     /// Sends traces, if somebody collects them.
     pub(crate) traces: Option<Arc<Traces>>,
@@ -119,6 +114,17 @@ pub(crate) enum BuildError {
     Traces(String),
 }
 
+// === impl Place ===
+
+impl Place {
+    fn folder(self) -> Option<PathBuf> {
+        match self {
+            Self::Folder(folder) => Some(folder),
+            Self::Memory => None,
+        }
+    }
+}
+
 // === impl Program ===
 
 impl Program {
@@ -129,14 +135,12 @@ impl Program {
         policies: Option<Policies>,
         environment: &Environment,
     ) -> Result<Self, BuildError> {
-        let store = open_store(&config, &place)?;
-        let data = match place {
-            Place::Folder(folder) => Some(folder),
-            Place::Memory => None,
-        };
-        let policies = policies_in(data.as_deref(), policies)?;
-        let sources = policies.sources()?;
-        let policy = Policy::parse(&sources)?;
+        let store = open_store(&config, &place).await?;
+        let data = place.folder();
+        let files = policies_in(data.as_deref(), policies)?;
+        let sources = files.sources()?;
+        let policies = book(files, &store, &config, environment);
+        let policy = policies.load().await.map_err(|error| store_error(&error))??;
 
         let variables = environment.clone();
         let env = move |name: &str| variables.get(name).map(str::to_owned);
@@ -147,8 +151,7 @@ impl Program {
         let keys = card_keys(&config.a2a.card_keys)?;
         let clock = Arc::new(SystemClock);
         let tools = Tools::new(&fetch, &secrets, environment);
-        let a2a = Arc::new(Discoverer::new(fetch.clone(), secrets.clone(), keys));
-        let discovery = Arc::new(Discoveries { a2a, mcp: Arc::new(tools.mcp.clone()) });
+        let discovery = tools.discovery(Discoverer::new(fetch.clone(), secrets.clone(), keys));
         let registry =
             Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.calls.clone()));
         let ports = Ports {
@@ -157,11 +160,8 @@ impl Program {
             learned: registry.clone(),
             clock: clock.clone(),
         };
-        let a2a = Arc::new(A2aPeer::new(config.agents.clone(), ports));
-        let (mcp, function) = (Arc::new(tools.mcp.clone()), Arc::new(tools.functions.clone()));
-        let peer = Arc::new(Peers { a2a, mcp, function });
-        let loader = policies.clone();
-        let loader: PolicyLoader = Box::new(move || loader.load());
+        let peer = tools.peers(A2aPeer::new(config.agents.clone(), ports));
+        let loader = loader(policies.clone());
         let traces = start_traces(&config, &fetch, environment)?;
         let calls = calls(&config, traces.is_some());
         let engine = Engine::new(Parts {
@@ -227,9 +227,9 @@ impl Program {
             tokio::spawn(prober.run(self.stop.clone()));
         }
         let known = Some(self.sources.clone());
-        tokio::spawn(watch(self.engine.clone(), self.policies.clone(), known, self.stop.clone()));
+        tokio::spawn(watch(self.engine.clone(), self.policies.files().clone(), known, self.stop.clone()));
         self.tools.start(self.engine.registry(), &self.stop);
-        tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store, self.stop.clone()));
+        tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store.clone(), self.stop.clone()));
     }
 
     /// Answers for the tasks of this process, and takes over those of processes that are gone.
@@ -284,6 +284,27 @@ fn policies_in(data: Option<&Path>, given: Option<Policies>) -> Result<Policies,
     Ok(policies)
 }
 
+/// These files, and what is in the store beside them. Machines that share a database share no folder, so a new policy goes
+/// there unless somebody says otherwise.
+pub(crate) fn book(
+    files: Policies,
+    store: &Arc<dyn Store>,
+    config: &Config,
+    environment: &Environment,
+) -> Book {
+    let home = if config.store.url.is_some() { Shelf::Store } else { Shelf::Files };
+    let by = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| environment.get(name));
+    Book::new(files, Arc::clone(store), home, by.unwrap_or("local").to_owned())
+}
+
+/// Reads the policies again.
+fn loader(book: Book) -> PolicyLoader {
+    Box::new(move || {
+        let book = book.clone();
+        async move { book.load().await }.boxed()
+    })
+}
+
 /// What an engine is to know, also from sections that are not its own.
 fn calls(config: &Config, is_traced: bool) -> rialto_engine::Config {
     rialto_engine::Config {
@@ -318,8 +339,11 @@ async fn watch(engine: Engine, policies: Policies, mut known: Option<Vec<Source>
         let sources = policies.sources().ok();
         if sources != known {
             tracing::info!("the policies have changed");
-            engine.reload_policy();
-            known = sources;
+            match engine.reload_policy().await {
+                Ok(()) => known = sources,
+                // They are tried again with the next look.
+                Err(failure) => tracing::error!("the policies could not be read: {failure}"),
+            }
         }
     }
 }
@@ -347,14 +371,14 @@ async fn keep_tidy(store: Arc<dyn Store>, config: rialto_store::Config, stop: Ca
     }
 }
 
-/// Opens what everything is kept in.
-pub(crate) fn open_store(config: &Config, place: &Place) -> Result<Arc<dyn Store>, BuildError> {
+/// Opens what everything is kept in. Whoever needs a store has it from here.
+pub(crate) async fn open_store(config: &Config, place: &Place) -> Result<Arc<dyn Store>, BuildError> {
     let parse = |text: &str| rialto_a2a_wire::card::decode(text).map_err(|error| error.to_string());
-    let store = match place {
-        Place::Folder(folder) => SqliteStore::open(folder, config.store, parse),
-        Place::Memory => SqliteStore::in_memory(parse),
+    let folder = match place {
+        Place::Folder(folder) => Some(folder.as_path()),
+        Place::Memory => None,
     };
-    Ok(Arc::new(store.map_err(|error| store_error(&error))?))
+    rialto_store::open(&config.store, folder, parse).await.map_err(|error| store_error(&error))
 }
 
 /// Reads secrets from the store by their names.

@@ -23,16 +23,16 @@ async fn main() {
     let config = Config { durability, ..Config::default() };
     let folder = tempfile::tempdir_in(".").unwrap();
 
-    let store = Arc::new(SqliteStore::open(folder.path(), config, parse_card).unwrap());
-    call_from_all_sides(&store, pairs, config).await;
+    let store = Arc::new(SqliteStore::open(folder.path(), &config, parse_card).unwrap());
+    call_from_all_sides(&store, pairs, &config).await;
     println!("memory in use: {} kB", resident());
-    show_opening("beside another handle", folder.path(), config);
+    show_opening("beside another handle", folder.path(), &config);
     store.close().await;
-    show_opening("after closing", folder.path(), config);
-    fill_and_load(folder.path(), config).await;
+    show_opening("after closing", folder.path(), &config);
+    fill_and_load(folder.path(), &config).await;
 }
 
-async fn call_from_all_sides(store: &Arc<SqliteStore>, pairs: usize, config: Config) {
+async fn call_from_all_sides(store: &Arc<SqliteStore>, pairs: usize, config: &Config) {
     let (start, cpu) = (Instant::now(), cpu_ticks());
     let callers = (0..CALLERS).map(|n| tokio::spawn(call(Arc::clone(store), n, pairs / CALLERS)));
     for caller in callers.collect::<Vec<_>>() {
@@ -61,13 +61,13 @@ async fn call(store: Arc<SqliteStore>, caller: usize, times: usize) {
     }
 }
 
-fn show_opening(when: &str, folder: &Path, config: Config) {
+fn show_opening(when: &str, folder: &Path, config: &Config) {
     let start = Instant::now();
     SqliteStore::open(folder, config, parse_card).unwrap();
     println!("opened {when} in {:.2} ms", start.elapsed().as_secs_f64() * 1e3);
 }
 
-async fn fill_and_load(folder: &Path, config: Config) {
+async fn fill_and_load(folder: &Path, config: &Config) {
     let store = SqliteStore::open(folder, config, parse_card).unwrap();
     let skill =
         r#"{"id":"do","name":"Do","description":"Does one of the ten things it can do, and does it well"}"#;

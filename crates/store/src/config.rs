@@ -1,11 +1,11 @@
 //! What can be said about the store in the configuration.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use jiff::Timestamp;
 use rialto_model::store::Sweep;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// What an acknowledged write survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -18,11 +18,25 @@ pub enum Durability {
     Full,
 }
 
+/// Where a PostgreSQL database is, with the password that opens it. It is shown without the password everywhere.
+#[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct StoreUrl(String);
+
 /// How the store works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// What an acknowledged write survives.
+    /// A PostgreSQL database to keep everything in: `postgres://user:password@host/database`. Without it everything is kept in
+    /// one SQLite file in the data folder. `RIALTO_STORE_URL` says the same. The certificate of a server that is not on this
+    /// machine is always checked; `?sslmode=disable` goes without encryption, `?sslrootcert=FILE` trusts the authorities in a
+    /// PEM file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<StoreUrl>,
+    /// At most so many connections to PostgreSQL, besides one that listens.
+    pub connections: u16,
+    /// What an acknowledged write survives. With PostgreSQL, `normal` leaves that to the server (`synchronous_commit`), and
+    /// `full` asks it to wait for its disk.
     pub durability: Durability,
     /// How long tasks are kept after their end, in hours; 0 keeps them for ever.
     pub keep_tasks_hours: u32,
@@ -47,6 +61,91 @@ impl Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { durability: Durability::default(), keep_tasks_hours: 24, keep_audit_days: 365 }
+        Self {
+            url: None,
+            connections: 10,
+            durability: Durability::default(),
+            keep_tasks_hours: 24,
+            keep_audit_days: 365,
+        }
+    }
+}
+
+// === impl StoreUrl ===
+
+impl StoreUrl {
+    /// The whole of it. Not to be shown.
+    pub(crate) fn secret(&self) -> &str {
+        &self.0
+    }
+
+    fn shown(&self) -> Option<String> {
+        let (scheme, rest) = self.0.split_once("://")?;
+        let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        if path.contains('@') || authority.matches('@').count() > 1 {
+            return None;
+        }
+        let (user, hosts) =
+            authority.split_once('@').map_or((None, authority), |(user, hosts)| (Some(user), hosts));
+        let is_port = |port: &str| port.ends_with(']') || port.bytes().all(|digit| digit.is_ascii_digit());
+        if !hosts.split(',').all(|host| host.rsplit_once(':').is_none_or(|(_, port)| is_port(port))) {
+            return None;
+        }
+        let user = match user.map(|user| user.split_once(':').map_or((user, ""), |(user, _)| (user, ":***")))
+        {
+            Some((user, secret)) => format!("{user}{secret}@"),
+            None => String::new(),
+        };
+        let database = path.split(['?', '#']).next().unwrap_or_default();
+        Some(format!("{scheme}://{user}{hosts}{database}"))
+    }
+}
+
+impl From<String> for StoreUrl {
+    fn from(url: String) -> Self {
+        Self(url)
+    }
+}
+
+/// What may be seen of it. Of an address that is written so badly that something could be part of a password, nothing is.
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown().unwrap_or_else(|| "postgres://…".to_owned()))
+    }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+impl Serialize for StoreUrl {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_shown_without_its_password() {
+        for (url, shown) in [
+            ("postgres://ann:hunter2@db.example/rialto", "postgres://ann:***@db.example/rialto"),
+            ("postgresql://ann@db:5433/r?password=hunter2", "postgresql://ann@db:5433/r"),
+            ("postgres://ann:hunter2@[::1]:5432,b/r", "postgres://ann:***@[::1]:5432,b/r"),
+            ("postgres://db/rialto", "postgres://db/rialto"),
+            ("postgres://ann:hun/hunter2@db.example/rialto", "postgres://…"),
+            ("postgres://ann:hun@hunter2@db.example/rialto", "postgres://…"),
+            ("postgres://db/rialto?password=hun@hunter2", "postgres://…"),
+            ("postgres://ann:hunter2", "postgres://…"),
+            ("hunter2", "postgres://…"),
+        ] {
+            let url = StoreUrl::from(url.to_owned());
+            assert_eq!((url.to_string().as_str(), format!("{url:?}")), (shown, format!("\"{shown}\"")));
+            assert!(!serde_json::to_string(&url).unwrap().contains("hunter2"), "{url}");
+        }
     }
 }

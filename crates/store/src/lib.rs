@@ -1,14 +1,20 @@
-//! Keeps the registry, the journal and the audit trail: the [`rialto_model::store::Store`] port on a disk.
+//! Keeps the registry, the journal and the audit trail: the [`rialto_model::store::Store`] port, in a SQLite file or in a
+//! PostgreSQL database.
 //!
 //! This crate is the only one that names a database driver. It knows rows, not protocols: a card is the text it came
 //! as, and whoever opens the store says how that text is read ([`CardParser`]).
 
+mod chain;
 mod config;
 mod fault;
 mod generation;
 mod mapped;
+mod open;
+mod postgres;
 mod sqlite;
 pub mod vault;
 
-pub use config::{Config, Durability};
-pub use sqlite::{CardParser, SqliteStore};
+pub use config::{Config, Durability, StoreUrl};
+pub use open::{CardParser, open};
+pub use postgres::PostgresStore;
+pub use sqlite::SqliteStore;

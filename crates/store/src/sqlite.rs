@@ -12,6 +12,7 @@ mod costs;
 mod daybook;
 mod meta;
 mod note;
+mod policies;
 mod poster;
 mod posting;
 mod pushes;
@@ -36,10 +37,10 @@ use jiff::Timestamp;
 use rialto_model::{
     agent::{Agent, Keep, OldCard, Probe},
     call::CallerId,
-    card::Card,
     cost::{CostQuery, CostSum},
     event::Recorded,
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
+    policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
     store::{
         AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter,
@@ -70,10 +71,8 @@ use crate::{
     config::{Config, Durability},
     fault::{Fault, Place, Snag},
     generation::Generation,
+    open::CardParser,
 };
-
-/// Reads a card's text. The error says what is wrong with it.
-pub type CardParser = fn(&str) -> Result<Card, String>;
 
 /// A store in one SQLite file, or in memory.
 ///
@@ -95,7 +94,7 @@ pub struct SqliteStore {
 
 impl SqliteStore {
     /// Opens `rialto.db` in `folder`; makes what is not there yet.
-    pub fn open(folder: &Path, config: Config, parse: CardParser) -> Result<Self, StoreError> {
+    pub fn open(folder: &Path, config: &Config, parse: CardParser) -> Result<Self, StoreError> {
         connect::make_folder(folder)?;
         let place = Place::file(&folder.join(connect::FILE));
         let slot = connect::slot(folder)?;
@@ -448,6 +447,22 @@ impl Store for SqliteStore {
 
     async fn remove_secret(&self, name: &str) -> Result<Option<u64>, StoreError> {
         self.write(Write::Secret(SecretWrite::Remove(name.to_owned()))).await
+    }
+
+    async fn policies(&self) -> Result<PolicySet, StoreError> {
+        self.read(policies::all).await
+    }
+
+    async fn change_policy(&self, change: &PolicyChange, expected: u64) -> Result<u64, StoreError> {
+        let change = change.clone();
+        let made = self
+            .transact_change(move |transaction| policies::change(transaction, &change, expected).map(Some));
+        Ok(made.await?.unwrap_or_else(|| self.generation.get()))
+    }
+
+    async fn policy_history(&self, name: &str) -> Result<Vec<PolicyVersion>, StoreError> {
+        let name = name.to_owned();
+        self.read(move |connection| policies::history(connection, &name)).await
     }
 
     async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {

@@ -2,4 +2,6 @@
 
 pub mod agents;
 pub mod peer;
+#[cfg(unix)]
+pub mod postgres;
 pub mod store_suite;

@@ -6,6 +6,9 @@
 //!
 //! makes one test per promise. The block is run for each of them and gives anything that dereferences to a store: an
 //! empty one, and the suite's alone. Cards are read back with [`parse_card`].
+//!
+//! `store_suite!(together server = Server::start(); async { … })` makes one test of all promises instead, for stores that need
+//! something which is slow to start and must end; each promise still has a store of its own.
 
 #![expect(clippy::unwrap_used, reason = "a broken promise shall fail its test")]
 
@@ -13,6 +16,7 @@ mod audit;
 mod costs;
 mod journal;
 mod load;
+mod policies;
 mod pushes;
 mod registry;
 mod talks;
@@ -36,13 +40,18 @@ use rialto_model::{
 };
 use serde_json::Value;
 
-pub use self::{audit::*, costs::*, journal::*, load::*, pushes::*, registry::*, talks::*, webhooks::*};
+pub use self::{
+    audit::*, costs::*, journal::*, load::*, policies::*, pushes::*, registry::*, talks::*, webhooks::*,
+};
 
 /// Makes one test of each promise, for the store that the block gives.
 #[macro_export]
 macro_rules! store_suite {
-    ($open:expr) => {
-        $crate::store_suite!(@each $open;
+    (together $server:ident = $start:expr; $open:expr) => {
+        $crate::store_suite!(@list together ($server = $start; $open));
+    };
+    (@list $how:ident $open:tt) => {
+        $crate::store_suite!(@$how $open;
             an_agent_comes_back_as_it_was_put,
             an_agent_without_anything_optional_comes_back_too,
             what_is_deployed_comes_back_as_it_was_put,
@@ -94,6 +103,10 @@ macro_rules! store_suite {
             large_records_are_read_a_few_at_a_time,
             costs_are_summed_up_by_whatever_is_asked_for,
             a_task_that_asked_something_is_counted_once,
+            policies_come_back_as_they_were_last_changed,
+            a_policy_is_not_changed_behind_somebodys_back,
+            of_two_changes_of_policies_at_once_one_wins,
+            the_history_of_a_policy_says_who_changed_it,
             a_webhook_comes_back_as_it_was_put_and_begins_at_the_end_of_the_trail,
             a_webhook_is_delivered_to_by_one_at_a_time,
             only_the_holder_of_a_webhook_writes_how_far_it_is,
@@ -109,7 +122,23 @@ macro_rules! store_suite {
             a_push_that_fails_waits_and_is_given_up,
         );
     };
-    (@each $open:expr; $($promise:ident,)+) => {
+    (@together ($server:ident = $start:expr; $open:expr); $($promise:ident,)+) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn every_promise_is_kept() {
+            let $server = $start;
+            let mut broken: Vec<&str> = Vec::new();
+            $(
+                let store = $open.await;
+                // In a task of its own: one broken promise does not keep the others from being looked at.
+                let kept = tokio::spawn(async move { $crate::store_suite::$promise(&*store).await }).await;
+                if kept.is_err() {
+                    broken.push(stringify!($promise));
+                }
+            )+
+            assert!(broken.is_empty(), "broken: {broken:#?}");
+        }
+    };
+    (@each ($open:expr); $($promise:ident,)+) => {
         $(
             #[tokio::test]
             async fn $promise() {
@@ -117,6 +146,9 @@ macro_rules! store_suite {
                 $crate::store_suite::$promise(&*store).await;
             }
         )+
+    };
+    ($open:expr) => {
+        $crate::store_suite!(@list each ($open));
     };
 }
 

@@ -11,7 +11,7 @@ use super::part;
 use crate::{
     garbled::Garbled,
     members::{Members, text},
-    object::{Each, Merged, Object, On},
+    object::{Each, Merged, Object, On, Set},
     wire::Wire,
 };
 
@@ -77,7 +77,10 @@ impl Serialize for Spoken<'_> {
             object.put_some("contextId", message.context_id.as_ref())?;
             object.put_some("taskId", message.task_id.as_ref())?;
         }
-        object.put_merged("metadata", &Merged::new(message.metadata.as_ref()).with("skillId", skill))?;
+        object.put_merged(
+            "metadata",
+            &Merged::new(message.metadata.as_ref()).with("skillId", skill.map(Set::Text)),
+        )?;
         if wire != Wire::V01 {
             object.put_texts("extensions", &message.extensions)?;
         }

@@ -17,7 +17,7 @@ use serde::{Serialize, Serializer};
 use crate::{
     garbled::Garbled,
     members::{Members, text},
-    object::{Merged, Object, On},
+    object::{Merged, Object, On, Set},
     wire::Wire,
 };
 
@@ -199,7 +199,7 @@ impl Serialize for On<'_, Part> {
             Content::Data(data) if wire == Wire::V10 => object.put("data", data)?,
             Content::Data(data) => {
                 let wrapped = (!data.is_object()).then(|| Json::of(&Single("value", data)));
-                metadata = metadata.with(COMPAT, wrapped.is_some().then_some(true));
+                metadata = metadata.with(COMPAT, wrapped.is_some().then_some(Set::Flag(true)));
                 let data = wrapped.as_ref().unwrap_or(data);
                 if wire == Wire::V03Proto {
                     object.put("data", &Single("data", data))?;

@@ -219,11 +219,11 @@ impl Serialize for On<'_, PushList> {
 }
 
 /// The task and webhook that a resource name (`tasks/t/pushNotificationConfigs/c`) names.
-fn resource(name: &str) -> (String, Option<String>) {
+pub(crate) fn resource(name: &str) -> (String, Option<String>) {
     let name = name.strip_prefix("tasks/").unwrap_or(name);
     match name.split_once(COLLECTION) {
         Some((task, config)) => (task.to_owned(), Some(config.to_owned()).filter(|id| !id.is_empty())),
-        None => (name.to_owned(), None),
+        None => (name.strip_suffix(COLLECTION.trim_end_matches('/')).unwrap_or(name).to_owned(), None),
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     garbled::Garbled,
     members::{Members, text},
-    object::{Merged, Object, On},
+    object::{Merged, Object, On, Set},
     request::{Configuration, SendRequest},
     wire::Wire,
 };
@@ -118,8 +118,8 @@ impl Serialize for On<'_, SendRequest> {
             object.put_some("taskId", request.task_id.as_ref())?;
         }
         let metadata = Merged::new(request.metadata.as_ref())
-            .with("skillId", skill)
-            .with("correlationId", request.correlation_id.as_ref());
+            .with("skillId", skill.map(Set::Text))
+            .with("correlationId", request.correlation_id.as_deref().map(Set::Text));
         object.put_merged("metadata", &metadata)?;
         object.close(&request.extra, names(wire))
     }

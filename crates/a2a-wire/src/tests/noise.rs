@@ -146,7 +146,13 @@ fn serve(body: &[u8], path: &str) {
             }
         }
     }
-    let _ = rpc::decode_response(body);
+    for wire in Wire::ALL {
+        let apart = rpc::decode_response(body).and_then(|response| match response.result {
+            Ok(result) => answer::decode_send(wire, result).map(Ok),
+            Err(error) => Ok(Err(error)),
+        });
+        assert_eq!(rpc::decode_send(wire, body), apart, "read in one go and in two");
+    }
     let _ = rest::decode_error(400, body);
 }
 

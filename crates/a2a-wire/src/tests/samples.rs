@@ -46,7 +46,7 @@ fn send() -> SendRequest {
     send
 }
 
-fn requests() -> Vec<Request> {
+pub(super) fn requests() -> Vec<Request> {
     let id = || "t/1".to_owned();
     let tenant = || Some("acme".to_owned());
     let push_ref =

@@ -162,7 +162,11 @@ fn written(service: &Service, caller: &Caller, base: &str, directory: &Directory
         name: config.agent_name.clone().unwrap_or_else(|| format!("rialto-{}", caller.scope.org)),
         description: config.agent_description.clone().unwrap_or_else(counted),
         version: Some(env!("CARGO_PKG_VERSION").to_owned()),
-        interfaces: interfaces(&format!("{base}/a2a")),
+        interfaces: interfaces(
+            &format!("{base}/a2a"),
+            grpc_target(base, config.needs_token).as_deref(),
+            None,
+        ),
         skills,
         streaming: true,
         push_notifications: true,
@@ -187,7 +191,11 @@ fn rewritten(service: &Service, caller: &Caller, base: &str, agent: &Arc<Agent>)
         raw.push(name, Json::from(value));
     }
     let card = Card {
-        interfaces: interfaces(&format!("{base}{AGENTS}/{}", agent.slug)),
+        interfaces: interfaces(
+            &format!("{base}{AGENTS}/{}", agent.slug),
+            grpc_target(base, service.config.needs_token).as_deref(),
+            Some(&agent.slug),
+        ),
         skills: visible.cloned().collect(),
         streaming: true,
         push_notifications: true,
@@ -199,15 +207,33 @@ fn rewritten(service: &Service, caller: &Caller, base: &str, agent: &Arc<Agent>)
     card::encode(&card)
 }
 
-/// The addresses, the newest dialect first. Each speaks all of them.
-fn interfaces(url: &str) -> Vec<Interface> {
+/// The addresses, the newest dialect first. Each speaks all of them. Over gRPC one agent is told from others by a tenant,
+/// which only 1.0 has.
+fn interfaces(url: &str, grpc: Option<&str>, tenant: Option<&str>) -> Vec<Interface> {
     let mut interfaces = Vec::new();
     for dialect in [Dialect::V10, Dialect::V03] {
         for binding in [Binding::JsonRpc, Binding::HttpJson] {
             interfaces.push(Interface { url: url.to_owned(), binding, dialect, tenant: None });
         }
+        let grpc = grpc.filter(|_| tenant.is_none() || dialect == Dialect::V10);
+        interfaces.extend(grpc.map(|url| Interface {
+            url: url.to_owned(),
+            binding: Binding::Grpc,
+            dialect,
+            tenant: tenant.map(str::to_owned),
+        }));
     }
     interfaces
+}
+
+/// Where gRPC is spoken, as its clients want it: `host:port`. It has no room for the path of an org, so that where callers
+/// have no token to say whose they are, there is none.
+fn grpc_target(base: &str, needs_token: bool) -> Option<String> {
+    let base = url::Url::parse(base).ok()?;
+    if base.path() != "/" && !needs_token {
+        return None;
+    }
+    Some(format!("{}:{}", base.host_str()?, base.port_or_known_default()?))
 }
 
 /// What a card says besides what it is made of. A scheme is spelt as 0.3 and as 1.0 spell it.
@@ -258,4 +284,18 @@ fn etag(text: &str) -> HeaderValue {
     text.hash(&mut hasher);
     HeaderValue::from_str(&format!("\"{:016x}\"", hasher.finish()))
         .unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grpc_clients_are_told_a_host_and_a_port() {
+        let target = |base| grpc_target(base, true);
+        assert_eq!(target("http://127.0.0.1:8420").as_deref(), Some("127.0.0.1:8420"));
+        assert_eq!(target("https://bridge.example").as_deref(), Some("bridge.example:443"));
+        assert_eq!(target("http://[::1]:8420/orgs/acme").as_deref(), Some("[::1]:8420"));
+        assert_eq!(grpc_target("http://127.0.0.1:8420/orgs/acme", false), None);
+    }
 }

@@ -40,9 +40,10 @@ pub(crate) fn task(task: &Task, history: Length) -> Told {
     told
 }
 
-/// The agent's answer, where it answered with a message and made no task.
+/// The agent's answer, where it answered with a message and made no task. A client of 0.1 knows tasks only.
 pub(crate) fn reply(task: &Task) -> Option<Message> {
-    let mut message = task.message.clone().filter(|_| task.is_reply)?;
+    let is_told = task.is_reply && !matches!(task.head.door, Door::A2aFirst | Door::A2aPlain);
+    let mut message = task.message.clone().filter(|_| is_told)?;
     message.task_id = None;
     message.context_id = context(&task.head);
     Some(message)

@@ -96,7 +96,8 @@ async fn answered(service: &Service, request: Request, path: &str, agent: Option
     }
 }
 
-fn written(wire: Wire, reply: &Reply) -> String {
+/// An answer that is no stream, as JSON.
+pub(crate) fn written(wire: Wire, reply: &Reply) -> String {
     match reply {
         Reply::Sent { answer, .. } => answer::encode_send(wire, answer).text(),
         Reply::Task { task, .. } => answer::encode_task(wire, task).text(),

@@ -225,7 +225,9 @@ impl Service {
             self.check_push(config)?;
         }
         let mut message = send.message;
+        // What begins a task of 0.1 is known by the task's name; what goes on with one has no name, and comes but once.
         if visit.door == Door::A2aFirst
+            && aim.task.is_none()
             && let Some(id) = send.task_id.filter(|_| message.id.is_empty())
         {
             message.id = id;

@@ -129,7 +129,10 @@ impl Telling {
             self.waiting.push_back(StreamEvent::Message(message));
             return;
         }
-        self.waiting.extend(self.held.take());
-        self.waiting.extend(render::event(&self.task.head, recorded, state));
+        let told = render::event(&self.task.head, recorded, state);
+        if told.is_some() || self.task.head.remote.task_id.is_some() {
+            self.waiting.extend(self.held.take());
+        }
+        self.waiting.extend(told);
     }
 }

@@ -59,6 +59,11 @@ impl Trouble {
         };
         (status, body.to_string())
     }
+
+    /// What gRPC calls it, when A2A has no error for it.
+    pub(crate) fn grpc_name(&self) -> Option<&'static str> {
+        self.kind.and_then(status).map(|(_, name)| name)
+    }
 }
 
 impl From<RpcError> for Trouble {

@@ -33,6 +33,7 @@ fn place(script: &Script) -> Place {
         credential: None,
         allow_private: true,
         etag: None,
+        known: None,
         timeout: Duration::from_secs(5),
     }
 }
@@ -68,6 +69,16 @@ async fn a_card_is_found_at_the_well_known_place() {
     assert_eq!((path.as_str(), etag, signature), ("/.well-known/agent-card.json", None, Signature::None));
     assert_eq!(script.asked(), ["GET /.well-known/agent-card.json"]);
     assert_eq!(script.heard()[0].header("authorization"), "");
+}
+
+#[tokio::test]
+async fn the_card_we_have_is_not_read_again() {
+    let script = Script::start([json(CARD), json(&CARD.replace("Forecast", "Outlook"))]).await;
+    let known = Some(Arc::new(rialto_a2a_wire::card::decode(CARD).unwrap()));
+    let found = look_for(Place { known: known.clone(), ..place(&script) }).await.unwrap();
+    assert!(matches!(found, Fetched::Unchanged), "{found:?}");
+    let found = look_for(Place { known, ..place(&script) }).await.unwrap();
+    assert!(matches!(found, Fetched::Card { .. }), "{found:?}");
 }
 
 #[tokio::test]

@@ -180,12 +180,15 @@ async fn the_first_interface_we_speak_is_taken_in_the_cards_order() {
     let rest03 = at(Binding::HttpJson, Dialect::V03, "/old");
     let rpc03 = at(Binding::JsonRpc, Dialect::V03, "/old-rpc");
     type Maker<'a> = &'a dyn Fn(&Script) -> Interface;
-    let cases: [(&[Maker<'_>], &str); 4] = [
+    let cases: [(&[Maker<'_>], &str); 6] = [
         (&[&grpc, &rpc10, &rest10], "/rpc"),
         (&[&rest10, &rpc10], "/rest/message:send"),
         // File bytes over 0.3 REST mean different things to different SDKs.
         (&[&rest03, &rpc03], "/old-rpc"),
         (&[&rest03], "/old/v1/message:send"),
+        // Protobuf holds less than JSON does.
+        (&[&grpc, &rest03], "/old/v1/message:send"),
+        (&[&grpc], "/grpc/lf.a2a.v1.A2AService/SendMessage"),
     ];
     for (offered, path) in cases {
         let script = Script::start([]).await;

@@ -15,6 +15,7 @@ mod credentials;
 mod dialects;
 mod door;
 mod follows;
+mod grpc;
 mod limits;
 mod requests;
 mod rows;

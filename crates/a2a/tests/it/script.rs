@@ -13,8 +13,12 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
+use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::{HeaderMap, StatusCode, header};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use rialto_a2a_wire::grpc::Status;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
@@ -26,6 +30,8 @@ pub(crate) enum Answer {
     Events(Vec<String>),
     /// Server-sent events, and then silence with the stream open.
     Open(Vec<String>),
+    /// gRPC: framed messages, and how it went unless that is never said.
+    Grpc(Vec<Vec<u8>>, Option<Status>),
     /// A redirect to this address.
     Elsewhere(String),
     /// Nothing, ever.
@@ -41,6 +47,7 @@ pub(crate) struct Heard {
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: String,
+    pub(crate) bytes: Bytes,
 }
 
 /// A scripted agent.
@@ -147,7 +154,8 @@ async fn answer(State(script): State<Script>, request: Request) -> Response {
         method: head.method.to_string(),
         path: head.uri.path_and_query().unwrap().to_string(),
         headers: head.headers,
-        body: String::from_utf8(body.to_vec()).unwrap(),
+        body: String::from_utf8_lossy(&body).into_owned(),
+        bytes: body,
     });
     let next = script.answers.lock().unwrap().pop_front();
     let used_up =
@@ -168,6 +176,7 @@ async fn render(mut answer: Answer) -> Response {
             let body = Body::from_stream(chunks(events).chain(stream::pending()));
             respond(200, "text/event-stream; charset=utf-8", body)
         }
+        Answer::Grpc(messages, status) => grpc_response(messages, status),
         Answer::Elsewhere(to) => {
             let mut response = respond(302, "text/plain", Body::empty());
             response.headers_mut().insert(header::LOCATION, to.parse().unwrap());
@@ -175,6 +184,23 @@ async fn render(mut answer: Answer) -> Response {
         }
         Answer::Silence | Answer::Later(..) => std::future::pending().await,
     }
+}
+
+/// What has no message says how it went in its first headers, as servers do.
+fn grpc_response(messages: Vec<Vec<u8>>, status: Option<Status>) -> Response {
+    let mut trailers = HeaderMap::new();
+    if let Some(status) = &status {
+        status.put(&mut trailers);
+    }
+    if messages.is_empty() {
+        let mut response = respond(200, "application/grpc", Body::empty());
+        response.headers_mut().extend(trailers);
+        return response;
+    }
+    let frames = messages.into_iter().map(|message| Frame::data(Bytes::from(message)));
+    let last = status.map(|_| Frame::trailers(trailers));
+    let frames = frames.chain(last).map(Ok::<_, std::io::Error>);
+    respond(200, "application/grpc+proto", Body::new(StreamBody::new(stream::iter(frames))))
 }
 
 fn respond(status: u16, media_type: &str, body: Body) -> Response {

@@ -187,12 +187,12 @@ async fn a_card_with_an_odd_address_is_said_to_be_wrong() {
 async fn a_card_that_offers_nothing_we_speak_is_said_so() {
     let interface = Interface {
         url: "http://weather.example".into(),
-        binding: Binding::Grpc,
+        binding: Binding::Other("carrier-pigeon".into()),
         dialect: Dialect::V10,
         tenant: None,
     };
     let failure = failure(&send(&Arc::new(row("http://weather.example", vec![interface], false))).await);
-    assert_eq!(failure.message, "the card offers GRPC in A2A 1.0, which is not spoken here yet");
+    assert_eq!(failure.message, "the card offers carrier-pigeon in A2A 1.0, which is not spoken here");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 mod callers;
 mod doors;
 mod house;
+mod http2;
 mod idp;
 mod issuers;
 mod outbound;

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A proxy that answers plain requests itself, leads tunnels to this machine, and tells what it heard.
-async fn proxy() -> (Server, UnboundedReceiver<String>) {
+pub(crate) async fn proxy() -> (Server, UnboundedReceiver<String>) {
     let (tell, told) = unbounded_channel();
     let server = Server::dealing(move |mut stream| {
         let tell = tell.clone();
@@ -45,7 +45,7 @@ async fn proxy() -> (Server, UnboundedReceiver<String>) {
 }
 
 /// A client that goes through the proxy, and knows two names.
-fn client(proxy: &Server, config: &Config) -> Client {
+pub(crate) fn client(proxy: &Server, config: &Config) -> Client {
     let address = proxy.address;
     let proxies =
         Proxies::of(move |name| (name == "ALL_PROXY").then(|| format!("http://me:hunter2@{address}")));

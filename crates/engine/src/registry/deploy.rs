@@ -48,6 +48,7 @@ impl Registry {
             credential: None,
             allow_private: wanted.allow_private,
             etag: None,
+            known: None,
             timeout: self.config.start_timeout(),
         };
         if self.row_at(&wanted).is_some_and(|row| row.keep == Keep::Configured) {

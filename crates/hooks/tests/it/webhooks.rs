@@ -84,7 +84,7 @@ async fn an_event_that_was_not_taken_comes_again_before_any_other() {
 #[tokio::test]
 async fn killed_in_the_middle_nothing_is_lost_and_nothing_skipped() {
     let folder = tempfile::tempdir().unwrap();
-    let open = || SqliteStore::open(folder.path(), rialto_store::Config::default(), parse_card).unwrap();
+    let open = || SqliteStore::open(folder.path(), &rialto_store::Config::default(), parse_card).unwrap();
     let receiver = Receiver::start().await;
     {
         let world = World::with(open());

@@ -56,13 +56,16 @@ const LAST_LINES: usize = 3;
 /// The longest text of somebody else's that stands in a message of ours.
 const LONGEST: usize = 500;
 
+/// What speaks for us, and the program it speaks with.
+type Running = (RunningService<RoleClient, Listener>, Option<Child>);
+
 /// A connection.
 pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
     pub(super) progress: Progress,
     name: String,
     /// Taken by whoever watches over it.
-    running: Mutex<Option<(RunningService<RoleClient, Listener>, Option<Child>)>>,
+    running: Mutex<Option<Running>>,
     stop: Mutex<Option<RunningServiceCancellationToken>>,
     over: watch::Sender<bool>,
 }
@@ -115,11 +118,12 @@ impl Connection {
         let wire = Wire::new(Arc::clone(&ports.fetch), headers.map_err(Trouble::Unreachable)?, reach);
         let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str());
         config.max_concurrent_requests = AT_ONCE;
-        let transport = StreamableHttpClientTransport::with_client(wire, config);
+        let transport = StreamableHttpClientTransport::with_client(wire.clone(), config);
         let listener = Listener::default();
         let progress = listener.progress();
         let running = listener.serve_with_lifecycle(transport, lifecycle()).await;
-        let running = running.map_err(|error| Trouble::Unreachable(said_no(&error)))?;
+        let running = running
+            .map_err(|error| Trouble::Unreachable(wire.trouble().unwrap_or_else(|| said_no(&error))))?;
         Ok(Self::of(&key.server.name, progress, running, None))
     }
 
@@ -227,7 +231,10 @@ impl Connection {
             ServiceError::TransportClosed => {
                 Trouble::Unreachable("the connection broke before it had answered".into())
             }
-            ServiceError::TransportSend(error) => Trouble::Unreachable(cut(&error.error.to_string())),
+            ServiceError::TransportSend(error) => {
+                let text = error.error.to_string();
+                Trouble::Unreachable(cut(text.strip_prefix("Client error: ").unwrap_or(&text)))
+            }
             error => Trouble::Unreachable(cut(&error.to_string())),
         }
     }

@@ -29,6 +29,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// A connection that lasted this long was a good one: when it breaks, the next attempt is made at once.
 const LASTED: Duration = Duration::from_secs(10);
 
+/// So much later than allowed the next attempt is made.
+const MARGIN: Duration = Duration::from_millis(20);
+
 /// How long programs may take to end when they are told to.
 const ENDING: Duration = Duration::from_secs(2);
 
@@ -82,6 +85,9 @@ impl Line {
                 Err(attempt) => attempt,
                 Ok(rest) => {
                     if let Some(why) = rest.refusal() {
+                        if matches!(*state, State::Open(..)) {
+                            self.revive(&rest);
+                        }
                         *state = State::Idle(rest);
                         return Err(why);
                     }
@@ -124,10 +130,24 @@ impl Line {
                 Ok(connection)
             }
             Err(why) => {
-                *state = State::Idle(rest.after_failure(why.clone()));
+                let rest = rest.after_failure(why.clone());
+                self.revive(&rest);
+                *state = State::Idle(rest);
                 Err(why)
             }
         }
+    }
+
+    /// Has the server asked again when the next attempt may be made, if anybody still wants it then.
+    fn revive(self: &Arc<Self>, rest: &Rest) {
+        let Some((until, _)) = &rest.until else { return };
+        let (at, line) = (tokio::time::Instant::from_std(*until + MARGIN), Arc::downgrade(self));
+        tokio::spawn(async move {
+            tokio::time::sleep_until(at).await;
+            if let Some(line) = line.upgrade() {
+                line.changed();
+            }
+        });
     }
 
     /// Tells whoever wants to know that the tools may have changed, or that nobody is there any more.

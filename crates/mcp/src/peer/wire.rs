@@ -8,6 +8,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use parking_lot::Mutex;
 use rialto_edge::{
     address::Reach,
     fetch::{Body, Fetch, FetchError, Request, Response},
@@ -40,26 +41,53 @@ pub(super) struct Wire {
     fetch: Arc<dyn Fetch>,
     headers: Arc<HeaderMap>,
     reach: Reach,
+    /// Why the last request failed, in words for people.
+    trouble: Arc<Mutex<Option<String>>>,
+}
+
+/// One request.
+struct Asked<'a> {
+    method: Method,
+    uri: &'a str,
+    session: Option<&'a str>,
+    headers: HashMap<HeaderName, HeaderValue>,
+    body: Bytes,
 }
 
 type Outcome<T> = Result<T, StreamableHttpError<FetchError>>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
+// === impl Asked ===
+
+impl<'a> Asked<'a> {
+    const fn bare(
+        method: Method,
+        uri: &'a str,
+        session: Option<&'a str>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Self {
+        Self { method, uri, session, headers, body: Bytes::new() }
+    }
+}
+
 // === impl Wire ===
 
 impl Wire {
     pub(super) fn new(fetch: Arc<dyn Fetch>, headers: HeaderMap, reach: Reach) -> Self {
-        Self { fetch, headers: Arc::new(headers), reach }
+        Self { fetch, headers: Arc::new(headers), reach, trouble: Arc::default() }
     }
 
-    async fn ask(
-        &self,
-        method: Method,
-        uri: &str,
-        session: Option<&str>,
-        headers: HashMap<HeaderName, HeaderValue>,
-        body: Bytes,
-    ) -> Outcome<Response> {
+    /// Why the last request failed, if it did.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().clone()
+    }
+
+    fn note(&self, trouble: impl Into<String>) {
+        *self.trouble.lock() = Some(trouble.into());
+    }
+
+    async fn ask(&self, asked: Asked<'_>) -> Outcome<Response> {
+        let Asked { method, uri, session, headers, body } = asked;
         let wrong = |_| StreamableHttpError::Client(FetchError::NotSent(format!("{uri} is not an address")));
         let mut request = Request::new(method, uri.parse::<Uri>().map_err(wrong)?);
         request.headers = HeaderMap::clone(&self.headers);
@@ -74,7 +102,15 @@ impl Wire {
             request.headers.insert(SESSION, session);
         }
         (request.body, request.reach, request.patience) = (body, self.reach, PATIENCE);
-        let answer = self.fetch.fetch(request).await.map_err(StreamableHttpError::Client)?;
+        let answer = self.fetch.fetch(request).await.map_err(|error| {
+            self.note(error.to_string());
+            StreamableHttpError::Client(error)
+        })?;
+        if answer.status.is_success() {
+            *self.trouble.lock() = None;
+        } else {
+            self.note(format!("it answered with HTTP status {}", answer.status.as_u16()));
+        }
         match (answer.status, answer.headers.get(header::WWW_AUTHENTICATE)) {
             (StatusCode::UNAUTHORIZED, challenge) => {
                 let challenge = challenge.and_then(|it| it.to_str().ok()).unwrap_or("Bearer").to_owned();
@@ -97,8 +133,14 @@ impl StreamableHttpClient for Wire {
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Outcome<StreamableHttpPostResponse> {
-        let body = Bytes::from(serde_json::to_vec(&message)?);
-        let answer = self.ask(Method::POST, &uri, session_id.as_deref(), custom_headers, body).await?;
+        let asked = Asked {
+            method: Method::POST,
+            uri: &uri,
+            session: session_id.as_deref(),
+            headers: custom_headers,
+            body: Bytes::from(serde_json::to_vec(&message)?),
+        };
+        let answer = self.ask(asked).await?;
         if matches!(answer.status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
@@ -132,7 +174,7 @@ impl StreamableHttpClient for Wire {
         _auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Outcome<()> {
-        let answer = self.ask(Method::DELETE, &uri, Some(&session_id), custom_headers, Bytes::new()).await?;
+        let answer = self.ask(Asked::bare(Method::DELETE, &uri, Some(&session_id), custom_headers)).await?;
         if answer.status.is_success() || answer.status == StatusCode::METHOD_NOT_ALLOWED {
             return Ok(());
         }
@@ -150,7 +192,8 @@ impl StreamableHttpClient for Wire {
         if let Some(last) = last_event_id.and_then(|id| HeaderValue::from_str(&id).ok()) {
             custom_headers.insert(LAST_EVENT, last);
         }
-        let answer = self.ask(Method::GET, &uri, session_id.as_deref(), custom_headers, Bytes::new()).await?;
+        let asked = Asked::bare(Method::GET, &uri, session_id.as_deref(), custom_headers);
+        let answer = self.ask(asked).await?;
         match (answer.status, answer.media_type()) {
             (StatusCode::METHOD_NOT_ALLOWED, _) => Err(StreamableHttpError::ServerDoesNotSupportSse),
             (status, STREAM) if status.is_success() => Ok(events(answer.body)),

@@ -2,20 +2,34 @@
 //!
 //! A decoder goes into a payload level by level. Checking each level's text anew makes that many passes over the same
 //! bytes; here the whole is checked once, and what lies inside it is known to be sound. Finding the end of a value in
-//! sound JSON takes only the quotes and the brackets.
+//! sound JSON takes only the quotes and the brackets, and inside a [`Document`](super::Document) not even these.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
-use memchr::memchr2;
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 use serde_json::value::RawValue;
+
+use super::find::special;
 
 /// The name by which serde_json knows text that is to be written as it is.
 const RAW: &str = "$serde_json::private::RawValue";
 
 /// The text of one JSON value. It was checked, by itself or as a part of something larger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Raw<'a>(&'a str);
+#[derive(Clone, Copy)]
+pub struct Raw<'a> {
+    text: &'a str,
+    /// The lists and objects in it, in the order they begin. Empty when there are none, or they are not known.
+    parts: &'a [Jump],
+}
+
+/// A list or an object inside a document.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Jump {
+    /// How many bytes it has.
+    pub(super) length: u32,
+    /// How many lists and objects are inside it.
+    pub(super) below: u32,
+}
 
 /// The members of an object, in order.
 #[derive(Clone, Debug)]
@@ -30,6 +44,8 @@ pub struct Items<'a>(Scan<'a>);
 struct Scan<'a> {
     text: &'a str,
     at: usize,
+    /// Those that are still to come.
+    parts: &'a [Jump],
 }
 
 // === impl Raw ===
@@ -37,40 +53,63 @@ struct Scan<'a> {
 impl<'a> Raw<'a> {
     /// Checks that `text` is one JSON value.
     pub fn parse(text: &'a str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str::<&RawValue>(text).map(|raw| Self(raw.get()))
+        serde_json::from_str::<&RawValue>(text).map(Self::from)
     }
 
     /// The text itself.
     pub const fn get(self) -> &'a str {
-        self.0
+        self.text
     }
 
     /// The members, if it is an object.
     pub fn members(self) -> Option<Members<'a>> {
-        self.0.starts_with('{').then_some(Members(Scan { text: self.0, at: 1 }))
+        self.text.starts_with('{').then_some(Members(self.inside()))
     }
 
     /// The items, if it is a list.
     pub fn items(self) -> Option<Items<'a>> {
-        self.0.starts_with('[').then_some(Items(Scan { text: self.0, at: 1 }))
+        self.text.starts_with('[').then_some(Items(self.inside()))
     }
 
     /// Text that is known to be one JSON value.
     pub(super) const fn known(text: &'a str) -> Self {
-        Self(text)
+        Self { text, parts: &[] }
+    }
+
+    /// The same, with the lists and objects in it.
+    pub(super) const fn with(text: &'a str, parts: &'a [Jump]) -> Self {
+        Self { text, parts }
+    }
+
+    const fn inside(self) -> Scan<'a> {
+        Scan { text: self.text, at: 1, parts: self.parts }
     }
 }
 
 impl<'a> From<&'a RawValue> for Raw<'a> {
     fn from(raw: &'a RawValue) -> Self {
-        Self(raw.get())
+        Self::known(raw.get())
+    }
+}
+
+impl PartialEq for Raw<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Raw<'_> {}
+
+impl fmt::Debug for Raw<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Raw").field(&self.text).finish()
     }
 }
 
 impl Serialize for Raw<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut raw = serializer.serialize_struct(RAW, 1)?;
-        raw.serialize_field(RAW, self.0)?;
+        raw.serialize_field(RAW, self.text)?;
         raw.end()
     }
 }
@@ -81,14 +120,8 @@ impl<'a> Iterator for Members<'a> {
     type Item = (Cow<'a, str>, Raw<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let quoted = self.0.value()?;
-        let plain = quoted.strip_prefix('"')?.strip_suffix('"')?;
-        let name = if plain.contains('\\') {
-            Cow::Owned(serde_json::from_str(quoted).ok()?)
-        } else {
-            Cow::Borrowed(plain)
-        };
-        Some((name, Raw(self.0.value()?)))
+        let name = self.0.name()?;
+        Some((name, self.0.value()?))
     }
 }
 
@@ -98,23 +131,43 @@ impl<'a> Iterator for Items<'a> {
     type Item = Raw<'a>;
 
     fn next(&mut self) -> Option<Raw<'a>> {
-        self.0.value().map(Raw)
+        self.0.value()
     }
 }
 
 // === impl Scan ===
 
 impl<'a> Scan<'a> {
-    /// The next value, whatever stands before it; none at the end.
-    fn value(&mut self) -> Option<&'a str> {
+    /// The next member's name; none at the end.
+    fn name(&mut self) -> Option<Cow<'a, str>> {
+        let start = self.skip()?;
         let bytes = self.text.as_bytes();
-        while matches!(bytes.get(self.at)?, b' ' | b'\n' | b'\r' | b'\t' | b',' | b':') {
-            self.at += 1;
+        if bytes.get(start)? != &b'"' {
+            return None;
         }
-        let start = self.at;
+        let quote = special(bytes, start + 1);
+        if bytes.get(quote)? == &b'"' {
+            self.at = quote + 1;
+            return self.text.get(start + 1..quote).map(Cow::Borrowed);
+        }
+        self.at = after_string(bytes, start)?;
+        serde_json::from_str(self.text.get(start..self.at)?).ok().map(Cow::Owned)
+    }
+
+    /// The next value; none at the end.
+    fn value(&mut self) -> Option<Raw<'a>> {
+        let start = self.skip()?;
+        let bytes = self.text.as_bytes();
+        let mut parts: &[Jump] = &[];
         let end = match bytes.get(start)? {
             b'"' => after_string(bytes, start)?,
-            b'{' | b'[' => after_nested(bytes, start)?,
+            b'{' | b'[' => match self.parts.split_first() {
+                Some((jump, rest)) => {
+                    (parts, self.parts) = rest.split_at_checked(jump.below as usize)?;
+                    start + jump.length as usize
+                }
+                None => after_nested(bytes, start)?,
+            },
             b'}' | b']' => return None,
             _ => {
                 let rest = bytes.get(start..)?.iter();
@@ -122,7 +175,16 @@ impl<'a> Scan<'a> {
             }
         };
         self.at = end;
-        self.text.get(start..end)
+        Some(Raw { text: self.text.get(start..end)?, parts })
+    }
+
+    /// Goes past whatever stands between two values, and answers where the next one begins.
+    fn skip(&mut self) -> Option<usize> {
+        let bytes = self.text.as_bytes();
+        while matches!(bytes.get(self.at)?, b' ' | b'\n' | b'\r' | b'\t' | b',' | b':') {
+            self.at += 1;
+        }
+        Some(self.at)
     }
 }
 
@@ -130,8 +192,8 @@ impl<'a> Scan<'a> {
 fn after_string(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
-        at += memchr2(b'"', b'\\', bytes.get(at..)?)?;
-        if bytes.get(at) == Some(&b'"') {
+        at = special(bytes, at);
+        if bytes.get(at)? == &b'"' {
             return Some(at + 1);
         }
         at += 2;
@@ -164,14 +226,14 @@ const fn is_end(byte: u8) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
 
     use super::*;
 
     /// Takes a text apart by the members and items, and puts it together as a tree.
-    fn rebuilt(raw: Raw<'_>) -> Value {
+    pub(in crate::json) fn rebuilt(raw: Raw<'_>) -> Value {
         if let Some(members) = raw.members() {
             return Value::Object(members.map(|(name, raw)| (name.into_owned(), rebuilt(raw))).collect());
         }
@@ -181,7 +243,7 @@ mod tests {
         }
     }
 
-    fn any_json() -> impl Strategy<Value = Value> {
+    pub(in crate::json) fn any_json() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),

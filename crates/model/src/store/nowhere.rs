@@ -15,6 +15,7 @@ use crate::{
     cost::{CostQuery, CostSum},
     event::Recorded,
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
+    policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
     task::TaskHead,
     verb::VerbEvent,
@@ -161,6 +162,18 @@ impl Store for Nowhere {
 
     async fn remove_secret(&self, _: &str) -> Result<Option<u64>, StoreError> {
         Ok(None)
+    }
+
+    async fn policies(&self) -> Result<PolicySet, StoreError> {
+        Ok(PolicySet::default())
+    }
+
+    async fn change_policy(&self, _: &PolicyChange, _: u64) -> Result<u64, StoreError> {
+        Ok(self.generation())
+    }
+
+    async fn policy_history(&self, _: &str) -> Result<Vec<PolicyVersion>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{CallerKindName, Listing};
+use crate::policies::Shelf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Policy {
@@ -18,7 +19,12 @@ pub(crate) enum Policy {
     /// Ask the same, and hear from every policy why it decides or why not
     Explain(PolicyTest),
     /// List the policies in force
-    List(Listing),
+    List {
+        #[command(flatten)]
+        shelf: OnShelf,
+        #[command(flatten)]
+        listing: Listing,
+    },
     /// Write a policy that lets everybody call an agent's skills
     Allow {
         /// Slug, name, id or URL
@@ -30,11 +36,15 @@ pub(crate) enum Policy {
     Remove {
         /// The policy, or its file
         name: String,
+        #[command(flatten)]
+        shelf: OnShelf,
     },
     /// List the texts that a policy had before
     History {
         /// The policy, or its file
         name: String,
+        #[command(flatten)]
+        shelf: OnShelf,
         #[command(flatten)]
         listing: Listing,
     },
@@ -44,6 +54,8 @@ pub(crate) enum Policy {
         name: String,
         /// The version, as `history` shows it
         version: i64,
+        #[command(flatten)]
+        shelf: OnShelf,
     },
     /// Lay policy files out alike; without a file, those in force
     Fmt {
@@ -81,7 +93,31 @@ pub(crate) struct AddPolicy {
     #[arg(long, value_name = "WHO", default_value = "an administrator", conflicts_with = "file")]
     pub(crate) by: String,
     #[command(flatten)]
+    pub(crate) shelf: OnShelf,
+    #[command(flatten)]
     pub(crate) listing: Listing,
+}
+
+/// Where a policy is kept.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct OnShelf {
+    /// Kept in the store, for everybody who uses it; new ones are by default when that is PostgreSQL
+    #[arg(long, conflicts_with = "as_file")]
+    pub(crate) store: bool,
+    /// Kept as a file on this machine; new ones are by default otherwise
+    #[arg(long)]
+    pub(crate) as_file: bool,
+}
+
+impl OnShelf {
+    /// The one that was named, if one was.
+    pub(crate) fn shelf(self) -> Option<Shelf> {
+        match self {
+            Self { store: true, .. } => Some(Shelf::Store),
+            Self { as_file: true, .. } => Some(Shelf::Files),
+            Self { .. } => None,
+        }
+    }
 }
 
 /// The usual policies.

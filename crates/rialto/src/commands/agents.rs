@@ -87,9 +87,9 @@ async fn add(program: &Program, add: AddAgent) -> Result<(), Trouble> {
 
 /// Writes a permit and makes every running server look at it.
 pub(crate) async fn allow(program: &Program, agent: &Agent) -> Result<String, Trouble> {
-    let file = program.policies.allow(agent, SystemClock.now())?;
+    let kept = program.policies.allow(agent, SystemClock.now()).await?;
     program.store.touch().await.map_err(|error| Trouble::other(error.to_string()))?;
-    Ok(file.display().to_string())
+    Ok(kept.to_string())
 }
 
 async fn import(program: &Program, import: ImportAgents) -> Result<(), Trouble> {
@@ -322,6 +322,7 @@ async fn remove(program: &Program, key: &str) -> Result<(), Trouble> {
     program
         .policies
         .forget(&agent, SystemClock.now())
+        .await
         .map_err(|error| Trouble::other(format!("its policies were not removed: {error}")))?;
     output::line(format!("removed {} ({})", agent.slug, agent.url));
     Ok(())

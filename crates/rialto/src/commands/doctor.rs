@@ -79,21 +79,24 @@ async fn examine(common: &Common, environment: &Environment) -> Vec<Finding> {
     };
     let mut findings = vec![good("configuration", "valid")];
     let folder = crate::data_folder(common, &config, environment);
-    let program = match Program::open(config, Place::Folder(folder.clone()), None, environment).await {
+    let (place, fix) = match &config.store.url {
+        Some(url) => {
+            (url.to_string(), "see that the database server runs, and that [store] url is right".to_owned())
+        }
+        None => {
+            let folder = folder.display();
+            let fix = format!("see that {folder} can be written to, or name another folder with --data");
+            (folder.to_string(), fix)
+        }
+    };
+    let program = match Program::open(config, Place::Folder(folder), None, environment).await {
         Ok(program) => program,
         Err(error) => {
-            findings.push(bad(
-                "store",
-                error.to_string(),
-                &format!(
-                    "see that {} can be written to, or name another folder with --data",
-                    folder.display()
-                ),
-            ));
+            findings.push(bad("store", error.to_string(), &fix));
             return findings;
         }
     };
-    findings.push(good("store", format!("opens in {}", folder.display())));
+    findings.push(good("store", format!("opens in {place}")));
     findings.push(good("policies", format!("{} in force", program.engine.policy().ids().len())));
     findings.push(tools(&program));
     findings.extend(agents(&program).await);

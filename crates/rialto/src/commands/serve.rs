@@ -112,6 +112,14 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
             Entrance { path: "/mcp", needs: Rights::of([Right::Call, Right::Discover]) },
             Entrance { path: "/a2a", needs: Rights::of([Right::Call, Right::Discover]) },
             Entrance { path: "/_a2a", needs: Rights::of([Right::Call, Right::Discover]) },
+            Entrance {
+                path: rialto_a2a::door::SERVICES[0],
+                needs: Rights::of([Right::Call, Right::Discover]),
+            },
+            Entrance {
+                path: rialto_a2a::door::SERVICES[1],
+                needs: Rights::of([Right::Call, Right::Discover]),
+            },
             Entrance { path: "/.well-known", needs: Rights::of([Right::Call, Right::Discover]) },
             Entrance { path: door::PATH, needs: Rights::of([Right::Call, Right::Discover]) },
             Entrance { path: METRICS, needs: Rights::of([Right::Admin]) },

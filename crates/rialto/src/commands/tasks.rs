@@ -2,8 +2,10 @@
 
 use rialto_model::{
     ids::{Scope, TaskId},
+    push::Push,
     store::TaskFilter,
 };
+use serde_json::json;
 
 use crate::{
     cli::Tasks,
@@ -39,6 +41,10 @@ pub(crate) async fn run(program: &Program, command: Tasks) -> Result<(), Trouble
                 output::table(&["task", "state", "skill", "agent", "updated (utc)"], rows.collect());
             }
         }
+        Tasks::Undelivered { limit, listing } => {
+            let given_up = program.engine.dead_pushes(&Scope::default(), limit).await?;
+            undelivered(&given_up, listing.json);
+        }
         Tasks::Show { task, listing } => {
             let spinner = Spinner::new("asking the agent");
             let task = program.engine.task(&caller, &task).await?;
@@ -53,6 +59,28 @@ pub(crate) async fn run(program: &Program, command: Tasks) -> Result<(), Trouble
         }
     }
     Ok(())
+}
+
+/// Whom nobody could tell of a task. What they are shown at their doors is nobody's business here.
+fn undelivered(pushes: &[Push], as_json: bool) {
+    let why = |push: &Push| push.standing.last_error.clone().unwrap_or_default();
+    if as_json {
+        let told = pushes.iter().map(|push| {
+            json!({
+                "task": push.task, "id": push.id, "url": push.url, "caller": push.caller.as_str(),
+                "toldUpTo": push.standing.told, "failures": push.standing.failures, "lastError": why(push),
+                "createdAt": push.created_at.to_string(),
+            })
+        });
+        output::json(&told.collect::<Vec<_>>());
+    } else if pushes.is_empty() {
+        output::line("No push notifications were given up.");
+    } else {
+        let rows = pushes
+            .iter()
+            .map(|push| vec![push.task.to_string(), push.id.clone(), push.url.clone(), why(push)]);
+        output::table(&["task", "config", "url", "why"], rows.collect());
+    }
 }
 
 fn show(task: &rialto_model::task::Task, as_json: bool) {

@@ -168,6 +168,7 @@ async fn remove(program: &Program, name: &str) -> Result<(), Trouble> {
     program
         .policies
         .forget(&row, SystemClock.now())
+        .await
         .map_err(|error| Trouble::other(format!("its policies were not removed: {error}")))?;
     output::line(format!("removed {} ({})", row.slug, row.url));
     Ok(())

@@ -1,21 +1,62 @@
+use std::sync::Arc;
+
+use rialto_model::store::Nowhere;
+
 use super::*;
 
 const ALL: &str = "@id(\"all\")\npermit (principal, action, resource);\n";
 const NONE: &str = "@id(\"all\")\nforbid (principal, action, resource);\n";
 
-fn fresh_folder() -> (tempfile::TempDir, Policies) {
+/// The files of a folder, with nothing in the store beside them. Whoever asks waits.
+struct Files(Book);
+
+impl Files {
+    fn load(&self) -> Result<Policy, PolicyError> {
+        wait(self.0.load()).unwrap()
+    }
+
+    fn sources(&self) -> Result<Vec<Source>, PolicyError> {
+        wait(self.0.sources()).unwrap()
+    }
+
+    fn prepare(&self) -> io::Result<()> {
+        self.0.files().prepare()
+    }
+
+    fn save(&self, name: &str, text: &str, now: Timestamp) -> Result<Kept, SaveError> {
+        wait(self.0.save(name, text, None, now))
+    }
+
+    fn remove(&self, name: &str, now: Timestamp) -> Result<Kept, SaveError> {
+        wait(self.0.remove(name, None, now))
+    }
+
+    fn history(&self, name: &str) -> Result<Vec<Version>, SaveError> {
+        wait(self.0.history(name, None))
+    }
+
+    fn restore(&self, name: &str, version: i64, now: Timestamp) -> Result<Kept, SaveError> {
+        wait(self.0.restore(name, version, None, now))
+    }
+}
+
+fn wait<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
+}
+
+fn fresh_folder() -> (tempfile::TempDir, Files) {
     let home = tempfile::tempdir().unwrap();
     let policies = Policies::Folder(home.path().join("policies"));
     policies.prepare().unwrap();
-    (home, policies)
+    (home, Files(Book::new(policies, Arc::new(Nowhere::default()), Shelf::Files, "ann".to_owned())))
 }
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-fn texts(policies: &Policies, name: &str) -> Vec<String> {
-    policies.history(name).unwrap().into_iter().map(|version| version.text).collect()
+fn texts(policies: &Files, name: &str) -> Vec<String> {
+    policies.history(name).unwrap().into_iter().filter_map(|version| version.text).collect()
 }
 
 #[test]
@@ -127,4 +168,68 @@ fn many_saves_at_once_never_make_a_set_that_does_not_hold_up() {
         }
     });
     assert_eq!(policies.load().unwrap().ids().iter().filter(|id| *id == "all").count(), 1);
+}
+
+/// A folder, and a store beside it.
+fn with_store() -> (tempfile::TempDir, Book) {
+    let home = tempfile::tempdir().unwrap();
+    let files = Policies::Folder(home.path().join("policies"));
+    files.prepare().unwrap();
+    let store = rialto_store::SqliteStore::in_memory(|_| Err("no cards here".into())).unwrap();
+    (home, Book::new(files, Arc::new(store), Shelf::Files, "ann".to_owned()))
+}
+
+const IN_STORE: Option<Shelf> = Some(Shelf::Store);
+
+#[tokio::test]
+async fn policies_of_both_kinds_are_in_force_and_say_where_they_are_kept() {
+    let (_home, book) = with_store();
+    let kept = book.save("mine", "permit (principal, action, resource);", IN_STORE, at(0)).await.unwrap();
+    assert_eq!(kept, Kept::Store("mine".to_owned()));
+    let rules = book.load().await.unwrap().unwrap().rules();
+    let rule = rules.iter().find(|rule| rule.file == "store:mine").unwrap();
+    assert_eq!(rule.name, "store:mine#1");
+    assert!(rules.iter().any(|rule| rule.file == "starter.cedar"));
+}
+
+#[tokio::test]
+async fn what_is_kept_on_one_side_is_checked_together_with_the_other() {
+    let (home, book) = with_store();
+    book.save("mine", ALL, None, at(0)).await.unwrap();
+    let clash = book.save("other", ALL, IN_STORE, at(1)).await.unwrap_err();
+    assert!(clash.to_string().contains("two policies are called \"all\""), "{clash}");
+    book.remove("mine", None, at(2)).await.unwrap();
+    book.save("other", ALL, IN_STORE, at(3)).await.unwrap();
+    assert!(matches!(book.save("mine", ALL, None, at(4)).await, Err(SaveError::Invalid(_))));
+    // Somebody who does not ask us is found out when they are read.
+    fs::write(home.path().join("policies/mine.cedar"), ALL).unwrap();
+    assert!(book.load().await.unwrap().is_err());
+    book.remove("other", IN_STORE, at(5)).await.unwrap();
+    assert!(book.load().await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn a_policy_in_the_store_has_a_history_and_comes_back_from_it() {
+    let (_home, book) = with_store();
+    book.save("mine", ALL, IN_STORE, at(0)).await.unwrap();
+    book.save("mine", NONE, IN_STORE, at(1)).await.unwrap();
+    book.save("mine", NONE, IN_STORE, at(2)).await.unwrap();
+    book.remove("all", None, at(3)).await.unwrap();
+    let history = book.history("mine", None).await.unwrap();
+    let seen: Vec<_> = history.iter().map(|version| (version.version, version.text.as_deref())).collect();
+    assert_eq!(seen, [(3, None), (2, Some(NONE)), (1, Some(ALL))]);
+    assert_eq!(history[0].by.as_deref(), Some("ann"));
+    assert!(matches!(book.restore("mine", 3, None, at(4)).await, Err(SaveError::NoVersion { .. })));
+    assert_eq!(book.restore("mine", 1, None, at(4)).await.unwrap(), Kept::Store("mine".to_owned()));
+    assert!(book.load().await.unwrap().unwrap().ids().contains(&"all".to_owned()));
+}
+
+#[tokio::test]
+async fn a_name_that_is_on_both_sides_has_to_be_told_apart() {
+    let (_home, book) = with_store();
+    book.save("mine", ALL, None, at(0)).await.unwrap();
+    book.save("mine", "// nothing", IN_STORE, at(1)).await.unwrap();
+    assert!(matches!(book.remove("mine", None, at(2)).await, Err(SaveError::Both(_))));
+    assert_eq!(book.remove("store:mine", None, at(3)).await.unwrap(), Kept::Store("mine".to_owned()));
+    assert!(matches!(book.remove("mine", None, at(4)).await, Ok(Kept::File(_))));
 }

@@ -1,4 +1,4 @@
-//! The texts that policies had before: one file each, in a hidden folder beside them.
+//! The texts that policies had before: one file each, in a hidden folder beside them. Those in the store have a history there.
 
 use std::{
     fs, io,
@@ -6,8 +6,9 @@ use std::{
 };
 
 use jiff::Timestamp;
+use rialto_model::policy::{PolicyChange, PolicyVersion};
 
-use super::{SaveError, file_error, write_whole};
+use super::{SaveError, Shelf, file_error, write_whole};
 
 /// Where they are, below the folder of policies.
 const FOLDER: &str = ".history";
@@ -15,15 +16,21 @@ const FOLDER: &str = ".history";
 /// How many are kept of one file.
 const KEPT: usize = 50;
 
-/// A text that was replaced.
+/// A text that a policy had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
-    /// The file's name without its ending.
+    /// The policy's name: of a file, without its ending.
     pub(crate) name: String,
-    /// When it was replaced, in microseconds: that is what it is called by.
+    /// What it is called by: of a file, when it was replaced, in microseconds; in the store, the number of the change.
     pub(crate) version: i64,
-    /// The text.
-    pub(crate) text: String,
+    /// The text; none where the policy was taken away.
+    pub(crate) text: Option<String>,
+    /// When: of a file, when it was replaced; in the store, when it was made.
+    pub(crate) at: Timestamp,
+    /// Who made it, where that is known.
+    pub(crate) by: Option<String>,
+    /// Where it is kept.
+    pub(crate) shelf: Shelf,
 }
 
 /// All of them.
@@ -56,7 +63,9 @@ impl Versions {
         let read = |version| {
             let file = self.file(name, version);
             let text = fs::read_to_string(&file).map_err(|source| file_error(&file, source))?;
-            Ok(Version { name: name.to_owned(), version, text })
+            let at = Timestamp::from_microsecond(version).unwrap_or_default();
+            let (name, text) = (name.to_owned(), Some(text));
+            Ok(Version { name, version, text, at, by: None, shelf: Shelf::Files })
         };
         self.stamps(name)?.into_iter().map(read).collect()
     }
@@ -87,9 +96,10 @@ impl Versions {
 
 // === impl Version ===
 
-impl Version {
-    /// When it was replaced.
-    pub(crate) fn replaced_at(&self) -> Timestamp {
-        Timestamp::from_microsecond(self.version).unwrap_or_default()
+impl From<PolicyVersion> for Version {
+    fn from(made: PolicyVersion) -> Self {
+        let PolicyChange { name, text, at, by } = made.change;
+        let version = i64::try_from(made.version).unwrap_or(i64::MAX);
+        Self { name, version, text, at, by: Some(by), shelf: Shelf::Store }
     }
 }

@@ -44,7 +44,9 @@ pub(crate) fn start(filter: Option<&str>, default: &str, format: LogFormat) {
 
 fn hushed(filter: &str) -> String {
     let unnamed = TALKATIVE.iter().filter(|name| !filter.contains(*name));
-    unnamed.fold(filter.to_owned(), |filter, name| format!("{filter},{name}=error"))
+    let hushed = unnamed.fold(filter.to_owned(), |filter, name| format!("{filter},{name}=error"));
+    // That a server cannot be reached is told by whoever wanted to reach it.
+    if filter.contains("rmcp") { hushed } else { format!("{hushed},rmcp::transport::worker=off") }
 }
 
 // === impl CallLog ===
@@ -104,7 +106,10 @@ mod tests {
 
     #[test]
     fn a_library_that_repeats_what_passes_is_heard_only_if_it_is_named() {
-        assert_eq!(hushed("debug"), "debug,rmcp=error,h2=error,hyper=error,hyper_util=error");
+        assert_eq!(
+            hushed("debug"),
+            "debug,rmcp=error,h2=error,hyper=error,hyper_util=error,rmcp::transport::worker=off"
+        );
         assert_eq!(
             hushed("info,rmcp=debug,h2=info,hyper_util=warn"),
             "info,rmcp=debug,h2=info,hyper_util=warn"

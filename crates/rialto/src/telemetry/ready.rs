@@ -14,6 +14,10 @@ use rialto_model::{ids::AgentId, store::Store};
 /// A store that takes longer to answer than this does not.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// The address of the store is nothing for everybody, so the log and the doctor have the rest.
+const STORE_IS_SILENT: &str = "the store does not answer: see that its disk has room, or that the database server that \
+                               [store] url names runs; `rialto doctor` and the server's log say more";
+
 /// Looks after what calls need.
 #[derive(Clone)]
 pub(crate) struct Readiness {
@@ -48,7 +52,7 @@ impl Readiness {
         let (nobody, ask) = (AgentId::from("readyz"), &self.store);
         let answered = tokio::time::timeout(PATIENCE, ask.probes(&nobody, 1)).await;
         if !matches!(answered, Ok(Ok(_))) {
-            lacks.push(Lack { check: "store", message: "the store does not answer; see the server's log" });
+            lacks.push(Lack { check: "store", message: STORE_IS_SILENT });
         }
         if !self.engine.policies_are_sound() {
             let message = "the policies were changed and are not valid, the ones before are in force; \

@@ -209,6 +209,7 @@ impl Sender {
             patience: PATIENCE,
             total: Some(PATIENCE),
             limit: None,
+            http2: false,
         };
         let outcome = match self.fetch.fetch(request).await {
             Ok(answer) if answer.status.is_success() => {

@@ -31,7 +31,7 @@ use super::shown::{self, Shown};
 use crate::{
     config::deployed::{Function, McpServer, Wanted},
     events::refused,
-    policies::Policies,
+    policies::Book,
     program::Program,
 };
 
@@ -44,7 +44,7 @@ const LARGEST: usize = 1024 * 1024;
 #[derive(Clone)]
 struct Api {
     engine: Engine,
-    policies: Policies,
+    policies: Book,
     allow_commands: bool,
 }
 
@@ -121,7 +121,7 @@ async fn remove(State(api): State<Arc<Api>>, Path(name): Path<String>, request: 
     if let Err(error) = api.engine.registry().remove(row).await {
         return trouble(&error);
     }
-    if let Err(error) = api.policies.forget(row, SystemClock.now()) {
+    if let Err(error) = api.policies.forget(row, SystemClock.now()).await {
         tracing::error!("the policies about {} were not removed: {error}", row.slug);
     }
     StatusCode::NO_CONTENT.into_response()
@@ -182,8 +182,9 @@ impl Body {
         way.org = Some(caller.scope.org.to_string());
         way.project = Some(caller.scope.project.to_string());
         if let Self::Function(function) = &self {
-            let names_file =
-                |schema: &Option<serde_json::Value>| schema.as_ref().is_some_and(|it| it.is_string());
+            let names_file = |schema: &Option<serde_json::Value>| {
+                schema.as_ref().is_some_and(serde_json::Value::is_string)
+            };
             if names_file(&function.input_schema) || names_file(&function.output_schema) {
                 return Err("a schema is given as an object here, not as a file of this machine".to_owned());
             }

@@ -10,6 +10,7 @@ mod crash;
 mod credentials;
 mod digits;
 mod events;
+mod grpc;
 mod limits;
 mod logs;
 mod policies;

@@ -5,4 +5,7 @@ mod cancels;
 mod clients;
 mod comings;
 mod crash;
+mod grpc;
+mod postgres;
+mod servers;
 mod troubles;

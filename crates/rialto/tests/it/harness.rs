@@ -5,6 +5,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod client;
+pub(crate) mod grpc;
 pub(crate) mod http;
 pub(crate) mod issuer;
 pub(crate) mod outcome;

@@ -15,11 +15,8 @@ use rialto_model::{
 use rusqlite::{Connection, OptionalExtension, Params, Row, named_params, params};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{
-    CardParser,
-    column::{At, Word, scope, taken},
-};
-use crate::fault::Snag;
+use super::column::{At, Word, scope, taken};
+use crate::{fault::Snag, open::CardParser};
 
 /// So many probes are kept per agent, the newest.
 const PROBES_KEPT: usize = 200;

@@ -1,7 +1,4 @@
-//! The audit trail: what the bus announced, in order, each record sealed together with all before it.
-//!
-//! Whoever changes, removes or inserts a record would have to make all later seals anew, and the copy of the last one
-//! that somebody may have kept elsewhere tells of that too.
+//! The audit trail: what the bus announced, in order, each record sealed together with all before it ([`crate::chain`]).
 
 use jiff::Timestamp;
 use rialto_model::{
@@ -10,10 +7,12 @@ use rialto_model::{
     store::{AuditFilter, AuditOutcome, Audited, StoreError, Verdict},
 };
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
-use sha2::{Digest, Sha256};
 
 use super::{column::At, meta, note::Record};
-use crate::fault::Snag;
+use crate::{
+    chain::{Link, hex, number},
+    fault::Snag,
+};
 
 /// How many records go at most in one sweep, so that nobody waits long for it.
 const BATCH: u64 = 5_000;
@@ -25,32 +24,9 @@ const MUCH: usize = 1024 * 1024;
 const LAST: &str = "audit_last";
 const SWEPT: &str = "audit_swept";
 
-/// A place in the trail: a record's number and seal.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Link {
-    record: i64,
-    seal: [u8; 32],
-}
-
 // === impl Link ===
 
 impl Link {
-    /// Before the first record.
-    const START: Self = Self { record: 0, seal: [0; 32] };
-
-    /// The link to a record that follows this one.
-    fn next(&self, org: &[u8], at: i64, event: &[u8]) -> Self {
-        let record = self.record + 1;
-        let mut hasher = Sha256::new();
-        hasher.update(self.seal);
-        hasher.update(record.to_le_bytes());
-        hasher.update(at.to_le_bytes());
-        hasher.update((org.len() as u64).to_le_bytes());
-        hasher.update(org);
-        hasher.update(event);
-        Self { record, seal: hasher.finalize().into() }
-    }
-
     fn read(connection: &Connection, key: &str) -> rusqlite::Result<Option<Self>> {
         let Some(text) = meta::text(connection, key)? else { return Ok(None) };
         // What cannot be read is no link, and then the records do not fit it.
@@ -158,22 +134,7 @@ pub(super) fn verify(connection: &Connection) -> Result<Verdict, Snag> {
         }
     }
     let last = Link::read(&reading, LAST)?.unwrap_or(Link::START);
-    if last != link {
-        let why = if last.record > link.record {
-            format!("record {} and all up to {} are missing", link.record + 1, last.record)
-        } else {
-            format!("record {} is not the one that was written last", link.record)
-        };
-        return Ok(Verdict::Broken {
-            record: number(link.record + i64::from(last.record > link.record)),
-            why,
-        });
-    }
-    Ok(Verdict::Sound {
-        records: number(link.record - swept),
-        last: number(link.record),
-        seal: hex(&link.seal),
-    })
+    Ok(link.verdict(swept, &last))
 }
 
 /// Forgets the oldest records from before `moment`. Answers how many went.
@@ -232,14 +193,6 @@ fn audited(row: &Row<'_>) -> Result<Audited, Snag> {
 pub(super) fn nearest(moment: Timestamp) -> i64 {
     let last = if moment < Timestamp::UNIX_EPOCH { i64::MIN } else { i64::MAX };
     i64::try_from(moment.as_nanosecond()).unwrap_or(last)
-}
-
-fn number(record: i64) -> u64 {
-    u64::try_from(record).unwrap_or(0)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unhex(text: &str) -> Option<[u8; 32]> {

@@ -20,7 +20,7 @@ use crate::{
 pub(super) const FILE: &str = "rialto.db";
 
 /// The schema this program knows; each migration ends by writing its number into the file.
-const SCHEMA: i32 = 7;
+const SCHEMA: i32 = 6;
 
 /// What brings a database to the present schema, in order.
 const MIGRATIONS: &[(&str, &str)] = &[
@@ -28,7 +28,8 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V2__secrets", include_str!("../../migrations/sqlite/V2__secrets.sql")),
     ("V3__deployed", include_str!("../../migrations/sqlite/V3__deployed.sql")),
     ("V4__conversations", include_str!("../../migrations/sqlite/V4__conversations.sql")),
-    ("V7__push", include_str!("../../migrations/sqlite/V7__push.sql")),
+    ("V5__policies", include_str!("../../migrations/sqlite/V5__policies.sql")),
+    ("V6__push", include_str!("../../migrations/sqlite/V6__push.sql")),
 ];
 
 /// How often a lock that another process holds is tried again, one millisecond apart.
@@ -61,7 +62,7 @@ pub(super) fn slot(folder: &Path) -> Result<Slot, StoreError> {
 pub(super) fn writer(
     folder: &Path,
     slot: &Slot,
-    config: Config,
+    config: &Config,
     place: &Place,
 ) -> Result<Connection, StoreError> {
     let path = folder.join(FILE);
@@ -80,7 +81,7 @@ pub(super) fn writer(
 /// The only connection of a database in memory.
 pub(super) fn in_memory(place: &Place) -> Result<Connection, StoreError> {
     let connection = Connection::open_in_memory().map_err(|error| place.fault(error))?;
-    prepare(connection, Config::default(), place)
+    prepare(connection, &Config::default(), place)
 }
 
 /// A connection that only reads.
@@ -114,7 +115,7 @@ fn wait_for_lock(tries: i32) -> bool {
     tries < PATIENCE
 }
 
-fn prepare(mut connection: Connection, config: Config, place: &Place) -> Result<Connection, StoreError> {
+fn prepare(mut connection: Connection, config: &Config, place: &Place) -> Result<Connection, StoreError> {
     settle(&mut connection).map_err(|error| place.fault(error))?;
     let schema = schema_of(&connection).map_err(|error| place.fault(error))?;
     if schema > SCHEMA {

@@ -32,7 +32,7 @@ pub(super) use self::draft::{Draft, Posting};
 use self::{draft::Drafts, segment::Segment};
 use super::{
     meta,
-    note::{About, Note},
+    note::{About, Brief, Note, about},
 };
 use crate::{fault::Fault, generation::Generation};
 
@@ -45,8 +45,11 @@ const YOUNG: Duration = Duration::from_millis(250);
 /// With so many bytes of notes they are posted at once.
 const MANY: usize = 1 << 19;
 
+/// So much of a page's memory is used again.
+const KEPT: usize = 2 * MANY;
+
 /// With so many, what comes next is left to the database: notes are made faster than they can be posted.
-const TOO_MANY: usize = 4 << 20;
+const TOO_MANY: usize = 2 << 20;
 
 /// How the files are named: this, a fresh id, and which of the two it is.
 const PREFIX: &str = "daybook-";
@@ -85,6 +88,8 @@ struct Page {
     /// The number of the last note.
     number: u64,
     drafts: Drafts,
+    /// An empty page, to be used next.
+    spare: Drafts,
     bytes: usize,
     /// No task up to this one is new; whether it is there only the database knows.
     newest: String,
@@ -105,6 +110,7 @@ impl Daybook {
             current: 0,
             number: 0,
             drafts: Drafts::default(),
+            spare: Drafts::default(),
             bytes: 0,
             newest,
             is_posting: false,
@@ -127,22 +133,19 @@ impl Daybook {
 
     /// Notes what is to be written, if it belongs here. Writing to the file is a copy in memory.
     pub(super) fn note(&self, mut note: Note) -> Noted {
-        if !self.page.lock().takes(&note) {
-            return Noted::NotHere(note);
-        }
-        if let Err(error) = segment::seal(&mut note) {
+        if let Err(error) = segment::seal(note.bytes_mut()) {
             return Noted::Done(Err(self.fault(error).into()));
         }
         let mut page = self.page.lock();
-        // It may have been posted meanwhile.
-        if !page.takes(&note) {
+        segment::number(note.bytes_mut(), page.number + 1);
+        let Some(about) = about(note.bytes()).filter(|about| page.takes(about)) else {
             return Noted::NotHere(note);
-        }
-        if let Err(refusal) = page.drafts.check(&note) {
+        };
+        if let Err(refusal) = page.drafts.check(&about) {
             return Noted::Done(Err(refusal));
         }
         let is_first = page.drafts.is_empty();
-        if let Err(error) = self.keep(&mut page, note) {
+        if let Err(error) = self.keep(&mut page, note.bytes(), about) {
             return Noted::Done(Err(self.fault(error).into()));
         }
         if is_first || (page.bytes >= MANY && !page.is_urgent) {
@@ -166,18 +169,18 @@ impl Daybook {
         if page.drafts.is_empty() {
             return None;
         }
-        let mut drafts = std::mem::take(&mut page.drafts);
+        let spare = std::mem::take(&mut page.spare);
+        let mut drafts = std::mem::replace(&mut page.drafts, spare);
         let up_to = page.number;
         page.current ^= 1;
         (page.bytes, page.is_urgent, page.is_posting) = (0, false, true);
         if let (Turn::Finished, Some(moment)) = (what, Instant::now().checked_sub(YOUNG)) {
-            page.drafts = drafts.take_young(moment);
+            drafts.take_young(moment, &mut page.drafts);
             if let Err(error) = page.copy() {
                 // They stand on the old page, which is not cleared before they are posted.
                 tracing::warn!("a page of {} could not be begun: {error}", self.name);
                 page.bytes = 0;
-                let young = std::mem::take(&mut page.drafts);
-                young.into_notes().into_iter().for_each(|note| drafts.add(note));
+                drafts.take_back(&std::mem::take(&mut page.drafts));
             }
         }
         if let Some(newest) = drafts.newest().filter(|newest| **newest > *page.newest) {
@@ -186,9 +189,11 @@ impl Daybook {
         Some(drafts.into_posting(up_to))
     }
 
-    /// Forgets the page that was handed over: it is in the database.
-    pub(super) fn posted(&self) {
+    /// Forgets the page that was handed over: it is in the database. Its memory serves the next one.
+    pub(super) fn posted(&self, posting: Posting) {
+        let spare = posting.emptied(KEPT);
         let mut page = self.page.lock();
+        page.spare = spare;
         let old = page.current ^ 1;
         if let Some(segments) = &mut page.segments {
             segments[old].clear();
@@ -224,17 +229,16 @@ impl Daybook {
         }
     }
 
-    fn keep(&self, page: &mut Page, mut note: Note) -> io::Result<()> {
+    fn keep(&self, page: &mut Page, note: &[u8], about: About<'_>) -> io::Result<()> {
         let segments = match &mut page.segments {
             Some(segments) => segments,
             // Nobody may look for dead processes' files between the making of ours and their lock.
             none => none.insert(self.generation.locked(|| segment::create(&self.folder, &self.name))??),
         };
-        segment::number(&mut note, page.number + 1);
-        segments[page.current].write(note.bytes())?;
+        segments[page.current].write(note)?;
         page.number += 1;
-        page.bytes += note.bytes().len();
-        page.drafts.add(note);
+        page.bytes += note.len();
+        page.drafts.add(note, Some(about));
         Ok(())
     }
 
@@ -251,32 +255,32 @@ impl Daybook {
 // === impl Page ===
 
 impl Page {
-    fn takes(&self, note: &Note) -> bool {
+    fn takes(&self, about: &About<'_>) -> bool {
         let has_room = !self.is_closed && self.bytes < TOO_MANY;
-        match note.about() {
-            Some(About::Open(brief)) => {
-                has_room && (*brief.task > *self.newest || self.drafts.has(brief.task))
+        match about {
+            About::Open(Brief { task, .. }) => {
+                has_room && (**task > *self.newest || self.drafts.has(task)) && self.drafts.has_room(task)
             }
             // However full the page is: the database does not know a task that stands here.
-            Some(About::Append(brief, _)) => self.drafts.has(brief.task),
-            Some(About::Audit) => has_room,
-            None => false,
+            About::Append(Brief { task, .. }, _) => self.drafts.has(task),
+            About::Audit => has_room,
         }
     }
 
     /// Writes what is kept from the page before to the new one, under new numbers.
     fn copy(&mut self) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        for note in self.drafts.notes() {
+        self.drafts.change(|note| {
             self.number += 1;
             segment::number(note, self.number);
-            bytes.extend_from_slice(note.bytes());
+        });
+        self.bytes = 0;
+        for note in self.drafts.notes() {
+            self.bytes += note.len();
+            if let Some(segments) = &mut self.segments {
+                segments[self.current].write(note)?;
+            }
         }
-        self.bytes = bytes.len();
-        match &mut self.segments {
-            Some(segments) if !bytes.is_empty() => segments[self.current].write(&bytes),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }
 

@@ -134,6 +134,28 @@ pub(super) struct Text<'a>(&'a [u8]);
 #[derive(Clone, Copy)]
 struct Reader<'a>(&'a [u8]);
 
+/// What the bytes of a note, with their room, are about; none if they are not a note.
+pub(super) fn about(note: &[u8]) -> Option<About<'_>> {
+    let mut reader = Reader(note.get(ROOM..)?);
+    match reader.byte()? {
+        OPEN => Some(About::Open(reader.brief()?)),
+        APPEND => Some(About::Append(reader.brief()?, reader.number()?.cast_unsigned())),
+        AUDIT => Some(About::Audit),
+        _ => None,
+    }
+}
+
+/// What the bytes of a note, with their room, say; none if they are not a note.
+pub(super) fn view(note: &[u8]) -> Option<View<'_>> {
+    let mut reader = Reader(note.get(ROOM..)?);
+    match reader.byte()? {
+        OPEN => reader.opening().map(View::Open),
+        APPEND => reader.addition().map(View::Append),
+        AUDIT => Some(View::Audit(Records(reader.0))),
+        _ => None,
+    }
+}
+
 // === impl Note ===
 
 impl Note {
@@ -167,47 +189,14 @@ impl Note {
         Self::new(AUDIT, 0).announce(events)
     }
 
-    /// A note that was kept, with its room.
-    pub(super) fn kept(bytes: &[u8]) -> Self {
-        Self(bytes.to_vec())
-    }
-
-    /// A note that says nothing.
-    pub(super) const fn blank() -> Self {
-        Self(Vec::new())
-    }
-
     /// The bytes, with room in front.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The room in front.
-    pub(super) fn room(&mut self) -> &mut [u8] {
-        let end = self.0.len().min(ROOM);
-        &mut self.0[..end]
-    }
-
-    /// What it is about; none if it is not a note.
-    pub(super) fn about(&self) -> Option<About<'_>> {
-        let mut reader = Reader(self.0.get(ROOM..)?);
-        match reader.byte()? {
-            OPEN => Some(About::Open(reader.brief()?)),
-            APPEND => Some(About::Append(reader.brief()?, reader.number()?.cast_unsigned())),
-            AUDIT => Some(About::Audit),
-            _ => None,
-        }
-    }
-
-    /// What it says; none if it is not a note.
-    pub(super) fn view(&self) -> Option<View<'_>> {
-        let mut reader = Reader(self.0.get(ROOM..)?);
-        match reader.byte()? {
-            OPEN => reader.opening().map(View::Open),
-            APPEND => reader.addition().map(View::Append),
-            AUDIT => Some(View::Audit(Records(reader.0))),
-            _ => None,
-        }
+    /// The same, to fill the room in.
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.0
     }
 
     /// The beginning of a note that has so much to say besides names.

@@ -6,8 +6,8 @@ use super::{
     audit,
     daybook::{Draft, Posting},
     meta,
-    note::{Note, View},
-    tasks,
+    note::{View, view},
+    tasks::Inserts,
 };
 use crate::fault::Snag;
 
@@ -27,13 +27,15 @@ fn write(
     connection: &mut Connection,
     name: &str,
     posting: &Posting,
-    insert: fn(&Connection, &Posting, &Draft) -> Result<(), Snag>,
+    insert: fn(&mut Inserts<'_>, &Posting, &Draft) -> Result<(), Snag>,
 ) -> Result<(), Snag> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for draft in &posting.drafts {
-        insert(&transaction, posting, draft)?;
+    let mut inserts = Inserts::new(&transaction)?;
+    for draft in posting.drafts() {
+        insert(&mut inserts, posting, draft)?;
     }
-    let records = posting.notes.iter().filter_map(Note::view).flat_map(|view| match view {
+    drop(inserts);
+    let records = posting.notes().filter_map(view).flat_map(|view| match view {
         View::Open(opening) => opening.audit,
         View::Append(addition) => addition.audit,
         View::Audit(records) => records,
@@ -44,30 +46,31 @@ fn write(
 }
 
 /// Writes a task as it stands after all that was noted of it.
-fn insert(connection: &Connection, posting: &Posting, draft: &Draft) -> Result<(), Snag> {
-    let mut views = draft.notes.iter().filter_map(|at| posting.notes.get(*at)?.view());
+fn insert(inserts: &mut Inserts<'_>, posting: &Posting, draft: &Draft) -> Result<(), Snag> {
+    let mut views = posting.notes_of(draft).filter_map(view);
     let Some(View::Open(mut opening)) = views.next() else { return Ok(()) };
-    let is_addition = |view| if let View::Append(addition) = view { Some(addition) } else { None };
-    let additions: Vec<_> = views.filter_map(is_addition).collect();
-    if let Some(last) = additions.last() {
+    let additions =
+        views.filter_map(|view| if let View::Append(addition) = view { Some(addition) } else { None });
+    if let Some(last) = additions.clone().last() {
         (opening.standing, opening.brief) = (last.standing, last.brief);
     }
-    let row = tasks::insert(connection, &opening)?;
-    for addition in &additions {
-        tasks::insert_events(connection, row, addition)?;
+    let row = inserts.task(&opening)?;
+    for addition in additions {
+        inserts.events(row, &addition)?;
     }
     Ok(())
 }
 
-fn insert_or_tell(connection: &Connection, posting: &Posting, draft: &Draft) -> Result<(), Snag> {
+fn insert_or_tell(inserts: &mut Inserts<'_>, posting: &Posting, draft: &Draft) -> Result<(), Snag> {
+    let connection = inserts.connection();
     connection.execute_batch("SAVEPOINT draft")?;
-    let why = match insert(connection, posting, draft) {
+    let why = match insert(inserts, posting, draft) {
         Ok(()) => return Ok(connection.execute_batch("RELEASE draft")?),
         Err(Snag::Broken(error)) if !is_refusal(&error) => return Err(error.into()),
         Err(Snag::Broken(error)) => error.to_string(),
         Err(Snag::Refused(error)) => error.to_string(),
     };
-    let id = &draft.task;
+    let id = posting.task(draft);
     tracing::error!(task.id = id, "task {id} was noted, but the database refuses it: {why}");
     Ok(connection.execute_batch("ROLLBACK TO draft; RELEASE draft")?)
 }

@@ -13,12 +13,12 @@ use rialto_model::{
     store::{StoreError, TaskFilter},
     task::{TaskHead, TaskState},
 };
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, ToSql, named_params, params};
 
 use super::{
     audit,
     column::{At, Word, scope, taken},
-    note::{Addition, Note, Opening, View},
+    note::{Addition, Note, Opening, View, view},
 };
 use crate::fault::Snag;
 
@@ -41,74 +41,94 @@ const SWEPT_AT_ONCE: u32 = 1_000;
 /// A task's events stand under its row number times this, and the number of the last of those written together.
 const STRIDE: i64 = 1 << 24;
 
+/// Writes new tasks and events. Its statements are looked up once, however many are written.
+pub(super) struct Inserts<'c> {
+    connection: &'c Connection,
+    task: CachedStatement<'c>,
+    events: CachedStatement<'c>,
+}
+
 /// Writes what a note says.
 pub(super) fn write(connection: &Connection, note: &Note) -> Result<(), Snag> {
-    match note.view().ok_or_else(|| StoreError::Corrupt("a note that says nothing".to_owned()))? {
+    match view(note.bytes()).ok_or_else(|| StoreError::Corrupt("a note that says nothing".to_owned()))? {
         View::Open(opening) => {
-            insert(connection, &opening)?;
+            Inserts::new(connection)?.task(&opening)?;
             audit::append(connection, opening.audit)
         }
         View::Append(addition) => {
             let row = advance(connection, &addition)?;
-            insert_events(connection, row, &addition)?;
+            Inserts::new(connection)?.events(row, &addition)?;
             audit::append(connection, addition.audit)
         }
         View::Audit(records) => audit::append(connection, records),
     }
 }
 
-/// Writes a new task. Answers its row number.
-pub(super) fn insert(connection: &Connection, task: &Opening<'_>) -> Result<i64, Snag> {
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO tasks (id, org, project, caller, door, agent, agent_url, skill, session, args, state, open,
-             version, remote_task_id, remote_context_id, created_at, updated_at, context, message, runner)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
-    )?;
-    let inserted = insert.execute(params![
-        task.brief.task,
-        task.org,
-        task.project,
-        task.caller,
-        task.door,
-        task.agent,
-        task.agent_url,
-        task.skill,
-        task.session,
-        task.args,
-        task.standing.state,
-        task.brief.is_open,
-        task.brief.version,
-        task.standing.remote_task,
-        task.standing.remote_context,
-        task.created_at,
-        task.standing.updated_at,
-        task.context,
-        task.message,
-        task.runner,
-    ]);
-    match inserted {
-        Ok(_) => Ok(connection.last_insert_rowid()),
-        Err(error) if taken(&error, "tasks.id") => {
-            Err(StoreError::Taken(format!("the task id {}", task.brief.task)).into())
-        }
-        Err(error) => Err(error.into()),
-    }
-}
+// === impl Inserts ===
 
-/// Writes events that happened together to the task in `row`.
-pub(super) fn insert_events(connection: &Connection, row: i64, addition: &Addition<'_>) -> Result<(), Snag> {
-    if addition.brief.version == addition.expected {
-        return Ok(());
+impl<'c> Inserts<'c> {
+    pub(super) fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
+        let task = connection.prepare_cached(
+            "INSERT INTO tasks (id, org, project, caller, door, agent, agent_url, skill, session, args, state, open,
+                 version, remote_task_id, remote_context_id, created_at, updated_at, context, message, runner)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+        )?;
+        let events =
+            connection.prepare_cached("INSERT INTO task_events (key, at, events) VALUES (?1, ?2, ?3)")?;
+        Ok(Self { connection, task, events })
     }
-    let last = i64::try_from(addition.brief.version).unwrap_or(i64::MAX);
-    if last >= STRIDE {
-        let message = format!("task {} has more events than can be kept", addition.brief.task);
-        return Err(StoreError::Unavailable(message.into()).into());
+
+    /// Where it writes to.
+    pub(super) const fn connection(&self) -> &'c Connection {
+        self.connection
     }
-    let mut insert =
-        connection.prepare_cached("INSERT INTO task_events (key, at, events) VALUES (?1, ?2, ?3)")?;
-    insert.execute(params![row * STRIDE + last, addition.at, addition.events])?;
-    Ok(())
+
+    /// Writes a new task. Answers its row number.
+    pub(super) fn task(&mut self, task: &Opening<'_>) -> Result<i64, Snag> {
+        let inserted = self.task.execute(params![
+            task.brief.task,
+            task.org,
+            task.project,
+            task.caller,
+            task.door,
+            task.agent,
+            task.agent_url,
+            task.skill,
+            task.session,
+            task.args,
+            task.standing.state,
+            task.brief.is_open,
+            task.brief.version,
+            task.standing.remote_task,
+            task.standing.remote_context,
+            task.created_at,
+            task.standing.updated_at,
+            task.context,
+            task.message,
+            task.runner,
+        ]);
+        match inserted {
+            Ok(_) => Ok(self.connection.last_insert_rowid()),
+            Err(error) if taken(&error, "tasks.id") => {
+                Err(StoreError::Taken(format!("the task id {}", task.brief.task)).into())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes events that happened together to the task in `row`.
+    pub(super) fn events(&mut self, row: i64, addition: &Addition<'_>) -> Result<(), Snag> {
+        if addition.brief.version == addition.expected {
+            return Ok(());
+        }
+        let last = i64::try_from(addition.brief.version).unwrap_or(i64::MAX);
+        if last >= STRIDE {
+            let message = format!("task {} has more events than can be kept", addition.brief.task);
+            return Err(StoreError::Unavailable(message.into()).into());
+        }
+        self.events.execute(params![row * STRIDE + last, addition.at, addition.events])?;
+        Ok(())
+    }
 }
 
 /// The newest task there is; empty when there is none.

@@ -197,15 +197,16 @@ impl Writer {
 
     /// Posts the page that was handed over, if there is one.
     fn unstick(&mut self) -> Result<(), Fault> {
-        let (Some(daybook), Some(page)) = (&self.daybook, &self.stuck) else { return Ok(()) };
-        if let Err(snag) = posting::post(&mut self.connection, daybook.name(), page) {
+        let Some(daybook) = &self.daybook else { return Ok(()) };
+        let Some(page) = self.stuck.take() else { return Ok(()) };
+        if let Err(snag) = posting::post(&mut self.connection, daybook.name(), &page) {
             let fault = self.place.unwritten(snag);
             tracing::error!("notes wait to be posted: {fault}");
+            self.stuck = Some(page);
             return Err(fault);
         }
-        self.tidier.committed(page.drafts.len());
-        daybook.posted();
-        self.stuck = None;
+        self.tidier.committed(page.drafts().len());
+        daybook.posted(page);
         Ok(())
     }
 

@@ -64,7 +64,7 @@ async fn what_a_neighbour_had_acknowledged_when_it_was_killed_is_on_record_after
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_until_it_is_killed() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
-    let store = SqliteStore::open(Path::new(&folder), Config::default(), parse_card).unwrap();
+    let store = SqliteStore::open(Path::new(&folder), &Config::default(), parse_card).unwrap();
     let store = Arc::new(store);
     let callers: Vec<_> = (0..CALLERS).map(|_| tokio::spawn(keep_calling(Arc::clone(&store)))).collect();
     for caller in callers {

@@ -26,12 +26,24 @@ impl Folder {
         files
     }
 
-    /// Another folder as a process leaves it that dies at this moment.
+    /// Another folder as a process leaves it that dies at this moment. A moment is when nothing changes between two looks:
+    /// what is noted may be on its way to another file.
     fn copy(&self) -> Self {
+        let look = || -> Vec<(PathBuf, Option<Vec<u8>>)> {
+            let paths = fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap().path());
+            paths.map(|path| (path.clone(), fs::read(path).ok())).collect()
+        };
+        let mut files = look();
+        loop {
+            let again = look();
+            if again == files {
+                break;
+            }
+            files = again;
+        }
         let copy = Self::new();
-        for entry in fs::read_dir(self.path()).unwrap() {
-            let path = entry.unwrap().path();
-            fs::copy(&path, copy.path().join(path.file_name().unwrap())).unwrap();
+        for (path, bytes) in files {
+            fs::write(copy.path().join(path.file_name().unwrap()), bytes.unwrap()).unwrap();
         }
         copy
     }

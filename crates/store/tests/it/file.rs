@@ -57,7 +57,7 @@ impl Folder {
     }
 
     fn try_open(&self) -> Result<SqliteStore, StoreError> {
-        SqliteStore::open(self.path(), Config::default(), parse_card)
+        SqliteStore::open(self.path(), &Config::default(), parse_card)
     }
 
     fn file(&self) -> PathBuf {
@@ -158,7 +158,7 @@ async fn a_lock_that_another_program_holds_is_waited_for() {
 async fn a_write_that_breaks_half_way_is_undone_and_its_neighbours_stay() {
     let folder = Folder::new();
     let at_once = Config { durability: Durability::Full, ..Config::default() };
-    let store = SqliteStore::open(folder.path(), at_once, parse_card).unwrap();
+    let store = SqliteStore::open(folder.path(), &at_once, parse_card).unwrap();
     let poison = "CREATE TRIGGER poison BEFORE INSERT ON task_events WHEN NEW.events LIKE '%poison%'
                   BEGIN SELECT RAISE(ABORT, 'poisoned'); END";
     folder.raw().execute_batch(poison).unwrap();
@@ -297,7 +297,7 @@ async fn only_so_many_replaced_cards_are_kept() {
 async fn full_durability_flushes_every_commit() {
     let folder = Folder::new();
     let config = Config { durability: Durability::Full, ..Config::default() };
-    let store = SqliteStore::open(folder.path(), config, parse_card).unwrap();
+    let store = SqliteStore::open(folder.path(), &config, parse_card).unwrap();
     store.open_task(&head("task_1"), Vec::new()).await.unwrap();
     assert!(store.task(&Scope::default(), "task_1").await.unwrap().is_some());
 }
@@ -328,7 +328,7 @@ fn a_folder_that_cannot_be_made_is_named() {
     let folder = Folder::new();
     let file = folder.path().join("taken");
     std::fs::write(&file, "").unwrap();
-    let error = SqliteStore::open(&file, Config::default(), parse_card).err().unwrap();
+    let error = SqliteStore::open(&file, &Config::default(), parse_card).err().unwrap();
     let told = error.source().unwrap().to_string();
     assert_eq!(told, format!("the folder {} cannot be made; choose another one", file.display()));
 }

@@ -5,6 +5,7 @@
 mod crash;
 mod daybook;
 mod file;
+mod foreign;
 
 mod in_memory {
     use rialto_store::SqliteStore;

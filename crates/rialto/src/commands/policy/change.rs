@@ -13,19 +13,19 @@ use rialto_model::{
     store::Store,
 };
 use rialto_policy::{Action, Object, PolicyError, Source, Template, Who, Wish, format};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::ask;
 use crate::{
     cli::{AddPolicy, Listing, Policy, PolicyKind},
     output::{self, Trouble},
-    policies::{self, Policies, SaveError},
+    policies::{self, Book, Kept, SaveError, Shelf, Version},
     program::Program,
 };
 
 /// What policies are changed with. It needs no valid ones, so that broken ones can be mended.
 pub(crate) struct Desk {
-    pub(crate) policies: Policies,
+    pub(crate) policies: Book,
     pub(crate) store: Arc<dyn Store>,
 }
 
@@ -38,57 +38,57 @@ impl Desk {
 
     pub(crate) async fn run(&self, command: Policy) -> Result<(), Trouble> {
         match command {
-            Policy::Remove { name } => {
-                let file = self.policies.remove(&name, SystemClock.now())?;
-                self.tell().await?;
-                output::line(format!("removed {}", file.display()));
-                output::note(format!("`rialto policy history {}` shows its text", stem(&file)));
+            Policy::Remove { name, shelf } => {
+                let kept = self.policies.remove(&name, shelf.shelf(), SystemClock.now()).await?;
+                self.tell(&kept).await?;
+                output::line(format!("removed {kept}"));
+                output::note(format!("`rialto policy history {}` shows its text", kept.name()));
                 Ok(())
             }
-            Policy::Restore { name, version } => {
-                let file = self.policies.restore(&name, version, SystemClock.now())?;
-                self.tell().await?;
-                output::line(format!("restored {}", file.display()));
+            Policy::Restore { name, version, shelf } => {
+                let kept = self.policies.restore(&name, version, shelf.shelf(), SystemClock.now()).await?;
+                self.tell(&kept).await?;
+                output::line(format!("restored {kept}"));
                 Ok(())
             }
-            Policy::History { name, listing } => self.history(&name, listing),
+            Policy::History { name, shelf, listing } => self.history(&name, shelf.shelf(), listing).await,
             Policy::Fmt { files, check } => self.fmt(&files, check).await,
-            Policy::Add(AddPolicy { file: Some(file), name, listing, .. }) => {
-                self.add_file(&file, name.as_deref(), listing).await
+            Policy::Add(AddPolicy { file: Some(file), name, shelf, listing, .. }) => {
+                self.add_file(&file, name.as_deref(), shelf.shelf(), listing).await
             }
             _ => Err(Trouble::usage("this command needs the policies in force to be valid")),
         }
     }
 
-    async fn add_file(&self, file: &Path, name: Option<&str>, listing: Listing) -> Result<(), Trouble> {
+    async fn add_file(
+        &self,
+        file: &Path,
+        name: Option<&str>,
+        shelf: Option<Shelf>,
+        listing: Listing,
+    ) -> Result<(), Trouble> {
         let source = policies::source(file).map_err(|error| Trouble::usage(error.to_string()))?;
-        let saved = self.policies.save(name.unwrap_or(&source.name), &source.text, SystemClock.now())?;
+        let name = name.unwrap_or(&source.name);
+        let saved = self.policies.save(name, &source.text, shelf, SystemClock.now()).await?;
         self.saved(&saved, listing).await
     }
 
-    fn history(&self, name: &str, listing: Listing) -> Result<(), Trouble> {
-        let versions = self.policies.history(name)?;
+    async fn history(&self, name: &str, shelf: Option<Shelf>, listing: Listing) -> Result<(), Trouble> {
+        let versions = self.policies.history(name, shelf).await?;
         if listing.json {
-            let versions = versions.iter().map(|version| {
-                json!({
-                    "name": version.name,
-                    "version": version.version,
-                    "replacedAt": version.replaced_at().to_string(),
-                    "text": version.text,
-                })
-            });
-            output::json(&versions.collect::<Vec<_>>());
+            output::json(&versions.iter().map(told).collect::<Vec<_>>());
         } else if versions.is_empty() {
             output::line(format!(
                 "\"{name}\" has no older versions: it was not changed with this command line"
             ));
         } else {
-            for version in versions {
-                output::line(format!("{} (replaced {}):", version.version, version.replaced_at()));
-                version
-                    .text
-                    .lines()
-                    .for_each(|line| output::line(format!("    {}", output::printable(line))));
+            for Version { version, text, at, by, .. } in versions {
+                output::line(match by {
+                    Some(by) => format!("{version} ({at}, by {}):", output::printable(&by)),
+                    None => format!("{version} (replaced {at}):"),
+                });
+                let text = text.as_deref().unwrap_or("// removed");
+                text.lines().for_each(|line| output::line(format!("    {}", output::printable(line))));
             }
         }
         Ok(())
@@ -96,7 +96,7 @@ impl Desk {
 
     /// Lays files out alike: those that are named, or all that are in force.
     async fn fmt(&self, files: &[PathBuf], check: bool) -> Result<(), Trouble> {
-        let changed = self.laid_out(files)?;
+        let changed = self.laid_out(files).await?;
         let names: Vec<&str> = changed.iter().map(|(_, source)| source.name.as_str()).collect();
         let names = names.join(", ");
         if changed.is_empty() {
@@ -109,18 +109,22 @@ impl Desk {
         for (file, source) in &changed {
             match file {
                 Some(file) => policies::write_whole(file, &source.text)?,
-                None => drop(self.policies.save(&source.name, &source.text, SystemClock.now())?),
+                None => {
+                    let shelf = Some(policies::place(&source.name).0);
+                    self.policies.save(&source.name, &source.text, shelf, SystemClock.now()).await?;
+                }
             }
         }
         output::line(format!("laid out {names}"));
-        self.tell().await
+        self.touch().await
     }
 
     /// What would look different: the file, when it was named, and its new text.
-    fn laid_out<'a>(&self, files: &'a [PathBuf]) -> Result<Vec<(Option<&'a Path>, Source)>, Trouble> {
+    async fn laid_out<'a>(&self, files: &'a [PathBuf]) -> Result<Vec<(Option<&'a Path>, Source)>, Trouble> {
         let invalid = |error: PolicyError| Trouble::usage(error.to_string());
         let sources: Vec<(Option<&Path>, Source)> = if files.is_empty() {
-            self.policies.sources().map_err(invalid)?.into_iter().map(|source| (None, source)).collect()
+            let in_force = self.policies.sources().await.map_err(SaveError::from)?.map_err(invalid)?;
+            in_force.into_iter().map(|source| (None, source)).collect()
         } else {
             let read = |file: &'a PathBuf| Ok((Some(file.as_path()), policies::source(file)?));
             files.iter().map(read).collect::<Result<_, _>>().map_err(invalid)?
@@ -135,38 +139,58 @@ impl Desk {
         Ok(changed)
     }
 
-    async fn saved(&self, file: &Path, listing: Listing) -> Result<(), Trouble> {
-        self.tell().await?;
-        let policy = self.policies.load().map_err(|error| Trouble::other(error.to_string()))?;
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
+    async fn saved(&self, kept: &Kept, listing: Listing) -> Result<(), Trouble> {
+        self.tell(kept).await?;
+        let policy = self.policies.load().await.map_err(SaveError::from)?;
+        let policy = policy.map_err(|error| Trouble::other(error.to_string()))?;
+        let name = kept.source_name();
         let rules: Vec<_> = policy.rules().into_iter().filter(|rule| rule.file == name).collect();
         if listing.json {
             let rules = rules.iter().map(
                 |rule| json!({ "name": rule.name, "effect": rule.effect.as_str(), "summary": rule.summary }),
             );
             output::json(&json!({
-                "file": file.display().to_string(),
+                "file": kept.to_string(),
                 "policies": rules.collect::<Vec<_>>(),
             }));
         } else {
             for rule in rules {
                 output::line(format!("{}: {}", rule.name, output::printable(&rule.summary)));
             }
-            output::line(format!("saved in {}", file.display()));
+            output::line(format!("saved in {kept}"));
         }
         Ok(())
     }
 
-    /// Makes every running server look at the policies with its next call.
-    async fn tell(&self) -> Result<(), Trouble> {
+    /// Makes every running server look at a file with its next call. A change in the store is one that they see anyway.
+    async fn tell(&self, kept: &Kept) -> Result<(), Trouble> {
+        match kept {
+            Kept::File(_) => self.touch().await,
+            Kept::Store(_) => Ok(()),
+        }
+    }
+
+    async fn touch(&self) -> Result<(), Trouble> {
         self.store.touch().await.map(drop).map_err(|error| Trouble::other(error.to_string()))
+    }
+}
+
+fn told(version: &Version) -> Value {
+    let Version { name, version: number, text, at, by, shelf } = version;
+    match shelf {
+        Shelf::Files => {
+            json!({ "name": name, "version": number, "replacedAt": at.to_string(), "text": text })
+        }
+        Shelf::Store => {
+            json!({ "name": name, "version": number, "changedAt": at.to_string(), "by": by, "text": text })
+        }
     }
 }
 
 pub(super) async fn add(program: &Program, add: &AddPolicy) -> Result<(), Trouble> {
     let desk = Desk::of(program);
     if let Some(file) = &add.file {
-        return desk.add_file(file, add.name.as_deref(), add.listing).await;
+        return desk.add_file(file, add.name.as_deref(), add.shelf.shelf(), add.listing).await;
     }
     let (Some(kind), Some(target)) = (add.kind, &add.target) else {
         return Err(Trouble::usage("say which policy, and what it is about"));
@@ -192,8 +216,9 @@ pub(super) async fn add(program: &Program, add: &AddPolicy) -> Result<(), Troubl
         return Err(Trouble::usage("say who may administer, with --caller"));
     }
     let template = Template { wish, caller, object: found.object() };
-    let file = program.policies.add(&template, add.name.as_deref(), SystemClock.now())?;
-    desk.saved(&file, add.listing).await
+    let (name, shelf) = (add.name.as_deref(), add.shelf.shelf());
+    let kept = program.policies.add(&template, name, shelf, SystemClock.now()).await?;
+    desk.saved(&kept, add.listing).await
 }
 
 /// What a policy shall be about.
@@ -256,16 +281,12 @@ impl<'a> Found<'a> {
     }
 }
 
-fn stem(file: &Path) -> String {
-    file.file_stem().unwrap_or_default().to_string_lossy().into_owned()
-}
-
 impl From<SaveError> for Trouble {
     fn from(error: SaveError) -> Self {
         let status = match &error {
-            SaveError::Invalid(_) | SaveError::Name(_) | SaveError::Shared { .. } => 2,
+            SaveError::Invalid(_) | SaveError::Name(_) | SaveError::Shared { .. } | SaveError::Both(_) => 2,
             SaveError::NotFound(_) | SaveError::NoVersion { .. } => 4,
-            SaveError::NoFolder | SaveError::File { .. } => 1,
+            SaveError::NoFolder | SaveError::File { .. } | SaveError::Store(_) => 1,
         };
         Self { status, ..Self::other(error.to_string()) }
     }

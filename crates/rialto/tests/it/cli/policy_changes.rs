@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::policies::{call, served_stranger};
-use crate::harness::{agent::SampleAgent, rialto::Rialto};
+use crate::harness::{agent::SampleAgent, http, rialto::Rialto, until};
 
 const DENIED: (i64, &str) = (-32003, "AuthorizationError");
 
@@ -200,4 +200,53 @@ fn names(rialto: &Rialto) -> Vec<String> {
     let listed = rialto.json(&["policy", "list", "--json"]);
     let policies = listed["policies"].as_array().unwrap().iter();
     policies.map(|policy| policy["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_policy_in_the_store_is_in_force_at_the_very_next_call_and_says_where_it_is_kept() {
+    let (rialto, _agent, server) = served_stranger();
+    call(&server).error(DENIED.0, DENIED.1);
+    let added = rialto.json(&["policy", "add", "allow-agent", "desk", "--store", "--json"]);
+    let (file, name) = (added["file"].as_str().unwrap(), added["policies"][0]["name"].as_str().unwrap());
+    assert_eq!(file, format!("store:{name}"));
+    call(&server).result();
+    let listed = rialto.json(&["policy", "list", "--store", "--json"]);
+    assert_eq!(
+        (&listed["policies"][0]["name"], &listed["policies"][0]["file"]),
+        (&json!(name), &json!(file))
+    );
+    assert_eq!(listed["policies"].as_array().unwrap().len(), 1, "{listed}");
+    let explained = rialto.json(&["policy", "explain", "desk.echo", "--json"]);
+    let kept: Vec<&Value> =
+        explained["policies"].as_array().unwrap().iter().map(|rule| &rule["file"]).collect();
+    assert!(kept.contains(&&json!(file)) && kept.contains(&&json!("starter.cedar")), "{explained}");
+
+    rialto.cli(&["policy", "remove", name]).ok();
+    call(&server).error(DENIED.0, DENIED.1);
+    let history = rialto.json(&["policy", "history", name, "--json"]);
+    assert_eq!((&history[0]["text"], &history[1]["version"]), (&Value::Null, &json!(1)), "{history}");
+    rialto.cli(&["policy", "restore", name, "1"]).ok();
+    call(&server).result();
+    // The agent goes, and what is about nothing but it.
+    rialto.cli(&["agents", "remove", "desk"]).ok();
+    assert_eq!(rialto.json(&["policy", "list", "--store", "--json"])["policies"], json!([]));
+}
+
+#[test]
+fn a_file_that_clashes_with_the_store_takes_nothing_down_and_is_told_of() {
+    let (rialto, _agent, server) = served_stranger();
+    let name =
+        rialto.json(&["policy", "add", "allow-agent", "desk", "--store", "--json"])["policies"][0]["name"]
+            .clone();
+    call(&server).result();
+    let clash = format!("@id({name})\nforbid (principal, action, resource);\n");
+    std::fs::write(rialto.data().join("policies/clash.cedar"), clash).unwrap();
+    let ready = format!("{}/readyz", server.url);
+    until("it is told of", || http::get(&ready).filter(|answer| answer.status == 503));
+    call(&server).result();
+    let told = rialto.cli(&["policy", "check"]).exit(2).err;
+    assert!(told.contains(&format!("two policies are called {name}")), "{told}");
+    rialto.cli(&["policy", "remove", "clash", "--as-file"]).ok();
+    until("all is well", || http::get(&ready).filter(|answer| answer.status == 200));
+    rialto.cli(&["policy", "check"]).ok();
 }

@@ -65,13 +65,15 @@ fn neither_commands_nor_secrets_of_this_machine_are_used_unless_it_is_allowed() 
         let refused = add(&server, body);
         assert_eq!(refused.status, status, "{body} {refused:?}");
     }
-    let private = add(&server, &json!({ "kind": "mcp", "name": "near", "url": "http://127.0.0.1:9/mcp" }));
+    let private =
+        add(&server, &json!({ "kind": "mcp", "name": "near", "url": "http://127.0.0.1:18999/mcp" }));
     assert!(private.status >= 400 && private.body.contains("127.0.0.1"), "{private:?}");
     let elsewhere =
         json!({ "kind": "function", "name": "up", "url": "https://a.example.com", "org": "other" });
     assert_eq!(add(&server, &elsewhere).status, 400);
     drop(server);
-    let server = admin().with("RIALTO_SERVER__ALLOW_COMMANDS_OVER_API", "true").serve(&[]);
+    let rialto = admin().with("RIALTO_SERVER__ALLOW_COMMANDS_OVER_API", "true");
+    let server = rialto.serve(&[]);
     assert_eq!(add(&server, &command).status, 201);
     let bearer = [("Authorization", "Bearer mine")];
     let called = http::post(&format!("{}/call/up", server.url), &bearer, r#"{"a":"b"}"#);

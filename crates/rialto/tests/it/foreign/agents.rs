@@ -52,6 +52,18 @@ fn an_agent_of_the_python_sdk_1_3_that_cannot_stream_is_a_set_of_tools() {
 }
 
 #[test]
+fn an_agent_of_the_python_sdk_1_3_over_grpc_is_a_set_of_tools() {
+    Stranger::new("py_1_3", &["--binding", "grpc"], "py13_grpc_agent").with_doubles().crosses();
+}
+
+#[test]
+fn an_agent_of_the_python_sdk_1_3_over_grpc_that_cannot_stream_is_a_set_of_tools() {
+    Stranger::new("py_1_3", &["--binding", "grpc", "--no-streaming"], "py13_grpc_agent")
+        .with_doubles()
+        .crosses();
+}
+
+#[test]
 fn an_agent_of_the_javascript_sdk_1_3_over_json_rpc_is_a_set_of_tools() {
     Stranger::new("js_1_3", &[], "js13_agent").with_doubles().crosses();
 }
@@ -69,6 +81,18 @@ fn an_agent_of_the_python_sdk_0_3_over_json_rpc_is_a_set_of_tools() {
 #[test]
 fn an_agent_of_the_python_sdk_0_3_over_rest_is_a_set_of_tools() {
     Stranger::new("py_0_3", &["--binding", "rest"], "py03_rest_agent").with_doubles().crosses();
+}
+
+#[test]
+fn an_agent_of_the_python_sdk_0_3_over_grpc_is_a_set_of_tools() {
+    Stranger::new("py_0_3", &["--binding", "grpc"], "py03_grpc_agent").with_doubles().crosses();
+}
+
+#[test]
+fn an_agent_of_the_python_sdk_0_3_over_grpc_that_cannot_stream_is_a_set_of_tools() {
+    Stranger::new("py_0_3", &["--binding", "grpc", "--no-streaming"], "py03_grpc_agent")
+        .with_doubles()
+        .crosses();
 }
 
 #[test]

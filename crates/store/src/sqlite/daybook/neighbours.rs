@@ -10,7 +10,10 @@ use std::{
 use rusqlite::Connection;
 
 use super::segment;
-use crate::sqlite::{meta, note::About};
+use crate::sqlite::{
+    meta,
+    note::{About, about},
+};
 
 /// How often to look.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -74,7 +77,7 @@ impl Waiting {
         for record in files.iter().flat_map(|bytes| segment::records(bytes)) {
             if record.number > posted {
                 waiting.last = waiting.last.max(record.number);
-                let about = record.note.about();
+                let about = about(record.note);
                 waiting.tasks.extend(about.as_ref().and_then(About::task).map(str::to_owned));
             }
         }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     fault::{Fault, Place, Snag},
-    sqlite::{meta, posting},
+    sqlite::{meta, note::about, posting},
 };
 
 /// Posts what dead processes have noted, and removes their files. To be called under the lock that new daybooks are
@@ -21,7 +21,7 @@ pub(in crate::sqlite) fn adopt(connection: &mut Connection, folder: &Path) -> Re
         let Some(_locked) = segment::open_orphan(folder, &name)? else { continue };
         let posted = meta::posted(connection, &name).map_err(Snag::from)?;
         let posting = unposted(folder, &name, posted)?;
-        let count = posting.drafts.len();
+        let count = posting.drafts().len();
         posting::post(connection, &name, &posting)?;
         if count > 0 {
             tracing::info!("{count} tasks that a process noted before it died are in the database now");
@@ -78,8 +78,10 @@ fn unposted(folder: &Path, name: &str, posted: u64) -> io::Result<Posting> {
     let mut drafts = Drafts::default();
     for record in records {
         // A task that was kept for the next page stands on both when its process died at that moment.
-        if drafts.check(&record.note).is_ok() {
-            drafts.add(record.note);
+        if let Some(about) = about(record.note)
+            && drafts.check(&about).is_ok()
+        {
+            drafts.add(record.note, Some(about));
         }
     }
     Ok(drafts.into_posting(up_to))

@@ -11,10 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use crate::{
-    mapped::Mapped,
-    sqlite::note::{Note, ROOM},
-};
+use crate::{mapped::Mapped, sqlite::note::ROOM};
 
 /// The two files' endings. Whoever has the first one locked is alive and writes.
 const ENDINGS: [&str; 2] = [".a", ".b"];
@@ -33,9 +30,9 @@ pub(super) struct Segment {
 }
 
 /// A note and its number.
-pub(super) struct Record {
+pub(super) struct Record<'a> {
     pub(super) number: u64,
-    pub(super) note: Note,
+    pub(super) note: &'a [u8],
 }
 
 // === impl Segment ===
@@ -79,23 +76,23 @@ fn write_at(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Makes a note a record; its number is still missing.
-pub(super) fn seal(note: &mut Note) -> io::Result<()> {
-    let text = note.bytes().get(ROOM..).unwrap_or_default();
+pub(super) fn seal(note: &mut [u8]) -> io::Result<()> {
+    let text = note.get(ROOM..).unwrap_or_default();
     let length = u32::try_from(text.len()).map_err(io::Error::other)?;
     let checksum = crc32fast::hash(text);
-    put(note.room(), 0, &length.to_le_bytes());
-    put(note.room(), 4, &checksum.to_le_bytes());
+    put(note, 0, &length.to_le_bytes());
+    put(note, 4, &checksum.to_le_bytes());
     Ok(())
 }
 
 /// Gives a record its number.
-pub(super) fn number(note: &mut Note, number: u64) {
-    put(note.room(), 8, &number.to_le_bytes());
+pub(super) fn number(note: &mut [u8], number: u64) {
+    put(note, 8, &number.to_le_bytes());
 }
 
 /// The whole records at the beginning of `bytes`.
-pub(super) fn records(mut bytes: &[u8]) -> Vec<Record> {
-    let mut records: Vec<Record> = Vec::new();
+pub(super) fn records(mut bytes: &[u8]) -> Vec<Record<'_>> {
+    let mut records: Vec<Record<'_>> = Vec::new();
     while let Some((record, rest)) = first(bytes)
         && records.last().is_none_or(|before| before.number < record.number)
     {
@@ -185,10 +182,10 @@ fn open(path: &Path, create: bool) -> io::Result<Segment> {
     Ok(Segment { file: Arc::new(options.open(path)?), mapped: None, end: 0 })
 }
 
-fn first(bytes: &[u8]) -> Option<(Record, &[u8])> {
+fn first(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
     let (number, whole) = head(bytes)?;
-    let (bytes, rest) = bytes.split_at_checked(whole)?;
-    Some((Record { number, note: Note::kept(bytes) }, rest))
+    let (note, rest) = bytes.split_at_checked(whole)?;
+    Some((Record { number, note }, rest))
 }
 
 /// The number and the length of the first record, if it is whole.
@@ -202,8 +199,8 @@ fn head(bytes: &[u8]) -> Option<(u64, usize)> {
     is_whole.then_some((number, ROOM + text.len()))
 }
 
-fn put(room: &mut [u8], at: usize, bytes: &[u8]) {
-    if let Some(place) = room.get_mut(at..at + bytes.len()) {
+fn put(note: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(place) = note.get_mut(at..at + bytes.len()) {
         place.copy_from_slice(bytes);
     }
 }

@@ -56,8 +56,12 @@ fn noted(daybook: &Daybook, note: Note) {
     assert!(matches!(daybook.note(note), Noted::Done(Ok(()))));
 }
 
+fn names(posting: &Posting) -> Vec<String> {
+    posting.drafts().iter().map(|draft| posting.task(draft).to_owned()).collect()
+}
+
 fn tasks(posting: Option<Posting>) -> Vec<String> {
-    posting.map_or_else(Vec::new, |posting| posting.drafts.into_iter().map(|draft| draft.task).collect())
+    posting.map_or_else(Vec::new, |posting| names(&posting))
 }
 
 #[test]
@@ -67,8 +71,9 @@ fn a_task_that_will_soon_be_over_is_kept_for_the_next_page() {
     for note in [open("task_1"), open("task_2"), finish("task_2")] {
         noted(&daybook, note);
     }
-    assert_eq!(tasks(daybook.turn(Turn::Finished)), ["task_2"]);
-    daybook.posted();
+    let posting = daybook.turn(Turn::Finished).unwrap();
+    assert_eq!(names(&posting), ["task_2"]);
+    daybook.posted(posting);
     noted(&daybook, finish("task_1"));
     assert_eq!(tasks(daybook.turn(Turn::Finished)), ["task_1"]);
 }
@@ -122,4 +127,70 @@ fn what_is_kept_for_the_next_page_is_there_once_whenever_the_process_dies() {
         select.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
     assert_eq!(found, ["task_1 completed", "task_2 completed"]);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn the_memory_of_a_page_serves_the_next_one_and_nothing_of_it_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let daybook = daybook(&folder);
+    for round in 0..4 {
+        let ids = [format!("task_{round}_1"), format!("task_{round}_2")];
+        for id in &ids {
+            noted(&daybook, open(id));
+        }
+        for id in ids.iter().rev() {
+            noted(&daybook, finish(id));
+        }
+        let posting = daybook.turn(Turn::Finished).unwrap();
+        assert_eq!(names(&posting), ids);
+        assert_eq!(posting.notes().count(), 4);
+        for draft in posting.drafts() {
+            let notes: Vec<_> = posting.notes_of(draft).map(|note| about(note).unwrap()).collect();
+            assert!(matches!(notes[..], [About::Open(_), About::Append(..)]));
+            assert!(notes.iter().all(|note| note.task() == Some(posting.task(draft))));
+        }
+        daybook.posted(posting);
+        assert!(daybook.turn(Turn::Everything).is_none());
+    }
+}
+
+#[test]
+fn notes_of_every_size_find_room_and_come_back_as_they_were() {
+    let mut drafts = Drafts::default();
+    for _ in 0..3 {
+        let notes: Vec<Vec<u8>> = (0..40_u8).map(|n| vec![n; usize::from(n) * 9_000 + 1]).collect();
+        for note in &notes {
+            drafts.add(note, None);
+        }
+        let posting = drafts.into_posting(0);
+        assert!(posting.notes().eq(notes.iter().map(Vec::as_slice)));
+        drafts = posting.emptied(KEPT);
+        assert!(drafts.is_empty());
+    }
+    assert_eq!(drafts.notes().count(), 0);
+}
+
+#[test]
+fn what_is_kept_for_the_next_page_stands_there_in_order_however_long_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let dead = daybook(&folder);
+    // The page after next has pieces of memory to use again, and a long note fits into none of them.
+    for round in 0..2 {
+        let id = format!("task_{round}");
+        noted(&dead, open(&id));
+        noted(&dead, finish(&id));
+        let posting = dead.turn(Turn::Everything).unwrap();
+        dead.posted(posting);
+    }
+    let mut long = head("task_2");
+    long.args = Json::of(&"x".repeat(300_000));
+    noted(&dead, Note::open(&long, &[]).unwrap());
+    noted(&dead, open("task_3"));
+    assert_eq!(tasks(dead.turn(Turn::Finished)), [""; 0]);
+    drop(dead);
+
+    let mut connection = connect::in_memory(&Place::memory()).unwrap();
+    assert!(orphans::adopt(&mut connection, folder.path()).is_ok());
+    let count = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(count("SELECT count(*) FROM tasks WHERE id IN ('task_2', 'task_3')"), 2);
 }

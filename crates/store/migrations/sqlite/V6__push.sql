@@ -23,4 +23,4 @@ CREATE TABLE push_configs (
     PRIMARY KEY (task, id)
 ) STRICT;
 
-PRAGMA user_version = 7;
+PRAGMA user_version = 6;

@@ -1,0 +1,193 @@
+//! gRPC, of 1.0 (`lf.a2a.v1`) and of 0.3 (`a2a.v1`), on the same port as everything else.
+//!
+//! Who comes this far has passed the gate like any other request: its token is the call's metadata. What the gate refuses
+//! is refused with an HTTP status, which gRPC clients read as the status it stands for. One agent by itself is asked by
+//! naming it as the tenant, because there are no paths here.
+
+use std::{convert::Infallible, sync::Arc};
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, header, request::Parts};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use rialto_a2a_wire::{
+    answer,
+    garbled::Garbled,
+    grpc::{
+        self, Status,
+        frame::{FrameError, Frames},
+    },
+    request::Operation,
+    rpc::Incoming,
+    wire::Wire,
+};
+use rialto_model::call::{Caller, Door};
+
+use super::{
+    incoming::{self, Visit},
+    rest::written,
+    service::{Reply, Service},
+    stream::TaskStream,
+    trouble::Trouble,
+};
+
+/// Where the service of each generation is, with all its methods below.
+pub const SERVICES: [&str; 2] = ["/lf.a2a.v1.A2AService", "/a2a.v1.A2AService"];
+
+const MEDIA_TYPE: HeaderValue = HeaderValue::from_static(grpc::MEDIA_TYPE);
+const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+
+pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    if let Some(refusal) = not_grpc(&parts) {
+        return refusal;
+    }
+    let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
+        return StatusCode::UNAUTHORIZED.into_response();
+    };
+    let Some((wire, operation)) = grpc::place(parts.uri.path()) else {
+        let message = format!("there is no method {}", parts.uri.path());
+        return refuse(&Status::new(Status::UNIMPLEMENTED, message));
+    };
+    let read = match message(body).await {
+        Ok(message) => grpc::decode_request(parts.uri.path(), &message),
+        Err(status) => return refuse(&status),
+    };
+    let checked = read.map_err(|refused| refused.error).and_then(|incoming| {
+        incoming::check_version(&parts)?;
+        Ok(incoming)
+    });
+    let Incoming { request, .. } = match checked {
+        Ok(incoming) => incoming,
+        Err(error) => return refuse(&Status::of(wire, &error)),
+    };
+    let agent = match request.tenant().filter(|tenant| !tenant.is_empty()) {
+        Some(slug) => match service.agent(Some(&caller), slug).await {
+            Ok(agent) => Some(agent),
+            Err(trouble) => return refuse(&trouble.grpc(wire)),
+        },
+        None => None,
+    };
+    let visit = Visit {
+        base: service.site.address(&parts.uri, &parts.headers, &caller.scope),
+        trace: incoming::trace(&parts.headers),
+        caller,
+        door: Door::A2aGrpc,
+        wire,
+        agent,
+    };
+    match service.answer(&visit, request).await {
+        Ok(Reply::Stream(events)) => streamed(wire, operation, events),
+        Ok(reply) => match grpc::encode_answer(wire, operation, &written(wire, &reply)) {
+            Ok(message) => respond(stream::iter([Frame::data(Bytes::from(message)), last(&Status::OK)])),
+            Err(garbled) => refuse(&unfit(&garbled)),
+        },
+        Err(trouble) => refuse(&trouble.grpc(wire)),
+    }
+}
+
+/// The answer to what only looks like a call.
+fn not_grpc(parts: &Parts) -> Option<Response> {
+    if parts.version != Version::HTTP_2 {
+        return Some((StatusCode::HTTP_VERSION_NOT_SUPPORTED, "gRPC needs HTTP/2").into_response());
+    }
+    let media_type = parts.headers.get(header::CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    let is_grpc = media_type.starts_with(grpc::MEDIA_TYPE.as_bytes());
+    (!is_grpc).then(|| (StatusCode::UNSUPPORTED_MEDIA_TYPE, "this is a gRPC service").into_response())
+}
+
+/// The one message of a request.
+async fn message(body: Body) -> Result<Bytes, Status> {
+    let body = rialto_edge::body::whole(body).await.map_err(|refusal| match refusal.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            let message = "the message is larger than [server] max_body_bytes allows";
+            Status::new(Status::RESOURCE_EXHAUSTED, message)
+        }
+        _ => Status::new(Status::CANCELLED, "the request broke off"),
+    })?;
+    // The gate has put a limit around the body, and so around what is in it.
+    let mut frames = Frames::new(body.len());
+    frames.feed(&body);
+    match frames.next_message() {
+        Ok(Some(message)) if !frames.is_cut() => Ok(message),
+        Ok(_) | Err(FrameError::TooLarge(_)) => {
+            Err(Status::new(Status::INTERNAL, "the request is not one whole message"))
+        }
+        Err(FrameError::Compressed) => {
+            Err(Status::new(Status::UNIMPLEMENTED, "compressed messages are not read here"))
+        }
+    }
+}
+
+/// What happens, message by message, and how it ended.
+fn streamed(wire: Wire, operation: Operation, events: TaskStream) -> Response {
+    respond(stream::unfold(Some(events), move |events| async move {
+        let mut events = events?;
+        let told = match events.next().await {
+            None => Err(Status::OK),
+            Some(Err(trouble)) => Err(trouble.grpc(wire)),
+            Some(Ok(event)) => {
+                let text = answer::encode_stream_event(wire, &event).text();
+                grpc::encode_answer(wire, operation, &text).map_err(|garbled| unfit(&garbled))
+            }
+        };
+        Some(match told {
+            Ok(message) => (Frame::data(Bytes::from(message)), Some(events)),
+            Err(status) => (last(&status), None),
+        })
+    }))
+}
+
+/// Some JSON has no place in protobuf.
+fn unfit(garbled: &Garbled) -> Status {
+    let message = format!("the answer does not fit into gRPC, ask for it over JSON-RPC: {garbled}");
+    Status::new(Status::INTERNAL, message)
+}
+
+fn last(status: &Status) -> Frame<Bytes> {
+    let mut trailers = HeaderMap::with_capacity(3);
+    status.put(&mut trailers);
+    Frame::trailers(trailers)
+}
+
+fn respond(frames: impl stream::Stream<Item = Frame<Bytes>> + Send + 'static) -> Response {
+    let mut response = Response::new(Body::new(StreamBody::new(frames.map(Ok::<_, Infallible>))));
+    response.headers_mut().insert(header::CONTENT_TYPE, MEDIA_TYPE);
+    response
+}
+
+/// Nothing but how it went, in the only headers there are.
+fn refuse(status: &Status) -> Response {
+    let mut response = Response::new(Body::empty());
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, MEDIA_TYPE);
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    status.put(headers);
+    response
+}
+
+// === impl Trouble ===
+
+impl Trouble {
+    /// The status that says this.
+    fn grpc(&self, wire: Wire) -> Status {
+        let number = match self.grpc_name() {
+            None => return Status::of(wire, &self.error),
+            Some("DEADLINE_EXCEEDED") => Status::DEADLINE_EXCEEDED,
+            Some("NOT_FOUND") => 5,
+            Some("PERMISSION_DENIED") => Status::PERMISSION_DENIED,
+            Some("RESOURCE_EXHAUSTED") => Status::RESOURCE_EXHAUSTED,
+            Some("ABORTED") => 10,
+            Some("UNAVAILABLE") => Status::UNAVAILABLE,
+            Some("UNAUTHENTICATED") => Status::UNAUTHENTICATED,
+            Some(_) => 2,
+        };
+        Status::new(number, self.error.message.clone())
+    }
+}

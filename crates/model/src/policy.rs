@@ -1,0 +1,49 @@
+//! Policies that are kept in the store, so that everybody who uses it goes by them.
+//!
+//! They are text to the store: whoever changes one has checked it together with everything else that is in force. That the
+//! rest is still what it was then is what `expected` is for.
+
+use jiff::Timestamp;
+
+/// So many texts are kept of one policy, the newest.
+pub const KEPT: usize = 50;
+
+/// The policies as they are at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicySet {
+    /// The number of the last change of any of them; zero when there never was one.
+    pub version: u64,
+    /// Those in force, by name.
+    pub policies: Vec<KeptPolicy>,
+}
+
+/// One text of policies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptPolicy {
+    /// Its name.
+    pub name: String,
+    /// The policies.
+    pub text: String,
+}
+
+/// A change of one of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyChange {
+    /// Which.
+    pub name: String,
+    /// What it says from now on; none takes it away.
+    pub text: Option<String>,
+    /// When.
+    pub at: Timestamp,
+    /// By whom.
+    pub by: String,
+}
+
+/// A change that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyVersion {
+    /// The number of the change: later ones are higher, whichever policy they are of.
+    pub version: u64,
+    /// What was changed.
+    pub change: PolicyChange,
+}

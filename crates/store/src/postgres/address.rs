@@ -1,0 +1,149 @@
+//! What `[store] url` says: where the database is, and how the way there is protected.
+//!
+//! Encryption is either on, and then the server's certificate is checked, or off. There is nothing in between: what gives
+//! in to whoever sits on the wire protects from nobody. Without a word about it, it is off for a server on this machine and
+//! on for every other.
+
+use std::{net::IpAddr, path::PathBuf, time::Duration};
+
+use rialto_model::store::StoreError;
+use tokio_postgres::{
+    Config,
+    config::{Host, SslMode},
+};
+
+use crate::{config::StoreUrl, fault::Fault};
+
+/// How long a server may take to answer at all.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// How long what was sent may stay unacknowledged before a connection counts as broken.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// How long a connection may be idle before the other side is asked whether it is still there.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// Where the database is.
+pub(super) struct Address {
+    pub(super) config: Config,
+    /// Whether to encrypt, and whom to trust then instead of the public authorities.
+    pub(super) tls: Option<Trust>,
+}
+
+/// Whose signature on a certificate counts.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// Those that browsers trust.
+    Public,
+    /// Those in a file.
+    File(PathBuf),
+}
+
+// === impl Address ===
+
+impl Address {
+    /// Reads an address. The error never repeats what could be a password.
+    pub(super) fn parse(url: &StoreUrl) -> Result<Self, StoreError> {
+        let text = url.secret();
+        if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
+            return Err(mistake("it must look like postgres://user:password@host/database"));
+        }
+        let (place, query) = text.split_once('?').unwrap_or((text, ""));
+        let (mut mode, mut authorities, mut rest) = (None, None, Vec::new());
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=') {
+                Some(("sslmode", value)) => mode = Some(value),
+                Some(("sslrootcert", value)) => authorities = Some(PathBuf::from(value)),
+                _ => rest.push(pair),
+            }
+        }
+        let mut config: Config = format!("{place}?{}", rest.join("&"))
+            .parse()
+            .map_err(|_| mistake("it cannot be read; write `%40` for `@` and `%2F` for `/` in a password"))?;
+        if config.get_hosts().is_empty() {
+            return Err(mistake("it names no host"));
+        }
+        if config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(name) if name.contains('@'))) {
+            return Err(mistake("the password has an `@` in it; write `%40`"));
+        }
+        let is_encrypted = match mode {
+            None => !config.get_hosts().iter().all(is_here),
+            Some("disable") => false,
+            Some("require" | "verify-full") => true,
+            Some(_) => return Err(mistake("sslmode is one of disable, require and verify-full")),
+        };
+        config.ssl_mode(if is_encrypted { SslMode::Require } else { SslMode::Disable });
+        config.application_name("rialto").keepalives_idle(IDLE).tcp_user_timeout(SILENCE);
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(CONNECT);
+        }
+        let tls = is_encrypted.then(|| authorities.map_or(Trust::Public, Trust::File));
+        Ok(Self { config, tls })
+    }
+}
+
+/// Whether a server is on this machine.
+fn is_here(host: &Host) -> bool {
+    match host {
+        Host::Tcp(name) => name == "localhost" || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback()),
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    }
+}
+
+fn mistake(what: &str) -> StoreError {
+    Fault::plain(format!("[store] url (RIALTO_STORE_URL) is wrong: {what}")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use super::*;
+
+    fn parsed(url: &str) -> Result<Address, String> {
+        Address::parse(&StoreUrl::from(url.to_owned()))
+            .map_err(|error| error.source().map(ToString::to_string).unwrap_or_default())
+    }
+
+    #[test]
+    fn encryption_is_off_on_this_machine_and_on_elsewhere_unless_somebody_says_so() {
+        for (url, tls) in [
+            ("postgres://ann@localhost/rialto", None),
+            ("postgres://ann@127.0.0.1:5433/rialto", None),
+            ("postgres://ann@%2Frun%2Fpostgresql/rialto", None),
+            ("postgres://ann@localhost,db.example/rialto", Some(Trust::Public)),
+            ("postgres://ann@db.example/rialto", Some(Trust::Public)),
+            ("postgres://ann@db.example/rialto?sslmode=disable", None),
+            ("postgres://ann@localhost/rialto?sslmode=require", Some(Trust::Public)),
+            (
+                "postgres://ann@db/rialto?sslrootcert=/etc/ca.pem&sslmode=verify-full&connect_timeout=1",
+                Some(Trust::File("/etc/ca.pem".into())),
+            ),
+        ] {
+            assert_eq!(parsed(url).unwrap().tls, tls, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_gives_in_to_whoever_sits_on_the_wire_is_refused() {
+        for mode in ["prefer", "allow", "verify-ca"] {
+            let told = parsed(&format!("postgres://ann@db/rialto?sslmode={mode}")).err().unwrap();
+            assert!(told.contains("disable, require and verify-full"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_told_without_the_password() {
+        for url in [
+            "mysql://ann:hunter2@db/rialto",
+            "postgres://ann:hunter2@db:port/rialto",
+            "postgres://ann:pass@hunter2@db/rialto",
+            "postgres://ann:hunter2@/rialto",
+            "postgres://ann:hunter2@db/rialto?colour=hunter2",
+        ] {
+            let told = parsed(url).err().unwrap_or_else(|| panic!("{url} was taken"));
+            assert!(told.contains("RIALTO_STORE_URL") && !told.contains("hunter2"), "{told}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The registry: agents, the cards they had, and their probes.
+
+use std::sync::Arc;
+
+use deadpool_postgres::GenericClient;
+use jiff::Timestamp;
+use rialto_model::{
+    agent::{Agent, Health, Keep, OldCard, PendingCard, Probe},
+    card::Card,
+    credential::{Credential, Source},
+    ids::AgentId,
+    json::Json,
+    store::StoreError,
+};
+
+use super::{
+    column::{Cells, json, limit, maybe_nanoseconds, nanoseconds, signed, word},
+    snag::Snag,
+    sql::{self, Value},
+};
+use crate::open::CardParser;
+
+/// So many probes are kept per agent, the newest.
+const PROBES_KEPT: i64 = 200;
+
+/// So many replaced cards are kept per agent, the newest: a remote that rewrites its card each time must not fill
+/// the disk.
+const CARDS_KEPT: i64 = 100;
+
+const INSERT: &str = "
+    INSERT INTO agent_cards (id, org, project, url, slug, card, pending_card, pending_seen_at, trust_level,
+        health_status, signature, credential, allow_private, card_path, etag, speaks, timeout_ms, registered_at,
+        last_fetched_at, last_seen_at, last_error, version, backing, configured)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22,
+        $23, $24)";
+
+const REPLACE: &str = "
+    UPDATE agent_cards SET org = $2, project = $3, url = $4, slug = $5, card = $6, pending_card = $7,
+        pending_seen_at = $8, trust_level = $9, health_status = $10, signature = $11, credential = $12,
+        allow_private = $13, card_path = $14, etag = $15, speaks = $16, timeout_ms = $17, registered_at = $18,
+        last_fetched_at = $19, last_seen_at = $20, last_error = $21, version = $22, backing = $23, configured = $24
+    WHERE id = $1";
+
+/// Adds a row, or replaces the one with the expected version.
+pub(super) async fn put(
+    client: &impl GenericClient,
+    agent: &Agent,
+    expected: Option<u64>,
+) -> Result<(), Snag> {
+    let Some(expected) = expected else { return write(client, INSERT, agent).await };
+    let select = "SELECT card FROM agent_cards WHERE id = $1 AND version = $2 FOR UPDATE";
+    let found = sql::maybe_row(client, select, &[&agent.id.as_str(), &signed(expected)]).await?;
+    let found = found.ok_or(StoreError::Conflict)?;
+    write(client, REPLACE, agent).await?;
+    let old = Cells(&found).text("card")?;
+    if old != agent.card.raw.get() {
+        remember(client, &agent.id, agent.last_fetched_at, &old).await?;
+    }
+    Ok(())
+}
+
+/// Removes a row, with all that belongs to it. Answers whether it was there.
+pub(super) async fn remove(client: &impl GenericClient, id: &AgentId) -> Result<bool, Snag> {
+    Ok(sql::execute(client, "DELETE FROM agent_cards WHERE id = $1", &[&id.as_str()]).await? > 0)
+}
+
+async fn write(client: &impl GenericClient, statement: &str, agent: &Agent) -> Result<(), Snag> {
+    let (trust, health) = (word(&agent.trust)?, word(&agent.health)?);
+    let (signature, credential) = (word(&agent.signature)?, credential_text(agent.credential.as_ref())?);
+    let speaks = agent.speaks.map(|dialect| word(&dialect)).transpose()?;
+    let backing = if agent.backing.is_agent() { None } else { Some(json(&agent.backing)?) };
+    let pending = agent.pending.as_ref();
+    let pending_card = pending.map(|pending| pending.card.raw.get());
+    let pending_seen_at = maybe_nanoseconds(pending.map(|pending| pending.seen_at))?;
+    let timeout_ms = agent.timeout_ms.map(signed);
+    let (registered_at, last_fetched_at) =
+        (nanoseconds(agent.registered_at)?, nanoseconds(agent.last_fetched_at)?);
+    let last_seen_at = maybe_nanoseconds(agent.last_seen_at)?;
+    let values: [Value<'_>; 24] = [
+        &agent.id.as_str(),
+        &agent.scope.org.as_str(),
+        &agent.scope.project.as_str(),
+        &agent.url,
+        &agent.slug,
+        &agent.card.raw.get(),
+        &pending_card,
+        &pending_seen_at,
+        &trust,
+        &health,
+        &signature,
+        &credential,
+        &agent.allow_private,
+        &agent.card_path,
+        &agent.etag,
+        &speaks,
+        &timeout_ms,
+        &registered_at,
+        &last_fetched_at,
+        &last_seen_at,
+        &agent.last_error,
+        &signed(agent.version),
+        &backing,
+        &(agent.keep == Keep::Configured),
+    ];
+    sql::execute(client, statement, &values).await.map(drop).map_err(|snag| {
+        snag.or_taken("agent_url", || format!("the URL {}", agent.url))
+            .or_taken("agent_slug", || format!("the name {}", agent.slug))
+            .or_taken("agent_id", || format!("the id {}", agent.id))
+    })
+}
+
+/// Where the token comes from, as JSON. A token that was handed over is never written down.
+fn credential_text(credential: Option<&Credential>) -> Result<Option<String>, Snag> {
+    match credential {
+        None | Some(Credential { source: Source::Held(_), .. }) => Ok(None),
+        Some(reference) => json(reference).map(Some),
+    }
+}
+
+async fn remember(client: &impl GenericClient, id: &AgentId, at: Timestamp, card: &str) -> Result<(), Snag> {
+    let insert = "INSERT INTO card_history (agent, replaced_at, card) VALUES ($1, $2, $3)";
+    sql::execute(client, insert, &[&id.as_str(), &nanoseconds(at)?, &card]).await?;
+    let trim = "DELETE FROM card_history WHERE agent = $1 AND row <=
+        (SELECT row FROM card_history WHERE agent = $1 ORDER BY row DESC LIMIT 1 OFFSET $2)";
+    sql::execute(client, trim, &[&id.as_str(), &CARDS_KEPT]).await.map(drop)
+}
+
+/// Writes down a probe. One of an agent that has been removed meanwhile is dropped.
+pub(super) async fn add_probe(client: &impl GenericClient, probe: &Probe) -> Result<(), Snag> {
+    let (agent, at) = (probe.agent.as_str(), nanoseconds(probe.at)?);
+    let insert = "INSERT INTO health_probes (agent, at, health, elapsed_ms, error)
+        SELECT id, $2, $3, $4, $5 FROM agent_cards WHERE id = $1 FOR KEY SHARE";
+    let values: [Value<'_>; 5] =
+        [&agent, &at, &word(&probe.health)?, &signed(probe.elapsed_ms), &probe.error];
+    if sql::execute(client, insert, &values).await? == 0 {
+        return Ok(());
+    }
+    if matches!(probe.health, Health::Healthy | Health::Degraded) {
+        let update = "UPDATE agent_cards SET last_seen_at = $2
+            WHERE id = $1 AND coalesce(last_seen_at < $2, TRUE)";
+        sql::execute(client, update, &[&agent, &at]).await?;
+    }
+    let trim = "DELETE FROM health_probes WHERE agent = $1 AND row <=
+        (SELECT row FROM health_probes WHERE agent = $1 ORDER BY row DESC LIMIT 1 OFFSET $2)";
+    sql::execute(client, trim, &[&agent, &PROBES_KEPT]).await.map(drop)
+}
+
+/// All agents. A row that cannot be read is left out and reported, so that it does not take the others with it.
+pub(super) async fn all(client: &impl GenericClient, parse: CardParser) -> Result<Vec<Agent>, Snag> {
+    let rows = sql::rows(client, "SELECT * FROM agent_cards ORDER BY org, project, id", &[]).await?;
+    let mut agents = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let id = AgentId::from(Cells(row).text("id")?);
+        match agent(Cells(row), id.clone(), parse) {
+            Ok(agent) => agents.push(agent),
+            Err(snag) => {
+                let trouble = StoreError::from(snag);
+                tracing::error!(agent.id = %id, %trouble, "agent {id} is left out: its row cannot be read");
+            }
+        }
+    }
+    Ok(agents)
+}
+
+fn agent(row: Cells<'_>, id: AgentId, parse: CardParser) -> Result<Agent, Snag> {
+    let read =
+        |text: String| -> Result<Arc<Card>, Snag> { parse(&text).map(Arc::new).map_err(Snag::corrupt) };
+    let pending = row.get::<Option<String>>("pending_card")?.map(read).transpose()?;
+    let seen_at = row.maybe_at("pending_seen_at")?;
+    Ok(Agent {
+        id,
+        scope: row.scope()?,
+        url: row.text("url")?,
+        slug: row.text("slug")?,
+        card: read(row.text("card")?)?,
+        pending: pending.zip(seen_at).map(|(card, seen_at)| PendingCard { card, seen_at }),
+        trust: row.word("trust_level")?,
+        health: row.word("health_status")?,
+        signature: row.word("signature")?,
+        backing: row.maybe_json("backing")?.unwrap_or_default(),
+        keep: if row.get("configured")? { Keep::Configured } else { Keep::Stored },
+        credential: row.maybe_json("credential")?,
+        allow_private: row.get("allow_private")?,
+        card_path: row.get("card_path")?,
+        etag: row.get("etag")?,
+        speaks: row.maybe_word("speaks")?,
+        timeout_ms: row.maybe_number("timeout_ms")?,
+        registered_at: row.at("registered_at")?,
+        last_fetched_at: row.at("last_fetched_at")?,
+        last_seen_at: row.maybe_at("last_seen_at")?,
+        last_error: row.get("last_error")?,
+        version: row.number("version")?,
+    })
+}
+
+/// The cards an agent had, newest first.
+pub(super) async fn history(client: &impl GenericClient, id: &AgentId) -> Result<Vec<OldCard>, Snag> {
+    let select = "SELECT replaced_at, card FROM card_history WHERE agent = $1 ORDER BY row DESC";
+    let rows = sql::rows(client, select, &[&id.as_str()]).await?;
+    let card = |row| {
+        let row = Cells(row);
+        let card = Json::parse(row.text("card")?)
+            .map_err(|error| Snag::corrupt(format!("an old card of {id}: {error}")))?;
+        Ok(OldCard { replaced_at: row.at("replaced_at")?, card })
+    };
+    rows.iter().map(card).collect()
+}
+
+/// An agent's probes, newest first.
+pub(super) async fn probes(
+    client: &impl GenericClient,
+    id: &AgentId,
+    most: usize,
+) -> Result<Vec<Probe>, Snag> {
+    let select =
+        "SELECT at, health, elapsed_ms, error FROM health_probes WHERE agent = $1 ORDER BY row DESC LIMIT $2";
+    let rows = sql::rows(client, select, &[&id.as_str(), &limit(most)]).await?;
+    let probe = |row| {
+        let row = Cells(row);
+        Ok(Probe {
+            agent: id.clone(),
+            at: row.at("at")?,
+            health: row.word("health")?,
+            elapsed_ms: row.number("elapsed_ms")?,
+            error: row.get("error")?,
+        })
+    };
+    rows.iter().map(probe).collect()
+}

@@ -1,0 +1,81 @@
+//! Connections, and the schema they find.
+//!
+//! Several processes may open one database at the same moment, the very first included. Whoever changes the schema holds
+//! a lock in the database meanwhile, so that one of them does it and the others find it done.
+
+use std::time::Duration;
+
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use refinery::{Migration, Runner};
+use rialto_model::store::StoreError;
+use tokio_postgres::{Client, Config as Target};
+
+use super::{snag::Snag, tls::Tls};
+use crate::{
+    config::{Config, Durability},
+    fault::Fault,
+};
+
+/// The schema this program knows.
+const SCHEMA: i32 = 1;
+
+/// Whoever holds this lock changes the schema.
+const LOCK: i64 = 0x0052_4941_4c54_4f00;
+
+/// How long somebody waits for a connection that others use.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The connections that are shared.
+pub(super) fn pool(target: Target, tls: Tls, config: &Config) -> Result<Pool, StoreError> {
+    let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let builder = Pool::builder(Manager::from_config(target, tls, manager))
+        .max_size(usize::from(config.connections.max(2)))
+        .wait_timeout(Some(PATIENCE))
+        .create_timeout(Some(PATIENCE))
+        .runtime(Runtime::Tokio1);
+    let builder = match config.durability {
+        Durability::Normal => builder,
+        Durability::Full => builder.post_create(Hook::async_fn(|client, _| {
+            Box::pin(async move {
+                client.batch_execute("SET synchronous_commit = on").await.map_err(HookError::Backend)
+            })
+        })),
+    };
+    builder.build().map_err(|error| Fault::new("connections could not be set up", error).into())
+}
+
+/// Brings the database to the present schema, if it has an older one or none.
+pub(super) async fn prepare(client: &mut Client) -> Result<(), Snag> {
+    match schema_of(client).await? {
+        SCHEMA => return Ok(()),
+        newer if newer > SCHEMA => {
+            let what = "the database was last written by a newer rialto; update this program";
+            return Err(Snag::Unreached(Fault::plain(what)));
+        }
+        _ => {}
+    }
+    client.execute("SELECT pg_advisory_lock($1)", &[&LOCK]).await?;
+    let migrated = migrate(client).await;
+    client.execute("SELECT pg_advisory_unlock($1)", &[&LOCK]).await?;
+    migrated.map_err(|error| {
+        let what = "the database could not be brought to the present schema; make our user its owner";
+        Snag::Unreached(Fault::new(what, error))
+    })
+}
+
+async fn migrate(client: &mut Client) -> Result<(), refinery::Error> {
+    let everything =
+        Migration::unapplied("V1__everything", include_str!("../../migrations/postgres/V1__everything.sql"))?;
+    Runner::new(&[everything]).set_grouped(true).run_async(client).await.map(drop)
+}
+
+/// The number of the last migration; zero for a database without any.
+async fn schema_of(client: &Client) -> Result<i32, Snag> {
+    let table = client.query_one("SELECT to_regclass('refinery_schema_history') IS NOT NULL", &[]).await?;
+    if !table.try_get::<_, bool>(0)? {
+        return Ok(0);
+    }
+    let row =
+        client.query_one("SELECT coalesce(max(version), 0)::int FROM refinery_schema_history", &[]).await?;
+    Ok(row.try_get(0)?)
+}

@@ -1,0 +1,142 @@
+//! The number that tells other processes that something has changed.
+//!
+//! The truth is a counter in the database, which moves in the transaction of the change itself. What is asked on every call
+//! is a copy of it in memory. Our own changes move the copy before they are acknowledged; those of other processes wake a
+//! connection that listens, which reads the number then. It reads it every second too, and after every new connection, so that a
+//! lost message costs a moment and a lost connection is noticed.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use deadpool_postgres::GenericClient;
+use futures::{StreamExt, stream};
+use tokio::{sync::mpsc, time};
+use tokio_postgres::{AsyncMessage, Client, Config as Target, Connection, Socket};
+
+use super::{
+    snag::Snag,
+    tls::{Encrypted, Tls},
+};
+use crate::{chain::number, fault::Fault};
+
+/// What a change is called by.
+const CHANNEL: &str = "rialto_generation";
+
+/// How often the number is read although nobody has said anything.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A server that takes longer to answer than this is not there.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// How soon a lost connection is made again.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// The copy in memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Generation(Arc<AtomicU64>);
+
+/// Follows what other processes change.
+pub(super) struct Listener {
+    pub(super) target: Target,
+    pub(super) tls: Tls,
+    pub(super) generation: Generation,
+}
+
+// === impl Generation ===
+
+impl Generation {
+    pub(super) fn get(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Moves it on to `number`, unless somebody has moved it further.
+    pub(super) fn advance(&self, number: u64) {
+        self.0.fetch_max(number, Ordering::Release);
+    }
+}
+
+/// The number as it is in the database.
+pub(super) async fn read(client: &Client) -> Result<u64, Snag> {
+    let row = client.query_one("SELECT number FROM generation", &[]).await?;
+    Ok(number(row.try_get(0)?))
+}
+
+/// Counts one more change. It belongs into the transaction that makes the change; whoever listens is told when that is
+/// committed.
+pub(super) async fn next(client: &impl GenericClient) -> Result<u64, Snag> {
+    let update = client.prepare_cached("UPDATE generation SET number = number + 1 RETURNING number").await?;
+    let row = client.query_one(&update, &[]).await?;
+    let tell = client.prepare_cached("SELECT pg_notify($1, '')").await?;
+    client.execute(&tell, &[&CHANNEL]).await?;
+    Ok(number(row.try_get(0)?))
+}
+
+// === impl Listener ===
+
+impl Listener {
+    /// Follows for ever. A connection that is lost is made again.
+    pub(super) async fn run(self) {
+        let mut is_lost = false;
+        loop {
+            let Err(snag) = self.follow(&mut is_lost).await;
+            if !is_lost {
+                let fault = snag.fault();
+                tracing::error!("changes by other processes are not heard of: {fault}");
+            }
+            is_lost = true;
+            time::sleep(AGAIN).await;
+        }
+    }
+
+    async fn follow(&self, is_lost: &mut bool) -> Result<std::convert::Infallible, Snag> {
+        let (client, connection) = in_time(self.target.connect(self.tls.clone())).await?;
+        let (wake, mut woken) = mpsc::channel(1);
+        let driver = tokio::spawn(drive(connection, wake));
+        let _ended_with_us = AbortOnDrop(driver.abort_handle());
+        in_time(client.batch_execute(&format!("LISTEN {CHANNEL}"))).await?;
+        if std::mem::take(is_lost) {
+            tracing::info!("changes by other processes are heard of again");
+        }
+        loop {
+            let read = time::timeout(SILENCE, read(&client)).await.map_err(|_| silent())?;
+            self.generation.advance(read?);
+            // Woken or not, it is read again: if the connection is gone, that says why.
+            let _ = time::timeout(LOOK, woken.recv()).await;
+        }
+    }
+}
+
+/// Ends a task together with whoever waits for it.
+struct AbortOnDrop(tokio::task::AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Keeps a connection going, and wakes whoever waits for a message. Several messages wake once.
+async fn drive(mut connection: Connection<Socket, Encrypted<Socket>>, wake: mpsc::Sender<()>) {
+    let mut messages = stream::poll_fn(move |context| connection.poll_message(context));
+    while let Some(Ok(message)) = messages.next().await {
+        if matches!(message, AsyncMessage::Notification(_)) {
+            // Full is as good: somebody is about to look.
+            let _ = wake.try_send(());
+        }
+    }
+}
+
+async fn in_time<T>(work: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Snag> {
+    Ok(time::timeout(SILENCE, work).await.map_err(|_| silent())??)
+}
+
+fn silent() -> Snag {
+    Snag::Unreached(Fault::plain(
+        "the PostgreSQL server does not answer; see that it runs and can be reached",
+    ))
+}

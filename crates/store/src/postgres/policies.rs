@@ -1,0 +1,67 @@
+//! Policies that are kept in the store.
+
+use deadpool_postgres::GenericClient;
+use rialto_model::{
+    policy::{KEPT, KeptPolicy, PolicyChange, PolicySet, PolicyVersion},
+    store::StoreError,
+};
+
+use super::{
+    column::{Cells, limit, nanoseconds, signed},
+    snag::Snag,
+    sql::{self, Value},
+};
+
+/// Those in force. One statement: both are read at one moment.
+pub(super) async fn all(client: &impl GenericClient) -> Result<PolicySet, Snag> {
+    let select = "
+        SELECT DISTINCT ON (name) name, text, (SELECT max(version) FROM policy_changes) AS last
+        FROM policy_changes ORDER BY name, version DESC";
+    let rows = sql::rows(client, select, &[]).await?;
+    let mut set = PolicySet::default();
+    for row in rows.iter().map(Cells) {
+        set.version = row.number("last")?;
+        if let Some(text) = row.get("text")? {
+            set.policies.push(KeptPolicy { name: row.text("name")?, text });
+        }
+    }
+    Ok(set)
+}
+
+/// Makes a change, if no other has been made since `expected`.
+pub(super) async fn change(
+    client: &impl GenericClient,
+    change: &PolicyChange,
+    expected: u64,
+) -> Result<(), Snag> {
+    // Others who want to change something wait here; whoever only reads does not.
+    sql::execute(client, "LOCK TABLE policy_changes IN SHARE ROW EXCLUSIVE MODE", &[]).await?;
+    let last = sql::row(client, "SELECT coalesce(max(version), 0) AS last FROM policy_changes", &[]).await?;
+    if Cells(&last).number("last")? != expected {
+        return Err(StoreError::Conflict.into());
+    }
+    let insert = "INSERT INTO policy_changes (version, name, text, at, by) VALUES ($1, $2, $3, $4, $5)";
+    let values: [Value<'_>; 5] =
+        [&signed(expected + 1), &change.name, &change.text, &nanoseconds(change.at)?, &change.by];
+    sql::execute(client, insert, &values).await?;
+    let trim = "DELETE FROM policy_changes WHERE name = $1 AND version <=
+        (SELECT version FROM policy_changes WHERE name = $1 ORDER BY version DESC LIMIT 1 OFFSET $2)";
+    sql::execute(client, trim, &[&change.name, &limit(KEPT)]).await.map(drop)
+}
+
+/// The changes of one, newest first.
+pub(super) async fn history(client: &impl GenericClient, name: &str) -> Result<Vec<PolicyVersion>, Snag> {
+    let select = "SELECT * FROM policy_changes WHERE name = $1 ORDER BY version DESC";
+    let rows = sql::rows(client, select, &[&name]).await?;
+    let version = |row| {
+        let row = Cells(row);
+        let change = PolicyChange {
+            name: row.text("name")?,
+            text: row.get("text")?,
+            at: row.at("at")?,
+            by: row.text("by")?,
+        };
+        Ok(PolicyVersion { version: row.number("version")?, change })
+    };
+    rows.iter().map(version).collect()
+}

@@ -1,0 +1,140 @@
+//! Who is told of a task, how far, and by whom just now.
+
+use deadpool_postgres::GenericClient;
+use rialto_model::{
+    call::CallerId,
+    credential::Secret,
+    ids::{Scope, TaskId},
+    push::{Login, Push, PushStanding},
+    webhook::Lease,
+};
+use tokio_postgres::Row;
+
+use super::{
+    column::{Cells, json, limit, maybe_nanoseconds, nanoseconds, signed, word},
+    snag::Snag,
+    sql::{self, Value},
+};
+
+/// Adds one, or replaces the one with that name. It begins where the task stands when it is new.
+pub(super) async fn put(client: &impl GenericClient, push: &Push) -> Result<(), Snag> {
+    let login = push.login.as_ref();
+    let schemes = login.map(|login| login.schemes.join(" "));
+    let credentials = login.and_then(|login| login.credentials.as_ref()).map(Secret::expose);
+    let insert = "
+        INSERT INTO push_configs (task, id, org, project, caller, url, token, schemes, credentials, dialect, extra,
+            created_at, told, failures, dead)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, FALSE)
+        ON CONFLICT (task, id) DO UPDATE SET url = excluded.url, token = excluded.token, schemes = excluded.schemes,
+            credentials = excluded.credentials, dialect = excluded.dialect, extra = excluded.extra, failures = 0,
+            next_attempt_at = NULL, last_error = NULL, dead = FALSE";
+    let values: [Value<'_>; 13] = [
+        &push.task.as_str(),
+        &push.id,
+        &push.scope.org.as_str(),
+        &push.scope.project.as_str(),
+        &push.caller.as_str(),
+        &push.url,
+        &push.token.as_ref().map(Secret::expose),
+        &schemes,
+        &credentials,
+        &word(&push.dialect)?,
+        &json(&push.extra)?,
+        &nanoseconds(push.created_at)?,
+        &signed(push.standing.told),
+    ];
+    sql::execute(client, insert, &values).await.map(drop)
+}
+
+/// All of a task, in the order they were asked for.
+pub(super) async fn of_task(client: &impl GenericClient, task: &TaskId) -> Result<Vec<Push>, Snag> {
+    let select = "SELECT * FROM push_configs WHERE task = $1 ORDER BY created_at, id";
+    sql::rows(client, select, &[&task.as_str()]).await?.iter().map(push).collect()
+}
+
+/// Removes one. Answers whether it was there.
+pub(super) async fn remove(client: &impl GenericClient, task: &TaskId, id: &str) -> Result<bool, Snag> {
+    let delete = "DELETE FROM push_configs WHERE task = $1 AND id = $2";
+    Ok(sql::execute(client, delete, &[&task.as_str(), &id]).await? > 0)
+}
+
+/// Those that have something to be told now, and are ours to tell from now on. What somebody else is just taking is left to
+/// them.
+pub(super) async fn due(client: &impl GenericClient, lease: &Lease, most: usize) -> Result<Vec<Push>, Snag> {
+    let take = "
+        WITH due AS (
+            SELECT p.task, p.id FROM push_configs p JOIN tasks t ON t.id = p.task
+            WHERE NOT p.dead AND p.told < t.version AND coalesce(p.next_attempt_at, 0) <= $1
+                AND (p.holder IS NULL OR p.holder = $2 OR p.held_until <= $1)
+            ORDER BY p.created_at LIMIT $4 FOR UPDATE OF p SKIP LOCKED
+        ), taken AS (
+            UPDATE push_configs p SET holder = $2, held_until = $3 FROM due
+            WHERE p.task = due.task AND p.id = due.id RETURNING p.*
+        )
+        SELECT * FROM taken ORDER BY created_at, task, id";
+    let values: [Value<'_>; 4] =
+        [&nanoseconds(lease.now)?, &lease.holder, &nanoseconds(lease.until)?, &limit(most)];
+    sql::rows(client, take, &values).await?.iter().map(push).collect()
+}
+
+/// Writes down how far one was told, if its holder is still the one who says so; then it is anybody's again.
+pub(super) async fn note(client: &impl GenericClient, push: &Push, holder: &str) -> Result<bool, Snag> {
+    let update = "
+        UPDATE push_configs SET told = $4, failures = $5, next_attempt_at = $6, last_error = $7, dead = $8,
+            holder = NULL, held_until = NULL
+        WHERE task = $1 AND id = $2 AND holder = $3";
+    let standing = &push.standing;
+    let values: [Value<'_>; 8] = [
+        &push.task.as_str(),
+        &push.id,
+        &holder,
+        &signed(standing.told),
+        &i64::from(standing.failures),
+        &maybe_nanoseconds(standing.next_attempt_at)?,
+        &standing.last_error,
+        &standing.is_dead,
+    ];
+    Ok(sql::execute(client, update, &values).await? > 0)
+}
+
+/// Those that were given up, the newest first.
+pub(super) async fn dead(client: &impl GenericClient, of: &Scope, most: usize) -> Result<Vec<Push>, Snag> {
+    let select = "
+        SELECT * FROM push_configs WHERE dead AND org = $1 AND project = $2 ORDER BY created_at DESC LIMIT $3";
+    let values: [Value<'_>; 3] = [&of.org.as_str(), &of.project.as_str(), &limit(most)];
+    sql::rows(client, select, &values).await?.iter().map(push).collect()
+}
+
+/// Forgets those whose tasks are gone.
+pub(super) async fn sweep(client: &impl GenericClient) -> Result<(), Snag> {
+    let delete =
+        "DELETE FROM push_configs WHERE NOT EXISTS (SELECT FROM tasks WHERE tasks.id = push_configs.task)";
+    sql::execute(client, delete, &[]).await.map(drop)
+}
+
+fn push(row: &Row) -> Result<Push, Snag> {
+    let row = Cells(row);
+    let credentials: Option<String> = row.get("credentials")?;
+    Ok(Push {
+        task: TaskId::from(row.text("task")?),
+        id: row.text("id")?,
+        scope: row.scope()?,
+        caller: CallerId::from(row.text("caller")?),
+        url: row.text("url")?,
+        token: row.get::<Option<String>>("token")?.map(Secret::from),
+        login: row.get::<Option<String>>("schemes")?.map(|schemes| Login {
+            schemes: schemes.split_whitespace().map(str::to_owned).collect(),
+            credentials: credentials.map(Secret::from),
+        }),
+        dialect: row.word("dialect")?,
+        extra: row.json("extra")?,
+        created_at: row.at("created_at")?,
+        standing: PushStanding {
+            told: row.number("told")?,
+            failures: u32::try_from(row.number("failures")?).unwrap_or(u32::MAX),
+            next_attempt_at: row.maybe_at("next_attempt_at")?,
+            last_error: row.get("last_error")?,
+            is_dead: row.get("dead")?,
+        },
+    })
+}

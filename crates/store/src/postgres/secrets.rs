@@ -1,0 +1,42 @@
+//! Agents' secrets, as somebody else has sealed them.
+
+use deadpool_postgres::GenericClient;
+use rialto_model::store::Sealed;
+
+use super::{
+    column::{Cells, nanoseconds},
+    snag::Snag,
+    sql,
+};
+
+/// Keeps these, in place of those with the same names.
+pub(super) async fn put(client: &impl GenericClient, secrets: &[Sealed]) -> Result<(), Snag> {
+    let put = "INSERT INTO secrets (name, key, text, set_at) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (name) DO UPDATE SET key = excluded.key, text = excluded.text, set_at = excluded.set_at";
+    for secret in secrets {
+        let values: [sql::Value<'_>; 4] =
+            [&secret.name, &secret.key, &secret.text, &nanoseconds(secret.set_at)?];
+        sql::execute(client, put, &values).await?;
+    }
+    Ok(())
+}
+
+/// Forgets one. Answers whether it was there.
+pub(super) async fn remove(client: &impl GenericClient, name: &str) -> Result<bool, Snag> {
+    Ok(sql::execute(client, "DELETE FROM secrets WHERE name = $1", &[&name]).await? > 0)
+}
+
+/// All of them, in the order of their names.
+pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<Sealed>, Snag> {
+    let rows = sql::rows(client, "SELECT * FROM secrets ORDER BY name", &[]).await?;
+    let secret = |row| {
+        let row = Cells(row);
+        Ok(Sealed {
+            name: row.text("name")?,
+            key: row.text("key")?,
+            text: row.get("text")?,
+            set_at: row.at("set_at")?,
+        })
+    };
+    rows.iter().map(secret).collect()
+}

@@ -1,0 +1,153 @@
+//! What can be wrong with a database server, told to the person who can mend it.
+//!
+//! Of what the server says, only its message and its code are passed on: the details behind them repeat the values that
+//! were written.
+
+use std::error::Error as _;
+
+use deadpool_postgres::PoolError;
+use rialto_model::store::StoreError;
+use tokio_postgres::{Error as SqlError, error::SqlState};
+
+use crate::fault::Fault;
+
+/// Why something came to nothing.
+#[derive(Debug)]
+pub(super) enum Snag {
+    /// It was looked at and refused.
+    Refused(StoreError),
+    /// The server did not do its part; what was written in the transaction does not stay.
+    Broken(SqlError),
+    /// There was no connection to be had.
+    Unreached(Fault),
+}
+
+// === impl Snag ===
+
+impl Snag {
+    /// Something that is stored cannot be read.
+    pub(super) fn corrupt(what: impl std::fmt::Display) -> Self {
+        Self::Refused(StoreError::Corrupt(what.to_string()))
+    }
+
+    /// Whether one line among many could have caused it: a connection that broke is no line's fault.
+    pub(super) fn may_be_one_lines(&self) -> bool {
+        match self {
+            Self::Refused(_) => true,
+            Self::Broken(error) => error.as_db_error().is_some(),
+            Self::Unreached(_) => false,
+        }
+    }
+
+    /// What everybody is told who waited for the same.
+    pub(super) fn fault(&self) -> Fault {
+        match self {
+            Self::Refused(error) => Fault::plain(error.to_string()),
+            Self::Broken(error) => fault(error),
+            Self::Unreached(fault) => fault.clone(),
+        }
+    }
+
+    /// The same for rows that cannot be written because one with such a value is there: `taken` says what `constraint` is
+    /// about.
+    pub(super) fn or_taken(self, constraint: &str, taken: impl FnOnce() -> String) -> Self {
+        match &self {
+            Self::Broken(error) if violated(error) == Some(constraint) => {
+                Self::Refused(StoreError::Taken(taken()))
+            }
+            _ => self,
+        }
+    }
+}
+
+impl From<SqlError> for Snag {
+    fn from(error: SqlError) -> Self {
+        Self::Broken(error)
+    }
+}
+
+impl From<StoreError> for Snag {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<PoolError> for Snag {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Backend(error) => Self::Broken(error),
+            PoolError::Timeout(_) => {
+                let what = "all connections to PostgreSQL are in use, and none was free in time; raise [store] connections";
+                Self::Unreached(Fault::plain(what))
+            }
+            PoolError::Closed => Self::Unreached(Fault::closed()),
+            other => Self::Unreached(Fault::new("no connection to PostgreSQL could be made", other)),
+        }
+    }
+}
+
+impl From<Snag> for StoreError {
+    fn from(snag: Snag) -> Self {
+        match snag {
+            Snag::Refused(error) => error,
+            Snag::Broken(error) if is_unreadable(&error) => Self::Corrupt(last_cause(&error)),
+            snag => snag.fault().into(),
+        }
+    }
+}
+
+/// What to do about an error of the server or of the way there.
+fn fault(error: &SqlError) -> Fault {
+    let Some(server) = error.as_db_error() else {
+        let what =
+            "the PostgreSQL server cannot be reached; start it, or mend [store] url (RIALTO_STORE_URL)";
+        return Fault::new(what, std::io::Error::other(last_cause(error)));
+    };
+    let code = server.code();
+    let fix = match *code {
+        SqlState::INVALID_PASSWORD | SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
+            "PostgreSQL does not let us in; mend the user and the password in [store] url (RIALTO_STORE_URL)"
+        }
+        SqlState::INVALID_CATALOG_NAME => {
+            "PostgreSQL has no such database; make it with `createdb`, or mend [store] url (RIALTO_STORE_URL)"
+        }
+        SqlState::INSUFFICIENT_PRIVILEGE => {
+            "PostgreSQL does not let our user do that; make it the owner of the database"
+        }
+        SqlState::TOO_MANY_CONNECTIONS => {
+            "PostgreSQL has no connection left; raise its max_connections, or lower [store] connections"
+        }
+        SqlState::DISK_FULL => "PostgreSQL has no space left on its disk; free some",
+        SqlState::READ_ONLY_SQL_TRANSACTION => {
+            "PostgreSQL may only be read here; name the primary server in [store] url (RIALTO_STORE_URL)"
+        }
+        SqlState::CANNOT_CONNECT_NOW | SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN => {
+            "PostgreSQL is starting or stopping; wait a moment, or start it"
+        }
+        _ => "PostgreSQL did not do its part",
+    };
+    let said = format!("{} ({})", server.message(), code.code());
+    Fault::new(fix, std::io::Error::other(said))
+}
+
+/// The constraint that a row has violated by being the second.
+fn violated(error: &SqlError) -> Option<&str> {
+    let server = error.as_db_error().filter(|server| *server.code() == SqlState::UNIQUE_VIOLATION)?;
+    server.constraint()
+}
+
+/// Whether a value in a column was not what it should be.
+fn is_unreadable(error: &SqlError) -> bool {
+    error.as_db_error().is_none() && error.to_string().starts_with("error deserializing column")
+}
+
+/// The cause at the end of the chain: that is where it is named.
+fn last_cause(error: &SqlError) -> String {
+    let mut cause = error.source();
+    let mut text = error.to_string();
+    while let Some(next) = cause {
+        text = next.to_string();
+        cause = next.source();
+    }
+    text
+}

@@ -1,0 +1,149 @@
+//! The journal, to read: tasks and their events.
+
+use std::collections::BTreeMap;
+
+use deadpool_postgres::GenericClient;
+use jiff::Timestamp;
+use rialto_model::{
+    call::CallerId,
+    event::{Event, Recorded, Remote},
+    ids::{AgentId, ContextId, OrgId, Runner, Scope, SkillId, TaskId},
+    json::Json,
+    store::TaskFilter,
+    task::{TaskHead, TaskState},
+};
+use tokio_postgres::Row;
+
+use super::{
+    column::{Cells, limit, nearest, signed},
+    snag::Snag,
+    sql::{self, Value},
+};
+
+/// How many tasks go at most in one sweep, so that nobody waits long for it.
+const SWEPT_AT_ONCE: i64 = 1_000;
+
+/// The task with that id.
+const OURS: &str = "SELECT * FROM tasks WHERE id = $1 AND org = $2 AND project = $3";
+
+/// The newest with that remote id.
+const THEIRS: &str = "
+    SELECT * FROM tasks WHERE remote_task_id = $1 AND org = $2 AND project = $3 ORDER BY id DESC LIMIT 1";
+
+/// The task with that id, or else the newest with that remote id.
+pub(super) async fn find(
+    client: &impl GenericClient,
+    scope: &Scope,
+    id: &str,
+) -> Result<Option<TaskHead>, Snag> {
+    for select in [OURS, THEIRS] {
+        let values: [Value<'_>; 3] = [&id, &scope.org.as_str(), &scope.project.as_str()];
+        if let Some(row) = sql::maybe_row(client, select, &values).await? {
+            return head(&row).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// Tasks of a scope, newest first.
+pub(super) async fn list(
+    client: &impl GenericClient,
+    scope: &Scope,
+    filter: &TaskFilter,
+) -> Result<Vec<TaskHead>, Snag> {
+    // Each combination is a statement of its own, so that each is planned by what it asks for.
+    let narrowing = [
+        (" AND caller = $", filter.caller.as_ref().map(CallerId::as_str)),
+        (" AND agent = $", filter.agent.as_ref().map(AgentId::as_str)),
+        (" AND state = $", filter.state.map(TaskState::as_str)),
+        (" AND context = $", filter.context.as_ref().map(ContextId::as_str)),
+        (" AND id < $", filter.before.as_ref().map(TaskId::as_str)),
+    ];
+    let (org, project, most) = (scope.org.as_str(), scope.project.as_str(), limit(filter.limit));
+    let mut select = "SELECT * FROM tasks WHERE org = $1 AND project = $2".to_owned();
+    let mut values: Vec<Value<'_>> = vec![&org, &project, &most];
+    for (condition, value) in &narrowing {
+        if let Some(value) = value {
+            values.push(value);
+            select += &format!("{condition}{}", values.len());
+        }
+    }
+    if filter.open {
+        select += " AND open";
+    }
+    select += " ORDER BY id DESC LIMIT $3";
+    let rows = sql::rows(client, &select, &values).await?;
+    rows.iter().map(head).collect()
+}
+
+/// How many open tasks each agent of an org has.
+pub(super) async fn load(client: &impl GenericClient, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, Snag> {
+    let select = "
+        SELECT agent_id, count(*) AS tasks FROM a2a_task_instances WHERE active AND org = $1 GROUP BY agent_id";
+    let rows = sql::rows(client, select, &[&org.as_str()]).await?;
+    let counted = |row| Ok((AgentId::from(Cells(row).text("agent_id")?), Cells(row).number("tasks")?));
+    rows.iter().map(counted).collect()
+}
+
+/// A task's events, from the one after `after`.
+pub(super) async fn events(
+    client: &impl GenericClient,
+    task: &TaskId,
+    after: u64,
+) -> Result<Vec<Recorded>, Snag> {
+    let select = "SELECT last, at, events FROM task_events WHERE task = $1 AND last > $2 ORDER BY last";
+    let rows = sql::rows(client, select, &[&task.as_str(), &signed(after)]).await?;
+    let mut events = Vec::new();
+    for row in &rows {
+        let (last, at) = (Cells(row).number("last")?, Cells(row).at("at")?);
+        let batch: Vec<Event> = serde_json::from_str(row.try_get("events")?)
+            .map_err(|error| Snag::corrupt(format!("events up to {last} of {task}: {error}")))?;
+        let first = (last + 1).saturating_sub(batch.len() as u64);
+        let recorded = (first..).zip(batch).map(|(seq, event)| Recorded { seq, at, event });
+        events.extend(recorded.filter(|recorded| recorded.seq > after));
+    }
+    Ok(events)
+}
+
+/// Forgets tasks that ended before `moment`, the oldest first. Answers how many went. What somebody else is just sweeping
+/// is left to them.
+pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<u64, Snag> {
+    let delete = "
+        WITH old AS (
+            SELECT id FROM tasks WHERE NOT open AND updated_at < $1 ORDER BY updated_at LIMIT $2
+            FOR UPDATE SKIP LOCKED
+        ), gone AS (
+            DELETE FROM tasks USING old WHERE tasks.id = old.id RETURNING tasks.id
+        ), events AS (
+            DELETE FROM task_events USING gone WHERE task_events.task = gone.id
+        )
+        SELECT count(*) AS gone FROM gone";
+    let row = sql::row(client, delete, &[&nearest(moment), &SWEPT_AT_ONCE]).await?;
+    Cells(&row).number("gone")
+}
+
+pub(super) fn head(row: &Row) -> Result<TaskHead, Snag> {
+    let row = Cells(row);
+    let id = TaskId::from(row.text("id")?);
+    let args = Json::parse(row.text("args")?)
+        .map_err(|error| Snag::corrupt(format!("the arguments of {id}: {error}")))?;
+    Ok(TaskHead {
+        id,
+        scope: row.scope()?,
+        caller: CallerId::from(row.text("caller")?),
+        door: row.word("door")?,
+        agent: AgentId::from(row.text("agent")?),
+        agent_url: row.text("agent_url")?,
+        skill: row.get::<Option<String>>("skill")?.map(SkillId::from),
+        session: row.text("session")?.into(),
+        args,
+        context: row.get::<Option<String>>("context")?.map(ContextId::from),
+        message: row.get::<Option<String>>("message")?.map(Into::into),
+        runner: Runner::from(row.get::<i64>("runner")?.cast_unsigned()),
+        state: row.word("state")?,
+        version: row.number("version")?,
+        remote: Remote { task_id: row.get("remote_task_id")?, context_id: row.get("remote_context_id")? },
+        created_at: row.at("created_at")?,
+        updated_at: row.at("updated_at")?,
+    })
+}

@@ -1,0 +1,60 @@
+//! Bearer tokens.
+
+use deadpool_postgres::GenericClient;
+use jiff::Timestamp;
+use rialto_model::{call::CallerId, store::Token};
+
+use super::{
+    column::{Cells, maybe_nanoseconds, nanoseconds, word},
+    snag::Snag,
+    sql::{self, Value},
+};
+
+/// Marks one that lets nobody in from now on. Answers whether anything has changed.
+pub(super) async fn revoke(client: &impl GenericClient, id: &str, at: Timestamp) -> Result<bool, Snag> {
+    let update = "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL";
+    Ok(sql::execute(client, update, &[&id, &nanoseconds(at)?]).await? > 0)
+}
+
+/// Adds one.
+pub(super) async fn add(client: &impl GenericClient, token: &Token) -> Result<(), Snag> {
+    let insert = "
+        INSERT INTO tokens (id, hash, org, project, caller, kind, rights, created_at, expires_at, revoked_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    let values: [Value<'_>; 10] = [
+        &token.id,
+        &token.hash,
+        &token.scope.org.as_str(),
+        &token.scope.project.as_str(),
+        &token.caller.as_str(),
+        &word(&token.kind)?,
+        &word(&token.rights)?,
+        &nanoseconds(token.created_at)?,
+        &maybe_nanoseconds(token.expires_at)?,
+        &maybe_nanoseconds(token.revoked_at)?,
+    ];
+    sql::execute(client, insert, &values).await.map(drop).map_err(|snag| {
+        snag.or_taken("token_id", || format!("the token name {}", token.id))
+            .or_taken("token_hash", || "the token itself".to_owned())
+    })
+}
+
+/// All of them, in the order of their names.
+pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<Token>, Snag> {
+    let rows = sql::rows(client, "SELECT * FROM tokens ORDER BY id", &[]).await?;
+    rows.iter().map(|row| token(Cells(row))).collect()
+}
+
+fn token(row: Cells<'_>) -> Result<Token, Snag> {
+    Ok(Token {
+        id: row.text("id")?,
+        hash: row.text("hash")?,
+        scope: row.scope()?,
+        caller: CallerId::from(row.text("caller")?),
+        kind: row.word("kind")?,
+        rights: row.word("rights")?,
+        created_at: row.at("created_at")?,
+        expires_at: row.maybe_at("expires_at")?,
+        revoked_at: row.maybe_at("revoked_at")?,
+    })
+}

@@ -1,0 +1,111 @@
+//! Webhooks: who is told, how far, and by whom just now.
+
+use deadpool_postgres::GenericClient;
+use rialto_model::{
+    ids::OrgId,
+    verb::Phase,
+    webhook::{Lease, Leased, Standing, Webhook},
+};
+
+use super::{
+    column::{Cells, json, maybe_nanoseconds, nanoseconds, signed},
+    snag::Snag,
+    sql::{self, Value},
+};
+
+/// All of them, in the order they were added.
+pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<Webhook>, Snag> {
+    let rows = sql::rows(client, "SELECT * FROM webhooks ORDER BY created_at, id", &[]).await?;
+    rows.iter().map(|row| webhook(Cells(row))).collect()
+}
+
+/// Adds one that hears of what comes behind the end of the trail.
+pub(super) async fn add(client: &impl GenericClient, webhook: &Webhook) -> Result<(), Snag> {
+    let phases: Vec<&str> = webhook.phases.iter().map(|phase| phase.as_str()).collect();
+    let insert = "
+        INSERT INTO webhooks (id, org, url, phases, secret, allow_private, created_at, handled, delivered, lost, failures)
+        SELECT $1, $2, $3, $4, $5, $6, $7, last_record, 0, 0, 0 FROM audit_chain";
+    let values: [Value<'_>; 7] = [
+        &webhook.id,
+        &webhook.org.as_str(),
+        &webhook.url,
+        &phases.join(" "),
+        &json(&webhook.secret)?,
+        &webhook.allow_private,
+        &nanoseconds(webhook.created_at)?,
+    ];
+    let inserted = sql::execute(client, insert, &values).await.map(drop);
+    inserted.map_err(|snag| snag.or_taken("webhook_id", || format!("the webhook name {}", webhook.id)))
+}
+
+/// Removes one. Answers whether it was there.
+pub(super) async fn remove(client: &impl GenericClient, id: &str) -> Result<bool, Snag> {
+    Ok(sql::execute(client, "DELETE FROM webhooks WHERE id = $1", &[&id]).await? > 0)
+}
+
+/// Forgets what keeps one from being tried now. Answers whether it is there.
+pub(super) async fn retry(client: &impl GenericClient, id: &str) -> Result<bool, Snag> {
+    let update = "UPDATE webhooks SET failures = 0, next_attempt_at = NULL, disabled = NULL WHERE id = $1";
+    Ok(sql::execute(client, update, &[&id]).await? > 0)
+}
+
+/// Takes or prolongs the right to deliver, unless somebody else has it. One statement: of two who want it at the same
+/// moment, the second waits for the first and then sees that it is taken.
+pub(super) async fn lease(client: &impl GenericClient, id: &str, lease: &Lease) -> Result<Leased, Snag> {
+    let take = "
+        UPDATE webhooks SET holder = $2, held_until = $3
+        WHERE id = $1 AND (holder IS NULL OR holder = $2 OR held_until IS NULL OR held_until <= $4)
+        RETURNING *";
+    let values: [Value<'_>; 4] = [&id, &lease.holder, &nanoseconds(lease.until)?, &nanoseconds(lease.now)?];
+    if let Some(row) = sql::maybe_row(client, take, &values).await? {
+        return Ok(Leased::Ours(Box::new(webhook(Cells(&row))?)));
+    }
+    let found = sql::maybe_row(client, "SELECT id FROM webhooks WHERE id = $1", &[&id]).await?;
+    Ok(if found.is_some() { Leased::Others } else { Leased::Gone })
+}
+
+/// Writes down how far one was told, if its holder is still the one who says so.
+pub(super) async fn note(
+    client: &impl GenericClient,
+    id: &str,
+    holder: &str,
+    standing: &Standing,
+) -> Result<bool, Snag> {
+    let update = "
+        UPDATE webhooks SET handled = $3, delivered = $4, lost = $5, failures = $6, next_attempt_at = $7,
+            last_error = $8, disabled = $9
+        WHERE id = $1 AND holder = $2";
+    let values: [Value<'_>; 9] = [
+        &id,
+        &holder,
+        &signed(standing.handled),
+        &signed(standing.delivered),
+        &signed(standing.lost),
+        &i64::from(standing.failures),
+        &maybe_nanoseconds(standing.next_attempt_at)?,
+        &standing.last_error,
+        &standing.disabled,
+    ];
+    Ok(sql::execute(client, update, &values).await? > 0)
+}
+
+fn webhook(row: Cells<'_>) -> Result<Webhook, Snag> {
+    Ok(Webhook {
+        id: row.text("id")?,
+        org: OrgId::from(row.text("org")?),
+        url: row.text("url")?,
+        phases: row.text("phases")?.split(' ').filter_map(Phase::parse).collect(),
+        secret: row.json("secret")?,
+        allow_private: row.get("allow_private")?,
+        created_at: row.at("created_at")?,
+        standing: Standing {
+            handled: row.number("handled")?,
+            delivered: row.number("delivered")?,
+            lost: row.number("lost")?,
+            failures: u32::try_from(row.number("failures")?).unwrap_or(u32::MAX),
+            next_attempt_at: row.maybe_at("next_attempt_at")?,
+            last_error: row.get("last_error")?,
+            disabled: row.get("disabled")?,
+        },
+    })
+}

@@ -1,0 +1,3 @@
+//! The store in databases that others wrote. Run with `--profile foreign`.
+
+mod postgres;

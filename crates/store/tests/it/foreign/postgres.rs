@@ -1,0 +1,211 @@
+//! The store in a PostgreSQL database: every promise of the port, and what several processes at one database add to them.
+
+use std::{collections::HashSet, error::Error as _, path::Path, sync::Arc, time::Duration};
+
+use rialto_model::{
+    ids::{Scope, TaskId},
+    store::{AuditFilter, Store, StoreError, Verdict},
+    verb::Phase,
+};
+use rialto_store::{Config, PostgresStore, StoreUrl};
+use rialto_testkit::{
+    postgres::{PASSWORD, Server, server_file},
+    store_suite::{accepted, agent, announced, at, entry, finished, head, parse_card},
+};
+
+/// Longer than anything here takes on a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+mod suite {
+    use super::{Server, open};
+
+    // Each promise has a database of its own.
+    rialto_testkit::store_suite!(together server = Server::start(); async { Box::new(open(&server.database()).await) });
+}
+
+async fn try_open(url: &str) -> Result<PostgresStore, StoreError> {
+    PostgresStore::open(&StoreUrl::from(url.to_owned()), &Config::default(), parse_card).await
+}
+
+async fn open(url: &str) -> PostgresStore {
+    try_open(url).await.unwrap()
+}
+
+/// What the person who can mend it is told.
+async fn told(url: &str) -> String {
+    let error = try_open(url).await.err().unwrap();
+    let mut told = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        told = format!("{told}: {next}");
+        cause = next.source();
+    }
+    told
+}
+
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let looking = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let found = tokio::time::timeout(PATIENCE, looking).await;
+    assert!(found.is_ok(), "waited for this: {what}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_one_process_changes_the_other_hears_of() {
+    let mut server = Server::start();
+    let url = server.database();
+    let (here, there) = (open(&url).await, open(&url).await);
+    let made = here.put_agent(&agent("weather"), None).await.unwrap();
+    until("the other has heard of it", async || there.generation() == made).await;
+    assert_eq!(there.agents().await.unwrap(), [agent("weather")]);
+
+    // Also when the server was away meanwhile.
+    server.stop();
+    assert!(matches!(there.agents().await, Err(StoreError::Unavailable(_))));
+    server.restart();
+    until("it can be written again", async || here.touch().await.is_ok()).await;
+    until("the other has heard of it", async || there.generation() == here.generation()).await;
+    assert!(here.generation() > made);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_processes_write_one_trail_without_a_gap() {
+    let server = Server::start();
+    let url = server.database();
+    let stores = [Arc::new(open(&url).await), Arc::new(open(&url).await), Arc::new(open(&url).await)];
+    let callers = (0..48).map(|number: usize| {
+        let store = Arc::clone(&stores[number % stores.len()]);
+        tokio::spawn(async move {
+            for call in 0..10 {
+                let id = format!("task_{number}_{call}");
+                let task = head(&id);
+                store.open_task(&task, vec![announced(Phase::PreVerb, "default", &id)]).await.unwrap();
+                let begun = entry(&task, vec![accepted(&id)], at(1));
+                let under_way = begun.head.clone();
+                store.append(begun).await.unwrap();
+                let mut end = entry(&under_way, vec![finished()], at(2));
+                end.audit = vec![announced(Phase::PostVerb, "default", &id)];
+                store.append(end).await.unwrap();
+            }
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.await.unwrap();
+    }
+    for store in &stores {
+        let verdict = store.verify_audit().await.unwrap();
+        assert!(matches!(verdict, Verdict::Sound { records: 960, last: 960, .. }), "{verdict:?}");
+    }
+    assert_eq!(stores[0].events(&TaskId::from("task_7_7"), 0).await.unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_opens_a_database_first_makes_its_tables_and_the_others_find_them() {
+    let server = Server::start();
+    let url = server.database();
+    let opened = (0..6).map(|_| {
+        let url = url.clone();
+        tokio::spawn(async move { open(&url).await.touch().await.unwrap() })
+    });
+    let mut seen = HashSet::new();
+    for opened in opened.collect::<Vec<_>>() {
+        seen.insert(opened.await.unwrap());
+    }
+    assert_eq!(seen.len(), 6, "each change has a number of its own");
+
+    server.sql("rialto_0", "INSERT INTO refinery_schema_history VALUES (999, 'later', '', '')");
+    let told = told(&url).await;
+    assert!(told.contains("newer rialto; update this program"), "{told}");
+}
+
+#[tokio::test]
+async fn a_record_that_was_changed_or_filed_elsewhere_is_found() {
+    let server = Server::start();
+    let store = open(&server.database()).await;
+    store.audit(vec![announced(Phase::PreVerb, "default", "1"); 3]).await.unwrap();
+    server.sql("rialto_0", "UPDATE audit SET caller = 'bob' WHERE record = 2");
+    let hidden = Verdict::Broken { record: 2, why: "record 2 is not filed under what it says".to_owned() };
+    assert_eq!(store.verify_audit().await.unwrap(), hidden);
+    server.sql("rialto_0", "UPDATE audit SET event = replace(event, 'Oslo', 'Rome') WHERE record = 1");
+    let changed = Verdict::Broken { record: 1, why: "record 1 is not as it was written".to_owned() };
+    assert_eq!(store.verify_audit().await.unwrap(), changed);
+    server.sql("rialto_0", "DELETE FROM audit WHERE record = 1");
+    let missing = Verdict::Broken { record: 1, why: "record 1 is missing".to_owned() };
+    assert_eq!(store.verify_audit().await.unwrap(), missing);
+    server.sql("rialto_0", "TRUNCATE audit");
+    let all = Verdict::Broken { record: 1, why: "record 1 and all up to 3 are missing".to_owned() };
+    assert_eq!(store.verify_audit().await.unwrap(), all);
+}
+
+#[tokio::test]
+async fn arguments_that_postgresql_cannot_take_as_its_own_json_are_kept_and_found() {
+    let server = Server::start();
+    let store = open(&server.database()).await;
+    let mut event = announced(Phase::PreVerb, "default", "1");
+    let mut verb = rialto_model::verb::Verb::clone(&event.verb);
+    verb.args = rialto_model::json::Json::parse(r#"{"nul":"\u0000","half":"\ud800","big":1e999}"#).unwrap();
+    event.verb = Arc::new(verb);
+    store.audit(vec![event.clone()]).await.unwrap();
+    let filter = AuditFilter { caller: Some("ann".into()), ..AuditFilter::newest(1) };
+    let found = store.audit_trail(&Scope::default(), &filter).await.unwrap();
+    assert_eq!(found[0].event.verb.args.get(), event.verb.args.get());
+    assert!(matches!(store.verify_audit().await.unwrap(), Verdict::Sound { .. }));
+}
+
+#[tokio::test]
+async fn a_line_that_cannot_be_written_does_not_spoil_its_neighbours() {
+    let server = Server::start();
+    let store = open(&server.database()).await;
+    let good: Vec<_> = (0..20).map(|n| head(&format!("task_{n}"))).collect();
+    let bad = head("task_\0");
+    let heads = good[..10].iter().chain([&bad]).chain(&good[10..]);
+    let opened = futures::future::join_all(heads.map(|head| store.open_task(head, Vec::new()))).await;
+    assert_eq!(opened.iter().filter(|outcome| outcome.is_ok()).count(), 20);
+    assert!(opened[10].is_err());
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_told_with_its_fix_and_without_the_password() {
+    let mut server = Server::start();
+    let url = server.database();
+    let cases = [
+        (url.replace("rialto_0", "elsewhere"), "createdb"),
+        (url.replace(PASSWORD, "wrong-hunter2hunter2"), "mend the user and the password"),
+        (url.replace("postgres://rialto", "postgres://nobody"), "mend the user and the password"),
+        (format!("{url}?sslmode=require"), "cannot be reached"),
+    ];
+    for (url, fix) in cases {
+        let told = told(&url).await;
+        assert!(told.contains(fix) && !told.contains("hunter2"), "{told}");
+    }
+    server.stop();
+    let told = told(&url).await;
+    assert!(told.contains("start it, or mend [store] url") && !told.contains("hunter2"), "{told}");
+}
+
+#[tokio::test]
+async fn an_encrypted_way_is_checked_at_both_ends_of_its_name() {
+    let keys = tempfile::tempdir().unwrap();
+    let file = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../edge/tests/it/tls").join(name);
+    let (cert, key) =
+        (server_file(&file("server.pem"), keys.path()), server_file(&file("server.key"), keys.path()));
+    let server = Server::start_with(&[
+        "ssl=on".to_owned(),
+        format!("ssl_cert_file={}", cert.display()),
+        format!("ssl_key_file={}", key.display()),
+    ]);
+    let named = server.database().replace("127.0.0.1", "localhost");
+    let trusting = format!("{named}?sslmode=require&sslrootcert={}", file("ca.pem").display());
+    let store = open(&trusting).await;
+    store.put_agent(&agent("weather"), None).await.unwrap();
+    let by_encryption = "SELECT ssl, count(*) > 0 FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+        WHERE application_name = 'rialto' GROUP BY ssl";
+    assert_eq!(server.sql("rialto_0", by_encryption), "t|t");
+    for wrong in [trusting.replace("ca.pem", "client-ca.pem"), format!("{named}?sslmode=require")] {
+        let told = told(&wrong).await;
+        assert!(told.contains("certificate") && !told.contains("hunter2"), "{told}");
+    }
+}
