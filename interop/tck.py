@@ -25,7 +25,7 @@ def first(report: Path) -> dict:
     rows = {}
     for name, requirement in json.loads(report.read_text())["per_requirement"].items():
         for binding, outcome in requirement["transports"].items():
-            if binding in ("jsonrpc", "http_json", "agent_card"):
+            if binding in ("jsonrpc", "http_json", "grpc", "agent_card"):
                 rows.setdefault((binding, requirement["level"]), Counter())[outcome] += 1
             if outcome == "FAIL":
                 print(f"tck: {requirement['level']} {name} on {binding}: {requirement['errors']}")
