@@ -12,6 +12,7 @@ mod config;
 mod grpc;
 mod incoming;
 mod list;
+mod modes;
 mod plain;
 mod push;
 mod pusher;

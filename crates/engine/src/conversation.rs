@@ -35,6 +35,8 @@ pub struct Talk {
     pub context: ContextId,
     /// Whether the caller has named it: then it may have begun before.
     pub is_named: bool,
+    /// Whether the same message again, by its id, is the same task.
+    pub is_once: bool,
     /// The message, as it was said.
     pub message: Message,
     /// What the caller noted beside it; always an object.
@@ -72,14 +74,15 @@ type Slot = Arc<tokio::sync::Mutex<Option<TaskId>>>;
 // === impl Engine ===
 
 impl Engine {
-    /// Takes what a caller says. The same message again begins nothing: it is answered with the task it began before.
+    /// Takes what a caller says. The same message again begins nothing, unless its caller uses ids
+    /// more than once: it is answered with the task it began before.
     pub async fn say(&self, mut request: Request) -> Result<Said, Failure> {
         let Some(talk) = &request.talk else {
             return Err(Failure::new(Kind::Internal, "what is said belongs to no conversation"));
         };
         let (caller, id) = (request.caller.clone(), talk.message.id.clone());
         let mut slot = None;
-        if !id.is_empty() {
+        if talk.is_once && !id.is_empty() {
             let mut known = self.inner().messages.slot(&caller, &id).await;
             if known.is_none() {
                 let found = self.inner().store.task_of_message(&caller.scope, &caller.id, &id).await;

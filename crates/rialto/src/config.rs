@@ -137,6 +137,9 @@ pub(crate) struct A2a {
     pub(crate) task_timeout_secs: u64,
     /// Whether push notifications may go to private and loopback addresses.
     pub(crate) push_private: bool,
+    /// Whether a message that comes again, with the same `messageId` from the same caller, is answered with the task that it
+    /// began before. Without it, clients that use an id more than once get a task each time.
+    pub(crate) once_per_message: bool,
     /// Wall clock of `invoke_a2a`, in seconds. Read by `invoke_a2a`, which this version does not have yet.
     pub(crate) default_timeout: u64,
     /// The agent that is called when none is named. Read by `invoke_a2a`.
@@ -289,6 +292,7 @@ impl Default for A2a {
             wait_secs: 120,
             task_timeout_secs: 3600,
             push_private: false,
+            once_per_message: true,
             default_timeout: 120,
             default_agent_card_url: None,
             signing_key: None,
@@ -310,6 +314,7 @@ impl A2a {
             wait: Duration::from_secs(self.wait_secs),
             task_timeout: Duration::from_secs(self.task_timeout_secs),
             push_private: self.push_private,
+            once_per_message: self.once_per_message,
         })
     }
 }

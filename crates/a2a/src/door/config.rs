@@ -24,6 +24,8 @@ pub struct Config {
     pub push_private: bool,
     /// What cards are signed with.
     pub signer: Option<Signer>,
+    /// Whether a message that comes again, under the same id, is answered with the task that it began before.
+    pub once_per_message: bool,
 }
 
 // === impl Config ===
@@ -45,6 +47,7 @@ impl Default for Config {
             task_timeout: Duration::from_secs(3600),
             push_private: false,
             signer: None,
+            once_per_message: true,
         }
     }
 }
