@@ -7,6 +7,7 @@ pub(crate) mod agent;
 pub(crate) mod client;
 pub(crate) mod http;
 pub(crate) mod issuer;
+pub(crate) mod journal;
 pub(crate) mod outcome;
 pub(crate) mod peer;
 pub(crate) mod process;
@@ -15,6 +16,7 @@ pub(crate) mod rialto;
 pub(crate) mod server;
 pub(crate) mod stdio;
 pub(crate) mod upstream;
+pub(crate) mod worker;
 
 use std::{
     path::{Path, PathBuf},
