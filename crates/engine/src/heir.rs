@@ -54,6 +54,8 @@ impl Engine {
     pub async fn take_post(&self) -> Result<(), Failure> {
         let runner = Runner::fresh();
         self.beat(runner).await.map_err(store_failure)?;
+        // Whoever is at work already learns that it is not alone, before we take any message.
+        self.inner().store.touch().await.map_err(store_failure)?;
         self.inner().runner.store(runner.get(), Ordering::Relaxed);
         Ok(())
     }
@@ -86,7 +88,7 @@ impl Engine {
         }
     }
 
-    fn runner(&self) -> Runner {
+    pub(crate) fn runner(&self) -> Runner {
         Runner::from(self.inner().runner.load(Ordering::Relaxed))
     }
 

@@ -364,6 +364,10 @@ impl Store for SqliteStore {
         self.read(move |connection| talks::of_message(connection, &scope, &caller, &message)).await
     }
 
+    async fn messages(&self, runner: Runner, limit: usize) -> Result<Option<Vec<u64>>, StoreError> {
+        self.read_journal(move |connection| talks::messages(connection, runner, limit)).await
+    }
+
     async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError> {
         if let Some(readers) = &self.readers {
             self.presence.show(readers.folder(), runner);

@@ -56,6 +56,21 @@ async fn the_same_message_to_another_process_is_one_task() {
 }
 
 #[tokio::test]
+async fn the_same_message_to_two_processes_at_work_is_one_task() {
+    let first = echoing().await;
+    first.engine.take_post().await.unwrap();
+    let one = first.say(first.talk("m-1", None, json!({}))).await;
+    first.in_the_end(&one).await;
+    // The first has been alone so far, and must learn that it is not any more.
+    let second = first.beside(ScriptedPeer::echo()).await;
+    second.engine.take_post().await.unwrap();
+    let two = second.say(second.talk("m-2", None, json!({}))).await;
+    second.in_the_end(&two).await;
+    assert_eq!(said(&first, first.talk("m-2", None, json!({}))).await, (two, false));
+    assert_eq!(said(&second, second.talk("m-1", None, json!({}))).await, (one, false));
+}
+
+#[tokio::test]
 async fn another_callers_message_of_the_same_name_is_another_task() {
     let world = echoing().await;
     let first = world.say(world.talk("m-1", None, json!({}))).await;
