@@ -8,6 +8,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "agents"))
 
 import serving
 from mcp.server.mcpserver import Context, Image, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 
 server = MCPServer("py", instructions="Tools to try things with.")
 
@@ -41,7 +42,7 @@ async def py_steps(ctx: Context) -> str:
 @server.tool()
 def py_boom() -> str:
     """Fails."""
-    raise ValueError("no luck today")
+    raise ToolError("no luck today")
 
 
 def main() -> None:

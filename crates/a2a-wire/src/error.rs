@@ -144,6 +144,16 @@ impl Code {
         }
     }
 
+    /// The HTTP status of 1.0.0's REST, where it is another than 1.0.1's.
+    pub const fn http_first(self) -> u16 {
+        match self {
+            Self::TaskNotCancelable => 409,
+            Self::ContentTypeNotSupported => 415,
+            Self::InvalidAgentResponse => 502,
+            _ => self.http(),
+        }
+    }
+
     /// The HTTP status of 0.3's REST, as its SDK has it.
     pub const fn http_v03(self) -> u16 {
         match self {

@@ -2,6 +2,8 @@
 //!
 //! `null` is read as absent, because every dialect has a server that writes absent members that way. Of members that
 //! share a name the last one counts and the others are dropped: nothing may hide behind a name that was already read.
+//!
+//! Proto's JSON allows the names of the proto file too: who asks for `taskId` also gets what stands under `task_id`.
 
 use std::borrow::Cow;
 
@@ -14,7 +16,11 @@ const FEW: usize = 8;
 
 /// The members of one object.
 #[derive(Default)]
-pub(crate) struct Members<'a>(Vec<(Cow<'a, str>, Raw<'a>)>);
+pub(crate) struct Members<'a> {
+    list: Vec<(Cow<'a, str>, Raw<'a>)>,
+    /// Whether a name among them has an underscore, which no name of A2A's JSON has.
+    has_proto_names: bool,
+}
 
 /// The one JSON value that `bytes` are.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Raw<'_>, Garbled> {
@@ -72,18 +78,19 @@ pub(crate) fn list<'a, T>(
 impl<'a> Members<'a> {
     pub(crate) fn read(raw: Raw<'a>) -> Result<Self, Garbled> {
         let members = raw.members().ok_or_else(|| Garbled::kind("an object", raw))?;
-        let mut all = Vec::with_capacity(FEW);
-        all.extend(members);
-        Ok(Self(all))
+        let mut list = Vec::with_capacity(FEW);
+        list.extend(members);
+        let has_proto_names = list.iter().any(|(key, _): &(Cow<'_, str>, _)| key.as_bytes().contains(&b'_'));
+        Ok(Self { list, has_proto_names })
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.list.len()
     }
 
     /// What stands under `name`, left where it is.
     pub(crate) fn peek(&self, name: &str) -> Option<Raw<'a>> {
-        self.0.iter().rev().find(|(key, _)| key == name).map(|(_, raw)| *raw)
+        self.place(name).and_then(|at| self.list.get(at)).map(|(_, raw)| *raw)
     }
 
     /// Whether there is something under `name`, and not `null`.
@@ -93,12 +100,23 @@ impl<'a> Members<'a> {
 
     /// Takes out what stands under `name`, `null` included.
     pub(crate) fn take_any(&mut self, name: &str) -> Option<Raw<'a>> {
-        let at = self.0.iter().rposition(|(key, _)| key == name)?;
-        let (_, found) = self.0.remove(at);
-        if self.0.iter().take(at).any(|(key, _)| key == name) {
-            self.0.retain(|(key, _)| key != name);
+        let at = self.place(name)?;
+        let (_, found) = self.list.remove(at);
+        if self.has_proto_names {
+            self.list.retain(|(key, _)| key != name && !is_proto_name(key, name));
+        } else if self.list.iter().take(at).any(|(key, _)| key == name) {
+            self.list.retain(|(key, _)| key != name);
         }
         Some(found)
+    }
+
+    /// Where `name` stands: the last one under that name, else the last one under its name in the proto file.
+    fn place(&self, name: &str) -> Option<usize> {
+        let exact = self.list.iter().rposition(|(key, _)| key == name);
+        if exact.is_some() || !self.has_proto_names {
+            return exact;
+        }
+        self.list.iter().rposition(|(key, _)| is_proto_name(key, name))
     }
 
     /// Takes out what stands under `name`.
@@ -176,15 +194,29 @@ impl<'a> Members<'a> {
 
     /// Puts the members of another object behind these.
     pub(crate) fn absorb(&mut self, other: Self) {
-        self.0.extend(other.0);
+        self.list.extend(other.list);
+        self.has_proto_names |= other.has_proto_names;
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, Raw<'a>)> {
-        self.0.iter().map(|(name, raw)| (name.as_ref(), *raw))
+        self.list.iter().map(|(name, raw)| (name.as_ref(), *raw))
     }
 
     /// What nobody took.
     pub(crate) fn rest(self) -> Extra {
-        self.0.into_iter().map(|(name, raw)| (name.into_owned(), Json::from(raw))).collect()
+        self.list.into_iter().map(|(name, raw)| (name.into_owned(), Json::from(raw))).collect()
     }
+}
+
+/// Whether `key` is what the proto file calls `name`: `history_length` for `historyLength`.
+pub(crate) fn is_proto_name(key: &str, name: &str) -> bool {
+    let mut key = key.bytes();
+    let is_same = name.bytes().all(|byte| {
+        if byte.is_ascii_uppercase() {
+            key.next() == Some(b'_') && key.next() == Some(byte.to_ascii_lowercase())
+        } else {
+            key.next() == Some(byte)
+        }
+    });
+    is_same && key.next().is_none()
 }

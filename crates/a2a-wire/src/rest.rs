@@ -19,7 +19,7 @@ use crate::{
 
 mod route;
 
-pub use route::decode_request;
+pub use route::{decode_request, wire_of};
 
 /// A request, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,15 @@ pub struct RestCall {
     pub path: String,
     /// The JSON to send.
     pub body: Option<String>,
+}
+
+/// The releases of 1.0. They differ in what REST calls its JSON, and in the HTTP status of a few errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// 1.0.0: `application/json`, and statuses that tell more errors apart.
+    First,
+    /// 1.0.1: `application/a2a+json`.
+    Second,
 }
 
 /// The call that makes the request. Only 1.0 and 0.3 have REST.
@@ -67,11 +76,12 @@ pub fn encode(wire: Wire, request: &Request) -> Result<RestCall, Unsupported> {
     Ok(RestCall { method, path: prefix + &path, body })
 }
 
-/// The HTTP status and body of an error.
-pub fn encode_error(wire: Wire, error: &RpcError) -> (u16, String) {
+/// The HTTP status and body of an error. The release counts in 1.0 only.
+pub fn encode_error(wire: Wire, release: Release, error: &RpcError) -> (u16, String) {
     let code = Code::from_number(error.code).unwrap_or(Code::Internal);
     if wire == Wire::V10 {
-        (code.http(), text_of(&Failure(code, error)))
+        let status = release.status(code);
+        (status, text_of(&Failure(status, code, error)))
     } else {
         (code.on(wire).http_v03(), text_of(&Plain(&error.message)))
     }
@@ -101,24 +111,35 @@ pub fn decode_error(status: u16, body: &[u8]) -> RpcError {
     }
 }
 
-struct Failure<'a>(Code, &'a RpcError);
+struct Failure<'a>(u16, Code, &'a RpcError);
 
 struct Plain<'a>(&'a str);
 
+// === impl Release ===
+
+impl Release {
+    const fn status(self, code: Code) -> u16 {
+        match self {
+            Self::First => code.http_first(),
+            Self::Second => code.http(),
+        }
+    }
+}
+
 impl Serialize for Failure<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct Inner<'a>(Code, &'a RpcError);
+        struct Inner<'a>(u16, Code, &'a RpcError);
         impl Serialize for Inner<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut object = Object::open(serializer)?;
-                object.put("code", &self.0.http())?;
-                object.put("status", self.0.grpc())?;
-                object.put("message", &self.1.message)?;
-                object.put_some("details", self.1.details().as_ref())?;
+                object.put("code", &self.0)?;
+                object.put("status", self.1.grpc())?;
+                object.put("message", &self.2.message)?;
+                object.put_some("details", self.2.details().as_ref())?;
                 object.end()
             }
         }
-        serializer.collect_map([("error", Inner(self.0, self.1))])
+        serializer.collect_map([("error", Inner(self.0, self.1, self.2))])
     }
 }
 

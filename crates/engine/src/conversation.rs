@@ -35,6 +35,8 @@ pub struct Talk {
     pub context: ContextId,
     /// Whether the caller has named it: then it may have begun before.
     pub is_named: bool,
+    /// Whether the same message again, by its id, is the same task.
+    pub is_once: bool,
     /// The message, as it was said.
     pub message: Message,
     /// What the caller noted beside it; always an object.
@@ -72,16 +74,22 @@ type Slot = Arc<tokio::sync::Mutex<Option<TaskId>>>;
 // === impl Engine ===
 
 impl Engine {
-    /// Takes what a caller says. The same message again begins nothing: it is answered with the task it began before.
+    /// Takes what a caller says. The same message again begins nothing, unless its caller uses ids
+    /// more than once: it is answered with the task it began before.
     pub async fn say(&self, mut request: Request) -> Result<Said, Failure> {
         let Some(talk) = &request.talk else {
             return Err(Failure::new(Kind::Internal, "what is said belongs to no conversation"));
         };
+        // What other processes do must be known before what came before can be.
+        self.sync().await?;
         let (caller, id) = (request.caller.clone(), talk.message.id.clone());
         let mut slot = None;
-        if !id.is_empty() {
-            let mut known = self.inner().messages.slot(&caller, &id).await;
-            if known.is_none() {
+        if talk.is_once && !id.is_empty() {
+            let (mut known, forgotten) = self.inner().messages.slot(&caller, &id).await;
+            if let Some((scope, caller, id)) = forgotten {
+                self.inner().earlier.add(&scope, &caller, &id);
+            }
+            if known.is_none() && self.may_be_earlier(&caller, &id).await? {
                 let found = self.inner().store.task_of_message(&caller.scope, &caller.id, &id).await;
                 *known = found.map_err(store_failure)?.map(|head| head.id);
             }
@@ -184,9 +192,10 @@ impl Engine {
 // === impl Messages ===
 
 impl Messages {
-    /// What is known of a message, for as long as it is being taken.
-    async fn slot(&self, caller: &Caller, message: &str) -> OwnedMutexGuard<Option<TaskId>> {
+    /// What is known of a message, for as long as it is being taken; and the one that is forgotten for it, if there is one.
+    async fn slot(&self, caller: &Caller, message: &str) -> (OwnedMutexGuard<Option<TaskId>>, Option<Key>) {
         let key = key(caller, message);
+        let mut forgotten = None;
         let slot = {
             let mut known = self.0.lock();
             if let Some(slot) = known.by_message.get(&key) {
@@ -195,15 +204,16 @@ impl Messages {
                 let slot = Slot::default();
                 known.by_message.insert(key.clone(), Arc::clone(&slot));
                 known.oldest.push_back(key);
-                if known.oldest.len() > REMEMBERED
-                    && let Some(oldest) = known.oldest.pop_front()
-                {
-                    known.by_message.remove(&oldest);
+                if known.oldest.len() > REMEMBERED {
+                    forgotten = known.oldest.pop_front();
+                }
+                if let Some(oldest) = &forgotten {
+                    known.by_message.remove(oldest);
                 }
                 slot
             }
         };
-        slot.lock_owned().await
+        (slot.lock_owned().await, forgotten)
     }
 
     /// The same for somebody who only looks.

@@ -72,6 +72,16 @@ impl Engine {
     /// Calls a task off and tells what became of it.
     pub async fn cancel(&self, caller: &Caller, id: &str) -> Result<Task, Failure> {
         self.sync().await?;
+        let (task, is_settled) = self.try_cancel(caller, id).await?;
+        if is_settled {
+            return Ok(task);
+        }
+        // The agent gave it a name while it was called off without one: now it can be called off there.
+        self.try_cancel(caller, id).await.map(|(task, _)| task)
+    }
+
+    /// Calls a task off as it stands, and says whether that is all that can be done about it.
+    async fn try_cancel(&self, caller: &Caller, id: &str) -> Result<(Task, bool), Failure> {
         let task = self.own_task(caller, id).await?;
         if task.head.state.is_terminal() {
             let message = format!("task {id} is already {} and cannot be canceled", task.head.state);
@@ -87,7 +97,9 @@ impl Engine {
         let state = state_after(task.head.state, &events);
         let named = task.head.remote.task_id.is_some();
         let events = if state.is_terminal() || named { events } else { with_local_cancel(events) };
-        self.learn(task, events).await
+        let task = self.learn(task, events).await?;
+        let is_settled = named || task.head.state.is_terminal();
+        Ok((task, is_settled))
     }
 
     /// The caller's own task with that id.

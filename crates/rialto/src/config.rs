@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use crate::commands::keys;
 use rialto_edge::site::Site;
 use rialto_engine::registry::Deployment;
 use schemars::JsonSchema;
@@ -136,10 +137,16 @@ pub(crate) struct A2a {
     pub(crate) task_timeout_secs: u64,
     /// Whether push notifications may go to private and loopback addresses.
     pub(crate) push_private: bool,
+    /// Whether a message that comes again, with the same `messageId` from the same caller, is answered with the task that it
+    /// began before. Without it, clients that use an id more than once get a task each time.
+    pub(crate) once_per_message: bool,
     /// Wall clock of `invoke_a2a`, in seconds. Read by `invoke_a2a`, which this version does not have yet.
     pub(crate) default_timeout: u64,
     /// The agent that is called when none is named. Read by `invoke_a2a`.
     pub(crate) default_agent_card_url: Option<String>,
+    /// The private key that our own cards are signed with: a PEM file, made by `rialto keys create`. Its public half is at
+    /// `/.well-known/jwks.json`.
+    pub(crate) signing_key: Option<PathBuf>,
     /// PEM or JWK files with keys that agent cards may be signed with. When there are any, a card with a wrong
     /// signature is refused.
     pub(crate) card_keys: Vec<PathBuf>,
@@ -285,8 +292,10 @@ impl Default for A2a {
             wait_secs: 120,
             task_timeout_secs: 3600,
             push_private: false,
+            once_per_message: true,
             default_timeout: 120,
             default_agent_card_url: None,
+            signing_key: None,
             card_keys: Vec::new(),
         }
     }
@@ -294,8 +303,10 @@ impl Default for A2a {
 
 impl A2a {
     /// What the A2A door is to know.
-    pub(crate) fn door(&self, needs_token: bool) -> rialto_a2a::door::Config {
-        rialto_a2a::door::Config {
+    pub(crate) fn door(&self, needs_token: bool) -> Result<rialto_a2a::door::Config, String> {
+        let signer = self.signing_key.as_deref().map(keys::signer).transpose()?;
+        Ok(rialto_a2a::door::Config {
+            signer,
             agent_name: self.agent_name.clone(),
             agent_description: self.agent_description.clone(),
             default_skill: self.default_skill.clone(),
@@ -303,7 +314,8 @@ impl A2a {
             wait: Duration::from_secs(self.wait_secs),
             task_timeout: Duration::from_secs(self.task_timeout_secs),
             push_private: self.push_private,
-        }
+            once_per_message: self.once_per_message,
+        })
     }
 }
 

@@ -69,6 +69,10 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Demo(options) => demo::run(options, environment).await,
         Command::Doctor(listing) => doctor::run(&common, environment, listing.json).await,
         Command::Install(options) => install::run(&options, environment),
+        Command::Keys(command) => {
+            let config = Config::load(common.config.as_deref(), environment)?;
+            commands::keys::run(&config, &common, environment, command)
+        }
         Command::Config(command) => {
             commands::config::run(&Config::load(common.config.as_deref(), environment)?, &command)
         }
@@ -78,8 +82,8 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         }
         Command::Serve(options) => serve::run(open(&common, environment).await?, options, environment).await,
         Command::Agents(command) => agents::run(&open(&common, environment).await?, command).await,
-        Command::Tools(command) => commands::tools::run(&open(&common, environment).await?, command).await,
-        Command::Call(options) => run_call(&open(&common, environment).await?, options).await,
+        Command::Tools(command) => run_tools(&common, environment, command).await,
+        Command::Call(options) => run_call(&common, environment, options).await,
         Command::Tasks(command) => tasks::run(&open(&common, environment).await?, command).await,
         Command::Secrets(command) => run_secrets(&common, environment, command).await,
         Command::Record(command) => {
@@ -125,8 +129,13 @@ async fn run_policy(common: &Common, environment: &Environment, command: cli::Po
     }
 }
 
-async fn run_call(program: &Program, options: cli::Call) -> Result<(), Trouble> {
-    let called = call::run(program, options).await;
+async fn run_tools(common: &Common, environment: &Environment, command: cli::Tools) -> Result<(), Trouble> {
+    commands::tools::run(&open(common, environment).await?, command).await
+}
+
+async fn run_call(common: &Common, environment: &Environment, options: cli::Call) -> Result<(), Trouble> {
+    let program = open(common, environment).await?;
+    let called = call::run(&program, options).await;
     program.finish_traces().await;
     program.tools.close().await;
     called

@@ -21,11 +21,7 @@ use rialto_edge::{
     fetch::Fetch,
     proxy::Proxies,
 };
-use rialto_engine::{
-    Engine, Parts, Prober, Registry,
-    engine::PolicyLoader,
-    peers::{Discoveries, Peers},
-};
+use rialto_engine::{Engine, Parts, Prober, Registry, engine::PolicyLoader};
 use rialto_model::{
     call::Caller,
     clock::{Clock, SystemClock},
@@ -118,6 +114,17 @@ pub(crate) enum BuildError {
     Traces(String),
 }
 
+// === impl Place ===
+
+impl Place {
+    fn folder(self) -> Option<PathBuf> {
+        match self {
+            Self::Folder(folder) => Some(folder),
+            Self::Memory => None,
+        }
+    }
+}
+
 // === impl Program ===
 
 impl Program {
@@ -129,10 +136,7 @@ impl Program {
         environment: &Environment,
     ) -> Result<Self, BuildError> {
         let store = open_store(&config, &place).await?;
-        let data = match place {
-            Place::Folder(folder) => Some(folder),
-            Place::Memory => None,
-        };
+        let data = place.folder();
         let files = policies_in(data.as_deref(), policies)?;
         let sources = files.sources()?;
         let policies = book(files, &store, &config, environment);
@@ -147,8 +151,7 @@ impl Program {
         let keys = card_keys(&config.a2a.card_keys)?;
         let clock = Arc::new(SystemClock);
         let tools = Tools::new(&fetch, &secrets, environment);
-        let a2a = Arc::new(Discoverer::new(fetch.clone(), secrets.clone(), keys));
-        let discovery = Arc::new(Discoveries { a2a, mcp: Arc::new(tools.mcp.clone()) });
+        let discovery = tools.discovery(Discoverer::new(fetch.clone(), secrets.clone(), keys));
         let registry =
             Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.calls.clone()));
         let ports = Ports {
@@ -157,9 +160,7 @@ impl Program {
             learned: registry.clone(),
             clock: clock.clone(),
         };
-        let a2a = Arc::new(A2aPeer::new(config.agents.clone(), ports));
-        let (mcp, function) = (Arc::new(tools.mcp.clone()), Arc::new(tools.functions.clone()));
-        let peer = Arc::new(Peers { a2a, mcp, function });
+        let peer = tools.peers(A2aPeer::new(config.agents.clone(), ports));
         let loader = loader(policies.clone());
         let traces = start_traces(&config, &fetch, environment)?;
         let calls = calls(&config, traces.is_some());

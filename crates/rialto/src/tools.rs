@@ -7,9 +7,12 @@ use std::{mem, sync::Arc};
 
 use futures::{StreamExt, future};
 use parking_lot::Mutex;
-use rialto_a2a::credential::Resolver;
+use rialto_a2a::{credential::Resolver, discover::Discoverer, peer::A2aPeer};
 use rialto_edge::{fetch::Fetch, process::Launcher};
-use rialto_engine::Registry;
+use rialto_engine::{
+    Registry,
+    peers::{Discoveries, Peers},
+};
 use rialto_function::peer::FunctionPeer;
 use rialto_mcp::peer::{self, McpPeer};
 use rialto_model::{agent::Agent, ids::Scope};
@@ -26,8 +29,8 @@ type Change = (Scope, String);
 
 /// What reaches MCP servers and functions.
 pub(crate) struct Tools {
-    pub(crate) mcp: McpPeer,
-    pub(crate) functions: FunctionPeer,
+    mcp: McpPeer,
+    functions: FunctionPeer,
     changes: Arc<Changes>,
     /// Rows that somebody has yet to be asked about.
     unasked: Mutex<Vec<Arc<Agent>>>,
@@ -61,6 +64,17 @@ impl Tools {
             secrets: Arc::clone(secrets),
         });
         Self { mcp, functions, changes, unasked: Mutex::default() }
+    }
+
+    /// Finds out what agents and all that is deployed can do.
+    pub(crate) fn discovery(&self, a2a: Discoverer) -> Arc<Discoveries> {
+        Arc::new(Discoveries { a2a: Arc::new(a2a), mcp: Arc::new(self.mcp.clone()) })
+    }
+
+    /// Executes the calls of agents and of all that is deployed.
+    pub(crate) fn peers(&self, a2a: A2aPeer) -> Arc<Peers> {
+        let (mcp, function) = (Arc::new(self.mcp.clone()), Arc::new(self.functions.clone()));
+        Arc::new(Peers { a2a: Arc::new(a2a), mcp, function })
     }
 
     /// Makes the registry what the configuration says. With `is_whole`, what it does not name any more is removed.

@@ -6,7 +6,7 @@ use url::form_urlencoded;
 use crate::{
     codec::{params, push, task::parse_state},
     error::{Code, RpcError},
-    members::parse,
+    members::{is_proto_name, parse},
     request::{ExtendedCard, GetTask, ListTasks, Operation, PushListing, PushRef, Request, TaskRef},
     rpc::{Id, Incoming, Refused},
     wire::Wire,
@@ -34,6 +34,11 @@ pub fn decode_request(method: &str, path: &str, query: &str, body: &[u8]) -> Res
         Ok(request) => Ok(Incoming { id: Id::null(), wire, request }),
         Err(error) => Err(Refused { id: Id::null(), wire, error }),
     }
+}
+
+/// The dialect that a path belongs to.
+pub fn wire_of(path: &str) -> Wire {
+    Place::read(path).wire
 }
 
 // === impl Place ===
@@ -165,7 +170,7 @@ impl Load<'_> {
 
     fn text(&self, name: &str) -> Option<String> {
         let mut pairs = form_urlencoded::parse(self.query.as_bytes());
-        let (_, value) = pairs.find(|(key, _)| key == name)?;
+        let (_, value) = pairs.find(|(key, _)| key == name || is_proto_name(key, name))?;
         Some(value.into_owned()).filter(|value| !value.is_empty())
     }
 

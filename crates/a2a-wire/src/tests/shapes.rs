@@ -9,7 +9,7 @@ use crate::{
     answer,
     error::{Code, RpcError},
     request::{Request, SendRequest},
-    rest,
+    rest::{self, Release},
     rpc::{self, Id, Incoming},
     task::{SendAnswer, State, Status, StreamEvent, Task},
     wire::Wire,
@@ -246,16 +246,19 @@ fn an_error_carries_its_reason_to_1_0_and_its_facts_to_0_3() {
         RpcError::new(Code::TaskNotFound, "no such task").with_data(Json::parse(r#"{"id":"t"}"#).unwrap());
     insta::assert_snapshot!(rpc::encode_error(Wire::V10, &Id::from(1), &error), @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no such task","data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"TASK_NOT_FOUND","domain":"a2a-protocol.org","metadata":{"id":"t"}}]}}"#);
     insta::assert_snapshot!(rpc::encode_error(Wire::V03, &Id::from(1), &error), @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no such task","data":{"id":"t"}}}"#);
-    let (status, body) = rest::encode_error(Wire::V10, &error);
+    let (status, body) = rest::encode_error(Wire::V10, Release::Second, &error);
     insta::assert_snapshot!(format!("{status} {body}"), @r#"404 {"error":{"code":404,"status":"NOT_FOUND","message":"no such task","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"TASK_NOT_FOUND","domain":"a2a-protocol.org","metadata":{"id":"t"}}]}}"#);
-    assert_eq!(rest::encode_error(Wire::V03Proto, &error), (404, r#"{"message":"no such task"}"#.to_owned()));
+    assert_eq!(
+        rest::encode_error(Wire::V03Proto, Release::Second, &error),
+        (404, r#"{"message":"no such task"}"#.to_owned())
+    );
 }
 
 #[test]
 fn every_error_comes_back_over_rest_and_json_rpc() {
     for code in Code::ALL {
         let error = RpcError::new(code, "no");
-        let (status, body) = rest::encode_error(Wire::V10, &error);
+        let (status, body) = rest::encode_error(Wire::V10, Release::Second, &error);
         assert_eq!(rest::decode_error(status, body.as_bytes()).known(), Some(code));
         let body = rpc::encode_error(Wire::V10, &Id::from(1), &error);
         let read = rpc::decode_response(body.as_bytes()).unwrap().result.unwrap_err();

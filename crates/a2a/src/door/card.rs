@@ -14,7 +14,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, StatusCode, header};
-use rialto_a2a_wire::card;
+use rialto_a2a_wire::{
+    card::{self, signature},
+    error::Code,
+    wire::Wire,
+};
 use rialto_engine::directory::{Directory, Entry};
 use rialto_model::{
     agent::Agent,
@@ -26,13 +30,16 @@ use rialto_model::{
 use rialto_policy::Policy;
 use serde_json::{Value, json};
 
-use super::{AGENTS, incoming::Visit, service::Service, trouble::Trouble};
+use super::{
+    AGENTS,
+    incoming::Visit,
+    modes::{self, JSON, TEXT},
+    service::Service,
+    trouble::Trouble,
+};
 
 /// So many cards are kept: of orgs, and of the addresses they are read at.
 const KEPT: usize = 64;
-
-/// What tools take and give.
-const JSON: &str = "application/json";
 
 /// Cards that were read lately.
 #[derive(Default)]
@@ -102,6 +109,15 @@ fn shown(request: &Request, kept: &Kept) -> Response {
 impl Cards {
     /// The card for somebody who has shown who it is.
     pub(crate) fn extended(&self, service: &Service, visit: &Visit) -> Result<Arc<str>, Trouble> {
+        if !service.config.needs_token {
+            // There is nothing to show who one is, and so nothing more to see: the public card says as much.
+            let code = if visit.wire == Wire::V10 {
+                Code::UnsupportedOperation
+            } else {
+                Code::ExtendedAgentCardNotConfigured
+            };
+            return Err(Trouble::new(code, "there is no extended card: everybody is shown all there is"));
+        }
         Ok(Arc::clone(&self.of(service, &visit.caller, &visit.base, visit.agent.as_ref()).text))
     }
 
@@ -163,7 +179,7 @@ fn written(service: &Service, caller: &Caller, base: &str, directory: &Directory
         cost: None,
         raw: Json::from(besides(config.needs_token)),
     };
-    card::encode(&card)
+    signed(card::encode(&card), service)
 }
 
 /// An agent's own card, but for where it is reached and what it is shown there. Its signatures do not fit any more.
@@ -192,7 +208,23 @@ fn rewritten(service: &Service, caller: &Caller, base: &str, agent: &Arc<Agent>)
         raw: Json::of(&raw),
         ..Card::clone(&agent.card)
     };
-    card::encode(&card)
+    signed(card::encode(&card), service)
+}
+
+/// The card with our signature, if there is a key. One that cannot be used was refused at the start.
+fn signed(card: String, service: &Service) -> String {
+    let Some(signer) = &service.config.signer else { return card };
+    signature::sign(&card, signer).unwrap_or_else(|error| {
+        tracing::error!("the card could not be signed and is shown without a signature: {error}");
+        card
+    })
+}
+
+/// The public half of the key that cards are signed with.
+pub(crate) async fn serve_keys(State(service): State<Arc<Service>>) -> Response {
+    let keys = service.config.signer.as_ref().and_then(|signer| signer.public_jwk().ok());
+    let keys: Vec<Value> = keys.iter().map(Json::value).collect();
+    axum::Json(json!({ "keys": keys })).into_response()
 }
 
 /// The addresses, the newest dialect first. Each speaks all of them. Over gRPC one agent is told from others by a tenant,
@@ -226,8 +258,7 @@ fn grpc_target(base: &str, needs_token: bool) -> Option<String> {
 
 /// What a card says besides what it is made of. A scheme is spelt as 0.3 and as 1.0 spell it.
 fn besides(needs_token: bool) -> Value {
-    let mut besides =
-        json!({ "defaultInputModes": [JSON, "text/plain"], "defaultOutputModes": [JSON, "text/plain"] });
+    let mut besides = json!({ "defaultInputModes": [JSON, TEXT], "defaultOutputModes": [JSON, TEXT] });
     for (name, value) in security(needs_token) {
         besides[name] = value;
     }
@@ -250,16 +281,17 @@ fn security(needs_token: bool) -> Vec<(&'static str, Value)> {
 
 /// A skill as others know it: under the one name that it has here.
 fn skill(entry: &Entry) -> Skill {
-    let modes = |own: &[String]| if own.is_empty() { vec![JSON.to_owned()] } else { own.to_vec() };
     let known = &entry.skill;
+    let agent = entry.target().agent;
+    let or_json = |said: Vec<String>| if said.is_empty() { vec![JSON.to_owned()] } else { said };
     Skill {
         id: SkillId::from(&entry.canonical),
         name: known.name.clone(),
         description: known.description.clone(),
         tags: known.tags.clone(),
         examples: known.examples.clone(),
-        input_modes: modes(&known.input_modes),
-        output_modes: modes(&known.output_modes),
+        input_modes: or_json(modes::taken(&agent, Some(known))),
+        output_modes: or_json(modes::given(&agent, Some(known))),
         input_schema: known.input_schema.clone(),
         called: None,
         cost: known.cost,

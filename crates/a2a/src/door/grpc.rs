@@ -94,12 +94,12 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
 
 /// The answer to what only looks like a call.
 fn not_grpc(parts: &Parts) -> Option<Response> {
-    let media_type = parts.headers.get(header::CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-    if !media_type.starts_with(grpc::MEDIA_TYPE.as_bytes()) {
-        return Some((StatusCode::UNSUPPORTED_MEDIA_TYPE, "this is a gRPC service").into_response());
+    if parts.version != Version::HTTP_2 {
+        return Some((StatusCode::HTTP_VERSION_NOT_SUPPORTED, "gRPC needs HTTP/2").into_response());
     }
-    let is_old = parts.version != Version::HTTP_2;
-    is_old.then(|| (StatusCode::HTTP_VERSION_NOT_SUPPORTED, "gRPC needs HTTP/2").into_response())
+    let media_type = parts.headers.get(header::CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    let is_grpc = media_type.starts_with(grpc::MEDIA_TYPE.as_bytes());
+    (!is_grpc).then(|| (StatusCode::UNSUPPORTED_MEDIA_TYPE, "this is a gRPC service").into_response())
 }
 
 /// The one message of a request.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, Uri, request::Parts};
+use http::{HeaderMap, Uri, header, request::Parts};
 use rialto_a2a_wire::{
     card::dialect,
     error::{Code, RpcError},
+    rest::Release,
     wire::Wire,
 };
 use rialto_model::{
@@ -14,6 +15,11 @@ use rialto_model::{
     card::Dialect,
     trace::Trace,
 };
+
+use super::modes::is_json;
+
+/// What 1.0.1 calls its JSON.
+const A2A_JSON: &str = "application/a2a+json";
 
 /// The header that names the version of the protocol. As a parameter of the address it counts too.
 const VERSION: &str = "a2a-version";
@@ -29,7 +35,7 @@ pub struct Visit {
     pub wire: Wire,
     /// The trace it is a part of.
     pub trace: Option<Box<Trace>>,
-    /// Where this server is, for whoever asked.
+    /// Where this server is, for whoever asked; empty where the answer does not say so.
     pub base: String,
     /// The one agent that was asked, if it was not all of them.
     pub agent: Option<Arc<Agent>>,
@@ -51,6 +57,30 @@ pub(crate) fn check_version(parts: &Parts) -> Result<(), RpcError> {
         }
         _ => Ok(()),
     }
+}
+
+/// Refuses a body that says it is something else than JSON.
+pub(crate) fn check_kind(headers: &HeaderMap) -> Result<(), RpcError> {
+    let Some(kind) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
+    let kind = kind.to_str().unwrap_or("?");
+    if is_json(kind) {
+        return Ok(());
+    }
+    let message = format!("Content-Type: expected application/json, found {kind}");
+    Err(RpcError::new(Code::ContentTypeNotSupported, message))
+}
+
+/// Which release of 1.0 a client goes by: the second has a name of its own for its JSON.
+pub(crate) fn release(headers: &HeaderMap) -> Release {
+    let names = [header::CONTENT_TYPE, header::ACCEPT].map(|name| headers.get(name)?.to_str().ok());
+    let is_second = names.into_iter().flatten().any(|kinds| kinds.contains(A2A_JSON));
+    if is_second { Release::Second } else { Release::First }
+}
+
+/// Whether a client reads streams of events and nothing else: before 1.0 that is what it is told errors in, too.
+pub(crate) fn reads_events_only(headers: &HeaderMap) -> bool {
+    let kinds = headers.get(header::ACCEPT).and_then(|kinds| kinds.to_str().ok()).unwrap_or_default();
+    kinds.contains("text/event-stream") && !kinds.contains("json") && !kinds.contains('*')
 }
 
 fn version_in(uri: &Uri) -> Option<String> {

@@ -127,7 +127,7 @@ impl Service {
         self.check_push(&config)?;
         Ok(Push {
             task: head.id.clone(),
-            id: config.id.filter(|id| !id.is_empty()).unwrap_or_else(fresh),
+            id: config.id.filter(|id| !id.is_empty()).unwrap_or_else(|| unnamed(wire)),
             scope: head.scope.clone(),
             caller: head.caller.clone(),
             url: config.url,
@@ -163,6 +163,11 @@ fn told(head: &TaskHead, push: &Push) -> PushConfig {
         }),
         extra: push.extra.clone(),
     }
+}
+
+/// What a config is called that its caller gave no name: 0.3 knows one such config of a task, which another replaces.
+fn unnamed(wire: Wire) -> String {
+    if wire == Wire::V10 { fresh() } else { "default".to_owned() }
 }
 
 fn no_config(wanted: &PushRef) -> Trouble {

@@ -35,7 +35,7 @@ pub(crate) fn task(task: &Task, history: Length) -> Told {
     let mut told = Told::new(name(&task.head), status_of(task));
     told.context_id = context(&task.head);
     told.artifacts.clone_from(&task.artifacts);
-    told.history = last(&task.history, history).iter().map(|said| ours(said, &task.head)).collect();
+    told.history = last(&task.history, history).iter().map(|said| known(ours(said, &task.head))).collect();
     told.metadata.clone_from(&task.metadata);
     told
 }
@@ -129,6 +129,18 @@ fn ours(message: &Message, head: &TaskHead) -> Message {
     let mut message = message.clone();
     message.task_id = Some(name(head));
     message.context_id = context(head);
+    message
+}
+
+/// A message as it is remembered: what its caller said in words of its own went on to whom it was for, and is nothing that A2A
+/// has a place for.
+fn known(mut message: Message) -> Message {
+    if message.role == Role::User {
+        message.extra = Extra::new();
+        for part in &mut message.parts {
+            part.extra = Extra::new();
+        }
+    }
     message
 }
 

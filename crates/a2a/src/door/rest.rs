@@ -11,7 +11,7 @@ use http::{HeaderValue, StatusCode, header};
 use rialto_a2a_wire::{
     answer,
     error::Code,
-    rest,
+    rest::{self, Release},
     rpc::{Incoming, Refused},
     sse,
     wire::Wire,
@@ -44,12 +44,13 @@ pub(crate) async fn serve_agent(
 ) -> Response {
     match service.agent(request.extensions().get::<Caller>(), &slug).await {
         Ok(agent) => answered(&service, request, &rest, Some(agent)).await,
-        Err(trouble) => refuse(Wire::V10, &trouble),
+        Err(trouble) => refuse(Wire::V10, incoming::release(request.headers()), &trouble),
     }
 }
 
 async fn answered(service: &Service, request: Request, path: &str, agent: Option<Arc<Agent>>) -> Response {
     let (parts, body) = request.into_parts();
+    let release = incoming::release(&parts.headers);
     let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
         return StatusCode::UNAUTHORIZED.into_response();
     };
@@ -59,16 +60,20 @@ async fn answered(service: &Service, request: Request, path: &str, agent: Option
     };
     if is_too_deep(&body) {
         let message = format!("the body is nested deeper than {DEEPEST} levels; send it flatter");
-        return refuse(Wire::V10, &Trouble::new(Code::InvalidRequest, message));
+        return refuse(Wire::V10, release, &Trouble::new(Code::InvalidRequest, message));
     }
     let method = parts.method.as_str();
+    let kind = if body.is_empty() { Ok(()) } else { incoming::check_kind(&parts.headers) };
+    if let Err(error) = kind {
+        return refuse(rest::wire_of(path), release, &error.into());
+    }
     let asked = rest::decode_request(method, path, parts.uri.query().unwrap_or_default(), &body);
     let Incoming { wire, request, .. } = match asked {
         Ok(incoming) => incoming,
-        Err(Refused { wire, error, .. }) => return refuse(wire, &error.into()),
+        Err(Refused { wire, error, .. }) => return refuse(wire, release, &error.into()),
     };
     if let Err(error) = incoming::check_version(&parts) {
-        return refuse(wire, &error.into());
+        return refuse(wire, release, &error.into());
     }
     let visit = Visit {
         base: service.site.address(&parts.uri, &parts.headers, &caller.scope),
@@ -82,12 +87,12 @@ async fn answered(service: &Service, request: Request, path: &str, agent: Option
         Ok(Reply::Stream(events)) => told(
             move |event| match event {
                 Ok((event, _)) => Some(sse::encode(None, &answer::encode_stream_event(wire, &event).text())),
-                Err(trouble) => Some(sse::encode(Some("error"), &trouble.http(wire).1)),
+                Err(trouble) => Some(sse::encode(Some("error"), &trouble.http(wire, release).1)),
             },
             events,
         ),
-        Ok(reply) => json(wire, StatusCode::OK, written(wire, &reply)),
-        Err(trouble) => refuse(wire, &trouble),
+        Ok(reply) => json(wire, release, StatusCode::OK, written(wire, &reply)),
+        Err(trouble) => refuse(wire, release, &trouble),
     }
 }
 
@@ -104,15 +109,18 @@ pub(crate) fn written(wire: Wire, reply: &Reply) -> String {
     }
 }
 
-fn refuse(wire: Wire, trouble: &Trouble) -> Response {
-    let (status, body) = trouble.http(wire);
-    json(wire, StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), body)
+fn refuse(wire: Wire, release: Release, trouble: &Trouble) -> Response {
+    let (status, body) = trouble.http(wire, release);
+    json(wire, release, StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), body)
 }
 
-fn json(wire: Wire, status: StatusCode, text: String) -> Response {
+fn json(wire: Wire, release: Release, status: StatusCode, text: String) -> Response {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;
-    let kind = if wire == Wire::V10 { "application/a2a+json" } else { "application/json" };
+    let kind = match (wire, release) {
+        (Wire::V10, Release::Second) => "application/a2a+json",
+        _ => "application/json",
+    };
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }

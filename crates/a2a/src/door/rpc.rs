@@ -49,6 +49,8 @@ pub(crate) struct Manner {
 /// One answer, or a stream of them.
 enum Answer {
     One(String),
+    /// Why there is no stream, for somebody who reads nothing else.
+    NoStream(String),
     Stream(Id, TaskStream, Wire),
 }
 
@@ -77,12 +79,15 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
         Ok(body) => body,
         Err(refusal) => return refusal,
     };
+    if let Err(error) = incoming::check_kind(&parts.headers) {
+        return json(refuse(&Id::null(), Wire::V10, &error));
+    }
     if is_too_deep(&body) {
         let message = format!("the body is nested deeper than {DEEPEST} levels; send it flatter");
         return json(refuse(&Id::null(), Wire::V10, &RpcError::new(Code::InvalidRequest, message)));
     }
     let visit = Visit {
-        base: service.site.address(&parts.uri, &parts.headers, &caller.scope),
+        base: String::new(),
         trace: incoming::trace(&parts.headers),
         caller,
         door: Door::A2aJsonRpc,
@@ -92,8 +97,9 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
     if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
         return batch(service, &parts, &visit, &body).await;
     }
-    match answer_one(service, &parts, visit, &body).await {
+    match answer_one(service, &parts, visit, &body, false).await {
         Answer::One(text) => json(text),
+        Answer::NoStream(text) => lone(&sse::encode(None, &text)),
         Answer::Stream(id, events, wire) => told(move |event| frame(&id, wire, event), events),
     }
 }
@@ -109,18 +115,21 @@ async fn batch(service: &Service, parts: &Parts, visit: &Visit, body: &[u8]) -> 
     }
     let mut answers = Vec::with_capacity(requests.len());
     for request in requests {
-        answers.push(match answer_one(service, parts, visit.clone(), request.get().as_bytes()).await {
-            Answer::One(text) => text,
-            Answer::Stream(id, _, wire) => {
-                let message = "a stream cannot be answered in a batch; send it alone, or follow its task";
-                refuse(&id, wire, &RpcError::new(Code::UnsupportedOperation, message))
-            }
+        answers.push(match answer_one(service, parts, visit.clone(), request.get().as_bytes(), true).await {
+            Answer::One(text) | Answer::NoStream(text) => text,
+            Answer::Stream(id, _, wire) => refuse(&id, wire, &no_stream_in_batch()),
         });
     }
     json(format!("[{}]", answers.join(",")))
 }
 
-async fn answer_one(service: &Service, parts: &Parts, mut visit: Visit, body: &[u8]) -> Answer {
+async fn answer_one(
+    service: &Service,
+    parts: &Parts,
+    mut visit: Visit,
+    body: &[u8],
+    is_in_batch: bool,
+) -> Answer {
     let Incoming { id, wire, request } = match rpc::decode_request(body) {
         Ok(incoming) => incoming,
         Err(Refused { id, wire, error }) => return Answer::One(refuse(&id, wire, &error)),
@@ -128,12 +137,28 @@ async fn answer_one(service: &Service, parts: &Parts, mut visit: Visit, body: &[
     if let Err(error) = incoming::check_version(parts) {
         return Answer::One(refuse(&id, Wire::V10, &error));
     }
+    let is_for_stream = matches!(request, Asked::Stream(_) | Asked::Subscribe(_));
+    if is_for_stream && is_in_batch {
+        // Before anything begins that nobody would hear of.
+        return Answer::One(refuse(&id, wire, &no_stream_in_batch()));
+    }
     (visit.door, visit.wire) = (door_of(wire, &request), wire);
+    if matches!(request, Asked::ExtendedCard(_)) {
+        // Only cards say where we are.
+        visit.base = service.site.address(&parts.uri, &parts.headers, &visit.caller.scope);
+    }
     match service.answer(&visit, request).await {
         Ok(Reply::Stream(events)) => Answer::Stream(id, events, wire),
         Ok(reply) => Answer::One(written(&id, wire, &reply)),
+        Err(trouble) if is_for_stream && wire != Wire::V10 && incoming::reads_events_only(&parts.headers) => {
+            Answer::NoStream(refuse(&id, wire, &trouble.error))
+        }
         Err(trouble) => Answer::One(refuse(&id, wire, &trouble.error)),
     }
+}
+
+fn no_stream_in_batch() -> RpcError {
+    RpcError::new(Code::UnsupportedOperation, "a stream cannot be answered in a batch; send it alone")
 }
 
 /// How a request came in, as far as its task must remember it.
@@ -152,16 +177,14 @@ fn door_of(wire: Wire, request: &Asked) -> Door {
 /// The answer to a request as JSON-RPC.
 fn written(id: &Id, wire: Wire, reply: &Reply) -> String {
     match reply {
+        Reply::Sent { answer, .. } if wire == Wire::V10 => {
+            rpc::encode_result(id, &answer::encode_send(Wire::V10, answer))
+        }
         Reply::Sent { answer: rialto_a2a_wire::task::SendAnswer::Task(task), door }
         | Reply::Task { task, door } => {
             let manner = Manner::of(wire, *door);
             if manner.is_plain {
                 return rpc::encode_result(id, &plain::task(task));
-            }
-            let is_sent = matches!(reply, Reply::Sent { .. });
-            if is_sent && manner.wire == Wire::V10 {
-                let answer = rialto_a2a_wire::task::SendAnswer::Task(task.clone());
-                return rpc::encode_result(id, &answer::encode_send(Wire::V10, &answer));
             }
             rpc::encode_result(id, &answer::encode_task(manner.wire, task))
         }
@@ -217,7 +240,15 @@ pub(crate) fn told(
             }
         }
     });
-    let body = Body::from_stream(frames.map(Ok::<_, Infallible>));
+    event_stream(Body::from_stream(frames.map(Ok::<_, Infallible>)))
+}
+
+/// A stream of one event.
+fn lone(event: &str) -> Response {
+    event_stream(Body::from(event.to_owned()))
+}
+
+fn event_stream(body: Body) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

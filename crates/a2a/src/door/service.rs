@@ -1,12 +1,16 @@
 //! Answers requests of every dialect and binding with the one engine.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use futures::FutureExt;
 use rialto_a2a_wire::{
     error::Code,
     request::{GetTask, PushConfig, PushList, Request as Asked, SendRequest, TaskRef},
     task::{SendAnswer, Task as Told, TaskList},
+    wire::Wire,
 };
 use rialto_edge::site::Site;
 use rialto_engine::{Engine, Request, Running, Said, Step, Talk};
@@ -26,7 +30,7 @@ use super::{
     card::Cards,
     config::Config,
     incoming::Visit,
-    list,
+    list, modes,
     render::{self, Length},
     stream::TaskStream,
     trouble::Trouble,
@@ -34,6 +38,9 @@ use super::{
 
 /// How many skills an error names, so that the caller can choose one.
 const NAMED: usize = 20;
+
+/// How long a message waits for the agent to take the task that it goes on with.
+const TAKING: Duration = Duration::from_secs(10);
 
 /// Answers requests.
 pub struct Service {
@@ -172,7 +179,12 @@ impl Service {
             let message = format!("task {} is {} already", cancel.id, task.head.state);
             return Err(Trouble::new(Code::TaskNotCancelable, message));
         }
-        let task = self.engine.cancel(&visit.caller, task.head.id.as_str()).await?;
+        let canceled = self.engine.cancel(&visit.caller, task.head.id.as_str()).await;
+        let task = canceled.map_err(|failure| match failure.kind {
+            // It ended in the meantime.
+            Kind::Conflict => Trouble::new(Code::TaskNotCancelable, failure.message),
+            _ => failure.into(),
+        })?;
         if task.head.state.is_terminal() && task.head.state != rialto_model::task::TaskState::Canceled {
             let message = format!("task {} was {} before it could be canceled", cancel.id, task.head.state);
             return Err(Trouble::new(Code::TaskNotCancelable, message));
@@ -187,7 +199,13 @@ impl Service {
             let message = format!("task {} is {}: there is nothing more to hear", wanted.id, task.head.state);
             return Err(Trouble::new(Code::UnsupportedOperation, message));
         }
-        Ok(Reply::Stream(TaskStream::of(&task, following, None, self.stop())))
+        // In 1.0 who listens hears of a task that waits until it is over; before, a stream was over when a task waited.
+        let stream = if visit.wire == Wire::V10 {
+            TaskStream::on(&task, following, self.stop())
+        } else {
+            TaskStream::of(&task, following, None, self.stop())
+        };
+        Ok(Reply::Stream(stream))
     }
 
     /// Hands a message to the engine.
@@ -197,6 +215,7 @@ impl Service {
         }
         self.engine.sync().await?;
         let aim = self.aim(visit, &send).await?;
+        modes::check(&aim.target, &send.message.parts)?;
         let named = send.message.context_id.clone().filter(|context| !context.is_empty());
         let known = aim.task.as_ref().and_then(|task| task.head.context.clone());
         let is_named = named.is_some();
@@ -218,7 +237,9 @@ impl Service {
         request.task = aim.task.map(|task| task.head.id.as_str().to_owned());
         request.wall_clock = Some(self.config.task_timeout);
         request.trace.clone_from(&visit.trace);
-        request.talk = Some(Box::new(Talk { context, is_named, message, metadata: send.metadata }));
+        let is_once = self.config.once_per_message || visit.door == Door::A2aFirst;
+        let metadata = send.metadata;
+        request.talk = Some(Box::new(Talk { context, is_named, is_once, message, metadata }));
         let said = self.engine.say(request).await?;
         let begun = match (&said, push) {
             (Said::Begun { task, .. }, Some(config)) => Some((task.head.clone(), config)),
@@ -252,9 +273,8 @@ impl Service {
         self.engine.sync().await?;
         let none = || Trouble::from(Failure::new(Kind::NotFound, format!("there is no agent \"{slug}\"")));
         let caller = caller.ok_or_else(none)?;
-        let agents = self.engine.registry().agents(&caller.scope);
-        let agent = agents.into_iter().find(|agent| agent.slug == slug && agent.backing.is_agent());
-        let agent = agent.ok_or_else(none)?;
+        let agent = self.engine.registry().by_slug(&caller.scope, slug);
+        let agent = agent.filter(|agent| agent.backing.is_agent()).ok_or_else(none)?;
         let target =
             |skill: &Arc<Skill>| Target { agent: Arc::clone(&agent), skill: Some(Arc::clone(skill)) };
         let is_seen = agent.card.skills.iter().any(|skill| self.engine.may_discover(caller, &target(skill)));
@@ -271,6 +291,7 @@ impl Service {
         }
         let Some(id) = send.message.task_id.as_ref().filter(|id| !id.is_empty()) else { return Ok(None) };
         let task = self.find(&visit.caller, id).await?;
+        let task = self.taken(&visit.caller, task).await?;
         if task.head.state.is_terminal() {
             let message = format!(
                 "task {id} is {} and takes no more messages; start another one in its context",
@@ -284,6 +305,28 @@ impl Service {
             return Err(Trouble::new(Code::InvalidParams, message));
         }
         Ok(Some(task))
+    }
+
+    /// The same task once its agent has taken it: it cannot be asked to go on with what it has no name for.
+    async fn taken(&self, caller: &Caller, task: Task) -> Result<Task, Trouble> {
+        let is_taken = |task: &Task| task.head.remote.task_id.is_some() || task.head.state.is_terminal();
+        if is_taken(&task) || !task.head.agent_url.starts_with("http") {
+            return Ok(task);
+        }
+        let (mut task, mut following) = self.engine.follow(caller, task.head.id.as_str()).await?;
+        let over = async {
+            while !is_taken(&task) {
+                for recorded in following.next().await? {
+                    task.apply(&recorded.event, recorded.at);
+                }
+            }
+            Ok::<_, Failure>(())
+        };
+        // Whoever is not taken by then is refused by the engine.
+        if let Ok(heard) = tokio::time::timeout(TAKING, over.boxed()).await {
+            heard?;
+        }
+        Ok(task)
     }
 
     /// Where a message goes that names no skill: to the configured one, or to the only one.

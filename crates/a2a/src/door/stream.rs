@@ -41,19 +41,31 @@ impl TaskStream {
     /// The task as it stands, and then whatever happens.
     pub(crate) fn of(task: &Task, following: Following, history: Length, stop: CancellationToken) -> Self {
         let state = task.head.state;
+        let is_over = state.is_terminal() || state.is_waiting();
+        Self::until(is_over, task, following, history, stop)
+    }
+
+    /// The same for somebody who comes to listen: a task that waits may still go on.
+    pub(crate) fn on(task: &Task, following: Following, stop: CancellationToken) -> Self {
+        Self::until(task.head.state.is_terminal(), task, following, None, stop)
+    }
+
+    fn until(
+        is_over: bool,
+        task: &Task,
+        following: Following,
+        history: Length,
+        stop: CancellationToken,
+    ) -> Self {
+        let state = task.head.state;
         let first = match render::reply(task) {
             Some(message) => StreamEvent::Message(message),
             None => StreamEvent::Task(render::task(task, history)),
         };
         let may_be_none = state == TaskState::Submitted && task.head.agent_url.starts_with("http");
         let (waiting, held) = if may_be_none { (None, Some(first)) } else { (Some(first), None) };
-        let telling = Telling {
-            task: task.clone(),
-            following,
-            waiting: waiting.into_iter().collect(),
-            held,
-            is_over: state.is_terminal() || state.is_waiting(),
-        };
+        let telling =
+            Telling { task: task.clone(), following, waiting: waiting.into_iter().collect(), held, is_over };
         let events = stream::unfold(telling, |mut telling| async move {
             let next = telling.next().await?;
             Some((next, telling))

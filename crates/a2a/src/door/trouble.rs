@@ -5,7 +5,7 @@
 
 use rialto_a2a_wire::{
     error::{Code, RpcError},
-    rest,
+    rest::{self, Release},
     wire::Wire,
 };
 use rialto_model::{
@@ -37,13 +37,16 @@ impl Trouble {
 
     /// There is no such task, or it is somebody else's.
     pub(crate) fn no_task(id: &str) -> Self {
-        Self::new(Code::TaskNotFound, format!("there is no task \"{id}\""))
+        Self::new(
+            Code::TaskNotFound,
+            format!("task \"{id}\" was not found: it never was, is long over, or is not yours"),
+        )
     }
 
     /// The HTTP status and body of it where HTTP itself carries requests.
-    pub(crate) fn http(&self, wire: Wire) -> (u16, String) {
+    pub(crate) fn http(&self, wire: Wire, release: Release) -> (u16, String) {
         let Some((status, name)) = self.kind.and_then(status) else {
-            return rest::encode_error(wire, &self.error);
+            return rest::encode_error(wire, release, &self.error);
         };
         let body = if wire == Wire::V10 {
             let mut error = json!({ "code": status, "status": name, "message": self.error.message });

@@ -1,12 +1,19 @@
-//! The peer and discovery against scripted agents: real sockets, bodies as the SDKs write them.
+//! The peer and discovery against scripted agents: real sockets, bodies as the SDKs write them. The door as its clients see it.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up has failed")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot be set up has failed"
+)]
 
 mod answers;
 mod cancels;
 mod cards;
 mod credentials;
 mod dialects;
+mod door;
 mod follows;
 mod grpc;
 mod limits;

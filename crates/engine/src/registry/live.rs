@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rialto_model::{
     agent::{Agent, Health, Keep, Trust},
     card::Card,
+    deployed::Backing,
     ids::AgentId,
     maps::FastMap,
 };
@@ -23,8 +24,9 @@ pub(super) struct Live {
     places: Arc<FastMap<AgentId, usize>>,
 }
 
-/// What a row looks like from outside: what a list of tools or a permission may depend on.
-type Look<'a> = (&'a AgentId, &'a str, *const Card, Trust, bool);
+/// What a row looks like from outside: what a list of tools, a permission or the way of a call may depend on. Directories hold
+/// rows, so they are made anew when one of these is another.
+type Look<'a> = (&'a AgentId, &'a str, *const Card, Trust, bool, &'a Backing, Option<u64>);
 
 // === impl Live ===
 
@@ -85,5 +87,6 @@ pub(super) fn is_same_place(a: &Agent, b: &Agent) -> bool {
 }
 
 fn look(row: &Agent) -> Look<'_> {
-    (&row.id, &row.slug, Arc::as_ptr(&row.card), row.trust, row.health == Health::Unreachable)
+    let is_gone = row.health == Health::Unreachable;
+    (&row.id, &row.slug, Arc::as_ptr(&row.card), row.trust, is_gone, &row.backing, row.timeout_ms)
 }

@@ -69,7 +69,9 @@ fn listed(world: &World) -> Vec<String> {
 
 /// What a name leads to, as `<row>/<skill>`.
 fn found(world: &World, name: &str) -> String {
-    let target = world.engine.resolve(&world.caller, name).unwrap_or_else(|| panic!("{name} is unknown"));
+    let target = world.engine.resolve(&world.caller, name);
+    assert!(target.is_some(), "{name} is unknown");
+    let target = target.unwrap();
     format!("{}/{}", target.agent.url, target.skill_id())
 }
 
@@ -158,6 +160,20 @@ async fn a_dead_server_takes_its_tools_from_the_list_and_keeps_them_known() {
     assert_eq!(found(&world, "lookup"), "mcp:weather/lookup");
     let failure = call(&world, "lookup").await.unwrap_err();
     assert!(failure.message.contains("unreachable"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_server_that_moves_is_called_where_it_is() {
+    let world = empty().await;
+    let registry = world.engine.registry();
+    let unasked = registry.configure(&[server("weather")], true).await.unwrap();
+    world.discovery.serve("mcp:weather", agents::card("weather", vec![agents::skill("lookup")]));
+    registry.probe(&unasked[0]).await.unwrap();
+    assert_eq!(found(&world, "lookup"), "mcp:weather/lookup");
+    let backing = Backing::Mcp(Arc::new(McpServer { name: "weather".to_owned(), via: via("elsewhere") }));
+    registry.configure(&[Deployment { backing, ..server("weather") }], true).await.unwrap();
+    let target = world.engine.resolve(&world.caller, "lookup").unwrap();
+    assert_eq!(target.agent.backing.via().unwrap().described(), "elsewhere");
 }
 
 #[tokio::test]

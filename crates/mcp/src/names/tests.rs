@@ -98,3 +98,8 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn nothing_that_is_deployed_can_take_the_name_of_one_of_our_own_tools() {
+    assert!(crate::own::NAMES.iter().all(|name| rialto_engine::directory::RESERVED.contains(name)));
+}

@@ -166,14 +166,14 @@ fn last(uri: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn made(value: Value) -> Vec<Part> {
+    fn made(value: &Value) -> Vec<Part> {
         let content = value["content"].as_array().unwrap();
         parts(content, value.get("structuredContent"))
     }
 
     #[test]
     fn content_becomes_parts() {
-        insta::assert_json_snapshot!(made(json!({ "content": [
+        insta::assert_json_snapshot!(made(&json!({ "content": [
             { "type": "text", "text": "{\"a\":1}" },
             { "type": "image", "data": "aGk=", "mimeType": "image/png" },
             { "type": "audio", "data": "aGk=", "mimeType": "audio/wav" },
@@ -190,11 +190,11 @@ mod tests {
         let text = |text: &str| json!({ "type": "text", "text": text });
         let whole = json!({ "n": 1 });
         assert_eq!(
-            made(json!({ "content": [text("{\"n\": 1}")], "structuredContent": whole })),
+            made(&json!({ "content": [text("{\"n\": 1}")], "structuredContent": whole })),
             data(whole.clone())
         );
         let wrapped = json!({ "result": "sunny" });
-        assert_eq!(made(json!({ "content": [text("sunny")], "structuredContent": wrapped })), data(wrapped));
-        assert_eq!(made(json!({ "content": [text("more")], "structuredContent": whole })).len(), 2);
+        assert_eq!(made(&json!({ "content": [text("sunny")], "structuredContent": wrapped })), data(wrapped));
+        assert_eq!(made(&json!({ "content": [text("more")], "structuredContent": whole })).len(), 2);
     }
 }

@@ -76,9 +76,9 @@ fn undelivered(pushes: &[Push], as_json: bool) {
     } else if pushes.is_empty() {
         output::line("No push notifications were given up.");
     } else {
-        let rows = pushes.iter().map(|push| {
-            vec![push.task.to_string(), push.id.clone(), push.url.clone(), why(push)]
-        });
+        let rows = pushes
+            .iter()
+            .map(|push| vec![push.task.to_string(), push.id.clone(), push.url.clone(), why(push)]);
         output::table(&["task", "config", "url", "why"], rows.collect());
     }
 }

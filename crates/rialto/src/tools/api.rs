@@ -182,8 +182,9 @@ impl Body {
         way.org = Some(caller.scope.org.to_string());
         way.project = Some(caller.scope.project.to_string());
         if let Self::Function(function) = &self {
-            let names_file =
-                |schema: &Option<serde_json::Value>| schema.as_ref().is_some_and(|it| it.is_string());
+            let names_file = |schema: &Option<serde_json::Value>| {
+                schema.as_ref().is_some_and(serde_json::Value::is_string)
+            };
             if names_file(&function.input_schema) || names_file(&function.output_schema) {
                 return Err("a schema is given as an object here, not as a file of this machine".to_owned());
             }

@@ -9,6 +9,7 @@ pub(crate) mod client;
 pub(crate) mod grpc;
 pub(crate) mod http;
 pub(crate) mod issuer;
+pub(crate) mod journal;
 pub(crate) mod outcome;
 pub(crate) mod peer;
 pub(crate) mod process;
@@ -17,6 +18,7 @@ pub(crate) mod rialto;
 pub(crate) mod server;
 pub(crate) mod stdio;
 pub(crate) mod upstream;
+pub(crate) mod worker;
 
 use std::{
     path::{Path, PathBuf},

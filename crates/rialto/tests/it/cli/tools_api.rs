@@ -72,7 +72,8 @@ fn neither_commands_nor_secrets_of_this_machine_are_used_unless_it_is_allowed() 
         json!({ "kind": "function", "name": "up", "url": "https://a.example.com", "org": "other" });
     assert_eq!(add(&server, &elsewhere).status, 400);
     drop(server);
-    let server = admin().with("RIALTO_SERVER__ALLOW_COMMANDS_OVER_API", "true").serve(&[]);
+    let rialto = admin().with("RIALTO_SERVER__ALLOW_COMMANDS_OVER_API", "true");
+    let server = rialto.serve(&[]);
     assert_eq!(add(&server, &command).status, 201);
     let bearer = [("Authorization", "Bearer mine")];
     let called = http::post(&format!("{}/call/up", server.url), &bearer, r#"{"a":"b"}"#);

@@ -49,7 +49,8 @@ async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, looking).await.unwrap_or_else(|_| panic!("waited for this: {what}"));
+    let found = tokio::time::timeout(PATIENCE, looking).await;
+    assert!(found.is_ok(), "waited for this: {what}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

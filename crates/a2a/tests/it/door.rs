@@ -1,0 +1,9 @@
+//! The A2A door as its clients see it: raw requests into the router, in every dialect and binding.
+
+mod dialects;
+mod house;
+mod pushes;
+mod refusals;
+mod seed;
+mod streams;
+mod tasks;

@@ -1,0 +1,169 @@
+//! Who wants to be told of a task elsewhere, and how it is.
+
+use std::sync::Arc;
+
+use futures::{FutureExt, future::BoxFuture};
+use http::{HeaderMap, Request, StatusCode};
+use parking_lot::Mutex;
+use rialto_a2a::door::Config;
+use rialto_edge::fetch::{Fetch, FetchError, Request as Fetched, Response};
+use serde_json::{Value, json};
+
+use super::house::{Client, House, post, said, said_0_3, steady};
+
+/// A receiver that takes what it is brought, but for the first so many.
+#[derive(Default)]
+struct Receiver {
+    refusals: Mutex<usize>,
+    got: Mutex<Vec<(HeaderMap, Value)>>,
+}
+
+impl Fetch for Receiver {
+    fn fetch(&self, request: Fetched) -> BoxFuture<'static, Result<Response, FetchError>> {
+        let mut refusals = self.refusals.lock();
+        let status = if *refusals > 0 {
+            *refusals -= 1;
+            StatusCode::SERVICE_UNAVAILABLE
+        } else {
+            let body = serde_json::from_slice(&request.body).unwrap();
+            self.got.lock().push((request.headers, body));
+            StatusCode::OK
+        };
+        async move { Ok(Response::fixed(status, "")) }.boxed()
+    }
+}
+
+impl Receiver {
+    /// Brings what there is until so many have come.
+    async fn hears(self: &Arc<Self>, house: &House, count: usize) -> Vec<(HeaderMap, Value)> {
+        let fetch: Arc<dyn Fetch> = self.clone();
+        let pusher = house.door.pusher(house.store.clone(), fetch, house.clock.clone());
+        let running = tokio::spawn(pusher.run(house.stop.clone()));
+        super::house::within(async {
+            while self.got.lock().len() < count {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+        })
+        .await;
+        house.stop.cancel();
+        super::house::within(running).await.unwrap();
+        self.got.lock().clone()
+    }
+}
+
+async fn ask(ann: &Client) -> Value {
+    ann.tell("ask").await["id"].take()
+}
+
+/// Completes a task that waits.
+async fn answer(ann: &Client, task: &Value) {
+    let mut answer = said("red");
+    answer["message"]["taskId"] = task.clone();
+    let done = ann.rpc("SendMessage", answer).await;
+    assert_eq!(done["result"]["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
+}
+
+#[tokio::test]
+async fn configs_are_kept_in_1_0() {
+    let house = House::new().await;
+    let ann = house.ann();
+    let task = ask(&ann).await;
+    let config = json!({
+        "taskId": task, "id": "c-1", "url": "https://hook.example.com/", "token": "t",
+        "authentication": { "scheme": "Bearer", "credentials": "secret" },
+    });
+    let created = ann.rpc("CreateTaskPushNotificationConfig", config).await;
+    let one = json!({ "taskId": task, "id": "c-1" });
+    let got = ann.rpc("GetTaskPushNotificationConfig", one.clone()).await;
+    assert_eq!(created, got);
+    let listed = ann.rpc("ListTaskPushNotificationConfigs", json!({ "taskId": task })).await;
+    let deleted = ann.rpc("DeleteTaskPushNotificationConfig", one.clone()).await;
+    assert_eq!(deleted, ann.rpc("DeleteTaskPushNotificationConfig", one.clone()).await);
+    let gone = ann.rpc("GetTaskPushNotificationConfig", one).await;
+    insta::assert_json_snapshot!(steady(&json!([created, listed, deleted, gone])));
+}
+
+#[tokio::test]
+async fn configs_are_kept_in_0_3_where_one_may_have_no_name() {
+    let house = House::new().await;
+    let ann = house.ann();
+    let task = ask(&ann).await;
+    let config = json!({ "taskId": task, "pushNotificationConfig": { "url": "https://hook.example.com/", "token": "t" } });
+    let created = ann.rpc("tasks/pushNotificationConfig/set", config.clone()).await;
+    // Set again, it is still one.
+    assert_eq!(created, ann.rpc("tasks/pushNotificationConfig/set", config).await);
+    let got = ann.rpc("tasks/pushNotificationConfig/get", json!({ "id": task })).await;
+    assert_eq!(created, got);
+    let listed = ann.rpc("tasks/pushNotificationConfig/list", json!({ "id": task })).await;
+    let one = json!({ "id": task, "pushNotificationConfigId": "default" });
+    let deleted = ann.rpc("tasks/pushNotificationConfig/delete", one).await;
+    insta::assert_json_snapshot!(steady(&json!([created, listed, deleted])));
+}
+
+#[tokio::test]
+async fn configs_are_kept_over_rest() {
+    let house = House::new().await;
+    let ann = house.ann();
+    let task = ask(&ann).await;
+    let path = format!("/a2a/tasks/{}/pushNotificationConfigs", task.as_str().unwrap());
+    let config = json!({ "id": "c-1", "url": "https://hook.example.com/" }).to_string();
+    let created = ann.send(post(&path), config).await;
+    assert_eq!(created.status, 200);
+    let one = format!("{path}/c-1");
+    assert_eq!(ann.send(Request::get(&one), "").await.json(), created.json());
+    let listed = ann.send(Request::get(&path), "").await.json();
+    assert_eq!(listed["configs"], json!([created.json()]));
+    assert!(ann.send(Request::delete(&one), "").await.status.is_success());
+    assert_eq!(ann.send(Request::get(&one), "").await.status, 404);
+    // 0.3, in the words of its proto file.
+    let old = format!("/a2a/v1/tasks/{}/pushNotificationConfigs", task.as_str().unwrap());
+    let inner = json!({ "id": "c-2", "url": "https://hook.example.com/" });
+    let body = json!({ "config_id": "c-2", "config": { "push_notification_config": inner } });
+    let created = ann.send(post(&old), body.to_string()).await;
+    assert_eq!(created.status, 200, "{}", created.text);
+    insta::assert_json_snapshot!(steady(&created.json()));
+}
+
+#[tokio::test]
+async fn whoever_asked_with_the_message_is_told_of_each_step() {
+    let house = House::new().await;
+    let ann = house.ann();
+    let mut params = said("ask");
+    params["configuration"] = json!({ "taskPushNotificationConfig": {
+        "url": "http://127.0.0.1:9/hook", "token": "t-1",
+        "authentication": { "scheme": "Bearer", "credentials": "secret" },
+    } });
+    let task = ann.rpc("SendMessage", params).await["result"]["task"]["id"].take();
+    answer(&ann, &task).await;
+    let got = Arc::new(Receiver::default()).hears(&house, 3).await;
+    let (headers, _) = &got[0];
+    assert_eq!(headers["authorization"], "Bearer secret");
+    assert_eq!(headers["x-a2a-notification-token"], "t-1");
+    assert_eq!(headers["content-type"], "application/a2a+json");
+    let bodies: Vec<Value> = got.into_iter().map(|(_, body)| body).collect();
+    insta::assert_json_snapshot!(steady(&Value::from(bodies)));
+}
+
+#[tokio::test]
+async fn a_0_3_client_is_told_whole_tasks() {
+    let house = House::new().await;
+    let ann = house.ann();
+    let mut params = said_0_3("ask");
+    params["configuration"] = json!({ "pushNotificationConfig": { "url": "http://127.0.0.1:9/hook" } });
+    ann.rpc("message/send", params).await;
+    let got = Arc::new(Receiver::default()).hears(&house, 1).await;
+    assert_eq!(got[0].0["content-type"], "application/json");
+    assert_eq!((&got[0].1["kind"], &got[0].1["status"]["state"]), (&json!("task"), &json!("input-required")));
+}
+
+#[tokio::test]
+async fn an_address_that_may_not_be_called_is_refused_before_anything_begins() {
+    let house = House::with(Config { needs_token: false, ..Config::default() }).await;
+    for url in ["http://127.0.0.1/hook", "http://169.254.169.254/", "ftp://example.com", "nowhere", ""] {
+        let mut params = said("hello");
+        params["configuration"] = json!({ "taskPushNotificationConfig": { "url": url } });
+        let refused = house.ann().rpc("SendMessage", params).await;
+        assert_eq!(refused["error"]["code"], -32602, "{url}: {refused}");
+    }
+    assert!(house.peer.calls.lock().is_empty());
+}
