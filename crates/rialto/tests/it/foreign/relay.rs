@@ -137,7 +137,7 @@ impl Relay {
                     cell.less.push((operation, why));
                 }
                 Err(why) => {
-                    cell.wrong.push(format!("{} with {slug}, {}: {why}", kind.name, operation.name()))
+                    cell.wrong.push(format!("{} with {slug}, {}: {why}", kind.name, operation.name()));
                 }
             }
         }
