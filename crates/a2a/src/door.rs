@@ -7,6 +7,7 @@
 //! Registered agents are among the skills of that one agent, and each can also be reached by itself below [`AGENTS`], with
 //! its own card and its own skill ids: a client of one generation reaches an agent of another, past the same policies.
 
+mod aim;
 mod card;
 mod config;
 mod grpc;

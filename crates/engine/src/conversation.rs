@@ -1,6 +1,11 @@
 //! Callers that keep a conversation with us: they name it, may send a message twice, and come back to a task later.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use parking_lot::Mutex;
 use rialto_model::{
@@ -16,7 +21,7 @@ use rialto_model::{
     task::{Task, TaskHead},
     verb::VerbEvent,
 };
-use tokio::sync::OwnedMutexGuard;
+use tokio::{runtime::Handle, sync::OwnedMutexGuard};
 
 use crate::{
     engine::{Engine, Request, store_failure},
@@ -68,6 +73,13 @@ struct Known {
 
 type Key = (Scope, String, String);
 
+/// Something that goes on by itself when whoever waits for it goes away: a client that hangs up while its task is being
+/// written down must not leave a task that nobody works on.
+struct SeenThrough<F: Future<Output: Send> + Send + 'static> {
+    work: Option<Pin<Box<F>>>,
+    runtime: Handle,
+}
+
 /// Held while a message is taken: whoever sends the same meanwhile waits for the outcome.
 type Slot = Arc<tokio::sync::Mutex<Option<TaskId>>>;
 
@@ -101,10 +113,15 @@ impl Engine {
         if talk.is_named && request.task.is_none() && request.context.is_none() {
             request.context = self.remote_context(&caller, &talk.context, &request.target.agent).await?;
         }
-        let mut running = self.call(request).await?;
-        if let Some(mut slot) = slot {
-            *slot = Some(running.task().clone());
-        }
+        let engine = self.clone();
+        let mut running = SeenThrough::new(async move {
+            let running = engine.call(request).await?;
+            if let Some(mut slot) = slot {
+                *slot = Some(running.task().clone());
+            }
+            Ok::<_, Failure>(running)
+        })
+        .await?;
         let lost = || Failure::new(Kind::Internal, "the task was written down without its conversation");
         let task = running.as_begun().ok_or_else(lost)?;
         Ok(Said::Begun { running, task })
@@ -186,6 +203,35 @@ impl Engine {
         let message = redact_message(talk.message);
         journal.record(&mut task, vec![Event::Answered { message }], None).await.map_err(store_failure)?;
         Ok(task)
+    }
+}
+
+// === impl SeenThrough ===
+
+impl<F: Future<Output: Send> + Send + 'static> SeenThrough<F> {
+    fn new(work: F) -> Self {
+        Self { work: Some(Box::pin(work)), runtime: Handle::current() }
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Future for SeenThrough<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let Some(work) = &mut self.work else { return Poll::Pending };
+        let done = work.as_mut().poll(context);
+        if done.is_ready() {
+            self.work = None;
+        }
+        done
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Drop for SeenThrough<F> {
+    fn drop(&mut self) {
+        if let Some(work) = self.work.take() {
+            self.runtime.spawn(async move { drop(work.await) });
+        }
     }
 }
 

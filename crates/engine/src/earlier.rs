@@ -106,9 +106,9 @@ impl Sieve {
     }
 
     fn holds(&self, number: u64) -> bool {
-        places(number).into_iter().all(|(word, bit)| {
-            self.bits.get(word).is_none_or(|word| word.load(Ordering::Relaxed) & bit != 0)
-        })
+        places(number)
+            .into_iter()
+            .all(|(word, bit)| self.bits.get(word).is_none_or(|word| word.load(Ordering::Relaxed) & bit != 0))
     }
 }
 

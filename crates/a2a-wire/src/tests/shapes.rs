@@ -258,12 +258,58 @@ fn an_error_carries_its_reason_to_1_0_and_its_facts_to_0_3() {
 fn every_error_comes_back_over_rest_and_json_rpc() {
     for code in Code::ALL {
         let error = RpcError::new(code, "no");
-        let (status, body) = rest::encode_error(Wire::V10, Release::Second, &error);
-        assert_eq!(rest::decode_error(status, body.as_bytes()).known(), Some(code));
+        for release in [Release::First, Release::Second] {
+            let (status, body) = rest::encode_error(Wire::V10, release, &error);
+            assert_eq!(rest::decode_error(status, body.as_bytes()).known(), Some(code));
+        }
         let body = rpc::encode_error(Wire::V10, &Id::from(1), &error);
         let read = rpc::decode_response(body.as_bytes()).unwrap().result.unwrap_err();
         assert_eq!(read.known(), Some(code));
     }
+}
+
+#[test]
+fn the_releases_of_1_0_differ_in_three_statuses() {
+    let status = |release, code| rest::encode_error(Wire::V10, release, &RpcError::new(code, "no")).0;
+    let differ =
+        Code::ALL.into_iter().filter(|code| status(Release::First, *code) != status(Release::Second, *code));
+    let told: Vec<_> =
+        differ.map(|code| (code, status(Release::First, code), status(Release::Second, code))).collect();
+    assert_eq!(
+        told,
+        [
+            (Code::TaskNotCancelable, 409, 400),
+            (Code::ContentTypeNotSupported, 415, 400),
+            (Code::InvalidAgentResponse, 502, 500),
+        ]
+    );
+}
+
+#[test]
+fn the_names_of_the_proto_file_are_read_and_nothing_stays_behind_under_them() {
+    let said = r#""role":"ROLE_USER","parts":[{"text":"hi","media_type":"text/plain"}]"#;
+    let of = |names: &str| {
+        sent(&format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{{"message":{{{names},{said}}}}}}}"#
+        ))
+        .message
+    };
+    let message = of(r#""message_id":"m","task_id":"t","context_id":"c""#);
+    assert_eq!((message.id.as_str(), message.task_id.as_deref()), ("m", Some("t")));
+    assert_eq!(message.parts[0].media_type.as_deref(), Some("text/plain"));
+    assert!(message.extra.is_empty(), "{message:?}");
+    let message = of(r#""task_id":"theirs","messageId":"m","taskId":"t","task_id":"again""#);
+    assert_eq!(message.task_id.as_deref(), Some("t"));
+    assert!(message.extra.is_empty(), "{message:?}");
+    // What only looks like one is kept.
+    let message = of(r#""messageId":"m","task_ids":"x","_task_id":"y""#);
+    assert_eq!((message.task_id.as_deref(), message.extra.get("task_ids").is_some()), (None, true));
+    let Ok(Incoming { request: Request::Get(get), .. }) =
+        rest::decode_request("GET", "/tasks/t", "history_length=2", b"")
+    else {
+        panic!("not read");
+    };
+    assert_eq!(get.history_length, Some(2));
 }
 
 #[test]

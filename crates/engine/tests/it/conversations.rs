@@ -71,6 +71,29 @@ async fn the_same_message_to_two_processes_at_work_is_one_task() {
 }
 
 #[tokio::test]
+async fn a_caller_that_hangs_up_while_its_task_is_written_down_leaves_none_that_nobody_works_on() {
+    for n in 0..20 {
+        let world = echoing().await;
+        let saying = world.engine.say(world.talk("m-1", None, json!({ "n": n })));
+        let is_there = async || {
+            let found = world.store.task_of_message(&world.caller.scope, &world.caller.id, "m-1").await;
+            found.unwrap().is_some()
+        };
+        let written = async { while !is_there().await {} };
+        tokio::select! {
+            biased;
+            () = written => {}
+            said = saying => drop(said),
+        }
+        // Whoever comes again finds the one task, and it ends.
+        let (task, is_new) = said(&world, world.talk("m-1", None, json!({}))).await;
+        assert!(!is_new);
+        assert_eq!(world.in_the_end(&task).await.head.state, TaskState::Completed);
+        assert_eq!(world.peer.calls.lock().len(), 1);
+    }
+}
+
+#[tokio::test]
 async fn another_callers_message_of_the_same_name_is_another_task() {
     let world = echoing().await;
     let first = world.say(world.talk("m-1", None, json!({}))).await;
