@@ -110,7 +110,7 @@ impl World {
         let message = Message::new(id, Role::User, request.parts.clone());
         let is_named = context.is_some();
         let context = context.map_or_else(ContextId::fresh, ContextId::from);
-        request.talk = Some(Box::new(Talk { context, is_named, message, metadata: None }));
+        request.talk = Some(Box::new(Talk { context, is_named, is_once: true, message, metadata: None }));
         request
     }
 
