@@ -160,7 +160,12 @@ const parts = ({ parts: all = [] }) =>
     return { file: { name: filename, mime: mediaType, bytes: raw, uri: url } };
   });
 
-const CODES = { TaskNotFoundError: -32001, TaskNotCancelableError: -32002 };
+// The SDK has classes where the wire has codes.
+const CODES = {
+  TaskNotFoundError: -32001,
+  TaskNotCancelableError: -32002,
+  RequestMalformedError: -32602,
+};
 
 function failure(error) {
   const { name, message, code } = error;

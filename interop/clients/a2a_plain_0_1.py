@@ -90,8 +90,8 @@ class Client:
             said = error.read().decode()
             try:
                 result(json.loads(said))
-            except ValueError:
-                pass
+            except (ValueError, KeyError):
+                pass  # not JSON-RPC: it came no further than HTTP
             raise Refused(None, said, error.code) from error
 
 
@@ -110,7 +110,8 @@ def params(command) -> dict[str, Any]:
 
 
 def result(answer: dict[str, Any]) -> Any:
-    if error := answer.get("error"):
+    error = answer.get("error")
+    if isinstance(error, dict):
         raise Refused(error["code"], error["message"])
     return answer["result"]
 

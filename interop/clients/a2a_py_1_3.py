@@ -110,7 +110,7 @@ class Client:
 def channel(url: str):
     import grpc  # only the gRPC binding needs it
 
-    return grpc.aio.insecure_channel(url.removeprefix("http://"))
+    return grpc.aio.insecure_channel(url)
 
 
 def context() -> ClientCallContext:

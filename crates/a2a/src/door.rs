@@ -48,6 +48,9 @@ pub use self::{
 /// Where cards are, for readers of every generation. They are for everybody.
 pub const CARDS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 
+/// Where the public half of the key is that cards are signed with. It is for everybody.
+pub const KEYS: &str = "/.well-known/jwks.json";
+
 /// The paths that requests come to, with all below them.
 pub const PATHS: [&str; 3] = ["/a2a", "/_a2a", "/"];
 
@@ -80,6 +83,7 @@ impl Door {
     pub fn router(&self, stop: CancellationToken) -> Router {
         self.0.end_streams_with(stop);
         let mut router = Router::new().route("/", post(rpc::serve));
+        router = router.route(KEYS, get(card::serve_keys));
         for card in CARDS {
             router = router.route(card, get(card::serve));
         }

@@ -9,8 +9,9 @@ use hyper::body::Incoming;
 use rialto_model::name;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
+use tokio::sync::watch;
 
-use crate::{child::Port, trouble::Trouble};
+use crate::{child::Port, load, trouble::Trouble};
 
 /// Stands in every right answer and in no request.
 pub(crate) const MARK: &str = "rialto-bench-answer";
@@ -39,12 +40,62 @@ pub(crate) fn send_params() -> Value {
     }})
 }
 
+/// Where the agent can be reached through Rialto's A2A door.
+pub(crate) fn relay() -> String {
+    format!("/a2a/agents/{}", name::agent_slug(NAME))
+}
+
+/// The parameters of the A2A 1.0 `SendMessage` that asks for the same. Each message has a name of its own, or it would be taken
+/// for one that came before.
+pub(crate) fn relay_params(at_once: bool) -> Value {
+    json!({
+        "message": {
+            "messageId": load::NAME,
+            "role": "ROLE_USER",
+            "parts": [{"data": arguments()}],
+        },
+        "configuration": {"returnImmediately": at_once},
+        "metadata": {"skillId": SKILL},
+    })
+}
+
+/// How it behaves.
+#[derive(clap::Args, Clone, Copy)]
+pub(crate) struct Args {
+    /// Keep everybody waiting until somebody asks for `/finish`.
+    #[arg(long)]
+    holding: bool,
+}
+
+/// Where an agent that keeps everybody waiting is told to go on.
+pub(crate) const FINISH: &str = "/finish";
+
 /// Serves the agent until the parent is gone.
-pub(crate) async fn serve() -> Result<(), Trouble> {
+pub(crate) async fn serve(args: Args) -> Result<(), Trouble> {
     let port = Port::open().await?;
     let card = Bytes::from(card(port.address()?).to_string());
     let result = Bytes::from(format!(r#","result":{}}}"#, task()));
-    port.serve(move |request| answer(request, card.clone(), result.clone())).await
+    let held = args.holding.then(|| watch::Sender::new(false));
+    port.serve(move |request| held_back(request, held.clone(), card.clone(), result.clone())).await
+}
+
+async fn held_back(
+    request: Request<Incoming>,
+    held: Option<watch::Sender<bool>>,
+    card: Bytes,
+    result: Bytes,
+) -> Response<Full<Bytes>> {
+    if let Some(held) = held {
+        if request.uri().path() == FINISH {
+            held.send_replace(true);
+            return status(StatusCode::OK);
+        }
+        if request.method() == Method::POST {
+            // We hold the other end ourselves, so it cannot be gone.
+            let _ = held.subscribe().wait_for(|is_over| *is_over).await;
+        }
+    }
+    answer(request, card, result).await
 }
 
 /// The one member of a request that an agent without an opinion has to read.

@@ -1,4 +1,5 @@
-//! What a crossing costs: an MCP call to an A2A agent through Rialto, beside the same agent behind a bare proxy.
+//! What a crossing costs: an MCP call, or a message of another A2A, to an A2A agent through Rialto, beside the same agent behind
+//! a bare proxy.
 //!
 //! All candidates run at the same time and are asked in turn, a slice each, so that a noise hits all of them. What a
 //! candidate still does a moment after its slice (writing audit rows, say) is on its bill.
@@ -26,9 +27,9 @@ use crate::{
     trouble::{Trouble, during},
 };
 
-/// How to measure.
+/// How much is asked, and of whom.
 #[derive(clap::Args)]
-pub(crate) struct Args {
+pub(crate) struct Load {
     /// How long each candidate is asked, per number of connections.
     #[arg(long, default_value = "5", value_parser = seconds::parse)]
     seconds: Duration,
@@ -38,6 +39,15 @@ pub(crate) struct Args {
     /// How many connections ask at the same time.
     #[arg(long, value_delimiter = ',', default_value = "1,64")]
     connections: Vec<usize>,
+    #[command(flatten)]
+    pub(crate) program: program::Args,
+}
+
+/// How to measure.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) load: Load,
     /// Which MCP is spoken to Rialto.
     #[arg(long, value_enum, default_value_t)]
     era: Era,
@@ -48,14 +58,21 @@ pub(crate) struct Args {
     /// metrics every second.
     #[arg(long, conflicts_with = "without_rialto")]
     governed: bool,
-    #[command(flatten)]
-    pub(crate) program: program::Args,
+}
+
+/// What is compared, over which road.
+struct Plan<'a> {
+    load: &'a Load,
+    road: Speaks,
+    with_rialto: bool,
+    governed: bool,
 }
 
 /// What was measured.
 #[derive(Serialize)]
 pub(crate) struct Report {
-    era: Era,
+    /// How Rialto was spoken to.
+    road: Speaks,
     seconds: f64,
     cores: usize,
     rows: Vec<Row>,
@@ -100,9 +117,15 @@ struct Candidate {
     token: Option<String>,
 }
 
-#[derive(Clone, Copy)]
+/// What is spoken to a candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 enum Speaks {
+    /// A2A 0.3, as the agent itself does.
     A2a,
+    /// A2A 1.0, by the door that leads to this one agent.
+    Relay,
+    /// MCP.
     Mcp(Era),
 }
 
@@ -128,51 +151,71 @@ const WARM_UP: Duration = Duration::from_secs(1);
 /// How long a candidate may tidy up after a slice at its own cost.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// Measures.
+/// Measures MCP calls.
 pub(crate) async fn run(args: &Args) -> Result<Report, Trouble> {
-    let stage = Stage::set(args).await?;
-    let mut rows = Vec::new();
-    for &connections in &args.connections {
-        rows.extend(stage.measure(args, connections).await?);
+    let Args { load, era, without_rialto, governed } = args;
+    let plan = Plan { load, road: Speaks::Mcp(*era), with_rialto: !without_rialto, governed: *governed };
+    plan.carry_out().await
+}
+
+/// Measures messages of A2A 1.0 to the same agent of 0.3.
+pub(crate) async fn translate(load: &Load) -> Result<Report, Trouble> {
+    Plan { load, road: Speaks::Relay, with_rialto: true, governed: false }.carry_out().await
+}
+
+// === impl Plan ===
+
+impl Plan<'_> {
+    async fn carry_out(&self) -> Result<Report, Trouble> {
+        let stage = Stage::set(self).await?;
+        let mut rows = Vec::new();
+        for &connections in &self.load.connections {
+            rows.extend(stage.measure(self.load, connections).await?);
+        }
+        let ratios: Vec<_> =
+            self.load.connections.iter().filter_map(|&connections| Ratio::of(&rows, connections)).collect();
+        let busy = busiest(&rows);
+        let governed_cpu = busy.and_then(|busy| governed(&rows, busy));
+        let mut checks = busy.map(|busy| targets(&rows, &ratios, busy, governed_cpu)).unwrap_or_default();
+        if self.road == Speaks::Relay {
+            // The others are for MCP calls.
+            checks.retain(|check| check.is_about("calls/s"));
+        }
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let seconds = self.load.seconds.as_secs_f64();
+        Ok(Report { road: self.road, seconds, cores, rows, ratios, governed_cpu, checks })
     }
-    let ratios: Vec<_> =
-        args.connections.iter().filter_map(|&connections| Ratio::of(&rows, connections)).collect();
-    let busy = busiest(&rows);
-    let governed_cpu = busy.and_then(|busy| governed(&rows, busy));
-    let checks = busy.map(|busy| targets(&rows, &ratios, busy, governed_cpu)).unwrap_or_default();
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let seconds = args.seconds.as_secs_f64();
-    Ok(Report { era: args.era, seconds, cores, rows, ratios, governed_cpu, checks })
 }
 
 // === impl Stage ===
 
 impl Stage {
-    async fn set(args: &Args) -> Result<Self, Trouble> {
+    async fn set(plan: &Plan<'_>) -> Result<Self, Trouble> {
         let agent = Process::again(&["agent"], None).await?;
         let proxy = Process::again(&["proxy", &agent.said], None).await?;
         let mut candidates = vec![Candidate::ours(AGENT, &agent)?, Candidate::ours(PROXY, &proxy)?];
-        let rialto = if args.without_rialto { None } else { Some(serve(args, &agent.said).await?) };
+        let program = &plan.load.program;
+        let rialto = if plan.with_rialto { Some(serve(program, &agent.said).await?) } else { None };
         if let Some((served, _)) = &rialto {
-            candidates.push(Candidate::served(RIALTO, served, args.era, None));
+            candidates.push(Candidate::served(RIALTO, served, plan.road, None));
         }
-        let governed = if args.governed { Some(Governed::serve(args, &agent.said).await?) } else { None };
+        let governed = if plan.governed { Some(Governed::serve(program, &agent.said).await?) } else { None };
         if let Some(governed) = &governed {
             let token = Some(governed.token.clone());
-            candidates.push(Candidate::served(GOVERNED, &governed.served, args.era, token));
+            candidates.push(Candidate::served(GOVERNED, &governed.served, plan.road, token));
         }
         Ok(Self { candidates, _processes: [agent, proxy], _rialto: rialto, _governed: governed })
     }
 
-    async fn measure(&self, args: &Args, connections: usize) -> Result<Vec<Row>, Trouble> {
+    async fn measure(&self, load: &Load, connections: usize) -> Result<Vec<Row>, Trouble> {
         let mut runs = Vec::new();
         for candidate in &self.candidates {
             let mut crowd = candidate.crowd(connections).await?;
             crowd.ask(WARM_UP).await?;
             runs.push((candidate, crowd, Seen::default(), Duration::ZERO));
         }
-        let slice = args.seconds / args.rounds.max(1);
-        for _ in 0..args.rounds.max(1) {
+        let slice = load.seconds / load.rounds.max(1);
+        for _ in 0..load.rounds.max(1) {
             for (candidate, crowd, seen, cpu) in &mut runs {
                 let before = process::cpu(candidate.pid)?;
                 seen.add(crowd.ask(slice).await?);
@@ -186,8 +229,9 @@ impl Stage {
     }
 }
 
-async fn serve(args: &Args, agent: &str) -> Result<(Served, TempDir), Trouble> {
-    let program = args.program.find()?;
+/// A Rialto that may call that agent.
+pub(crate) async fn serve(program: &program::Args, agent: &str) -> Result<(Served, TempDir), Trouble> {
+    let program = program.find()?;
     let data = tempfile::tempdir().map_err(during("no folder for the data"))?;
     program.add_agent(&format!("http://{agent}"), data.path()).await?;
     Ok((program.serve(data.path()).await?, data))
@@ -201,8 +245,8 @@ impl Candidate {
         Ok(Self { name, pid: process.id()?, address, speaks: Speaks::A2a, token: None })
     }
 
-    const fn served(name: &'static str, served: &Served, era: Era, token: Option<String>) -> Self {
-        Self { name, pid: served.pid, address: served.address, speaks: Speaks::Mcp(era), token }
+    const fn served(name: &'static str, served: &Served, speaks: Speaks, token: Option<String>) -> Self {
+        Self { name, pid: served.pid, address: served.address, speaks, token }
     }
 
     async fn crowd(&self, connections: usize) -> Result<Crowd, Trouble> {
@@ -218,6 +262,7 @@ impl Candidate {
     async fn template(&self, connection: &mut Connection) -> Result<Template, Trouble> {
         match self.speaks {
             Speaks::A2a => Ok(Template::new("/", self.address, "message/send", &agent::send_params())),
+            Speaks::Relay => Ok(relay(self.address, false)),
             Speaks::Mcp(era) => {
                 let tool = agent::tool();
                 let params = json!({"name": tool, "arguments": agent::arguments()});
@@ -226,6 +271,13 @@ impl Candidate {
             }
         }
     }
+}
+
+/// A message of A2A 1.0 to the agent.
+pub(crate) fn relay(host: SocketAddr, at_once: bool) -> Template {
+    let mut template = Template::new(&agent::relay(), host, "SendMessage", &agent::relay_params(at_once));
+    template.set("a2a-version", "1.0");
+    template
 }
 
 // === impl Row ===

@@ -6,7 +6,6 @@ use tempfile::TempDir;
 use tokio::{task::AbortHandle, time::interval};
 
 use crate::{
-    bridge::Args,
     program::{self, Served},
     trouble::{Trouble, during},
 };
@@ -29,8 +28,8 @@ pub(crate) struct Governed {
 // === impl Governed ===
 
 impl Governed {
-    pub(crate) async fn serve(args: &Args, agent: &str) -> Result<Self, Trouble> {
-        let program = args.program.find()?;
+    pub(crate) async fn serve(program: &program::Args, agent: &str) -> Result<Self, Trouble> {
+        let program = program.find()?;
         let data = tempfile::tempdir().map_err(during("no folder for the data"))?;
         program.add_agent(&format!("http://{agent}"), data.path()).await?;
         let token = program.make_token(data.path()).await?;

@@ -8,10 +8,14 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode, header, response};
+use http::{HeaderMap, Request, StatusCode, Uri, header, response};
 use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1::{self, SendRequest};
+use hyper::{
+    body::Incoming,
+    client::conn::http1::{self, SendRequest},
+};
 use hyper_util::rt::TokioIo;
+use rialto_model::ids::fresh;
 use tokio::{net::TcpStream, task::JoinSet, time::timeout};
 
 use crate::{
@@ -27,16 +31,23 @@ pub(crate) struct Connection {
 /// A JSON-RPC request, ready but for its id.
 #[derive(Clone, Debug)]
 pub(crate) struct Template {
-    path: &'static str,
+    uri: Uri,
     headers: HeaderMap,
-    /// The body behind its id.
-    rest: String,
+    /// The body behind its id, cut where the name of its message stands.
+    rest: Vec<String>,
+    /// What the names of its messages begin with.
+    name: String,
 }
+
+/// Stands in parameters where each request has a name of its own.
+pub(crate) const NAME: &str = "{name}";
 
 /// Someone who asks the same thing again and again over a connection of their own.
 pub(crate) struct Asker {
     connection: Connection,
     template: Template,
+    /// What a right answer holds.
+    mark: &'static str,
     asked: u64,
 }
 
@@ -86,22 +97,27 @@ impl Connection {
         let body = body.collect().await.map_err(during("the answer broke off"))?;
         Ok((head, body.to_bytes()))
     }
+
+    /// Sends a request and answers the body of what comes, to be read as it comes.
+    pub(crate) async fn open_stream(&mut self, request: Request<Full<Bytes>>) -> Result<Incoming, Trouble> {
+        self.sender.ready().await.map_err(during("the connection was closed"))?;
+        let response = self.sender.send_request(request).await.map_err(during("no answer"))?;
+        Ok(response.into_body())
+    }
 }
 
 // === impl Template ===
 
 impl Template {
     /// A POST of that method and those parameters, for that host.
-    pub(crate) fn new(
-        path: &'static str,
-        host: SocketAddr,
-        method: &str,
-        params: &serde_json::Value,
-    ) -> Self {
+    pub(crate) fn new(path: &str, host: SocketAddr, method: &str, params: &serde_json::Value) -> Self {
+        let rest = format!(r#""method":"{method}","params":{params}}}"#);
         let mut template = Self {
-            path,
+            // A path that is none is answered with an error, and the run is spoilt.
+            uri: path.parse().unwrap_or_default(),
             headers: HeaderMap::new(),
-            rest: format!(r#""method":"{method}","params":{params}}}"#),
+            rest: rest.split(NAME).map(str::to_owned).collect(),
+            name: fresh(),
         };
         template.set(header::HOST.as_str(), &host.to_string());
         template.set(header::CONTENT_TYPE.as_str(), "application/json");
@@ -117,18 +133,19 @@ impl Template {
 
     /// The request with that id.
     pub(crate) fn request(&self, id: u64) -> Request<Full<Bytes>> {
-        self.post(format!(r#"{{"jsonrpc":"2.0","id":{id},{}"#, self.rest))
+        let name = format!("{}-{id}", self.name);
+        self.post(format!(r#"{{"jsonrpc":"2.0","id":{id},{}"#, self.rest.join(&name)))
     }
 
     /// The same without an id: a notification.
     pub(crate) fn notice(&self) -> Request<Full<Bytes>> {
-        self.post(format!(r#"{{"jsonrpc":"2.0",{}"#, self.rest))
+        self.post(format!(r#"{{"jsonrpc":"2.0",{}"#, self.rest.join(&self.name)))
     }
 
     fn post(&self, body: String) -> Request<Full<Bytes>> {
         let mut request = Request::new(Full::new(Bytes::from(body)));
         *request.method_mut() = http::Method::POST;
-        *request.uri_mut() = http::Uri::from_static(self.path);
+        *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = self.headers.clone();
         request
     }
@@ -139,7 +156,12 @@ impl Template {
 impl Asker {
     /// Someone who will ask that over that connection.
     pub(crate) const fn new(connection: Connection, template: Template) -> Self {
-        Self { connection, template, asked: 0 }
+        Self { connection, template, mark: MARK, asked: 0 }
+    }
+
+    /// The same, who is content with an answer that holds this.
+    pub(crate) fn expecting(self, mark: &'static str) -> Self {
+        Self { mark, ..self }
     }
 
     async fn ask(mut self, until: Instant) -> (Self, Seen) {
@@ -150,7 +172,7 @@ impl Asker {
             let answer = self.connection.send(self.template.request(self.asked)).await;
             let then = std::mem::replace(&mut now, Instant::now());
             match answer {
-                Ok((head, body)) if is_right(head.status, &body, self.asked) => {
+                Ok((head, body)) if is_right((head.status, &body), self.mark, self.asked) => {
                     seen.micros.push(u32::try_from((now - then).as_micros()).unwrap_or(u32::MAX));
                 }
                 Ok((head, body)) => seen.wrong(format!("{}: {}", head.status, start_of(&body))),
@@ -206,9 +228,9 @@ impl Seen {
     }
 }
 
-fn is_right(status: StatusCode, body: &[u8], id: u64) -> bool {
+fn is_right((status, body): (StatusCode, &[u8]), mark: &str, id: u64) -> bool {
     let Ok(text) = std::str::from_utf8(body) else { return false };
-    status == StatusCode::OK && text.contains(MARK) && has_id(text, id) && !text.contains(r#""isError":true"#)
+    status == StatusCode::OK && text.contains(mark) && has_id(text, id) && !text.contains(r#""isError":true"#)
 }
 
 fn has_id(text: &str, id: u64) -> bool {
@@ -228,13 +250,28 @@ mod tests {
     #[test]
     fn an_answer_to_another_question_is_wrong() {
         let body = format!(r#"{{"jsonrpc":"2.0","id":12,"result":"{MARK}"}}"#);
-        assert!(is_right(StatusCode::OK, body.as_bytes(), 12));
-        assert!(!is_right(StatusCode::OK, body.as_bytes(), 1));
+        assert!(is_right((StatusCode::OK, body.as_bytes()), MARK, 12));
+        assert!(!is_right((StatusCode::OK, body.as_bytes()), MARK, 1));
     }
 
     #[test]
     fn an_answer_without_the_agents_words_is_wrong() {
         let body = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32202,"message":"no"}}"#;
-        assert!(!is_right(StatusCode::OK, body.as_bytes(), 1));
+        assert!(!is_right((StatusCode::OK, body.as_bytes()), MARK, 1));
+    }
+
+    #[tokio::test]
+    async fn each_request_has_a_name_of_its_own() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let params = serde_json::json!({ "messageId": NAME, "again": NAME });
+        let template = Template::new("/", address, "SendMessage", &params);
+        let said = async |id| {
+            let body = template.request(id).into_body().collect().await.unwrap().to_bytes();
+            let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(body["params"]["messageId"], body["params"]["again"]);
+            body["params"]["messageId"].as_str().unwrap().to_owned()
+        };
+        let (first, second) = (said(1).await, said(2).await);
+        assert!(first.ends_with("-1") && first != second, "{first} {second}");
     }
 }

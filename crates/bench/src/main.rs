@@ -20,6 +20,7 @@ mod proxy;
 mod report;
 mod seconds;
 mod start;
+mod tasks;
 mod trouble;
 mod wire;
 
@@ -48,6 +49,10 @@ struct Cli {
 enum Command {
     /// An MCP call to an A2A agent through Rialto, beside the same agent behind a bare proxy.
     Bridge(bridge::Args),
+    /// A message of A2A 1.0 to an agent of 0.3 through Rialto, beside the same agent behind a bare proxy.
+    Translate(bridge::Load),
+    /// Tasks that are acknowledged before they are done, and many who listen to one.
+    Tasks(tasks::Args),
     /// Pages of tools/list with 1, 1,000 and 100,000 skills.
     List(list::Args),
     /// From exec to the first tools/list answer on stdio.
@@ -56,7 +61,7 @@ enum Command {
     Wire(wire::Args),
     /// The agent that answers at once, as a child process.
     #[command(hide = true)]
-    Agent,
+    Agent(agent::Args),
     /// Many agents on one port, as a child process.
     #[command(hide = true)]
     Fleet(fleet::Args),
@@ -83,10 +88,12 @@ async fn main() -> ExitCode {
 async fn run(cli: &Cli) -> Result<ExitCode, Trouble> {
     match &cli.command {
         Command::Bridge(args) => Box::pin(bridge::run(args)).await.map(|report| show(cli, &report)),
+        Command::Translate(load) => Box::pin(bridge::translate(load)).await.map(|report| show(cli, &report)),
+        Command::Tasks(args) => Box::pin(tasks::run(args)).await.map(|report| show(cli, &report)),
         Command::List(args) => Box::pin(list::run(args)).await.map(|report| show(cli, &report)),
         Command::Start(args) => start::run(args).await.map(|report| show(cli, &report)),
         Command::Wire(args) => wire::run(args).map(|report| show(cli, &report)),
-        Command::Agent => agent::serve().await.map(|()| ExitCode::SUCCESS),
+        Command::Agent(args) => agent::serve(*args).await.map(|()| ExitCode::SUCCESS),
         Command::Fleet(args) => fleet::serve(args).await.map(|()| ExitCode::SUCCESS),
         Command::Proxy { to } => proxy::serve(*to).await.map(|()| ExitCode::SUCCESS),
         Command::Guard(args) => guard::run(args).await,

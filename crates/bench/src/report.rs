@@ -51,6 +51,13 @@ impl Check {
     }
 }
 
+impl Check {
+    /// Whether that is what it is about.
+    pub(crate) fn is_about(&self, what: &str) -> bool {
+        self.what.starts_with(what)
+    }
+}
+
 impl Display for Check {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { what, measured, target, unit, ok, relation } = self;

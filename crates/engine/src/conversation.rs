@@ -1,6 +1,11 @@
 //! Callers that keep a conversation with us: they name it, may send a message twice, and come back to a task later.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 use parking_lot::Mutex;
 use rialto_model::{
@@ -16,7 +21,7 @@ use rialto_model::{
     task::{Task, TaskHead},
     verb::VerbEvent,
 };
-use tokio::sync::OwnedMutexGuard;
+use tokio::{runtime::Handle, sync::OwnedMutexGuard};
 
 use crate::{
     engine::{Engine, Request, store_failure},
@@ -68,6 +73,13 @@ struct Known {
 
 type Key = (Scope, String, String);
 
+/// Something that goes on by itself when whoever waits for it goes away: a client that hangs up while its task is being
+/// written down must not leave a task that nobody works on.
+struct SeenThrough<F: Future<Output: Send> + Send + 'static> {
+    work: Option<Pin<Box<F>>>,
+    runtime: Handle,
+}
+
 /// Held while a message is taken: whoever sends the same meanwhile waits for the outcome.
 type Slot = Arc<tokio::sync::Mutex<Option<TaskId>>>;
 
@@ -80,11 +92,16 @@ impl Engine {
         let Some(talk) = &request.talk else {
             return Err(Failure::new(Kind::Internal, "what is said belongs to no conversation"));
         };
+        // What other processes do must be known before what came before can be.
+        self.sync().await?;
         let (caller, id) = (request.caller.clone(), talk.message.id.clone());
         let mut slot = None;
         if talk.is_once && !id.is_empty() {
-            let mut known = self.inner().messages.slot(&caller, &id).await;
-            if known.is_none() {
+            let (mut known, forgotten) = self.inner().messages.slot(&caller, &id).await;
+            if let Some((scope, caller, id)) = forgotten {
+                self.inner().earlier.add(&scope, &caller, &id);
+            }
+            if known.is_none() && self.may_be_earlier(&caller, &id).await? {
                 let found = self.inner().store.task_of_message(&caller.scope, &caller.id, &id).await;
                 *known = found.map_err(store_failure)?.map(|head| head.id);
             }
@@ -96,10 +113,15 @@ impl Engine {
         if talk.is_named && request.task.is_none() && request.context.is_none() {
             request.context = self.remote_context(&caller, &talk.context, &request.target.agent).await?;
         }
-        let mut running = self.call(request).await?;
-        if let Some(mut slot) = slot {
-            *slot = Some(running.task().clone());
-        }
+        let engine = self.clone();
+        let mut running = SeenThrough::new(async move {
+            let running = engine.call(request).await?;
+            if let Some(mut slot) = slot {
+                *slot = Some(running.task().clone());
+            }
+            Ok::<_, Failure>(running)
+        })
+        .await?;
         let lost = || Failure::new(Kind::Internal, "the task was written down without its conversation");
         let task = running.as_begun().ok_or_else(lost)?;
         Ok(Said::Begun { running, task })
@@ -184,12 +206,42 @@ impl Engine {
     }
 }
 
+// === impl SeenThrough ===
+
+impl<F: Future<Output: Send> + Send + 'static> SeenThrough<F> {
+    fn new(work: F) -> Self {
+        Self { work: Some(Box::pin(work)), runtime: Handle::current() }
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Future for SeenThrough<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let Some(work) = &mut self.work else { return Poll::Pending };
+        let done = work.as_mut().poll(context);
+        if done.is_ready() {
+            self.work = None;
+        }
+        done
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Drop for SeenThrough<F> {
+    fn drop(&mut self) {
+        if let Some(work) = self.work.take() {
+            self.runtime.spawn(async move { drop(work.await) });
+        }
+    }
+}
+
 // === impl Messages ===
 
 impl Messages {
-    /// What is known of a message, for as long as it is being taken.
-    async fn slot(&self, caller: &Caller, message: &str) -> OwnedMutexGuard<Option<TaskId>> {
+    /// What is known of a message, for as long as it is being taken; and the one that is forgotten for it, if there is one.
+    async fn slot(&self, caller: &Caller, message: &str) -> (OwnedMutexGuard<Option<TaskId>>, Option<Key>) {
         let key = key(caller, message);
+        let mut forgotten = None;
         let slot = {
             let mut known = self.0.lock();
             if let Some(slot) = known.by_message.get(&key) {
@@ -198,15 +250,16 @@ impl Messages {
                 let slot = Slot::default();
                 known.by_message.insert(key.clone(), Arc::clone(&slot));
                 known.oldest.push_back(key);
-                if known.oldest.len() > REMEMBERED
-                    && let Some(oldest) = known.oldest.pop_front()
-                {
-                    known.by_message.remove(&oldest);
+                if known.oldest.len() > REMEMBERED {
+                    forgotten = known.oldest.pop_front();
+                }
+                if let Some(oldest) = &forgotten {
+                    known.by_message.remove(oldest);
                 }
                 slot
             }
         };
-        slot.lock_owned().await
+        (slot.lock_owned().await, forgotten)
     }
 
     /// The same for somebody who only looks.

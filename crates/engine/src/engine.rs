@@ -34,6 +34,7 @@ use crate::{
     closing,
     config::Config,
     conversation::{Messages, Talk},
+    earlier::Earlier,
     journal::{Announcement, Journal},
     limits::Limits,
     peer::Peer,
@@ -93,6 +94,8 @@ pub(crate) struct Inner {
     pub(crate) runner: AtomicU64,
     /// The messages that began tasks here.
     pub(crate) messages: Messages,
+    /// Those that may have begun tasks before.
+    pub(crate) earlier: Earlier,
     /// Whether what runs is handed back.
     pub(crate) closing: AtomicBool,
 }
@@ -167,6 +170,7 @@ impl Engine {
             tracker: TaskTracker::new(),
             runner: AtomicU64::new(Runner::NOBODY.get()),
             messages: Messages::default(),
+            earlier: Earlier::default(),
             closing: AtomicBool::new(false),
         }))
     }

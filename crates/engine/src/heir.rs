@@ -44,6 +44,9 @@ const AT_ONCE: usize = 100;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
+/// What A2A agents of every generation answer when they do not know a task.
+const NO_SUCH_TASK: i64 = -32001;
+
 // === impl Engine ===
 
 impl Engine {
@@ -51,6 +54,8 @@ impl Engine {
     pub async fn take_post(&self) -> Result<(), Failure> {
         let runner = Runner::fresh();
         self.beat(runner).await.map_err(store_failure)?;
+        // Whoever is at work already learns that it is not alone, before we take any message.
+        self.inner().store.touch().await.map_err(store_failure)?;
         self.inner().runner.store(runner.get(), Ordering::Relaxed);
         Ok(())
     }
@@ -83,7 +88,7 @@ impl Engine {
         }
     }
 
-    fn runner(&self) -> Runner {
+    pub(crate) fn runner(&self) -> Runner {
         Runner::from(self.inner().runner.load(Ordering::Relaxed))
     }
 
@@ -159,7 +164,8 @@ impl Engine {
             let why = "the server stopped while this ran, and nothing says that it can safely be run twice; send it again";
             return Err(why.to_owned());
         }
-        if is_redacted(&task.head.args) {
+        let beside = task.history.first().and_then(|message| message.metadata.as_ref());
+        if is_redacted(&task.head.args) || beside.is_some_and(is_redacted) {
             let why = "the server stopped while this ran, and its arguments held secrets that are not kept; send it again";
             return Err(why.to_owned());
         }
@@ -240,7 +246,9 @@ fn insistently(inner: Arc<Inner>, follow: Follow, until: tokio::time::Instant) -
             };
             match heard {
                 Some(Ok(event)) => return Some((event, asking)),
-                Some(Err(failure)) if tokio::time::Instant::now() >= asking.until => {
+                Some(Err(failure))
+                    if is_forgotten(&failure) || tokio::time::Instant::now() >= asking.until =>
+                {
                     return Some((Event::failed(failure), asking));
                 }
                 Some(Err(_)) | None => {
@@ -252,4 +260,9 @@ fn insistently(inner: Arc<Inner>, follow: Follow, until: tokio::time::Instant) -
         }
     })
     .boxed()
+}
+
+/// Whether the agent says that it has no such task: asking again would not bring it back.
+fn is_forgotten(failure: &Failure) -> bool {
+    failure.data.as_ref().is_some_and(|data| data.value()["remoteCode"] == NO_SUCH_TASK)
 }

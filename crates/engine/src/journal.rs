@@ -87,22 +87,27 @@ impl Journal {
         &self,
         task: &mut Task,
         mut events: Vec<Event>,
-        ending: Option<(&mut Announcement, Option<&Failure>)>,
+        mut ending: Option<(&mut Announcement, Option<&Failure>)>,
     ) -> Result<(), StoreError> {
         let at = self.clock.now();
         let expected = task.head.version;
         events.retain(|event| task.apply(event, at));
-        let audit = ending.map_or_else(Vec::new, |(announcement, failure)| {
+        let audit = ending.as_mut().map_or_else(Vec::new, |(announcement, failure)| {
             // A task is paid for once, however often its caller was asked something on the way.
             announcement.cost = announcement.cost.filter(|_| task.head.state == TaskState::Completed);
-            self.closing(announcement, failure)
+            self.closing(announcement, *failure)
         });
         if events.is_empty() && audit.is_empty() {
             return Ok(());
         }
         let told = audit.clone();
         let heard = self.listeners.are_there().then(|| events.clone());
-        self.store.append(Entry { head: task.head.clone(), expected, events, at, audit }).await?;
+        let written = self.store.append(Entry { head: task.head.clone(), expected, events, at, audit }).await;
+        if let (Err(_), Some((announcement, _))) = (&written, ending) {
+            // Nothing is on record: whoever tries again closes it.
+            announcement.is_closed = false;
+        }
+        written?;
         if self.listeners.are_there() {
             self.listeners.tell(&task.head.id, expected, at, heard);
         }

@@ -11,6 +11,7 @@ pub mod config;
 mod conversation;
 pub mod diff;
 pub mod directory;
+mod earlier;
 pub mod engine;
 mod following;
 mod health;

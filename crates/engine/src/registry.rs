@@ -206,6 +206,11 @@ impl Registry {
         self.live.load().get(id).cloned()
     }
 
+    /// The agent with that slug.
+    pub fn by_slug(&self, scope: &Scope, slug: &str) -> Option<Arc<Agent>> {
+        self.live.load().all().iter().find(|agent| agent.slug == slug && agent.scope == *scope).cloned()
+    }
+
     /// The agent somebody means: by id, slug, URL or name.
     pub fn find(&self, scope: &Scope, key: &str) -> Result<Arc<Agent>, RegistryError> {
         let live = self.live.load();

@@ -12,6 +12,7 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::TaskId,
     json::Json,
+    store::StoreError,
     task::{Task, TaskState},
 };
 use serde_json::json;
@@ -147,6 +148,7 @@ impl Run {
             Turn::Events(batch) => {
                 let told = batch.clone();
                 match self.write(batch, false).await {
+                    Ok(()) if self.task.head.state.is_terminal() => self.end_with(Vec::new()).await,
                     Ok(()) => News::Events(self, told),
                     Err(failure) => self.over(Some(failure)),
                 }
@@ -210,11 +212,41 @@ impl Run {
     async fn write(&mut self, batch: Vec<Event>, is_over: bool) -> Result<(), Failure> {
         let failure = if is_over { failure_in(&batch) } else { None };
         let ending = is_over.then_some((&mut self.announcement, failure.as_ref()));
-        let written = self.inner.journal.record(&mut self.task, batch, ending).await;
-        written.map_err(|error| {
-            log_lost(&self.task.head.id, &error);
-            store_failure(error)
-        })
+        match self.inner.journal.record(&mut self.task, batch, ending).await {
+            Err(StoreError::Conflict) => self.overtaken().await,
+            written => written.map_err(|error| self.lost(error)),
+        }
+    }
+
+    /// Somebody else wrote first, most often whoever called it off. If it is over by that, what is in the journal counts.
+    async fn overtaken(&mut self) -> Result<(), Failure> {
+        let journal = &self.inner.journal;
+        let known = journal.reread(&self.task).await.map_err(|error| self.lost(error))?;
+        if !known.head.state.is_terminal() {
+            return Err(self.lost(StoreError::Conflict));
+        }
+        let remote = std::mem::replace(&mut self.task, known).head.remote;
+        if self.task.head.remote.task_id.is_none() && remote.task_id.is_some() {
+            // It was called off before the agent had a name for it. Now the agent can be told.
+            self.task.head.remote = remote;
+            if let Err(failure) = self.inner.call_off(&self.caller, &self.target, &self.task).await {
+                self.warn_not_called_off(&failure);
+            }
+        }
+        let failure = self.task.failure.clone();
+        let ending = Some((&mut self.announcement, failure.as_ref()));
+        let written = journal.record(&mut self.task, Vec::new(), ending).await;
+        written.map_err(|error| self.lost(error))
+    }
+
+    fn warn_not_called_off(&self, failure: &Failure) {
+        let (id, class, code) = (&self.task.head.id, failure.kind.class(), failure.kind.rpc_code());
+        tracing::warn!(task.id = %id, code, "task {id} was not called off at the agent: {class}");
+    }
+
+    fn lost(&self, error: StoreError) -> Failure {
+        log_lost(&self.task.head.id, &error);
+        store_failure(error)
     }
 
     /// Writes down the events that end this leg.
@@ -286,11 +318,13 @@ impl Run {
             if let Err(failure) = self.write(batch, false).await {
                 return self.over(Some(failure));
             }
+            if self.task.head.state.is_terminal() {
+                return self.end_with(Vec::new()).await;
+            }
         }
         let result = self.inner.call_off(&self.caller, &self.target, &self.task).await;
         let events = result.unwrap_or_else(|failure| {
-            let (id, class, code) = (&self.task.head.id, failure.kind.class(), failure.kind.rpc_code());
-            tracing::warn!(task.id = %id, code, "task {id} was not called off at the agent: {class}");
+            self.warn_not_called_off(&failure);
             Vec::new()
         });
         let is_over = state_after(self.task.head.state, &events).is_terminal();

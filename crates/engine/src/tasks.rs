@@ -17,6 +17,9 @@ use crate::{
     run::{state_after, with_local_cancel},
 };
 
+/// How often something is written down anew because others wrote meanwhile.
+const ATTEMPTS: u32 = 8;
+
 // === impl Engine ===
 
 impl Engine {
@@ -111,22 +114,23 @@ impl Engine {
         }
     }
 
-    /// Writes down what is new among `events`.
+    /// Writes down what is new among `events`, on top of whatever others write meanwhile.
     async fn learn(&self, mut task: Task, events: Vec<Event>) -> Result<Task, Failure> {
         let journal = &self.inner().journal;
-        let mut seen = task.clone();
-        let news: Vec<Event> = events
-            .into_iter()
-            .filter(|event| seen.learns_from(event) && seen.apply(event, journal.now()))
-            .collect();
-        if news.is_empty() {
-            return Ok(task);
+        for _ in 0..ATTEMPTS {
+            let mut seen = task.clone();
+            let mut news = events.clone();
+            news.retain(|event| seen.learns_from(event) && seen.apply(event, journal.now()));
+            if news.is_empty() {
+                return Ok(task);
+            }
+            match journal.record(&mut task, news, None).await {
+                Ok(()) => return Ok(task),
+                Err(StoreError::Conflict) => task = journal.reread(&task).await.map_err(store_failure)?,
+                Err(error) => return Err(store_failure(error)),
+            }
         }
-        match journal.record(&mut task, news, None).await {
-            Ok(()) => Ok(task),
-            Err(StoreError::Conflict) => journal.reread(&task).await.map_err(store_failure),
-            Err(error) => Err(store_failure(error)),
-        }
+        Ok(task)
     }
 
     /// Who does a task's work: by id, or at the same address when it was registered anew.

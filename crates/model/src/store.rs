@@ -5,7 +5,10 @@
 
 mod nowhere;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -246,6 +249,13 @@ impl AuditFilter {
     }
 }
 
+/// A number that is most likely another one for another message. It is the same for as long as a process lives.
+pub fn number_of_message(org: &str, project: &str, caller: &str, message: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (org, project, caller, message).hash(&mut hasher);
+    hasher.finish()
+}
+
 /// Keeps the registry, the journal and the audit trail.
 #[async_trait]
 pub trait Store: Send + Sync {
@@ -307,6 +317,13 @@ pub trait Store: Send + Sync {
         caller: &CallerId,
         message: &str,
     ) -> Result<Option<TaskHead>, StoreError>;
+
+    /// A number for each message that began a task ([`number_of_message`]), for a process that is the only one at work and has
+    /// all of them at most `limit`; none where that is not so, or cannot be told. Whoever has them need not ask
+    /// [`Store::task_of_message`] about messages whose number is not among them.
+    async fn messages(&self, _runner: Runner, _limit: usize) -> Result<Option<Vec<u64>>, StoreError> {
+        Ok(None)
+    }
 
     /// Says that a process is at work and will have said so again by `until`.
     async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError>;

@@ -84,6 +84,9 @@ pub(crate) enum Command {
     /// Keep agents' secrets, encrypted
     #[command(subcommand)]
     Secrets(Secrets),
+    /// Make and show the key that our own agent cards are signed with
+    #[command(subcommand)]
+    Keys(Keys),
     /// Look at the configuration
     #[command(subcommand)]
     Config(Config),
@@ -248,6 +251,21 @@ pub(crate) struct Call {
     pub(crate) timeout_ms: Option<u64>,
     #[command(flatten)]
     pub(crate) listing: Listing,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Keys {
+    /// Make a key (ES256) and write it to a file that only you can read
+    Create {
+        /// Where to; `card-key.pem` in the data folder unless said otherwise
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Show the public half of a key, as others need it to check our signatures
+    Show {
+        /// The key; the one in the configuration unless said otherwise
+        file: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

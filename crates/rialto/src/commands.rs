@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod costs;
 pub(crate) mod doctor;
 pub(crate) mod install;
+pub(crate) mod keys;
 pub(crate) mod mcp;
 pub(crate) mod policy;
 pub(crate) mod secrets;

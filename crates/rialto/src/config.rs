@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use crate::commands::keys;
 use rialto_edge::site::Site;
 use rialto_engine::registry::Deployment;
 use schemars::JsonSchema;
@@ -143,6 +144,9 @@ pub(crate) struct A2a {
     pub(crate) default_timeout: u64,
     /// The agent that is called when none is named. Read by `invoke_a2a`.
     pub(crate) default_agent_card_url: Option<String>,
+    /// The private key that our own cards are signed with: a PEM file, made by `rialto keys create`. Its public half is at
+    /// `/.well-known/jwks.json`.
+    pub(crate) signing_key: Option<PathBuf>,
     /// PEM or JWK files with keys that agent cards may be signed with. When there are any, a card with a wrong
     /// signature is refused.
     pub(crate) card_keys: Vec<PathBuf>,
@@ -291,6 +295,7 @@ impl Default for A2a {
             once_per_message: true,
             default_timeout: 120,
             default_agent_card_url: None,
+            signing_key: None,
             card_keys: Vec::new(),
         }
     }
@@ -298,8 +303,10 @@ impl Default for A2a {
 
 impl A2a {
     /// What the A2A door is to know.
-    pub(crate) fn door(&self, needs_token: bool) -> rialto_a2a::door::Config {
-        rialto_a2a::door::Config {
+    pub(crate) fn door(&self, needs_token: bool) -> Result<rialto_a2a::door::Config, String> {
+        let signer = self.signing_key.as_deref().map(keys::signer).transpose()?;
+        Ok(rialto_a2a::door::Config {
+            signer,
             agent_name: self.agent_name.clone(),
             agent_description: self.agent_description.clone(),
             default_skill: self.default_skill.clone(),
@@ -308,7 +315,7 @@ impl A2a {
             task_timeout: Duration::from_secs(self.task_timeout_secs),
             push_private: self.push_private,
             once_per_message: self.once_per_message,
-        }
+        })
     }
 }
 

@@ -69,6 +69,10 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Demo(options) => demo::run(options, environment).await,
         Command::Doctor(listing) => doctor::run(&common, environment, listing.json).await,
         Command::Install(options) => install::run(&options, environment),
+        Command::Keys(command) => {
+            let config = Config::load(common.config.as_deref(), environment)?;
+            commands::keys::run(&config, &common, environment, command)
+        }
         Command::Config(command) => {
             commands::config::run(&Config::load(common.config.as_deref(), environment)?, &command)
         }

@@ -15,6 +15,7 @@ mod note;
 mod policies;
 mod poster;
 mod posting;
+mod presence;
 mod pushes;
 mod readers;
 mod secrets;
@@ -61,6 +62,7 @@ use self::{
     },
     note::Note,
     poster::Poster,
+    presence::Presence,
     readers::Readers,
     secrets::SecretWrite,
     tidier::Tidier,
@@ -87,6 +89,7 @@ pub struct SqliteStore {
     readers: Option<Readers>,
     /// None where everything is written to the database at once.
     daybook: Option<Poster>,
+    presence: Presence,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -143,7 +146,8 @@ impl SqliteStore {
         let daybook = writer.daybook.clone();
         let (jobs, writer) = writer.start()?;
         let daybook = daybook.map(|daybook| Poster::start(daybook, jobs.clone())).transpose()?;
-        Ok(Self { place, parse, generation, jobs, readers, daybook, writer: Some(writer) })
+        let presence = Presence::default();
+        Ok(Self { place, parse, generation, jobs, readers, daybook, presence, writer: Some(writer) })
     }
 
     async fn write(&self, write: Write) -> Result<Option<u64>, StoreError> {
@@ -359,13 +363,24 @@ impl Store for SqliteStore {
         self.read(move |connection| talks::of_message(connection, &scope, &caller, &message)).await
     }
 
+    async fn messages(&self, runner: Runner, limit: usize) -> Result<Option<Vec<u64>>, StoreError> {
+        self.read_journal(move |connection| talks::messages(connection, runner, limit)).await
+    }
+
     async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError> {
+        if let Some(readers) = &self.readers {
+            self.presence.show(readers.folder(), runner);
+        }
         self.transact(move |transaction| talks::beat(transaction, runner, until)).await
     }
 
     async fn retire(&self, runner: Runner) -> Result<(), StoreError> {
         self.settle().await?;
-        self.transact(move |transaction| talks::retire(transaction, runner)).await
+        self.transact(move |transaction| talks::retire(transaction, runner)).await?;
+        if let Some(readers) = &self.readers {
+            self.presence.hide(readers.folder(), runner);
+        }
+        Ok(())
     }
 
     async fn take_over(
@@ -374,9 +389,20 @@ impl Store for SqliteStore {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<TaskHead>, StoreError> {
-        // A process that died left its last notes behind.
+        // Those that died are found before their last notes are: whoever is found has none to make any more.
+        let folder = self.readers.as_ref().map(|readers| readers.folder().to_owned());
+        let gone = folder.as_deref().map(presence::gone).unwrap_or_default();
         self.ask(Job::Adopt).await?;
-        self.transact(move |transaction| talks::take_over(transaction, runner, now, limit)).await
+        let dead = gone.clone();
+        let taken = self.transact(move |transaction| {
+            dead.iter().try_for_each(|dead| talks::retire(transaction, *dead))?;
+            talks::take_over(transaction, runner, now, limit)
+        });
+        let taken = taken.await?;
+        for runner in gone {
+            folder.iter().for_each(|folder| presence::forget(folder, runner));
+        }
+        Ok(taken)
     }
 
     async fn load(&self, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, StoreError> {

@@ -34,10 +34,24 @@ pub fn skill_with_schema(id: &str, schema: serde_json::Value) -> Skill {
     Skill { input_schema: Some(Json::from(schema)), ..skill(id) }
 }
 
+/// A skill that says that it may be run twice.
+pub fn repeatable_skill(id: &str) -> Skill {
+    let mut skill = skill(id);
+    let hints = Json::of(&serde_json::json!({ "idempotentHint": true }));
+    skill.extra.push("annotations", hints);
+    skill
+}
+
 /// A minimal card.
 pub fn card(name: &str, skills: Vec<Skill>) -> Card {
-    let ids: Vec<_> =
-        skills.iter().map(|skill| serde_json::json!({ "id": skill.id, "name": skill.name })).collect();
+    let told = |skill: &Skill| {
+        let mut told = serde_json::json!({ "id": skill.id, "name": skill.name });
+        if let Some(hints) = skill.extra.get("annotations") {
+            told["annotations"] = hints.value();
+        }
+        told
+    };
+    let ids: Vec<_> = skills.iter().map(told).collect();
     Card {
         name: name.to_owned(),
         description: String::new(),
@@ -86,7 +100,14 @@ pub fn agent(name: &str, skills: Vec<Skill>) -> Agent {
 pub fn parse_card(text: &str) -> Result<Card, String> {
     let value: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let name = value["name"].as_str().ok_or("name: expected a text")?;
-    let ids = value["skills"].as_array().into_iter().flatten().filter_map(|skill| skill["id"].as_str());
+    let read = |told: &serde_json::Value| {
+        let mut skill = skill(told["id"].as_str()?);
+        if let Some(hints) = told.get("annotations") {
+            skill.extra.push("annotations", Json::of(hints));
+        }
+        Some(skill)
+    };
+    let skills = value["skills"].as_array().into_iter().flatten().filter_map(read).collect();
     let raw = Json::parse(text).map_err(|error| error.to_string())?;
-    Ok(Card { raw, ..card(name, ids.map(skill).collect()) })
+    Ok(Card { raw, ..card(name, skills) })
 }

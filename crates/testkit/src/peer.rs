@@ -26,9 +26,11 @@ type Script = Box<dyn Fn(&Call) -> BoxStream<'static, Event> + Send + Sync>;
 /// A peer that answers each call from a script and remembers what it was asked.
 pub struct ScriptedPeer {
     script: Script,
-    followed: Mutex<Vec<Event>>,
+    followed: Mutex<Vec<Result<Event, Failure>>>,
     /// The calls that arrived.
     pub calls: Mutex<Vec<Call>>,
+    /// The questions about tasks that arrived.
+    pub follows: Mutex<Vec<Follow>>,
     /// The cancellations that arrived.
     pub cancels: Mutex<Vec<Cancel>>,
 }
@@ -56,13 +58,19 @@ impl ScriptedPeer {
             script: Box::new(script),
             followed: Mutex::default(),
             calls: Mutex::default(),
+            follows: Mutex::default(),
             cancels: Mutex::default(),
         })
     }
 
     /// From now on, whoever asks how a task goes on hears these events.
     pub fn will_tell(&self, events: Vec<Event>) {
-        *self.followed.lock() = events;
+        *self.followed.lock() = events.into_iter().map(Ok).collect();
+    }
+
+    /// From now on, whoever asks how a task goes on learns that this stands in the way.
+    pub fn will_fail(&self, failure: Failure) {
+        *self.followed.lock() = vec![Err(failure)];
     }
 }
 
@@ -74,8 +82,9 @@ impl Peer for ScriptedPeer {
         events
     }
 
-    fn follow(&self, _follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
-        stream::iter(self.followed.lock().clone()).map(Ok).boxed()
+    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+        self.follows.lock().push(follow.into_inner());
+        stream::iter(self.followed.lock().clone()).boxed()
     }
 
     fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {

@@ -56,7 +56,8 @@ fn tables(here: &Path, wire: &Path, package: &str, proto: &str) -> Result<String
     for one in pool.all_enums().filter(|one| ours(one.full_name())) {
         write_enum(&mut out, &one)?;
     }
-    for message in pool.all_messages().filter(|message| ours(message.full_name()) && !message.is_map_entry()) {
+    for message in pool.all_messages().filter(|message| ours(message.full_name()) && !message.is_map_entry())
+    {
         write_message(&mut out, &message)?;
     }
     Ok(out)

@@ -189,6 +189,13 @@ impl Signer {
             .map_err(|_| KeyError::Unusable)?;
         Ok(Self { kid: kid.into(), algorithm, key })
     }
+
+    /// The public half, as JWK: what others check signatures with.
+    pub fn public_jwk(&self) -> Result<Json, KeyError> {
+        let mut jwk = Jwk::from_encoding_key(&self.key, self.algorithm)?;
+        jwk.common.key_id = Some(self.kid.clone());
+        Ok(Json::of(&jwk))
+    }
 }
 
 impl std::fmt::Debug for Signer {

@@ -14,20 +14,25 @@ mod tests {
 
     /// What a schema says, as far as its lines tell. `tools/grpc-gen` reads it properly; this notices when nobody ran it.
     fn schema(proto: &str) -> Messages {
-        let lines = proto.lines().map(|line| line.split("//").next().unwrap_or_default());
-        let text: String = lines.flat_map(|line| [line, " "]).collect();
-        let mut messages = Messages::new();
-        for block in text.split("message ").skip(1) {
-            let name = block.split_whitespace().next().unwrap().to_lowercase();
-            let body = block.split("enum ").next().unwrap();
-            let fields = body.split([';', '{', '}']).filter_map(field).collect();
-            messages.insert(name, fields);
+        let mut bodies = BTreeMap::<String, String>::new();
+        let mut body = None;
+        for line in proto.lines().map(|line| line.split("//").next().unwrap_or_default()) {
+            if let Some(name) = line.strip_prefix("message ").and_then(|rest| rest.split_whitespace().next())
+            {
+                body = Some(bodies.entry(name.to_lowercase()).or_default());
+            } else if line.starts_with("enum ") || line.starts_with("service ") {
+                body = None;
+            } else if let Some(body) = &mut body {
+                body.push_str(line);
+                body.push(' ');
+            }
         }
-        messages
+        let fields = |body: String| body.split([';', '{', '}']).filter_map(field).collect();
+        bodies.into_iter().map(|(name, body)| (name, fields(body))).collect()
     }
 
     fn field(statement: &str) -> Option<(u32, String)> {
-        let (name, rest) = statement.split_once(" = ").or_else(|| statement.split_once("= "))?;
+        let (name, rest) = statement.split_once(" = ")?;
         let number = rest.trim().split([' ', '[']).next()?.parse().ok()?;
         let given =
             rest.split_once("json_name = \"").map(|(_, rest)| rest.split('"').next().unwrap().to_owned());

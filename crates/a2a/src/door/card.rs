@@ -14,7 +14,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, StatusCode, header};
-use rialto_a2a_wire::{card, error::Code, wire::Wire};
+use rialto_a2a_wire::{
+    card::{self, signature},
+    error::Code,
+    wire::Wire,
+};
 use rialto_engine::directory::{Directory, Entry};
 use rialto_model::{
     agent::Agent,
@@ -175,7 +179,7 @@ fn written(service: &Service, caller: &Caller, base: &str, directory: &Directory
         cost: None,
         raw: Json::from(besides(config.needs_token)),
     };
-    card::encode(&card)
+    signed(card::encode(&card), service)
 }
 
 /// An agent's own card, but for where it is reached and what it is shown there. Its signatures do not fit any more.
@@ -204,7 +208,23 @@ fn rewritten(service: &Service, caller: &Caller, base: &str, agent: &Arc<Agent>)
         raw: Json::of(&raw),
         ..Card::clone(&agent.card)
     };
-    card::encode(&card)
+    signed(card::encode(&card), service)
+}
+
+/// The card with our signature, if there is a key. One that cannot be used was refused at the start.
+fn signed(card: String, service: &Service) -> String {
+    let Some(signer) = &service.config.signer else { return card };
+    signature::sign(&card, signer).unwrap_or_else(|error| {
+        tracing::error!("the card could not be signed and is shown without a signature: {error}");
+        card
+    })
+}
+
+/// The public half of the key that cards are signed with.
+pub(crate) async fn serve_keys(State(service): State<Arc<Service>>) -> Response {
+    let keys = service.config.signer.as_ref().and_then(|signer| signer.public_jwk().ok());
+    let keys: Vec<Value> = keys.iter().map(Json::value).collect();
+    axum::Json(json!({ "keys": keys })).into_response()
 }
 
 /// The addresses, the newest dialect first. Each speaks all of them. Over gRPC one agent is told from others by a tenant,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rialto_a2a_wire::card::signature::Signer;
 use rialto_edge::address::Reach;
 
 /// How this server shows itself as an A2A agent.
@@ -21,6 +22,8 @@ pub struct Config {
     pub task_timeout: Duration,
     /// Whether push notifications may go to private and loopback addresses.
     pub push_private: bool,
+    /// What cards are signed with.
+    pub signer: Option<Signer>,
     /// Whether a message that comes again, under the same id, is answered with the task that it began before.
     pub once_per_message: bool,
 }
@@ -43,6 +46,7 @@ impl Default for Config {
             wait: Duration::from_secs(120),
             task_timeout: Duration::from_secs(3600),
             push_private: false,
+            signer: None,
             once_per_message: true,
         }
     }

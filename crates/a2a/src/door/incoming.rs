@@ -35,7 +35,7 @@ pub struct Visit {
     pub wire: Wire,
     /// The trace it is a part of.
     pub trace: Option<Box<Trace>>,
-    /// Where this server is, for whoever asked.
+    /// Where this server is, for whoever asked; empty where the answer does not say so.
     pub base: String,
     /// The one agent that was asked, if it was not all of them.
     pub agent: Option<Arc<Agent>>,

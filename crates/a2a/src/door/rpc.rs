@@ -87,7 +87,7 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
         return json(refuse(&Id::null(), Wire::V10, &RpcError::new(Code::InvalidRequest, message)));
     }
     let visit = Visit {
-        base: service.site.address(&parts.uri, &parts.headers, &caller.scope),
+        base: String::new(),
         trace: incoming::trace(&parts.headers),
         caller,
         door: Door::A2aJsonRpc,
@@ -143,6 +143,10 @@ async fn answer_one(
         return Answer::One(refuse(&id, wire, &no_stream_in_batch()));
     }
     (visit.door, visit.wire) = (door_of(wire, &request), wire);
+    if matches!(request, Asked::ExtendedCard(_)) {
+        // Only cards say where we are.
+        visit.base = service.site.address(&parts.uri, &parts.headers, &visit.caller.scope);
+    }
     match service.answer(&visit, request).await {
         Ok(Reply::Stream(events)) => Answer::Stream(id, events, wire),
         Ok(reply) => Answer::One(written(&id, wire, &reply)),
@@ -173,16 +177,14 @@ fn door_of(wire: Wire, request: &Asked) -> Door {
 /// The answer to a request as JSON-RPC.
 fn written(id: &Id, wire: Wire, reply: &Reply) -> String {
     match reply {
+        Reply::Sent { answer, .. } if wire == Wire::V10 => {
+            rpc::encode_result(id, &answer::encode_send(Wire::V10, answer))
+        }
         Reply::Sent { answer: rialto_a2a_wire::task::SendAnswer::Task(task), door }
         | Reply::Task { task, door } => {
             let manner = Manner::of(wire, *door);
             if manner.is_plain {
                 return rpc::encode_result(id, &plain::task(task));
-            }
-            let is_sent = matches!(reply, Reply::Sent { .. });
-            if is_sent && manner.wire == Wire::V10 {
-                let answer = rialto_a2a_wire::task::SendAnswer::Task(task.clone());
-                return rpc::encode_result(id, &answer::encode_send(Wire::V10, &answer));
             }
             rpc::encode_result(id, &answer::encode_task(manner.wire, task))
         }

@@ -241,9 +241,8 @@ impl Service {
         self.engine.sync().await?;
         let none = || Trouble::from(Failure::new(Kind::NotFound, format!("there is no agent \"{slug}\"")));
         let caller = caller.ok_or_else(none)?;
-        let agents = self.engine.registry().agents(&caller.scope);
-        let agent = agents.into_iter().find(|agent| agent.slug == slug && agent.backing.is_agent());
-        let agent = agent.ok_or_else(none)?;
+        let agent = self.engine.registry().by_slug(&caller.scope, slug);
+        let agent = agent.filter(|agent| agent.backing.is_agent()).ok_or_else(none)?;
         let target =
             |skill: &Arc<Skill>| Target { agent: Arc::clone(&agent), skill: Some(Arc::clone(skill)) };
         let is_seen = agent.card.skills.iter().any(|skill| self.engine.may_discover(caller, &target(skill)));

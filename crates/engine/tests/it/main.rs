@@ -3,7 +3,10 @@
 
 mod calls;
 mod closing;
+mod conversations;
 mod deployed;
+mod heirs;
+mod listeners;
 mod registry;
 mod running;
 mod world;

@@ -161,6 +161,22 @@ async fn whoever_waits_hears_that_somebody_else_called_it_off() {
     assert_eq!(called_off.head.state, TaskState::Canceled);
     gate.notify_one();
     assert!(matches!(running.next().await, Step::Failed(_)));
+    assert_eq!(in_the_end(&world, &id).await.head.state, TaskState::Canceled);
+    assert_eq!(world.phases(), ["pre-verb", "post-verb failed", "verb-error"]);
+}
+
+#[tokio::test]
+async fn an_agent_that_names_a_task_after_it_was_called_off_is_told() {
+    let (peer, gate) = gated(Vec::new(), vec![accepted("remote-1", "context-1"), working()]);
+    let (world, mut running) = begun(peer).await;
+    assert!(running.next().now_or_never().is_none());
+    let id = running.task().clone();
+    world.engine.cancel(&world.caller, id.as_str()).await.unwrap();
+    gate.notify_one();
+    assert!(matches!(running.next().await, Step::Failed(_)));
+    assert_eq!(in_the_end(&world, &id).await.head.state, TaskState::Canceled);
+    assert_eq!(world.peer.cancels.lock()[0].remote.task_id.as_deref(), Some("remote-1"));
+    assert_eq!(world.phases(), ["pre-verb", "post-verb failed", "verb-error"]);
 }
 
 #[tokio::test]

@@ -1,16 +1,20 @@
 //! An engine with everything around it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use rialto_engine::{Config, Engine, Overheard, Parts, Registry, Request, registry::Registration};
+use rialto_engine::{
+    Config, Engine, Overheard, Parts, Registry, Request, Said, Talk, registry::Registration,
+};
 use rialto_model::{
     agent::Trust,
     call::{Caller, Door},
     card::Skill,
-    clock::SystemClock,
+    clock::{Clock, SystemClock, Timestamp},
     event::Event,
     failure::Failure,
+    ids::{ContextId, TaskId},
     json::Json,
+    message::{Message, Part, Role},
     store::Store,
     task::Task,
 };
@@ -33,6 +37,9 @@ pub(crate) struct World {
 
 pub(crate) const URL: &str = "https://vercel.example.com";
 
+/// A clock that goes ahead of everybody else's.
+struct Ahead(Duration);
+
 impl World {
     /// One trusted agent, `Vercel Ops`, with the skill `deploy`.
     pub(crate) async fn with(peer: Arc<ScriptedPeer>) -> Self {
@@ -47,8 +54,29 @@ impl World {
 
     pub(crate) async fn empty(peer: Arc<ScriptedPeer>, config: Config) -> Self {
         let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory(agents::parse_card).unwrap());
-        let discovery = Arc::new(ScriptedDiscovery::default());
-        let clock = Arc::new(SystemClock);
+        Self::on(store, Arc::default(), peer, (config, Duration::ZERO))
+    }
+
+    /// Another engine on the same store, as another process would have it.
+    pub(crate) async fn beside(&self, peer: Arc<ScriptedPeer>) -> Self {
+        self.later(peer, Duration::ZERO).await
+    }
+
+    /// The same, for which it is so much later.
+    pub(crate) async fn later(&self, peer: Arc<ScriptedPeer>, ahead: Duration) -> Self {
+        let (store, discovery) = (Arc::clone(&self.store), Arc::clone(&self.discovery));
+        let world = Self::on(store, discovery, peer, (Config::default(), ahead));
+        world.engine.sync().await.unwrap();
+        world
+    }
+
+    fn on(
+        store: Arc<dyn Store>,
+        discovery: Arc<ScriptedDiscovery>,
+        peer: Arc<ScriptedPeer>,
+        (config, ahead): (Config, Duration),
+    ) -> Self {
+        let clock = Arc::new(Ahead(ahead));
         let registry =
             Arc::new(Registry::new(store.clone(), discovery.clone(), clock.clone(), config.clone()));
         let engine = Engine::new(Parts {
@@ -76,6 +104,30 @@ impl World {
         Request::skill(self.caller.clone(), Door::Library, target, Json::from(args))
     }
 
+    /// A message of a conversation; without a context it begins one.
+    pub(crate) fn talk(&self, id: &str, context: Option<&str>, args: Value) -> Request {
+        let mut request = self.request(args);
+        let message = Message::new(id, Role::User, request.parts.clone());
+        let is_named = context.is_some();
+        let context = context.map_or_else(ContextId::fresh, ContextId::from);
+        request.talk = Some(Box::new(Talk { context, is_named, is_once: true, message, metadata: None }));
+        request
+    }
+
+    /// Says something, lets it go on by itself, and answers its task. The same message must not have come before.
+    pub(crate) async fn say(&self, request: Request) -> TaskId {
+        match self.engine.say(request).await.unwrap() {
+            Said::Begun { task, .. } => task.head.id,
+            Said::Again(task) => panic!("{task} was begun before"),
+        }
+    }
+
+    /// The task, once nothing runs here any more.
+    pub(crate) async fn in_the_end(&self, id: &TaskId) -> Task {
+        self.engine.drain(Duration::from_secs(60)).await;
+        self.engine.look(&self.caller, id.as_str()).await.unwrap()
+    }
+
     pub(crate) async fn call(&self, args: Value) -> Result<Task, Failure> {
         self.engine.call(self.request(args)).await?.finish().await
     }
@@ -90,4 +142,17 @@ impl World {
         };
         self.heard.events().iter().map(phase).collect()
     }
+}
+
+// === impl Ahead ===
+
+impl Clock for Ahead {
+    fn now(&self) -> Timestamp {
+        SystemClock.now() + self.0
+    }
+}
+
+/// A message in words.
+pub(crate) fn words(text: &str) -> Message {
+    Message::new("m", Role::Agent, vec![Part::text(text)])
 }

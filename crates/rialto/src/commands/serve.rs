@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
+use rialto_a2a::door::CARDS;
 use rialto_edge::{
     auth::{Authentication, Bearers, Issuers, TokenBook},
     gate::{Entrance, Gate, Gated},
@@ -126,7 +127,7 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
             Entrance { path: events::PATH, needs: Rights::of([Right::Admin]) },
             Entrance { path: api::PATH, needs: Rights::of([Right::Admin]) },
         ])
-        .showing(&rialto_a2a::door::CARDS, rialto_a2a::door::AGENTS)
+        .showing(&[CARDS[0], CARDS[1], rialto_a2a::door::KEYS], rialto_a2a::door::AGENTS)
         .limited(program.config.limits.requests())
         .until(Arc::clone(&program.draining));
     Ok(if server.public_metrics {
@@ -140,7 +141,8 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
 
 fn a2a_door(program: &Program, needs_token: bool) -> Result<rialto_a2a::door::Door, Trouble> {
     let site = program.config.server.site().map_err(Trouble::usage)?;
-    Ok(rialto_a2a::door::Door::new(program.engine.clone(), program.config.a2a.door(needs_token), site))
+    let config = program.config.a2a.door(needs_token).map_err(Trouble::usage)?;
+    Ok(rialto_a2a::door::Door::new(program.engine.clone(), config, site))
 }
 
 fn mcp_door(program: &Program) -> rialto_mcp::Door {

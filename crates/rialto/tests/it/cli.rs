@@ -8,6 +8,7 @@ mod cards;
 mod costs;
 mod crash;
 mod credentials;
+mod deaths;
 mod digits;
 mod events;
 mod grpc;

@@ -1,11 +1,14 @@
 //! The program among strangers: agents and clients that others wrote. Run with `--profile foreign`.
 
+mod a2a_clients;
 mod agents;
 mod cancels;
 mod clients;
 mod comings;
 mod crash;
 mod grpc;
+mod operations;
 mod postgres;
+mod relay;
 mod servers;
 mod troubles;

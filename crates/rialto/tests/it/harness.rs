@@ -3,11 +3,13 @@
 //! Everything waits with a deadline, nothing waits longer than it must, and what a process said on stderr is shown when
 //! the test that started it fails.
 
+pub(crate) mod a2a_client;
 pub(crate) mod agent;
 pub(crate) mod client;
 pub(crate) mod grpc;
 pub(crate) mod http;
 pub(crate) mod issuer;
+pub(crate) mod journal;
 pub(crate) mod outcome;
 pub(crate) mod peer;
 pub(crate) mod process;
@@ -16,6 +18,7 @@ pub(crate) mod rialto;
 pub(crate) mod server;
 pub(crate) mod stdio;
 pub(crate) mod upstream;
+pub(crate) mod worker;
 
 use std::{
     path::{Path, PathBuf},
@@ -31,13 +34,18 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// Looks until there is something to see; after [`PATIENCE`] the test has failed.
 #[track_caller]
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    seen(look).unwrap_or_else(|| panic!("waited {PATIENCE:?} for this: {what}"))
+}
+
+/// Looks until there is something to see, for at most [`PATIENCE`].
+pub(crate) fn seen<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let end = Instant::now() + PATIENCE;
     loop {
-        if let Some(seen) = look() {
+        let seen = look();
+        if seen.is_some() || Instant::now() >= end {
             return seen;
         }
-        assert!(Instant::now() < end, "waited {PATIENCE:?} for this: {what}");
         thread::sleep(LOOK);
     }
 }

@@ -62,10 +62,10 @@ const EVERYBODY: &[&str] = &[
 /// Every other library, and the crates that may name it.
 const OWNERS: &[(&str, &[&str])] = &[
     ("aho-corasick", &["rialto-engine"]),
-    // Encrypts what is kept; rustls brings it anyway.
-    ("aws-lc-rs", &["rialto-store"]),
+    // Encrypts what is kept, and makes the key that cards are signed with; rustls brings it anyway.
+    ("aws-lc-rs", &["rialto", "rialto-store"]),
     ("axum", &["rialto-a2a", "rialto-edge", "rialto-function", "rialto-mcp", "rialto"]),
-    ("base64", &["rialto-a2a", "rialto-a2a-wire", "rialto-function", "rialto-hooks", "rialto-mcp"]),
+    ("base64", &["rialto", "rialto-a2a", "rialto-a2a-wire", "rialto-function", "rialto-hooks", "rialto-mcp"]),
     ("cedar-policy", &["rialto-policy"]),
     ("cedar-policy-formatter", &["rialto-policy"]),
     ("clap", &["rialto", "rialto-bench"]),

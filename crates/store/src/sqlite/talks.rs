@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
     ids::{ContextId, Runner, Scope},
-    store::{TalkFilter, Talks},
+    store::{TalkFilter, Talks, number_of_message},
     task::{TaskHead, TaskState},
 };
 use rusqlite::{Connection, ToSql, named_params, params};
@@ -69,6 +69,28 @@ pub(super) fn of_message(
     };
     let mut rows = select.query(values)?;
     rows.next()?.map(head).transpose()
+}
+
+/// A number for each message that began a task; none when there are more than `limit`, or another process is at work.
+pub(super) fn messages(
+    connection: &Connection,
+    runner: Runner,
+    limit: usize,
+) -> Result<Option<Vec<u64>>, Snag> {
+    let mut others = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM runners WHERE id <> ?1)")?;
+    if others.query_row([runner.get().cast_signed()], |row| row.get(0))? {
+        return Ok(None);
+    }
+    let mut select = connection.prepare_cached(
+        "SELECT org, project, caller, message FROM tasks INDEXED BY tasks_by_message WHERE message IS NOT NULL LIMIT ?1",
+    )?;
+    let mut rows = select.query([limit + 1])?;
+    let mut numbers = Vec::new();
+    while let Some(row) = rows.next()? {
+        let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+        numbers.push(number_of_message(text(0)?, text(1)?, text(2)?, text(3)?));
+    }
+    Ok(Some(numbers).filter(|numbers| numbers.len() <= limit))
 }
 
 /// A process is at work. Those that have long been gone, and left nothing, are forgotten on the way.

@@ -11,7 +11,7 @@ use std::{
 use rialto_model::{
     agent::Agent,
     event::Remote,
-    ids::Scope,
+    ids::{Runner, Scope},
     store::{AuditFilter, Store, StoreError, TaskFilter, Verdict},
     task::TaskHead,
     verb::Phase,
@@ -340,4 +340,21 @@ async fn keep_writing(store: &SqliteStore, side: &str) {
         store.put_agent(&agent(&format!("{side}_{n}")), None).await.unwrap();
         store.append(entry(&task, vec![accepted("r-1"), finished()], at(1))).await.unwrap();
     }
+}
+
+/// A process that died lets go of its lock, and nobody waits for the moment by which it would have been heard of.
+#[tokio::test]
+async fn tasks_of_a_process_that_died_are_taken_over_at_once() {
+    let folder = Folder::new();
+    let (dead, heir) = (Runner::from(1), Runner::from(3));
+    let store = folder.open();
+    store.beat(dead, at(1_000)).await.unwrap();
+    store.open_task(&TaskHead { runner: dead, ..head("task_1") }, Vec::new()).await.unwrap();
+    let other = folder.open();
+    other.beat(heir, at(1_000)).await.unwrap();
+    assert!(other.take_over(heir, at(1), 9).await.unwrap().is_empty(), "it lives");
+    drop(store);
+    let taken = other.take_over(heir, at(1), 9).await.unwrap();
+    assert_eq!(taken.iter().map(|head| head.id.as_str()).collect::<Vec<_>>(), ["task_1"]);
+    assert!(other.take_over(heir, at(1), 9).await.unwrap().is_empty());
 }

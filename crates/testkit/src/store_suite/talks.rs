@@ -3,7 +3,7 @@
 use rialto_model::{
     call::CallerId,
     ids::{ContextId, Runner, Scope, TaskId},
-    store::{Store, TalkFilter, TaskFilter},
+    store::{Store, TalkFilter, TaskFilter, number_of_message},
     task::{TaskHead, TaskState},
 };
 
@@ -78,6 +78,21 @@ pub async fn a_task_is_found_by_its_message(store: &dyn Store) {
     assert_eq!(by("ann", "m-task_1").await, Some(task));
     assert_eq!(by("bob", "m-task_1").await, None);
     assert_eq!(by("ann", "m-task_2").await, None);
+}
+
+/// A process that is alone learns the numbers of all messages, unless they are too many; one that is not learns none. A store
+/// that cannot tell never tells.
+pub async fn messages_are_told_to_a_process_that_is_alone(store: &dyn Store) {
+    let (one, other) = (Runner::from(1), Runner::from(2));
+    store.beat(one, at(30)).await.unwrap();
+    store.open_task(&talk("task_1", "a"), Vec::new()).await.unwrap();
+    store.open_task(&head("task_2"), Vec::new()).await.unwrap();
+    let number = number_of_message("default", "main", "ann", "m-task_1");
+    let told = store.messages(one, 9).await.unwrap();
+    assert!(told.is_none() || told == Some(vec![number]), "{told:?}");
+    assert_eq!(store.messages(one, 0).await.unwrap(), None, "there are more");
+    store.beat(other, at(30)).await.unwrap();
+    assert_eq!(store.messages(one, 9).await.unwrap(), None, "it is not alone");
 }
 
 /// Open tasks of a process that is gone are taken over once.

@@ -325,7 +325,7 @@ impl Visit<'_> {
 }
 
 /// The same value with every number as the double that it is nearest to.
-fn with_doubles(value: &Value) -> Value {
+pub(super) fn with_doubles(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.as_f64()),
         Value::Array(items) => items.iter().map(with_doubles).collect(),

@@ -1,17 +1,10 @@
 //! kill -9 in the middle of many calls: what was acknowledged is there, whole.
 
-use std::{collections::BTreeMap, path::Path};
-
-use rialto_model::{
-    ids::Scope,
-    store::{Store, TaskFilter},
-    task::{Task, TaskHead, TaskState},
-};
-use rialto_store::SqliteStore;
 use serde_json::{Value, json};
 
 use crate::harness::{
     client::{Era, McpClient, Sdk},
+    journal::consistent_heads,
     peer::Peer,
     rialto::Rialto,
     until,
@@ -93,28 +86,4 @@ fn expected_of(task: &Value) -> String {
         return "done at last".to_owned();
     }
     (1..=STEPS).map(|step| step.to_string()).collect::<Vec<_>>().join(" ")
-}
-
-/// The tasks as the store has them. Each must be exactly the fold of its events, and none of those may be missing.
-fn consistent_heads(data: &Path) -> BTreeMap<String, TaskHead> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let parse = |text: &str| rialto_a2a_wire::card::decode(text).map_err(|error| error.to_string());
-    let store = SqliteStore::open(data, &rialto_store::Config::default(), parse).unwrap();
-    runtime.block_on(async {
-        let filter = TaskFilter { limit: 1_000, ..TaskFilter::default() };
-        let heads = store.tasks(&Scope::default(), &filter).await.unwrap();
-        for head in &heads {
-            let events = store.events(&head.id, 0).await.unwrap();
-            let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
-            assert_eq!(numbers, (1..=head.version).collect::<Vec<_>>(), "events of {}", head.id);
-            let begun = TaskHead { state: TaskState::Submitted, version: 0, ..head.clone() };
-            let mut task = Task::new(begun);
-            for event in &events {
-                assert!(task.apply(&event.event, event.at), "{event:?} cannot have happened");
-            }
-            assert_eq!((task.head.state, task.head.version), (head.state, head.version), "{}", head.id);
-            assert_eq!(task.head.remote, head.remote, "{}", head.id);
-        }
-        heads.into_iter().map(|head| (head.id.to_string(), head)).collect()
-    })
 }

@@ -60,6 +60,15 @@ pub(crate) fn listen(url: &str, headers: &[(&str, &str)]) -> (String, impl Itera
     (head.join("\n"), lines)
 }
 
+/// Posts JSON to a server that may be gone, or go, and answers the lines of its answer's body as they come. The last one may
+/// be cut off.
+pub(crate) fn lines_of(url: &str, body: &str) -> std::io::Result<impl Iterator<Item = String> + use<>> {
+    let stream = ask("POST", url, None, &[], body)?;
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    lines.by_ref().take_while(|line| !line.is_empty()).for_each(drop);
+    Ok(lines)
+}
+
 fn send(
     method: &str,
     url: &str,

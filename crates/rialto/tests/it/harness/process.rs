@@ -63,10 +63,15 @@ impl Process {
     /// The next line of its stdout, if it comes in time; none when there will be no more.
     #[track_caller]
     pub(crate) fn line_by(&self, end: Instant) -> Option<String> {
+        self.line_until(end).unwrap_or_else(|_| panic!("{} said nothing more", self.name))
+    }
+
+    /// The same for those who can go on without it.
+    pub(crate) fn line_until(&self, end: Instant) -> Result<Option<String>, RecvTimeoutError> {
         match self.stdout.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            Ok(line) => Some(line),
-            Err(RecvTimeoutError::Disconnected) => None,
-            Err(RecvTimeoutError::Timeout) => panic!("{} said nothing more", self.name),
+            Ok(line) => Ok(Some(line)),
+            Err(RecvTimeoutError::Disconnected) => Ok(None),
+            Err(late @ RecvTimeoutError::Timeout) => Err(late),
         }
     }
 

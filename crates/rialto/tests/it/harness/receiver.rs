@@ -1,4 +1,4 @@
-//! A receiver of webhooks inside the test: it answers with the status it is told to, or not at all.
+//! A receiver of webhooks and push notifications inside the test: it answers with the status it is told to, or not at all.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,6 +21,8 @@ pub(crate) struct Told {
     pub(crate) timestamp: i64,
     pub(crate) signature: String,
     pub(crate) body: String,
+    /// What push notifications show to say that they are meant for us.
+    pub(crate) token: String,
 }
 
 /// A receiver that answers as long as this lives.
@@ -82,11 +84,13 @@ impl Told {
 }
 
 async fn take(State(memory): State<Arc<Memory>>, headers: HeaderMap, body: String) -> Response {
-    let header = |name: &str| headers[name].to_str().unwrap().to_owned();
+    // A webhook has the first three, a push notification the last.
+    let header = |name: &str| headers.get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
     memory.told.lock().unwrap().push(Told {
         id: header("webhook-id"),
-        timestamp: header("webhook-timestamp").parse().unwrap(),
+        timestamp: header("webhook-timestamp").parse().unwrap_or_default(),
         signature: header("webhook-signature"),
+        token: header("x-a2a-notification-token"),
         body,
     });
     let status = *memory.status.lock().unwrap();

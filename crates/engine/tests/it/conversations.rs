@@ -1,0 +1,188 @@
+//! Callers that keep a conversation: messages that come twice, contexts, and what is kept of what was said.
+
+use std::sync::Arc;
+
+use futures::{StreamExt, stream};
+use rialto_engine::{Request, Said};
+use rialto_model::{event::Event, ids::TaskId, message::Part, task::TaskState};
+use rialto_testkit::peer::{ScriptedPeer, accepted, finished_with_data};
+use serde_json::json;
+
+use crate::world::World;
+
+async fn said(world: &World, request: Request) -> (TaskId, bool) {
+    match world.engine.say(request).await.unwrap() {
+        Said::Begun { task, .. } => (task.head.id, true),
+        Said::Again(task) => (task, false),
+    }
+}
+
+async fn echoing() -> World {
+    World::with(ScriptedPeer::echo()).await
+}
+
+#[tokio::test]
+async fn the_same_message_twice_is_one_task() {
+    let world = echoing().await;
+    let first = world.say(world.talk("m-1", None, json!({ "n": 1 }))).await;
+    assert_eq!(said(&world, world.talk("m-1", None, json!({ "n": 1 }))).await, (first.clone(), false));
+    assert_eq!(world.in_the_end(&first).await.head.state, TaskState::Completed);
+    // Also when it is over, and whatever else the message says by now.
+    assert_eq!(said(&world, world.talk("m-1", Some("c"), json!({ "n": 2 }))).await, (first, false));
+    assert_eq!(world.peer.calls.lock().len(), 1);
+}
+
+#[tokio::test]
+async fn the_same_message_many_times_at_once_is_one_task() {
+    let world = echoing().await;
+    let all = (0..32).map(|n| said(&world, world.talk("m-1", None, json!({ "n": n }))));
+    let all = futures::future::join_all(all).await;
+    assert_eq!(all.iter().filter(|(_, is_new)| *is_new).count(), 1);
+    assert!(all.iter().all(|(task, _)| *task == all[0].0), "{all:?}");
+    world.in_the_end(&all[0].0).await;
+    assert_eq!(world.peer.calls.lock().len(), 1);
+}
+
+#[tokio::test]
+async fn the_same_message_to_another_process_is_one_task() {
+    let world = echoing().await;
+    let first = world.say(world.talk("m-1", None, json!({}))).await;
+    world.in_the_end(&first).await;
+    let other = world.beside(ScriptedPeer::echo()).await;
+    assert_eq!(said(&other, other.talk("m-1", None, json!({}))).await, (first.clone(), false));
+    let found = other.engine.task_of_message(&other.caller, "m-1").await.unwrap();
+    assert_eq!(found.map(|task| task.head.id), Some(first));
+    assert!(other.peer.calls.lock().is_empty());
+}
+
+#[tokio::test]
+async fn the_same_message_to_two_processes_at_work_is_one_task() {
+    let first = echoing().await;
+    first.engine.take_post().await.unwrap();
+    let one = first.say(first.talk("m-1", None, json!({}))).await;
+    first.in_the_end(&one).await;
+    // The first has been alone so far, and must learn that it is not any more.
+    let second = first.beside(ScriptedPeer::echo()).await;
+    second.engine.take_post().await.unwrap();
+    let two = second.say(second.talk("m-2", None, json!({}))).await;
+    second.in_the_end(&two).await;
+    assert_eq!(said(&first, first.talk("m-2", None, json!({}))).await, (two, false));
+    assert_eq!(said(&second, second.talk("m-1", None, json!({}))).await, (one, false));
+}
+
+#[tokio::test]
+async fn a_caller_that_hangs_up_while_its_task_is_written_down_leaves_none_that_nobody_works_on() {
+    for n in 0..20 {
+        let world = echoing().await;
+        let saying = world.engine.say(world.talk("m-1", None, json!({ "n": n })));
+        let is_there = async || {
+            let found = world.store.task_of_message(&world.caller.scope, &world.caller.id, "m-1").await;
+            found.unwrap().is_some()
+        };
+        let written = async { while !is_there().await {} };
+        tokio::select! {
+            biased;
+            () = written => {}
+            said = saying => drop(said),
+        }
+        // Whoever comes again finds the one task, and it ends.
+        let (task, is_new) = said(&world, world.talk("m-1", None, json!({}))).await;
+        assert!(!is_new);
+        assert_eq!(world.in_the_end(&task).await.head.state, TaskState::Completed);
+        assert_eq!(world.peer.calls.lock().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn another_callers_message_of_the_same_name_is_another_task() {
+    let world = echoing().await;
+    let first = world.say(world.talk("m-1", None, json!({}))).await;
+    let mut request = world.talk("m-1", None, json!({}));
+    request.caller = rialto_model::call::Caller::user("bob");
+    let (second, is_new) = said(&world, request).await;
+    assert!(is_new && second != first);
+}
+
+#[tokio::test]
+async fn messages_without_a_name_are_never_the_same() {
+    let world = echoing().await;
+    let first = world.say(world.talk("", None, json!({}))).await;
+    let second = world.say(world.talk("", None, json!({}))).await;
+    assert_ne!(first, second);
+}
+
+#[tokio::test]
+async fn a_message_that_was_refused_can_be_sent_again() {
+    let world = echoing().await;
+    let mut refused = world.talk("m-1", None, json!({}));
+    refused.parts = vec![Part::text("x"); rialto_model::message::MOST_PARTS + 1];
+    assert!(world.engine.say(refused).await.is_err());
+    let (_, is_new) = said(&world, world.talk("m-1", None, json!({}))).await;
+    assert!(is_new);
+}
+
+#[tokio::test]
+async fn a_context_is_the_agents_own_context_there_and_nobody_elses() {
+    let world = World::telling(finished_with_data(json!(1))).await;
+    let first = world.say(world.talk("m-1", Some("ours"), json!({}))).await;
+    world.in_the_end(&first).await;
+    let second = world.say(world.talk("m-2", Some("ours"), json!({}))).await;
+    let third = world.say(world.talk("m-3", Some("another"), json!({}))).await;
+    world.in_the_end(&third).await;
+    let continued: Vec<_> =
+        world.peer.calls.lock().iter().map(|call| call.continues.context_id.clone()).collect();
+    assert_eq!(continued, [None, Some("context-1".to_owned()), None]);
+    for (task, context) in [(&first, "ours"), (&second, "ours"), (&third, "another")] {
+        let head = world.engine.look(&world.caller, task.as_str()).await.unwrap().head;
+        assert_eq!(head.context.as_ref().map(rialto_model::ids::ContextId::as_str), Some(context));
+    }
+    // Another process knows it too.
+    let other = world.beside(ScriptedPeer::telling(finished_with_data(json!(1)))).await;
+    let fourth = other.say(other.talk("m-4", Some("ours"), json!({}))).await;
+    other.in_the_end(&fourth).await;
+    assert_eq!(other.peer.calls.lock()[0].continues.context_id.as_deref(), Some("context-1"));
+}
+
+#[tokio::test]
+async fn secrets_in_messages_reach_the_agent_and_are_not_kept() {
+    let world = echoing().await;
+    let mut request = world.talk("m-1", None, json!({ "password": "hunter2", "note": "plain" }));
+    let talk = request.talk.as_mut().unwrap();
+    talk.message.parts.push(Part::text("use ghp_abcdef"));
+    talk.message.metadata = Some(rialto_model::json::Json::of(&json!({ "token": "hunter3" })));
+    let id = world.say(request).await;
+    let task = world.in_the_end(&id).await;
+    let kept = serde_json::to_string(&task.history).unwrap();
+    for secret in ["hunter2", "hunter3", "ghp_abcdef"] {
+        assert!(!kept.contains(secret), "{kept}");
+    }
+    assert!(kept.contains("plain") && !task.head.args.get().contains("hunter2"), "{kept}");
+    let events = world.store.events(&id, 0).await.unwrap();
+    assert!(!format!("{:?}", &events[..1]).contains("hunter"), "{events:?}");
+    assert!(world.peer.calls.lock()[0].args().get().contains("hunter2"));
+}
+
+#[tokio::test]
+async fn an_answer_goes_to_the_task_that_waits_and_begins_none() {
+    let peer = ScriptedPeer::with(|call| {
+        let events = if call.continues.task_id.is_some() {
+            finished_with_data(json!("thanks"))
+        } else {
+            let ask = rialto_model::event::Ask::Input;
+            let asked = Event::Asked { ask, message: None, aside: rialto_model::event::Aside::default() };
+            vec![accepted("remote-1", "context-1"), asked]
+        };
+        stream::iter(events).boxed()
+    });
+    let world = World::with(Arc::clone(&peer)).await;
+    let id = world.say(world.talk("m-1", Some("c"), json!({}))).await;
+    assert_eq!(world.in_the_end(&id).await.head.state, TaskState::InputRequired);
+    let mut answer = world.talk("m-2", Some("c"), json!({ "colour": "red" }));
+    answer.task = Some(id.as_str().to_owned());
+    assert_eq!(said(&world, answer.clone()).await, (id.clone(), true));
+    let task = world.in_the_end(&id).await;
+    assert_eq!((task.head.state, task.history.len()), (TaskState::Completed, 2));
+    // The same answer again goes nowhere.
+    assert_eq!(said(&world, answer).await, (id, false));
+    assert_eq!(peer.calls.lock().len(), 2);
+}

@@ -1,0 +1,373 @@
+//! The server is killed again and again while tasks of every kind are under way and many listen, and nobody loses
+//! anything: no task that was acknowledged, none is run twice that must not be, and all hear the same end.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    hash::{BuildHasher, RandomState},
+    path::PathBuf,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::harness::{http, journal::consistent_heads, rialto::Rialto, until, worker::Worker};
+
+/// How many begin tasks at the same time. Each also waits for its task's end, twice.
+const CALLERS: usize = 24;
+
+/// What an agent of any generation is told who wants to hear of a task that is over.
+const NOTHING_MORE: i64 = -32004;
+
+/// Longer than any task takes, deaths included.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Who does the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Skill {
+    /// A command that must not run twice.
+    Once,
+    /// One that may.
+    Again,
+    /// An agent with tasks of its own.
+    Count,
+}
+
+/// How it is asked for.
+#[derive(Clone, Copy, Debug)]
+enum Manner {
+    Blocking,
+    AtOnce,
+    Stream,
+}
+
+/// A task, as one who listens has seen it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct View {
+    task: String,
+    state: String,
+    /// The parts of its artifacts.
+    made: BTreeMap<String, Vec<Value>>,
+}
+
+/// One task from the message that begins it to its end.
+struct Story {
+    number: usize,
+    skill: Skill,
+    /// What those saw in the end who listened.
+    views: Vec<View>,
+}
+
+/// The server, where it is just now, and what it calls.
+struct Stage {
+    rialto: Rialto,
+    worker: Worker,
+    /// Empty while it is dead.
+    url: Mutex<String>,
+    acknowledged: AtomicUsize,
+    reconnected: AtomicUsize,
+}
+
+#[test]
+fn killed_three_times_during_sixty_tasks_it_loses_none_and_runs_none_twice() {
+    killed_again_and_again(3, 20);
+}
+
+/// `cargo nextest run -p rialto --run-ignored only twenty_times` runs it; it takes minutes.
+#[test]
+#[ignore = "takes minutes"]
+fn killed_twenty_times_during_five_hundred_tasks_each_it_loses_none_and_runs_none_twice() {
+    killed_again_and_again(20, 500);
+}
+
+fn killed_again_and_again(deaths: usize, tasks: usize) {
+    let stage = Stage::set();
+    let mut server = stage.serve();
+    let mut stories = Vec::new();
+    for round in 0..deaths {
+        let (next, last) = (AtomicUsize::new(round * tasks), (round + 1) * tasks);
+        let fatal = round * tasks + 1 + random(tasks - 1);
+        let (told, reborn) = thread::scope(|scope| {
+            let callers: Vec<_> =
+                (0..CALLERS.min(tasks)).map(|_| scope.spawn(|| stage.call(&next, last))).collect();
+            let end = Instant::now() + PATIENCE;
+            while stage.acknowledged.load(Ordering::SeqCst) < fatal {
+                assert!(Instant::now() < end, "fewer than {fatal} tasks were acknowledged");
+                thread::sleep(Duration::from_millis(1));
+            }
+            thread::sleep(Duration::from_micros(random(20_000) as u64));
+            stage.url.lock().unwrap().clear();
+            server.kill();
+            let reborn = stage.serve();
+            let told = callers.into_iter().flat_map(|caller| caller.join().unwrap()).collect::<Vec<_>>();
+            (told, reborn)
+        });
+        server = reborn;
+        stage.check(&told);
+        stories.extend(told);
+    }
+    assert!(server.stop().success());
+    stage.check_runs(&stories);
+    stage.check_store(stories.len());
+    let failed = stories.iter().filter(|story| story.views[0].state != "TASK_STATE_COMPLETED").count();
+    let (count, again) = (stories.len(), stage.reconnected.load(Ordering::SeqCst));
+    eprintln!(
+        "{count} tasks, {deaths} deaths, {failed} tasks ended with the reason, {again} streams that broke"
+    );
+}
+
+/// A number below `most`, another one each time.
+fn random(most: usize) -> usize {
+    usize::try_from(RandomState::new().hash_one(0) % most as u64).unwrap()
+}
+
+// === impl Skill ===
+
+impl Skill {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Again => "again",
+            Self::Count => "worker.count",
+        }
+    }
+}
+
+// === impl Stage ===
+
+impl Stage {
+    fn set() -> Self {
+        let rialto = Rialto::fresh().with("PATH", "/usr/bin:/bin");
+        let worker = Worker::start();
+        rialto.trust(&worker.url);
+        let stage = Self {
+            rialto,
+            worker,
+            url: Mutex::default(),
+            acknowledged: AtomicUsize::default(),
+            reconnected: AtomicUsize::default(),
+        };
+        let function = |skill: Skill| {
+            let (name, runs) = (skill.name(), stage.runs(skill));
+            // A server that dies before it has said what to do has asked for nothing.
+            let script = format!(
+                "args=$(cat); [ -n \\\"$args\\\" ] || exit 1; echo \\\"$args\\\" >>{}; sleep 0.05; echo \\\"$args\\\"",
+                runs.display()
+            );
+            let is_repeatable = skill == Skill::Again;
+            format!(
+                "[[functions]]\nname = \"{name}\"\ncommand = [\"sh\", \"-c\", \"{script}\"]\nidempotent = {is_repeatable}\n"
+            )
+        };
+        let limits = "[limits]\nconcurrent_calls = 0\nrequests_per_second = 0\n";
+        let text = format!("{limits}{}{}", function(Skill::Once), function(Skill::Again));
+        fs::write(stage.rialto.folder().join("rialto.toml"), text).unwrap();
+        stage
+    }
+
+    fn serve(&self) -> crate::harness::server::Server {
+        let server = self.rialto.serve(&["--allow-no-auth"]);
+        self.url.lock().unwrap().clone_from(&server.url);
+        server
+    }
+
+    /// Where each run of a command leaves a line.
+    fn runs(&self, skill: Skill) -> PathBuf {
+        self.rialto.folder().join(format!("{}.runs", skill.name()))
+    }
+
+    /// Where the server is; waits while it is dead.
+    fn url(&self) -> String {
+        until("the server is back", || {
+            let url = self.url.lock().unwrap();
+            (!url.is_empty()).then(|| format!("{url}/a2a"))
+        })
+    }
+
+    /// Tells stories until there are enough.
+    fn call(&self, next: &AtomicUsize, last: usize) -> Vec<Story> {
+        let mut stories = Vec::new();
+        loop {
+            let number = next.fetch_add(1, Ordering::SeqCst);
+            if number >= last {
+                return stories;
+            }
+            stories.push(self.tell(number));
+        }
+    }
+
+    fn tell(&self, number: usize) -> Story {
+        let skill = [Skill::Once, Skill::Again, Skill::Count][number % 3];
+        let manner = [Manner::Blocking, Manner::AtOnce, Manner::Stream][number / 3 % 3];
+        let end = Instant::now() + PATIENCE;
+        // Whoever got no answer does not know whether it was heard, and says the same again.
+        let begun = loop {
+            if let Some(view) = self.say(number, skill, manner) {
+                break view;
+            }
+            assert!(Instant::now() < end, "message {number} was never answered");
+        };
+        self.acknowledged.fetch_add(1, Ordering::SeqCst);
+        let task = begun.task.clone();
+        let views = thread::scope(|scope| {
+            let second = scope.spawn(|| self.watch(&task));
+            let first = if begun.is_over() { begun } else { self.watch(&task) };
+            vec![first, second.join().unwrap()]
+        });
+        Story { number, skill, views }
+    }
+
+    /// Says it, and listens for as long as somebody talks. None when the task's name was not heard.
+    fn say(&self, number: usize, skill: Skill, manner: Manner) -> Option<View> {
+        let message = json!({
+            "messageId": format!("m-{number}"),
+            "role": "ROLE_USER",
+            "parts": [{ "data": { "number": number } }],
+        });
+        let at_once = matches!(manner, Manner::AtOnce);
+        let params = json!({
+            "message": message,
+            "configuration": { "returnImmediately": at_once },
+            "metadata": { "skillId": skill.name() },
+        });
+        let method = if matches!(manner, Manner::Stream) { "SendStreamingMessage" } else { "SendMessage" };
+        let view =
+            self.listen(method, &params).unwrap_or_else(|code| panic!("message {number}: error {code}"));
+        Some(view).filter(|view| !view.task.is_empty())
+    }
+
+    /// Listens until the task is over, as often as it takes.
+    fn watch(&self, task: &str) -> View {
+        let end = Instant::now() + PATIENCE;
+        let id = json!({ "id": task });
+        loop {
+            let view = match self.listen("SubscribeToTask", &id) {
+                Ok(view) => view,
+                Err(NOTHING_MORE) => self.listen("GetTask", &id).unwrap(),
+                Err(code) => panic!("{task} is lost: error {code}"),
+            };
+            if view.is_over() {
+                return view;
+            }
+            self.reconnected.fetch_add(1, Ordering::SeqCst);
+            assert!(Instant::now() < end, "{task} does not end; it was last seen as {view:?}");
+        }
+    }
+
+    /// What is answered, as far as it comes; or the code of the error.
+    fn listen(&self, method: &str, params: &Value) -> Result<View, i64> {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+        let mut view = View::default();
+        let Ok(lines) = http::lines_of(&self.url(), &body) else { return Ok(view) };
+        for line in lines {
+            // An answer that was cut off in the middle of a line says nothing.
+            let text = line.strip_prefix("data:").unwrap_or(&line);
+            let Ok(answer) = serde_json::from_str::<Value>(text) else { continue };
+            if let Some(code) = answer["error"]["code"].as_i64() {
+                return Err(code);
+            }
+            view.hear(&answer["result"]);
+        }
+        Ok(view)
+    }
+
+    /// All who listened saw the same end, and it is the one that is still there.
+    fn check(&self, stories: &[Story]) {
+        for Story { number, skill, views } in stories {
+            let task = &views[0].task;
+            let kept = self.listen("GetTask", &json!({ "id": task })).unwrap();
+            assert!(kept.is_over(), "message {number}: {kept:?}");
+            for view in views {
+                assert_eq!(*view, kept, "message {number}, {skill:?}");
+            }
+            let parts: Vec<&Value> = kept.made.values().flatten().collect();
+            match (kept.state.as_str(), skill) {
+                ("TASK_STATE_COMPLETED", Skill::Count) => {
+                    let texts: Vec<&str> = parts.iter().map(|part| part["text"].as_str().unwrap()).collect();
+                    assert_eq!(texts, Worker::whole(), "message {number}");
+                }
+                ("TASK_STATE_COMPLETED", _) => assert_eq!(parts[0]["data"], json!({ "number": number })),
+                ("TASK_STATE_FAILED", Skill::Once | Skill::Count) => {}
+                (state, _) => panic!("message {number} to {skill:?} is {state}"),
+            }
+        }
+    }
+
+    /// What must not run twice did not, and whatever is said to be done was done.
+    fn check_runs(&self, stories: &[Story]) {
+        let mut runs: BTreeMap<usize, usize> = BTreeMap::new();
+        for skill in [Skill::Once, Skill::Again] {
+            let lines = fs::read_to_string(self.runs(skill)).unwrap();
+            for line in lines.lines() {
+                let args: Value =
+                    serde_json::from_str(line).unwrap_or_else(|_| panic!("not a run: {line:?}"));
+                *runs.entry(usize::try_from(args["number"].as_u64().unwrap()).unwrap()).or_default() += 1;
+            }
+        }
+        for message in self.worker.heard() {
+            *runs.entry(message.strip_prefix("m-").unwrap().parse().unwrap()).or_default() += 1;
+        }
+        for story in stories {
+            let count = runs.get(&story.number).copied().unwrap_or_default();
+            let is_done = story.views[0].state == "TASK_STATE_COMPLETED";
+            let number = story.number;
+            assert!(!is_done || count > 0, "message {number} is said to be done, and nobody did it");
+            assert!(story.skill == Skill::Again || count < 2, "message {number} was done {count} times");
+        }
+    }
+
+    /// One task for each message, all of them over, none with a gap in what happened to it.
+    fn check_store(&self, count: usize) {
+        let heads = consistent_heads(&self.rialto.data());
+        let mut by_message: BTreeMap<&str, &str> = BTreeMap::new();
+        for head in heads.values() {
+            assert!(head.state.is_terminal(), "{} is {}", head.id, head.state);
+            let twin = by_message.insert(head.message.as_deref().unwrap(), head.id.as_str());
+            assert_eq!(twin, None, "{} began with the same message", head.id);
+        }
+        assert_eq!(by_message.len(), count);
+        let verified = self.rialto.json(&["audit", "verify", "--json"]);
+        assert_eq!(verified["sound"], true, "{verified}");
+    }
+}
+
+// === impl View ===
+
+impl View {
+    fn is_over(&self) -> bool {
+        let over =
+            ["TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_CANCELED", "TASK_STATE_REJECTED"];
+        over.contains(&self.state.as_str())
+    }
+
+    /// Takes in an answer, or one event of a stream.
+    fn hear(&mut self, result: &Value) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let of = |name: &str| result.get(name).filter(|value| value.is_object());
+        if let Some(update) = of("statusUpdate") {
+            self.state = text(&update["status"]["state"]);
+            self.task = text(&update["taskId"]);
+        } else if let Some(update) = of("artifactUpdate") {
+            let made = self.made.entry(text(&update["artifact"]["artifactId"])).or_default();
+            if update["append"] != true {
+                made.clear();
+            }
+            made.extend(update["artifact"]["parts"].as_array().unwrap().iter().cloned());
+        } else {
+            let task = of("task").unwrap_or(result);
+            self.state = text(&task["status"]["state"]);
+            self.task = text(&task["id"]);
+            let artifacts = task["artifacts"].as_array().into_iter().flatten();
+            self.made = artifacts
+                .map(|artifact| {
+                    (text(&artifact["artifactId"]), artifact["parts"].as_array().unwrap().clone())
+                })
+                .collect();
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Which processes are alive, told by locks.
+//!
+//! A process that works on tasks says by when it will have said so again, and whoever waits for that moment waits long. But
+//! one that dies lets go of its files that very moment. So each keeps a file locked beside the database, and what it worked
+//! on can be taken over as soon as the lock is free. Where files cannot be locked, time alone tells.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    path::{Path, PathBuf},
+};
+
+use parking_lot::Mutex;
+use rialto_model::ids::Runner;
+
+/// How the files are named: this, and the process's number.
+const PREFIX: &str = "runner-";
+
+/// How a file is named that is not locked yet.
+const UNREADY: &str = ".new";
+
+/// The files that this process keeps locked.
+#[derive(Default)]
+pub(super) struct Presence(Mutex<Vec<(Runner, File)>>);
+
+// === impl Presence ===
+
+impl Presence {
+    /// Shows that a process is alive, if it is not shown yet.
+    pub(super) fn show(&self, folder: &Path, runner: Runner) {
+        let mut shown = self.0.lock();
+        if shown.iter().any(|(known, _)| *known == runner) {
+            return;
+        }
+        match locked(folder, runner) {
+            Ok(file) => shown.push((runner, file)),
+            Err(error) => tracing::warn!(
+                "should this process die, its tasks will be taken over later than they could be, because no lock could be had \
+                 in {}: {error}",
+                folder.display()
+            ),
+        }
+    }
+
+    /// Shows it no more.
+    pub(super) fn hide(&self, folder: &Path, runner: Runner) {
+        self.0.lock().retain(|(known, _)| *known != runner);
+        forget(folder, runner);
+    }
+}
+
+/// The processes that have died without a word.
+pub(super) fn gone(folder: &Path) -> Vec<Runner> {
+    let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let number = |name: &std::ffi::OsStr| name.to_str()?.strip_prefix(PREFIX)?.parse::<u64>().ok();
+    let runners = names.filter_map(|name| number(&name)).map(Runner::from);
+    runners.filter(|runner| is_free(&path(folder, *runner))).collect()
+}
+
+/// Removes what one of them has left.
+pub(super) fn forget(folder: &Path, runner: Runner) {
+    // One that stays is found, and removed, by whoever looks next.
+    let _ = fs::remove_file(path(folder, runner));
+}
+
+fn is_free(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+}
+
+/// A process's file. It has its name only once it is locked, so nobody ever finds it free while its process lives.
+fn locked(folder: &Path, runner: Runner) -> io::Result<File> {
+    let path = path(folder, runner);
+    let unready = path.with_extension(&UNREADY[1..]);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(&unready)?;
+    file.lock()?;
+    fs::rename(unready, path)?;
+    Ok(file)
+}
+
+fn path(folder: &Path, runner: Runner) -> PathBuf {
+    folder.join(format!("{PREFIX}{}", runner.get()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_gone_when_its_lock_is_free() {
+        let folder = tempfile::tempdir().unwrap();
+        let (alive, dead) = (Presence::default(), Presence::default());
+        alive.show(folder.path(), Runner::from(1));
+        alive.show(folder.path(), Runner::from(1));
+        dead.show(folder.path(), Runner::from(2));
+        assert!(gone(folder.path()).is_empty());
+        drop(dead);
+        assert_eq!(gone(folder.path()), [Runner::from(2)]);
+        forget(folder.path(), Runner::from(2));
+        alive.hide(folder.path(), Runner::from(1));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
