@@ -117,7 +117,7 @@ impl Pusher {
             Ok(true) => {}
             Ok(false) => tracing::debug!(task.id = %push.task, "a push notification config is gone"),
             Err(error) => {
-                tracing::error!(task.id = %push.task, "how far it was told is not written down: {error}")
+                tracing::error!(task.id = %push.task, "how far it was told is not written down: {error}");
             }
         }
     }

@@ -1,5 +1,5 @@
 //! The road of a call, with scripted peers and a real store in memory.
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
 mod calls;
 mod closing;
