@@ -1,7 +1,8 @@
 //! Hearing of a task's events, each once and in order, however slow the listener is.
 //!
 //! What is heard is always in the store already. While a task runs in this process its last events are also at hand, so
-//! that most listeners never read the store; one that has fallen behind, and one whose task runs elsewhere, does.
+//! that most listeners never read the store; one that has fallen behind does. Because a task may run elsewhere, one of all who
+//! listen to it here looks into the store now and then, and shows the others what it found.
 
 use std::{
     collections::VecDeque,
@@ -21,7 +22,7 @@ use rialto_model::{
     maps::FastMap,
     store::Store,
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use crate::engine::store_failure;
 
@@ -45,8 +46,11 @@ struct Listened {
 }
 
 struct Channel {
+    /// Without gaps, the newest last.
     recent: Mutex<VecDeque<Recorded>>,
     version: watch::Sender<u64>,
+    /// When somebody last looked for events that other processes have written.
+    looked_at: Mutex<Instant>,
 }
 
 /// Hears of one task's events, each once and in order.
@@ -73,23 +77,19 @@ impl Listeners {
         let Some(channel) = self.tasks.lock().get(task).map(|listened| Arc::clone(&listened.channel)) else {
             return;
         };
-        let mut version = expected + 1;
-        if let Some(events) = events {
-            version = expected + events.len() as u64;
-            let mut recent = channel.recent.lock();
-            recent.extend((expected + 1..).zip(events).map(|(seq, event)| Recorded { seq, at, event }));
-            let too_many = recent.len().saturating_sub(AT_HAND);
-            recent.drain(..too_many);
+        match events {
+            Some(events) => {
+                channel.show((expected + 1..).zip(events).map(|(seq, event)| Recorded { seq, at, event }));
+            }
+            None => channel.tell(expected + 1),
         }
-        channel.version.send_modify(|known| *known = version.max(*known));
     }
 
     fn attach(&self, task: &TaskId, seen: u64) -> Arc<Channel> {
         let mut tasks = self.tasks.lock();
-        let listened = tasks.entry(task.clone()).or_insert_with(|| Listened {
-            channel: Arc::new(Channel { recent: Mutex::default(), version: watch::Sender::new(seen) }),
-            listeners: 0,
-        });
+        let listened = tasks
+            .entry(task.clone())
+            .or_insert_with(|| Listened { channel: Arc::new(Channel::new(seen)), listeners: 0 });
         listened.listeners += 1;
         self.count.fetch_add(1, Ordering::SeqCst);
         Arc::clone(&listened.channel)
@@ -110,6 +110,44 @@ impl Listeners {
 // === impl Channel ===
 
 impl Channel {
+    fn new(seen: u64) -> Self {
+        let looked_at = Mutex::new(Instant::now());
+        Self { recent: Mutex::default(), version: watch::Sender::new(seen), looked_at }
+    }
+
+    /// Puts events at hand that are in the store, those that are not there yet, and tells of them.
+    fn show(&self, events: impl Iterator<Item = Recorded>) {
+        let mut recent = self.recent.lock();
+        for recorded in events {
+            match recent.back().map(|last| last.seq + 1) {
+                Some(next) if recorded.seq < next => continue,
+                Some(next) if recorded.seq > next => recent.clear(),
+                _ => {}
+            }
+            recent.push_back(recorded);
+        }
+        let too_many = recent.len().saturating_sub(AT_HAND);
+        recent.drain(..too_many);
+        let last = recent.back().map_or(0, |last| last.seq);
+        drop(recent);
+        self.tell(last);
+    }
+
+    /// Tells that the task has come so far.
+    fn tell(&self, version: u64) {
+        self.version.send_modify(|known| *known = version.max(*known));
+    }
+
+    /// Whether it is time to look for events of other processes; for one of all who ask.
+    fn may_look(&self) -> bool {
+        let mut looked_at = self.looked_at.lock();
+        let is_time = looked_at.elapsed() >= LOOK;
+        if is_time {
+            *looked_at = Instant::now();
+        }
+        is_time
+    }
+
     /// What follows on `seen` and is at hand; nothing if the next event is not.
     fn behind(&self, seen: u64) -> Vec<Recorded> {
         let recent = self.recent.lock();
@@ -142,18 +180,18 @@ impl Following {
                 return Ok(self.hand_out(at_hand));
             }
             let is_behind = *self.version.borrow_and_update() > self.seen;
-            let waited = async {
-                if !is_behind {
-                    // An error would say that nobody tells any more, but we hold the channel ourselves.
-                    let _ = tokio::time::timeout(LOOK, self.version.changed()).await;
+            if !is_behind {
+                // An error would say that nobody tells any more, but we hold the channel ourselves.
+                let is_told = tokio::time::timeout(LOOK, self.version.changed()).await.is_ok();
+                if is_told || !self.channel.may_look() {
+                    continue;
                 }
-            };
-            waited.await;
-            if !self.channel.behind(self.seen).is_empty() {
-                continue;
             }
             let read = self.store.events(&self.task, self.seen).await.map_err(store_failure)?;
             if !read.is_empty() {
+                if !is_behind {
+                    self.channel.show(read.iter().cloned());
+                }
                 return Ok(self.hand_out(read));
             }
             if is_behind {
@@ -177,5 +215,47 @@ impl Following {
 impl Drop for Following {
     fn drop(&mut self) {
         self.listeners.detach(&self.task);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rialto_model::event::Aside;
+
+    use super::*;
+
+    fn events(numbers: std::ops::RangeInclusive<u64>) -> impl Iterator<Item = Recorded> {
+        numbers.map(|seq| {
+            let event = Event::Progress { working: true, message: None, aside: Aside::default() };
+            Recorded { seq, at: Timestamp::UNIX_EPOCH, event }
+        })
+    }
+
+    fn at_hand(channel: &Channel, seen: u64) -> Vec<u64> {
+        channel.behind(seen).iter().map(|recorded| recorded.seq).collect()
+    }
+
+    #[test]
+    fn what_is_shown_twice_is_at_hand_once_and_a_gap_begins_anew() {
+        let channel = Channel::new(0);
+        channel.show(events(1..=3));
+        channel.show(events(2..=5));
+        assert_eq!(at_hand(&channel, 0), [1, 2, 3, 4, 5]);
+        channel.show(events(8..=9));
+        assert!(at_hand(&channel, 5).is_empty(), "the next one is not at hand");
+        assert_eq!(at_hand(&channel, 7), [8, 9]);
+        channel.show(events(10..=1_000));
+        assert_eq!(at_hand(&channel, 998), [999, 1_000]);
+        assert_eq!(channel.recent.lock().len(), AT_HAND);
+        assert_eq!(*channel.version.borrow(), 1_000);
+    }
+
+    #[tokio::test]
+    async fn of_all_who_listen_one_looks_now_and_then() {
+        let channel = Channel::new(0);
+        assert!(!channel.may_look(), "somebody has just read the task");
+        *channel.looked_at.lock() -= LOOK;
+        assert!(channel.may_look());
+        assert!(!channel.may_look());
     }
 }
