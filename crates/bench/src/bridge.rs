@@ -6,6 +6,7 @@
 
 use std::{
     fmt::{self, Display, Formatter},
+    fs,
     net::SocketAddr,
     time::Duration,
 };
@@ -234,7 +235,12 @@ pub(crate) async fn serve(program: &program::Args, agent: &str) -> Result<(Serve
     let program = program.find()?;
     let data = tempfile::tempdir().map_err(during("no folder for the data"))?;
     program.add_agent(&format!("http://{agent}"), data.path()).await?;
-    Ok((program.serve(data.path()).await?, data))
+    // One caller stands for many here, and each may have only so many calls under way.
+    let config = data.path().join("bench.toml");
+    fs::write(&config, "[limits]\nconcurrent_calls = 0\n")
+        .map_err(during("the settings could not be written"))?;
+    let config = config.to_string_lossy();
+    Ok((program.serve_with(data.path(), &["--allow-no-auth", "--config", &config]).await?, data))
 }
 
 // === impl Candidate ===

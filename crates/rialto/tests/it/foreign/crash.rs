@@ -24,6 +24,7 @@ fn killed_in_the_middle_of_64_calls_it_knows_every_one_of_them_and_brings_them_t
 
     let heads = consistent_heads(&rialto.data());
     assert_eq!(heads.len(), CALLS);
+    assert!(heads.values().all(|head| !head.state.is_terminal()), "{heads:?}");
     let server = rialto.serve(&["--allow-no-auth"]);
     assert!(server.list().contains(&"py13_agent.slow".to_owned()));
     let findings = rialto.json(&["doctor", "--json"]);
@@ -32,18 +33,21 @@ fn killed_in_the_middle_of_64_calls_it_knows_every_one_of_them_and_brings_them_t
 
     let tasks = listed(&rialto);
     assert_eq!(tasks.len(), CALLS);
+    let is_named = |task: &&Value| heads[task["id"].as_str().unwrap()].remote.task_id.is_some();
+    assert!(tasks.iter().any(|task| is_named(&task)), "the server died before any call was under way");
     for task in &tasks {
-        assert!(["submitted", "working"].contains(&task["state"].as_str().unwrap()), "{task}");
-    }
-    let named: Vec<&Value> = tasks.iter().filter(|task| task["remote"]["task_id"].is_string()).collect();
-    assert!(!named.is_empty(), "the server died before any call was under way");
-    for task in named {
+        // The next server has taken it over: an agent that has named it is asked, everything else ends with the reason.
+        let over = if is_named(&task) { "completed" } else { "failed" };
         let id = task["id"].as_str().unwrap();
-        let done = until("the task is done", || {
+        let done = until("the task is over", || {
             let seen = rialto.json(&["tasks", "show", id, "--json"]);
-            (seen["state"] == "completed").then_some(seen)
+            (seen["state"] == over).then_some(seen)
         });
-        assert_eq!(result_of(&done), expected_of(task), "{done}");
+        if is_named(&task) {
+            assert_eq!(result_of(&done), expected_of(task), "{done}");
+        } else {
+            assert!(done.to_string().contains("the server stopped while this ran"), "{done}");
+        }
     }
     consistent_heads(&rialto.data());
 }
