@@ -33,3 +33,4 @@ pub mod settings;
 pub mod site;
 pub mod tally;
 mod tls;
+pub mod trace;

@@ -9,14 +9,13 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderValue, StatusCode, header};
 use rialto_engine::Engine;
 use rialto_model::{
     call::{Caller, Door},
     failure::{Failure, Kind},
     json::{DEEPEST, Json, is_too_deep},
     rights::Right,
-    trace::Trace,
 };
 
 use crate::{answer, openapi::Descriptions, problem};
@@ -69,7 +68,7 @@ async fn call(State(plain): State<Plain>, Path(name): Path<String>, request: Req
 impl Plain {
     async fn make(&self, name: &str, request: Request) -> Result<rialto_model::task::Task, Failure> {
         let caller = caller(&request, Right::Call)?;
-        let trace = trace(request.headers());
+        let trace = rialto_edge::trace::of(request.headers());
         let body = to_bytes(request.into_body(), self.max_body_bytes).await.map_err(|_| {
             let message =
                 format!("the body did not come whole, or is larger than {} bytes", self.max_body_bytes);
@@ -112,9 +111,4 @@ fn arguments(body: &Bytes) -> Result<Json, Failure> {
         return Err(invalid(format!("the arguments are nested deeper than {DEEPEST} levels")));
     }
     Json::parse(text.trim()).map_err(|error| invalid(format!("the arguments are not JSON: {error}")))
-}
-
-fn trace(headers: &HeaderMap) -> Option<Box<Trace>> {
-    let text = |name| headers.get(name)?.to_str().ok();
-    Trace::parse(text("traceparent")?, text("tracestate")).map(Box::new)
 }

@@ -125,5 +125,5 @@ impl Desk {
 
 /// Whether the client came in with that right. Policies come later.
 fn may(client: &Client, right: Right) -> Result<(), ErrorData> {
-    if client.caller.rights.have(right) { Ok(()) } else { Err(trouble::error(&trouble::lacks(right))) }
+    if client.caller.rights.have(right) { Ok(()) } else { Err(trouble::error(&right.lacking())) }
 }

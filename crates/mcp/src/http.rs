@@ -31,7 +31,6 @@ use crate::{
     direct::Direct,
     handler::{Handler, Whose},
     sessions::Sessions,
-    trouble,
 };
 
 /// Where a client names its session.
@@ -169,7 +168,7 @@ fn lacking(rights: Rights, body: &[u8]) -> Option<Right> {
 
 /// The answer to a caller who lacks a right: the client may ask its user for a better token.
 fn insufficient(lacking: Right) -> Response {
-    let (word, message) = (lacking.as_str(), trouble::lacks(lacking).message);
+    let (word, message) = (lacking.as_str(), lacking.lacking().message);
     let mut response = refused(StatusCode::FORBIDDEN, "insufficient-scope", &message);
     let challenge = format!("Bearer realm=\"rialto\", error=\"insufficient_scope\", scope=\"{word}\"");
     if let Ok(challenge) = HeaderValue::from_str(&challenge) {

@@ -6,10 +6,7 @@
 use http::HeaderMap;
 use rialto_model::trace::Trace;
 
-/// The name of a trace's context, in `_meta` and among headers.
-pub(crate) const PARENT: &str = "traceparent";
-/// The name of what tracing systems note beside it.
-pub(crate) const STATE: &str = "tracestate";
+pub(crate) use rialto_edge::trace::{PARENT, STATE};
 
 /// The trace that a request names: in its `_meta`, or else in its headers. One that is not well-formed is none.
 pub(crate) fn of(
@@ -17,12 +14,8 @@ pub(crate) fn of(
     state: Option<&str>,
     headers: Option<&HeaderMap>,
 ) -> Option<Box<Trace>> {
-    let said = parent.and_then(|parent| Trace::parse(parent, state));
-    let trace = said.or_else(|| {
-        let text = |name| headers?.get(name)?.to_str().ok();
-        Trace::parse(text(PARENT)?, text(STATE))
-    });
-    trace.map(Box::new)
+    let said = parent.and_then(|parent| Trace::parse(parent, state)).map(Box::new);
+    said.or_else(|| rialto_edge::trace::of(headers?))
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use rialto_model::{
     failure::{Failure, Kind},
     json::Json,
-    rights::Right,
     task::TaskState,
 };
 use rmcp::{
@@ -23,15 +22,6 @@ pub(crate) fn told(failure: &Failure, tool_errors: ToolErrors) -> Result<Answer,
         (ToolErrors::Result, Manner::Either) => Ok(answer(failure)),
         (ToolErrors::Error, _) | (ToolErrors::Result, Manner::ErrorOnly) => Err(error(failure)),
     }
-}
-
-/// What a caller is told who lacks a right.
-pub(crate) fn lacks(right: Right) -> Failure {
-    let word = right.as_str();
-    let message = format!(
-        "this token lacks the scope {word}; make one that has it with `rialto tokens create NAME --scope {word}`"
-    );
-    Failure::new(Kind::Denied, message)
 }
 
 /// A failure as a JSON-RPC error.

@@ -8,6 +8,8 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
+use crate::failure::{Failure, Kind};
+
 /// One thing a caller may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -43,6 +45,15 @@ impl Right {
             Self::Discover => "discover",
             Self::Admin => "admin",
         }
+    }
+
+    /// What a caller is told who lacks it.
+    pub fn lacking(self) -> Failure {
+        let word = self.as_str();
+        let message = format!(
+            "this token lacks the scope {word}; make one that has it with `rialto tokens create NAME --scope {word}`"
+        );
+        Failure::new(Kind::Denied, message)
     }
 
     const fn bit(self) -> u8 {

@@ -56,7 +56,7 @@ pub(crate) struct Common {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve MCP over HTTP at /mcp
+    /// Serve everything that can be called: MCP at /mcp, A2A at /a2a, plain HTTP at /call
     Serve(Serve),
     /// Be an MCP server on stdin and stdout
     Mcp(Mcp),

@@ -76,7 +76,7 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
     };
     let visit = Visit {
         base: service.site.address(&parts.uri, &parts.headers, &caller.scope),
-        trace: incoming::trace(&parts.headers),
+        trace: rialto_edge::trace::of(&parts.headers),
         caller,
         door: Door::A2aGrpc,
         wire,

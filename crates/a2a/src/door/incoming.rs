@@ -41,12 +41,6 @@ pub struct Visit {
     pub agent: Option<Arc<Agent>>,
 }
 
-/// The trace that a request's headers name.
-pub(crate) fn trace(headers: &HeaderMap) -> Option<Box<Trace>> {
-    let text = |name| headers.get(name)?.to_str().ok();
-    Trace::parse(text("traceparent")?, text("tracestate")).map(Box::new)
-}
-
 /// Refuses a version that nobody here speaks.
 pub(crate) fn check_version(parts: &Parts) -> Result<(), RpcError> {
     let said = parts.headers.get(VERSION).map(|value| value.to_str().unwrap_or("?").to_owned());

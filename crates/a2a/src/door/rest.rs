@@ -77,7 +77,7 @@ async fn answered(service: &Service, request: Request, path: &str, agent: Option
     }
     let visit = Visit {
         base: service.site.address(&parts.uri, &parts.headers, &caller.scope),
-        trace: incoming::trace(&parts.headers),
+        trace: rialto_edge::trace::of(&parts.headers),
         caller,
         door: Door::A2aRest,
         wire,

@@ -88,7 +88,7 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
     }
     let visit = Visit {
         base: String::new(),
-        trace: incoming::trace(&parts.headers),
+        trace: rialto_edge::trace::of(&parts.headers),
         caller,
         door: Door::A2aJsonRpc,
         wire: Wire::V10,

@@ -97,7 +97,7 @@ impl Service {
     pub async fn answer(&self, visit: &Visit, asked: Asked) -> Result<Reply, Trouble> {
         let needed = if matches!(asked, Asked::ExtendedCard(_)) { Right::Discover } else { Right::Call };
         if !visit.caller.rights.have(needed) {
-            return Err(lacks(needed).into());
+            return Err(needed.lacking().into());
         }
         match asked {
             Asked::Send(send) => self.send(visit, send).await,
@@ -306,15 +306,6 @@ impl Service {
     fn stop(&self) -> CancellationToken {
         self.stop.get().cloned().unwrap_or_default()
     }
-}
-
-/// What a caller is told who lacks a right.
-fn lacks(right: Right) -> Failure {
-    let word = right.as_str();
-    let message = format!(
-        "this token lacks the scope {word}; make one that has it with `rialto tokens create NAME --scope {word}`"
-    );
-    Failure::new(Kind::Denied, message)
 }
 
 fn sent(task: &Task, history: Length) -> Reply {
