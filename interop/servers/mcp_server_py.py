@@ -6,7 +6,6 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "agents"))
 
-import anyio
 import serving
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -37,8 +36,6 @@ async def py_steps(ctx: Context) -> str:
     """Tells how far it is."""
     for step in (1, 2):
         await ctx.report_progress(step, 2, f"step {step}")
-        # It works for a while: what is told together with the result, the result makes old.
-        await anyio.sleep(0.3)
     return "done"
 
 

@@ -4,6 +4,7 @@
 //! once the first time and then less and less often. Whoever wants to know hears when a server's tools may have changed.
 
 mod connection;
+mod in_order;
 mod line;
 mod listener;
 mod told;

@@ -25,13 +25,17 @@ use rmcp::{
         ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, RunningService,
         RunningServiceCancellationToken,
     },
-    transport::streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig},
+    transport::{
+        IntoTransport,
+        streamable_http_client::{StreamableHttpClientTransport, StreamableHttpClientTransportConfig},
+    },
 };
 use serde_json::json;
 use tokio::{sync::watch, time::timeout};
 
 use super::{
     Key, Ports,
+    in_order::InOrder,
     line::Line,
     listener::{Listener, Progress},
     told,
@@ -101,7 +105,8 @@ impl Connection {
         };
         let listener = Listener::default();
         let progress = listener.progress();
-        match listener.serve_with_lifecycle(pipes, lifecycle()).await {
+        let way = InOrder::new(IntoTransport::<RoleClient, _, _>::into_transport(pipes), progress.clone());
+        match listener.serve_with_lifecycle(way, lifecycle()).await {
             Ok(running) => Ok(Self::of(name, progress, running, Some(child))),
             Err(error) => {
                 let status = timeout(GOODBYE, child.wait()).await.ok().and_then(Result::ok);
@@ -121,7 +126,8 @@ impl Connection {
         let transport = StreamableHttpClientTransport::with_client(wire.clone(), config);
         let listener = Listener::default();
         let progress = listener.progress();
-        let running = listener.serve_with_lifecycle(transport, lifecycle()).await;
+        let way = InOrder::new(transport, progress.clone());
+        let running = listener.serve_with_lifecycle(way, lifecycle()).await;
         let running = running
             .map_err(|error| Trouble::Unreachable(wire.trouble().unwrap_or_else(|| said_no(&error))))?;
         Ok(Self::of(&key.server.name, progress, running, None))

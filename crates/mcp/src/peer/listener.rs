@@ -1,4 +1,4 @@
-//! Hears what a server says without being asked: progress of calls, and that its tools have changed.
+//! Hears what a server says without being asked: that its tools have changed, and who wants to hear of progress.
 //!
 //! What it asks of us (sampling, elicitation, roots) is declined: we do not say that we can do it.
 
@@ -52,13 +52,6 @@ impl ClientHandler for Listener {
         ClientConfig::new(ClientCapabilities::default(), own)
     }
 
-    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        let listeners = self.progress.0.lock().await;
-        if let Some(listener) = listeners.get(&params.progress_token) {
-            let _ = listener.try_send(params);
-        }
-    }
-
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
         if let Some(line) = self.line.get().and_then(Weak::upgrade) {
             line.changed();
@@ -69,6 +62,14 @@ impl ClientHandler for Listener {
 // === impl Progress ===
 
 impl Progress {
+    /// Tells whoever wants to hear it.
+    pub(super) async fn tell(&self, told: &ProgressNotificationParam) {
+        let listeners = self.0.lock().await;
+        if let Some(listener) = listeners.get(&told.progress_token) {
+            let _ = listener.try_send(told.clone());
+        }
+    }
+
     /// Sends a request, and hears of its progress from the very first word.
     pub(super) async fn send(
         &self,
