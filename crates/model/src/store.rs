@@ -87,6 +87,8 @@ pub struct TalkFilter {
     pub caller: CallerId,
     /// Only those of this conversation.
     pub context: Option<ContextId>,
+    /// Only those of this agent.
+    pub agent: Option<AgentId>,
     /// Only in this state.
     pub state: Option<TaskState>,
     /// Only those that changed at or after this moment.

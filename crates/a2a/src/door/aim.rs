@@ -54,7 +54,7 @@ impl Service {
             return Ok(known.filter(|task| task.head.state.is_waiting()));
         }
         let Some(id) = send.message.task_id.as_ref().filter(|id| !id.is_empty()) else { return Ok(None) };
-        let task = self.find(&visit.caller, id).await?;
+        let task = self.find(visit, id).await?;
         let task = self.taken(&visit.caller, task).await?;
         if task.head.state.is_terminal() {
             let message = format!(

@@ -103,14 +103,14 @@ impl Service {
             Asked::Send(send) => self.send(visit, send).await,
             Asked::Stream(send) => self.stream(visit, send).await,
             Asked::Get(get) => self.get(visit, &get).await,
-            Asked::List(wanted) => list::page(&self.engine, &visit.caller, &wanted).await.map(Reply::Tasks),
+            Asked::List(wanted) => list::page(&self.engine, visit, &wanted).await.map(Reply::Tasks),
             Asked::Cancel(cancel) => self.cancel(visit, &cancel).await,
             Asked::Subscribe(subscribe) => self.subscribe(visit, &subscribe).await,
             Asked::ExtendedCard(_) => self.cards.extended(self, visit).map(Reply::Card),
-            Asked::PushCreate(config) => self.create_push(&visit.caller, visit.wire, config).await,
-            Asked::PushGet(wanted) => self.get_push(&visit.caller, &wanted).await,
-            Asked::PushList(wanted) => self.list_pushes(&visit.caller, &wanted).await,
-            Asked::PushDelete(wanted) => self.delete_push(&visit.caller, &wanted).await,
+            Asked::PushCreate(config) => self.create_push(visit, config).await,
+            Asked::PushGet(wanted) => self.get_push(visit, &wanted).await,
+            Asked::PushList(wanted) => self.list_pushes(visit, &wanted).await,
+            Asked::PushDelete(wanted) => self.delete_push(visit, &wanted).await,
         }
     }
 
@@ -148,7 +148,7 @@ impl Service {
     }
 
     async fn get(&self, visit: &Visit, get: &GetTask) -> Result<Reply, Trouble> {
-        let task = self.find(&visit.caller, &get.id).await?;
+        let task = self.find(visit, &get.id).await?;
         // A task that nobody here works on is asked about at its agent.
         let task = if task.head.state.is_terminal() {
             task
@@ -159,7 +159,7 @@ impl Service {
     }
 
     async fn cancel(&self, visit: &Visit, cancel: &TaskRef) -> Result<Reply, Trouble> {
-        let task = self.find(&visit.caller, &cancel.id).await?;
+        let task = self.find(visit, &cancel.id).await?;
         if task.head.state.is_terminal() {
             let message = format!("task {} is {} already", cancel.id, task.head.state);
             return Err(Trouble::new(Code::TaskNotCancelable, message));
@@ -178,7 +178,7 @@ impl Service {
     }
 
     async fn subscribe(&self, visit: &Visit, wanted: &TaskRef) -> Result<Reply, Trouble> {
-        let id = self.find(&visit.caller, &wanted.id).await?.head.id;
+        let id = self.find(visit, &wanted.id).await?.head.id;
         let (task, following) = self.engine.follow(&visit.caller, id.as_str()).await?;
         if task.head.state.is_terminal() {
             let message = format!("task {} is {}: there is nothing more to hear", wanted.id, task.head.state);
@@ -249,16 +249,18 @@ impl Service {
         if is_seen { Ok(agent) } else { Err(none()) }
     }
 
-    /// A caller's own task, under whatever name it has for it.
-    pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Result<Task, Trouble> {
-        match self.engine.look(caller, id).await {
-            Ok(task) => Ok(task),
+    /// A caller's own task, under whatever name it has for it. Whoever asks one agent is told of that agent's tasks alone.
+    pub(crate) async fn find(&self, visit: &Visit, id: &str) -> Result<Task, Trouble> {
+        let task = match self.engine.look(&visit.caller, id).await {
+            Ok(task) => Some(task),
             Err(Failure { kind: Kind::NotFound, .. }) => {
-                let named = self.engine.task_of_message(caller, id).await?;
-                named.filter(|task| task.head.door == Door::A2aFirst).ok_or_else(|| Trouble::no_task(id))
+                let named = self.engine.task_of_message(&visit.caller, id).await?;
+                named.filter(|task| task.head.door == Door::A2aFirst)
             }
-            Err(failure) => Err(failure.into()),
-        }
+            Err(failure) => return Err(failure.into()),
+        };
+        let is_asked = |task: &Task| visit.agent.as_ref().is_none_or(|agent| agent.id == task.head.agent);
+        task.filter(is_asked).ok_or_else(|| Trouble::no_task(id))
     }
 
     /// Waits for the end, or for a question, and at most for as long as callers are kept waiting.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
-    ids::{ContextId, Runner, Scope},
+    ids::{AgentId, ContextId, Runner, Scope},
     store::{TalkFilter, Talks, number_of_message},
     task::{TaskHead, TaskState},
 };
@@ -16,6 +16,7 @@ use crate::fault::Snag;
 pub(super) fn list(connection: &Connection, scope: &Scope, filter: &TalkFilter) -> Result<Talks, Snag> {
     let (org, project, caller) = (scope.org.as_str(), scope.project.as_str(), filter.caller.as_str());
     let context = filter.context.as_ref().map(ContextId::as_str);
+    let agent = filter.agent.as_ref().map(AgentId::as_str);
     let (state, since) = (filter.state.map(TaskState::as_str), filter.since.map(At));
     let mut common = "FROM tasks INDEXED BY tasks_by_change
          WHERE org = :org AND project = :project AND caller = :caller AND context IS NOT NULL"
@@ -25,6 +26,10 @@ pub(super) fn list(connection: &Connection, scope: &Scope, filter: &TalkFilter) 
     if let Some(context) = &context {
         common.push_str(" AND context = :context");
         values.push((":context", context));
+    }
+    if let Some(agent) = &agent {
+        common.push_str(" AND agent = :agent");
+        values.push((":agent", agent));
     }
     if let Some(state) = &state {
         common.push_str(" AND state = :state");
