@@ -3,7 +3,7 @@
 //! A run goes from one piece of news to the next and hands itself over with each, so it does not matter who drives it
 //! or whether anybody listens. [`Running`](crate::running::Running) decides that.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, stream::BoxStream};
 use rialto_model::{
@@ -75,6 +75,8 @@ pub(crate) struct Run {
     late_at: Instant,
     give_up_at: Instant,
     is_late: bool,
+    /// What was heard already and is told next.
+    ahead: VecDeque<Event>,
     /// The caller's leave to have it under way.
     _seat: Option<Seat>,
     /// As long as it lives, whoever drains the engine waits for it.
@@ -114,6 +116,7 @@ impl Run {
             late_at,
             give_up_at: late_at + Duration::from_secs(inner.config.patience_secs),
             is_late: false,
+            ahead: VecDeque::new(),
             _seat: leg.seat,
             _tracked: inner.tracker.token(),
         })
@@ -174,7 +177,7 @@ impl Run {
         let (silent_until, then) = self.alarm(beat_at);
         let first = tokio::select! {
             biased;
-            event = self.events.next() => event,
+            event = heard(&mut self.ahead, &mut self.events) => event,
             () = self.cancel.cancelled() => return Turn::Cancelled,
             () = sleep_until(silent_until) => return then,
         };
@@ -185,9 +188,15 @@ impl Run {
         let mut batch = Vec::with_capacity(FEW);
         batch.push(first);
         while batch.len() < BATCH
-            && let Some(Some(event)) = self.events.next().now_or_never()
+            && let Some(Some(event)) = heard(&mut self.ahead, &mut self.events).now_or_never()
         {
             batch.push(event);
+        }
+        // Whoever waits is told the last words too, not only that it is over.
+        if self.is_over_after(&batch)
+            && let Some(last) = batch.iter().rposition(has_words)
+        {
+            self.ahead.extend(batch.drain(last + 1..));
         }
         Turn::Events(batch)
     }
@@ -310,7 +319,11 @@ impl Run {
         let named_by = Instant::now() + NAMING;
         // What is deployed never names its tasks: letting go of it ends them.
         while self.task.head.remote.task_id.is_none() && self.target.agent.backing.is_agent() {
-            let Ok(Some(event)) = tokio::time::timeout_at(named_by, self.events.next()).await else { break };
+            let Ok(Some(event)) =
+                tokio::time::timeout_at(named_by, heard(&mut self.ahead, &mut self.events)).await
+            else {
+                break;
+            };
             let batch = vec![event];
             if self.is_over_after(&batch) {
                 return self.end_with(batch).await;
@@ -349,6 +362,19 @@ impl Inner {
         let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
         self.peer.cancel(permitted).await
     }
+}
+
+/// What comes next: what was heard already, or what the peer tells.
+async fn heard(ahead: &mut VecDeque<Event>, events: &mut BoxStream<'static, Event>) -> Option<Event> {
+    match ahead.pop_front() {
+        Some(event) => Some(event),
+        None => events.next().await,
+    }
+}
+
+/// Whether an event says how far the work is.
+const fn has_words(event: &Event) -> bool {
+    matches!(event, Event::Progress { message: Some(_), .. })
 }
 
 /// Where a task stands after `events`; those that cannot happen change nothing.
