@@ -298,6 +298,11 @@ impl Engine {
             );
             return Err(Failure::new(Kind::Conflict, message));
         }
+        if !request.target.agent.backing.is_agent() && !task.head.state.is_waiting() {
+            let message =
+                format!("task {id} is {}; a tool takes messages only when it asks", task.head.state);
+            return Err(Failure::new(Kind::Conflict, message));
+        }
         if task.head.remote.task_id.is_none() {
             let message = format!("task {id} cannot be continued: the agent has not given it a name yet");
             return Err(Failure::new(Kind::Conflict, message));
@@ -374,6 +379,10 @@ impl Engine {
         let refusal = verdict.as_ref().err().map(ToString::to_string);
         let (mut announcement, pre) = self.0.journal.announce(verb, cost, refusal.as_deref());
         let refused = match verdict {
+            // An answer to a question is not what the skill was called with.
+            Ok(call) if !pre.context.denied && call.get().continues.task_id.is_some() => {
+                return Ok(Cleared { call, announcement, pre });
+            }
             Ok(call) if !pre.context.denied => match self.0.schemas.check(&call.get().target, &args) {
                 Ok(()) => return Ok(Cleared { call, announcement, pre }),
                 Err(invalid) => invalid,
