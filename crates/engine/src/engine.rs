@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -70,6 +70,10 @@ pub struct Parts {
 /// The one road every call takes. Cloning shares it.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
+
+/// An engine that does not stay because of this: for what the engine itself holds.
+#[derive(Clone)]
+pub struct FaintEngine(Weak<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
@@ -173,6 +177,11 @@ impl Engine {
             earlier: Earlier::default(),
             closing: AtomicBool::new(false),
         }))
+    }
+
+    /// The same, for whoever must not keep it.
+    pub fn faint(&self) -> FaintEngine {
+        FaintEngine(Arc::downgrade(&self.0))
     }
 
     /// The agents.
@@ -377,7 +386,11 @@ impl Engine {
         let (verb, cost) = (verb_of(&call, redact(&args)), call.target.cost());
         let verdict = self.0.check(call);
         let refusal = verdict.as_ref().err().map(ToString::to_string);
-        let (mut announcement, pre) = self.0.journal.announce(verb, cost, refusal.as_deref());
+        let decided = match (&verdict, &refusal) {
+            (Ok(call), _) => Ok(call.by()),
+            (Err(_), reason) => Err(reason.as_deref().unwrap_or_default()),
+        };
+        let (mut announcement, pre) = self.0.journal.announce(verb, cost, decided);
         let refused = match verdict {
             // An answer to a question is not what the skill was called with.
             Ok(call) if !pre.context.denied && call.get().continues.task_id.is_some() => {
@@ -411,6 +424,15 @@ impl Engine {
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.0
+    }
+}
+
+// === impl FaintEngine ===
+
+impl FaintEngine {
+    /// The engine, if it is still there.
+    pub fn get(&self) -> Option<Engine> {
+        self.0.upgrade().map(Engine)
     }
 }
 

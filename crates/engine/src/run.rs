@@ -3,7 +3,7 @@
 //! A run goes from one piece of news to the next and hands itself over with each, so it does not matter who drives it
 //! or whether anybody listens. [`Running`](crate::running::Running) decides that.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, stream::BoxStream};
 use rialto_model::{
@@ -75,8 +75,8 @@ pub(crate) struct Run {
     late_at: Instant,
     give_up_at: Instant,
     is_late: bool,
-    /// What was heard already and is told next.
-    ahead: VecDeque<Event>,
+    /// What was heard already and is told next: the end, and what came right before it.
+    ahead: Vec<Event>,
     /// The caller's leave to have it under way.
     _seat: Option<Seat>,
     /// As long as it lives, whoever drains the engine waits for it.
@@ -116,7 +116,7 @@ impl Run {
             late_at,
             give_up_at: late_at + Duration::from_secs(inner.config.patience_secs),
             is_late: false,
-            ahead: VecDeque::new(),
+            ahead: Vec::new(),
             _seat: leg.seat,
             _tracked: inner.tracker.token(),
         })
@@ -174,10 +174,13 @@ impl Run {
     }
 
     async fn turn(&mut self, beat_at: Option<Instant>) -> Turn {
+        if !self.ahead.is_empty() {
+            return Turn::Events(std::mem::take(&mut self.ahead));
+        }
         let (silent_until, then) = self.alarm(beat_at);
         let first = tokio::select! {
             biased;
-            event = heard(&mut self.ahead, &mut self.events) => event,
+            event = self.events.next() => event,
             () = self.cancel.cancelled() => return Turn::Cancelled,
             () = sleep_until(silent_until) => return then,
         };
@@ -188,7 +191,7 @@ impl Run {
         let mut batch = Vec::with_capacity(FEW);
         batch.push(first);
         while batch.len() < BATCH
-            && let Some(Some(event)) = heard(&mut self.ahead, &mut self.events).now_or_never()
+            && let Some(Some(event)) = self.events.next().now_or_never()
         {
             batch.push(event);
         }
@@ -316,12 +319,14 @@ impl Run {
     }
 
     async fn call_off(mut self: Box<Self>) -> News {
+        if !self.ahead.is_empty() {
+            let ahead = std::mem::take(&mut self.ahead);
+            return self.end_with(ahead).await;
+        }
         let named_by = Instant::now() + NAMING;
         // What is deployed never names its tasks: letting go of it ends them.
         while self.task.head.remote.task_id.is_none() && self.target.agent.backing.is_agent() {
-            let Ok(Some(event)) =
-                tokio::time::timeout_at(named_by, heard(&mut self.ahead, &mut self.events)).await
-            else {
+            let Ok(Some(event)) = tokio::time::timeout_at(named_by, self.events.next()).await else {
                 break;
             };
             let batch = vec![event];
@@ -361,14 +366,6 @@ impl Inner {
         let permitted = self.check(cancel);
         let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
         self.peer.cancel(permitted).await
-    }
-}
-
-/// What comes next: what was heard already, or what the peer tells.
-async fn heard(ahead: &mut VecDeque<Event>, events: &mut BoxStream<'static, Event>) -> Option<Event> {
-    match ahead.pop_front() {
-        Some(event) => Some(event),
-        None => events.next().await,
     }
 }
 

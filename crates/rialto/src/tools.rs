@@ -88,7 +88,7 @@ impl Tools {
         engine: &Engine,
         is_whole: bool,
     ) -> Result<(), BuildError> {
-        let _ = self.engine.set(engine.clone());
+        let _ = self.engine.set(engine.faint());
         let wrong = |(key, reason): (String, String)| BuildError::Deployed(format!("{key}: {reason}"));
         let wanted = config.deployments().map_err(wrong)?;
         if wanted.is_empty() && !is_whole {

@@ -5,7 +5,7 @@
 use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
-use rialto_engine::{Engine, Request};
+use rialto_engine::{Engine, FaintEngine, Request};
 use rialto_mcp::peer::Sampler;
 use rialto_model::{
     call::{Caller, Door, Target},
@@ -13,13 +13,13 @@ use rialto_model::{
 };
 use serde_json::{Value, json};
 
-/// The engine, once there is one: it is made with what calls servers.
-pub(super) type Later = Arc<OnceLock<Engine>>;
+/// The engine, once there is one: it is made with what calls servers, and so holds this.
+pub(super) type Later = Arc<OnceLock<FaintEngine>>;
 
 pub(super) fn sampler(engine: &Later) -> Sampler {
     let engine = Arc::clone(engine);
     Arc::new(move |caller, name, params| {
-        let engine = engine.get().cloned();
+        let engine = engine.get().and_then(FaintEngine::get);
         async move {
             let engine = engine.ok_or_else(|| "nobody can be asked yet".to_owned())?;
             say(&engine, caller, &name, &params).await
