@@ -15,6 +15,9 @@ pub struct Config {
     pub page_size: usize,
     /// How long a client may keep the list of tools without asking again, in milliseconds.
     pub list_ttl_ms: u64,
+    /// How long a question to the person at a client can be answered by calling the tool again (protocol version 2026-07-28),
+    /// in seconds. The task itself waits as long as its agent does.
+    pub question_ttl_secs: u64,
     /// Whether HTTP clients of protocol versions before 2026-07-28 get a session, and with it news of changed tools.
     /// Without sessions such clients are served request by request, which survives a restart.
     pub legacy_sessions: bool,
@@ -63,6 +66,7 @@ impl Default for Config {
             tool_errors: ToolErrors::Error,
             page_size: 500,
             list_ttl_ms: 60_000,
+            question_ttl_secs: 24 * 60 * 60,
             legacy_sessions: true,
             max_sessions: 1_000,
             allowed_hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec(),

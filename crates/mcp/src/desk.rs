@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rialto_engine::{Engine, Request};
 use rialto_model::{
+    call::Target,
     failure::{Failure, Kind},
     json::Json,
     rights::Right,
@@ -13,6 +14,7 @@ use serde_json::json;
 
 use crate::{
     answer::Answer,
+    asking::{Inquiry, Seals},
     catalog::{Catalogs, Page},
     client::Client,
     config::Config,
@@ -30,6 +32,7 @@ pub(crate) struct Desk {
     load_agents: LoadAgents,
     catalogs: Catalogs,
     finder: Finder,
+    pub(crate) seals: Seals,
 }
 
 /// How a call begins.
@@ -38,13 +41,16 @@ pub(crate) enum Begun {
     Done(Answer),
     /// It runs, and there will be something to tell.
     Underway(Box<Underway>),
+    /// The person at the client must be asked something first.
+    Asked(Box<Inquiry>),
 }
 
 // === impl Desk ===
 
 impl Desk {
     pub(crate) fn new(engine: Engine, config: Config, load_agents: LoadAgents) -> Arc<Self> {
-        Arc::new(Self { engine, config, load_agents, catalogs: Catalogs::new(), finder: Finder::new() })
+        let (catalogs, finder, seals) = (Catalogs::new(), Finder::new(), Seals::default());
+        Arc::new(Self { engine, config, load_agents, catalogs, finder, seals })
     }
 
     /// A page of tools.
@@ -78,7 +84,7 @@ impl Desk {
         if let Err(failure) = self.engine.sync().await {
             return Ok(Err(failure));
         }
-        let Some(target) = self.finder.find(&self.engine, &client.caller, name) else {
+        let Some(target) = self.find(client, name) else {
             return Err(self.no_such_tool(client, name));
         };
         let args =
@@ -104,14 +110,24 @@ impl Desk {
         }
     }
 
-    async fn begin(&self, client: &Client, request: Request, manner: Manner) -> Result<Begun, Failure> {
+    pub(crate) async fn begin(
+        &self,
+        client: &Client,
+        request: Request,
+        manner: Manner,
+    ) -> Result<Begun, Failure> {
         let agent = request.target.agent.slug.clone();
         let request = Request { trace: client.trace.clone(), ..request };
         let running = self.engine.call(request).await?;
         Ok(Begun::Underway(Box::new(Underway::new(self.engine.clone(), client, agent, running, manner))))
     }
 
-    fn no_such_tool(&self, client: &Client, name: &str) -> ErrorData {
+    /// The skill that a client means.
+    pub(crate) fn find(&self, client: &Client, name: &str) -> Option<Target> {
+        self.finder.find(&self.engine, &client.caller, name)
+    }
+
+    pub(crate) fn no_such_tool(&self, client: &Client, name: &str) -> ErrorData {
         let near = find::near(&self.engine, &client.caller, name, &own::NAMES);
         let hint = if near.is_empty() {
             "tools/list shows those there are".to_owned()
@@ -124,6 +140,6 @@ impl Desk {
 }
 
 /// Whether the client came in with that right. Policies come later.
-fn may(client: &Client, right: Right) -> Result<(), ErrorData> {
+pub(crate) fn may(client: &Client, right: Right) -> Result<(), ErrorData> {
     if client.caller.rights.have(right) { Ok(()) } else { Err(trouble::error(&right.lacking())) }
 }

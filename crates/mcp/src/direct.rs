@@ -27,6 +27,7 @@ use rmcp::{ErrorData, model::ProtocolVersion};
 
 use crate::{
     answer::Answer,
+    asking::Inquiry,
     client::Client,
     config::{Config, ToolNames},
     desk::{Begun, Desk},
@@ -76,13 +77,23 @@ impl Direct {
         }
         let mut client = self.client(parts, asked.client())?;
         let meta = &asked.params.meta;
+        client.abilities = meta.abilities;
         client.trace =
             trace::of(meta.traceparent.as_deref(), meta.tracestate.as_deref(), Some(&parts.headers));
         match (&*asked.method, &asked.params.name) {
             ("tools/list", _) => Some(self.list(&client, &asked).await),
             ("tools/call", Some(name)) if only(&parts.headers, &NAME) == Some(name) => {
-                let args = asked.params.arguments.map_or_else(Json::empty_object, Json::from);
-                let begun = self.desk.call(&client, name, args).await;
+                let begun = match &asked.params.state {
+                    Some(state) => {
+                        // What is no map of answers is rmcp's to refuse.
+                        let responses = asked.params.responses()?;
+                        Box::pin(self.desk.go_on(&client, name, state, responses)).await
+                    }
+                    None => {
+                        let args = asked.params.arguments.map_or_else(Json::empty_object, Json::from);
+                        self.desk.call(&client, name, args).await
+                    }
+                };
                 Some(self.follow(begun, asked.id(), asked.progress_token()).await)
             }
             _ => None,
@@ -125,12 +136,14 @@ impl Direct {
     async fn follow(&self, begun: Result<Begun, ErrorData>, id: Raw<'_>, token: Option<Raw<'_>>) -> Response {
         let mut call = match begun {
             Ok(Begun::Underway(call)) => call,
+            Ok(Begun::Asked(inquiry)) => return plain(self.asked(id, &inquiry).await),
             Ok(Begun::Done(answer)) => return plain(wire::called(id, &Ok(answer))),
             Err(error) => return plain(wire::failed(id, &error)),
         };
         loop {
             match (call.next().await, token) {
                 (Note::End(end), _) => return plain(wire::called(id, &self.told(end))),
+                (Note::Asked(inquiry), _) => return plain(self.asked(id, &inquiry).await),
                 (Note::Progress { step, text }, Some(token)) => {
                     let first = wire::progressed(token, step, &text);
                     return self.clone().stream(call, &first, Json::from(id), Json::from(token));
@@ -149,6 +162,7 @@ impl Direct {
                 let mut call = call?;
                 let (message, call) = match call.next().await {
                     Note::Progress { step, text } => (wire::progressed(token.raw(), step, &text), Some(call)),
+                    Note::Asked(inquiry) => (direct.asked(id.raw(), &inquiry).await, None),
                     Note::End(end) => (wire::called(id.raw(), &direct.told(end)), None),
                 };
                 Some((Bytes::from(wire::event(&message)), call))
@@ -161,6 +175,13 @@ impl Direct {
             ("x-accel-buffering", "no"),
         ];
         (headers, Body::from_stream(events)).into_response()
+    }
+
+    async fn asked(&self, id: Raw<'_>, inquiry: &Inquiry) -> Vec<u8> {
+        match Box::pin(self.desk.ask(inquiry)).await {
+            Ok(questions) => wire::asked(id, &questions),
+            Err(error) => wire::failed(id, &error),
+        }
     }
 
     fn told(&self, end: Result<Answer, Failure>) -> Result<Answer, ErrorData> {

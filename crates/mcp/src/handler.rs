@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     answer::{Answer, Marks, SERVER},
     changes::Listeners,
-    client::Client,
+    client::{Abilities, Client},
     config::ToolNames,
     desk::{Begun, Desk},
     shallow::TOO_DEEP,
@@ -90,6 +90,11 @@ impl Handler {
         let said = |name: &str| context.meta.get(name).and_then(Value::as_str);
         let headers = parts.map(|parts| &parts.headers);
         client.trace = trace::of(said(trace::PARENT), said(trace::STATE), headers);
+        if client.fluency.modern
+            && let Some(declared) = context.client_capabilities()
+        {
+            client.abilities = Abilities::of(&declared, client.fluency);
+        }
         Ok(client)
     }
 
@@ -98,7 +103,7 @@ impl Handler {
         &self,
         mut call: Box<Underway>,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Answer, ErrorData> {
+    ) -> Result<Begun, ErrorData> {
         let token = context.meta.get_progress_token();
         loop {
             let note = tokio::select! {
@@ -107,8 +112,11 @@ impl Handler {
                 () = context.ct.cancelled() => return Err(ErrorData::internal_error("the call was cancelled", None)),
             };
             match (note, &token) {
-                (Note::End(Ok(answer)), _) => return Ok(answer),
-                (Note::End(Err(failure)), _) => return trouble::told(&failure, self.desk.config.tool_errors),
+                (Note::End(Ok(answer)), _) => return Ok(Begun::Done(answer)),
+                (Note::End(Err(failure)), _) => {
+                    return trouble::told(&failure, self.desk.config.tool_errors).map(Begun::Done);
+                }
+                (Note::Asked(inquiry), _) => return Ok(Begun::Asked(inquiry)),
                 (Note::Progress { step, text }, Some(token)) => {
                     let progress = ProgressNotificationParam::new(token.clone(), f64::from(step));
                     // A client that does not take progress still gets its result.
@@ -157,13 +165,29 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let client = self.client(&context)?;
-        let args = request.arguments.map_or_else(Json::empty_object, |args| Json::of(&args));
-        let answer = match self.desk.call(&client, &request.name, args).await? {
-            Begun::Done(answer) => answer,
-            Begun::Underway(call) => self.follow(call, &context).await?,
+        let mut begun = match request.request_state.filter(|_| client.fluency.modern) {
+            Some(state) => {
+                let responses = request.input_responses.unwrap_or_default();
+                Box::pin(self.desk.go_on(&client, &request.name, &state, responses)).await?
+            }
+            None => {
+                let args = request.arguments.map_or_else(Json::empty_object, |args| Json::of(&args));
+                self.desk.call(&client, &request.name, args).await?
+            }
         };
-        let marks = Marks { server: client.fluency.modern.then_some(&SERVER), ..answer.marks };
-        Ok(CallToolResult::from(Answer { marks, ..answer }).into())
+        if let Begun::Underway(call) = begun {
+            begun = self.follow(call, &context).await?;
+        }
+        match begun {
+            Begun::Asked(inquiry) => {
+                Box::pin(self.desk.ask(&inquiry)).await.map(CallToolResponse::InputRequired)
+            }
+            Begun::Done(answer) => {
+                let marks = Marks { server: client.fluency.modern.then_some(&SERVER), ..answer.marks };
+                Ok(CallToolResult::from(Answer { marks, ..answer }).into())
+            }
+            Begun::Underway(_) => Err(ErrorData::internal_error("the call was left under way", None)),
+        }
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {

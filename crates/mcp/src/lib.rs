@@ -6,6 +6,7 @@
 //! types leave this one.
 
 mod answer;
+mod asking;
 mod catalog;
 mod changes;
 mod client;

@@ -6,11 +6,13 @@ use rialto_model::{
     event::Event,
     failure::{Failure, Kind},
     message::{Message, text_of},
+    task::Task,
 };
 
 use crate::{
     answer::Answer,
-    client::{Client, Fluency},
+    asking::Inquiry,
+    client::{Abilities, Client, Fluency},
     render,
 };
 
@@ -31,6 +33,7 @@ pub(crate) struct Underway {
     engine: Engine,
     caller: Caller,
     fluency: Fluency,
+    abilities: Abilities,
     agent: String,
     running: Running,
     manner: Manner,
@@ -47,6 +50,8 @@ pub(crate) enum Note {
         /// What happened.
         text: String,
     },
+    /// Its agent wants to know something, and the client can ask its person.
+    Asked(Box<Inquiry>),
     /// It is over.
     End(Result<Answer, Failure>),
 }
@@ -61,8 +66,8 @@ impl Underway {
         running: Running,
         manner: Manner,
     ) -> Self {
-        let (caller, fluency) = (client.caller.clone(), client.fluency);
-        Self { engine, caller, fluency, agent, running, manner, told: 0, is_over: false }
+        let (caller, fluency, abilities) = (client.caller.clone(), client.fluency, client.abilities);
+        Self { engine, caller, fluency, abilities, agent, running, manner, told: 0, is_over: false }
     }
 
     /// Waits for the next thing to tell. Nothing comes after the end.
@@ -77,11 +82,7 @@ impl Underway {
                 Step::Heartbeat => return self.progress(format!("{} is still working", self.agent)),
                 Step::Done(task) => {
                     self.is_over = true;
-                    let render = match self.manner {
-                        Manner::Skill => render::result,
-                        Manner::Message => render::status,
-                    };
-                    return Note::End(Ok(render(&task, &self.agent, self.fluency)));
+                    return self.done(&task);
                 }
                 Step::Failed(failure) => {
                     self.is_over = true;
@@ -89,6 +90,22 @@ impl Underway {
                 }
             }
         }
+    }
+
+    fn done(&self, task: &Task) -> Note {
+        let render = match self.manner {
+            Manner::Skill => {
+                if task.head.state.is_waiting()
+                    && let Some(inquiry) = Inquiry::of(task, self.abilities, self.fluency)
+                {
+                    return Note::Asked(Box::new(inquiry));
+                }
+                render::result
+            }
+            // Whoever talks to an agent answers its questions in the same way.
+            Manner::Message => render::status,
+        };
+        Note::End(Ok(render(task, &self.agent, self.fluency)))
     }
 
     fn progress(&mut self, text: String) -> Note {

@@ -8,6 +8,7 @@
     reason = "a helper that fails shall fail its test, and read like a sentence"
 )]
 
+mod asking;
 mod calls;
 mod changes;
 mod direct;
