@@ -11,12 +11,16 @@ mod question;
 mod reading;
 mod state;
 
-pub(crate) use self::{question::Inquiry, state::Seals};
+pub(crate) use self::{
+    question::{Inquiry, Question},
+    state::Seals,
+};
 
 use std::{collections::BTreeMap, time::Duration};
 
-use rialto_engine::Request;
+use rialto_engine::{Engine, Request};
 use rialto_model::{
+    call::Caller,
     failure::{Failure, Kind},
     json::Json,
     message::Part,
@@ -28,7 +32,10 @@ use rmcp::{
     model::{ElicitRequest, InputRequest, InputRequests, InputRequiredResult},
 };
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep},
+};
 
 use self::{
     reading::Reading,
@@ -50,6 +57,30 @@ const NOTICES: Duration = Duration::from_secs(2);
 
 /// How often it is looked at meanwhile.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// Somebody who waits for a person.
+pub(crate) struct Waiting(Option<(Engine, Caller, String)>, Handle);
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// The person has answered, or will not.
+    pub(crate) fn over(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let Some((engine, caller, task)) = self.0.take() else { return };
+        self.1.spawn(async move {
+            if let Err(failure) = engine.cancel(&caller, &task).await {
+                let class = failure.kind.class();
+                tracing::warn!(task.id = task, "task {task} was not called off at the agent: {class}");
+            }
+        });
+    }
+}
 
 // === impl Desk ===
 
@@ -189,7 +220,14 @@ impl Desk {
         }
     }
 
-    fn told(&self, client: &Client, task: &Task) -> Answer {
+    /// Calls a task off when its client goes away while its person is asked.
+    pub(crate) fn waiting(&self, client: &Client, inquiry: &Inquiry) -> Waiting {
+        let task = inquiry.task.head.id.to_string();
+        Waiting(Some((self.engine.clone(), client.caller.clone(), task)), Handle::current())
+    }
+
+    /// A task as everybody can be told of it.
+    pub(crate) fn told(&self, client: &Client, task: &Task) -> Answer {
         render::result(task, &crate::own::address(&self.engine, task), client.fluency)
     }
 }

@@ -144,8 +144,8 @@ impl Direct {
             match (call.next().await, token) {
                 (Note::End(end), _) => return plain(wire::called(id, &self.told(end))),
                 (Note::Asked(inquiry), _) => return plain(self.asked(id, &inquiry).await),
-                (Note::Progress { step, text }, Some(token)) => {
-                    let first = wire::progressed(token, step, &text);
+                (Note::Progress { mark, text }, Some(token)) => {
+                    let first = wire::progressed(token, mark, &text);
                     return self.clone().stream(call, &first, Json::from(id), Json::from(token));
                 }
                 (Note::Progress { .. }, None) => {}
@@ -161,7 +161,7 @@ impl Direct {
             async move {
                 let mut call = call?;
                 let (message, call) = match call.next().await {
-                    Note::Progress { step, text } => (wire::progressed(token.raw(), step, &text), Some(call)),
+                    Note::Progress { mark, text } => (wire::progressed(token.raw(), mark, &text), Some(call)),
                     Note::Asked(inquiry) => (direct.asked(id.raw(), &inquiry).await, None),
                     Note::End(end) => (wire::called(id.raw(), &direct.told(end)), None),
                 };

@@ -1,6 +1,6 @@
 //! The door as rmcp sees it: one handler for every protocol version and transport.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::request::Parts;
 use rialto_model::{
@@ -15,8 +15,8 @@ use rmcp::{
         CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
         Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
         ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-        MetaObject, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ServerCapabilities,
-        ServerConfig, SubscriptionFilter,
+        MetaObject, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+        SubscriptionFilter,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -25,10 +25,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     answer::{Answer, Marks, SERVER},
+    asking::Inquiry,
     changes::Listeners,
     client::{Abilities, Client},
     config::ToolNames,
     desk::{Begun, Desk},
+    eliciting::{Asked, Pulse},
     shallow::TOO_DEEP,
     trace, trouble,
     underway::{Note, Underway},
@@ -90,41 +92,79 @@ impl Handler {
         let said = |name: &str| context.meta.get(name).and_then(Value::as_str);
         let headers = parts.map(|parts| &parts.headers);
         client.trace = trace::of(said(trace::PARENT), said(trace::STATE), headers);
-        if client.fluency.modern
-            && let Some(declared) = context.client_capabilities()
-        {
+        if let Some(declared) = context.client_capabilities() {
             client.abilities = Abilities::of(&declared, client.fluency);
         }
         Ok(client)
+    }
+
+    /// Goes on with a call until there is a result or, for those who are asked by one, a question.
+    async fn see_through(
+        &self,
+        client: &Client,
+        mut begun: Begun,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Begun, ErrorData> {
+        let beat = Duration::from_secs(self.desk.engine.config().heartbeat_secs.max(1));
+        let mut pulse = Pulse::new(context, beat);
+        loop {
+            begun = match begun {
+                Begun::Underway(call) => self.follow(call, &mut pulse, context).await?,
+                Begun::Asked(inquiry) if !client.fluency.modern => {
+                    Box::pin(self.elicit(client, *inquiry, &mut pulse)).await?
+                }
+                begun => return Ok(begun),
+            };
+        }
     }
 
     /// Waits for a call's end, telling the client what happens meanwhile.
     async fn follow(
         &self,
         mut call: Box<Underway>,
+        pulse: &mut Pulse<'_>,
         context: &RequestContext<RoleServer>,
     ) -> Result<Begun, ErrorData> {
-        let token = context.meta.get_progress_token();
+        call.count_on(pulse.meter);
         loop {
             let note = tokio::select! {
                 note = call.next() => note,
-                // Letting go of the call calls it off. Nobody reads this error.
-                () = context.ct.cancelled() => return Err(ErrorData::internal_error("the call was cancelled", None)),
+                // Letting go of the call calls it off.
+                () = context.ct.cancelled() => return Err(given_up()),
             };
-            match (note, &token) {
-                (Note::End(Ok(answer)), _) => return Ok(Begun::Done(answer)),
-                (Note::End(Err(failure)), _) => {
+            pulse.meter = call.meter();
+            match note {
+                Note::End(Ok(answer)) => return Ok(Begun::Done(answer)),
+                Note::End(Err(failure)) => {
                     return trouble::told(&failure, self.desk.config.tool_errors).map(Begun::Done);
                 }
-                (Note::Asked(inquiry), _) => return Ok(Begun::Asked(inquiry)),
-                (Note::Progress { step, text }, Some(token)) => {
-                    let progress = ProgressNotificationParam::new(token.clone(), f64::from(step));
-                    // A client that does not take progress still gets its result.
-                    let _ = context.peer.notify_progress(progress.with_message(text)).await;
-                }
-                (Note::Progress { .. }, None) => {}
+                Note::Asked(inquiry) => return Ok(Begun::Asked(inquiry)),
+                Note::Progress { mark, text } => pulse.tell(mark, text).await,
             }
         }
+    }
+
+    /// Asks the person at the client, and goes on with what it says.
+    async fn elicit(
+        &self,
+        client: &Client,
+        inquiry: Inquiry,
+        pulse: &mut Pulse<'_>,
+    ) -> Result<Begun, ErrorData> {
+        let waiting = self.desk.waiting(client, &inquiry);
+        let asked = pulse.ask(&inquiry).await;
+        let responses = match asked {
+            Asked::Answered(responses) => responses,
+            Asked::Unable => {
+                waiting.over();
+                return Ok(Begun::Done(self.desk.told(client, &inquiry.task)));
+            }
+            // Letting go of what waits calls it off.
+            Asked::GivenUp => return Err(given_up()),
+        };
+        waiting.over();
+        let begun = self.desk.answer(client, inquiry, responses).await;
+        begun.or_else(|failure| trouble::told(&failure, self.desk.config.tool_errors).map(Begun::Done))
     }
 }
 
@@ -165,7 +205,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let client = self.client(&context)?;
-        let mut begun = match request.request_state.filter(|_| client.fluency.modern) {
+        let begun = match request.request_state.filter(|_| client.fluency.modern) {
             Some(state) => {
                 let responses = request.input_responses.unwrap_or_default();
                 Box::pin(self.desk.go_on(&client, &request.name, &state, responses)).await?
@@ -175,10 +215,7 @@ impl ServerHandler for Handler {
                 self.desk.call(&client, &request.name, args).await?
             }
         };
-        if let Begun::Underway(call) = begun {
-            begun = self.follow(call, &context).await?;
-        }
-        match begun {
+        match self.see_through(&client, begun, &context).await? {
             Begun::Asked(inquiry) => {
                 Box::pin(self.desk.ask(&inquiry)).await.map(CallToolResponse::InputRequired)
             }
@@ -274,6 +311,11 @@ impl ServerHandler for Handler {
 fn signature() -> Option<MetaObject> {
     let marks = serde_json::to_value(Marks { server: Some(&SERVER), ..Marks::default() }).ok()?;
     marks.as_object().cloned().map(MetaObject)
+}
+
+/// Nobody reads this.
+fn given_up() -> ErrorData {
+    ErrorData::internal_error("the call was cancelled", None)
 }
 
 fn nobody() -> ErrorData {

@@ -3,9 +3,7 @@
 use rialto_engine::{Engine, Running, Step};
 use rialto_model::{
     call::Caller,
-    event::Event,
     failure::{Failure, Kind},
-    message::{Message, text_of},
     task::Task,
 };
 
@@ -13,11 +11,9 @@ use crate::{
     answer::Answer,
     asking::Inquiry,
     client::{Abilities, Client, Fluency},
+    progress::{self, Mark, Meter},
     render,
 };
-
-/// Progress is told in at most so many characters: the whole text is in the result.
-const TOLD: usize = 1_000;
 
 /// How a call ends for its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +33,7 @@ pub(crate) struct Underway {
     agent: String,
     running: Running,
     manner: Manner,
-    told: u32,
+    meter: Meter,
     is_over: bool,
 }
 
@@ -45,8 +41,8 @@ pub(crate) struct Underway {
 pub(crate) enum Note {
     /// It goes on.
     Progress {
-        /// Counts up from one.
-        step: u32,
+        /// How far it is.
+        mark: Mark,
         /// What happened.
         text: String,
     },
@@ -67,7 +63,17 @@ impl Underway {
         manner: Manner,
     ) -> Self {
         let (caller, fluency, abilities) = (client.caller.clone(), client.fluency, client.abilities);
-        Self { engine, caller, fluency, abilities, agent, running, manner, told: 0, is_over: false }
+        Self {
+            engine,
+            caller,
+            fluency,
+            abilities,
+            agent,
+            running,
+            manner,
+            meter: Meter::default(),
+            is_over: false,
+        }
     }
 
     /// Waits for the next thing to tell. Nothing comes after the end.
@@ -75,11 +81,14 @@ impl Underway {
         loop {
             match self.running.next().await {
                 Step::Event(event) => {
-                    if let Some(text) = happened(&event) {
-                        return self.progress(text);
+                    if let Some(text) = progress::line(&event) {
+                        return Note::Progress { mark: self.meter.happened(&event), text };
                     }
                 }
-                Step::Heartbeat => return self.progress(format!("{} is still working", self.agent)),
+                Step::Heartbeat => {
+                    let text = format!("{} is still working", self.agent);
+                    return Note::Progress { mark: self.meter.next(), text };
+                }
                 Step::Done(task) => {
                     self.is_over = true;
                     return self.done(&task);
@@ -108,9 +117,14 @@ impl Underway {
         Note::End(Ok(render(task, &self.agent, self.fluency)))
     }
 
-    fn progress(&mut self, text: String) -> Note {
-        self.told += 1;
-        Note::Progress { step: self.told, text }
+    /// Counts on from where another call of the same request has stopped.
+    pub(crate) const fn count_on(&mut self, meter: Meter) {
+        self.meter = meter;
+    }
+
+    /// How far it has counted.
+    pub(crate) const fn meter(&self) -> Meter {
+        self.meter
     }
 
     /// A message whose task still runs has not failed: its sender gets the task's id.
@@ -133,35 +147,4 @@ impl Drop for Underway {
             self.running.cancel();
         }
     }
-}
-
-/// What an event is worth telling while the call goes on.
-fn happened(event: &Event) -> Option<String> {
-    match event {
-        Event::Progress { working, message, .. } => {
-            let said = message.as_ref().map(Message::text).filter(|text| !text.is_empty());
-            Some(said.map_or_else(|| if *working { "working" } else { "queued" }.to_owned(), shortened))
-        }
-        Event::Artifact { artifact, .. } => {
-            let text = text_of(&artifact.parts);
-            let name = artifact.name.as_deref().unwrap_or(&artifact.id);
-            Some(if text.is_empty() { format!("received {name}") } else { shortened(text) })
-        }
-        Event::Accepted { .. }
-        | Event::Asked { .. }
-        | Event::Answered { .. }
-        | Event::Finished { .. }
-        | Event::Replied { .. }
-        | Event::Failed { .. }
-        | Event::Rejected { .. }
-        | Event::Canceled { .. } => None,
-    }
-}
-
-fn shortened(mut text: String) -> String {
-    if let Some((end, _)) = text.char_indices().nth(TOLD) {
-        text.truncate(end);
-        text.push('…');
-    }
-    text
 }

@@ -15,6 +15,7 @@ use crate::{
     answer::{Answer, SERVER, Server},
     asking::Responses,
     client::{Abilities, Fluency},
+    progress::Mark,
 };
 
 /// A request, as far as it must be read to know what to do with it.
@@ -98,6 +99,8 @@ struct Progressed<'a> {
 struct Progress<'a> {
     progress_token: Raw<'a>,
     progress: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<f64>,
     message: &'a str,
 }
 
@@ -258,8 +261,8 @@ pub(crate) fn failed(id: Raw<'_>, error: &ErrorData) -> Vec<u8> {
 }
 
 /// A note of progress.
-pub(crate) fn progressed(progress_token: Raw<'_>, step: u32, message: &str) -> Vec<u8> {
-    let params = Progress { progress_token, progress: f64::from(step), message };
+pub(crate) fn progressed(progress_token: Raw<'_>, mark: Mark, message: &str) -> Vec<u8> {
+    let params = Progress { progress_token, progress: mark.progress, total: mark.total, message };
     bytes(&Progressed { jsonrpc: "2.0", method: "notifications/progress", params })
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn asks(ask: Ask, parts: Vec<Part>) -> Vec<Event> {
     vec![accepted("remote-1", "context-1"), Event::Asked { ask, message, aside: Aside::default() }]
 }
 
-fn heard(call: &Call) -> Value {
+pub(crate) fn heard(call: &Call) -> Value {
     json!(
         call.parts
             .iter()
@@ -43,7 +43,7 @@ fn heard(call: &Call) -> Value {
 }
 
 /// Asks `questions` one after the other, then tells what it heard last.
-fn inquisitive(questions: Vec<Vec<Event>>) -> Arc<ScriptedPeer> {
+pub(crate) fn inquisitive(questions: Vec<Vec<Event>>) -> Arc<ScriptedPeer> {
     let round = std::sync::atomic::AtomicUsize::new(0);
     ScriptedPeer::with(move |call| {
         let round = if call.continues.task_id.is_some() {
@@ -57,16 +57,16 @@ fn inquisitive(questions: Vec<Vec<Event>>) -> Arc<ScriptedPeer> {
     })
 }
 
-fn colour() -> Vec<Event> {
+pub(crate) fn colour() -> Vec<Event> {
     asks(Ask::Input, vec![Part::text("which colour?")])
 }
 
-fn number() -> Vec<Event> {
+pub(crate) fn number() -> Vec<Event> {
     let schema = json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] });
     asks(Ask::Input, vec![Part::text("how many?"), Part::data(Json::of(&schema))])
 }
 
-async fn house(questions: Vec<Vec<Event>>) -> House {
+pub(crate) async fn house(questions: Vec<Vec<Event>>) -> House {
     let agents = vec![card("Weather", vec![skill("forecast"), skill("history")])];
     Plan { agents, ..Plan::with(inquisitive(questions)) }.build().await
 }
@@ -89,7 +89,7 @@ async fn answer(web: &Web, asked: &Value, responses: Value) -> Value {
     call(web, json!({ "requestState": asked["requestState"], "inputResponses": responses })).await.only()
 }
 
-fn accept(content: Value) -> Value {
+pub(crate) fn accept(content: Value) -> Value {
     json!({ "answer": { "action": "accept", "content": content } })
 }
 

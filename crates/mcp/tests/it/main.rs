@@ -12,6 +12,7 @@ mod asking;
 mod calls;
 mod changes;
 mod direct;
+mod eliciting;
 mod house;
 mod lines;
 mod list;

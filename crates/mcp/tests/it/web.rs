@@ -96,8 +96,13 @@ impl Web {
 
     /// Shakes hands in a protocol version before 2026-07-28.
     pub(crate) async fn initialize(&mut self, version: &str) -> Value {
+        self.initialize_with(version, json!({})).await
+    }
+
+    /// Shakes hands and says what it can do.
+    pub(crate) async fn initialize_with(&mut self, version: &str, capabilities: Value) -> Value {
         let params = json!({
-            "protocolVersion": version, "capabilities": {},
+            "protocolVersion": version, "capabilities": capabilities,
             "clientInfo": { "name": self.client, "version": "1" },
         });
         let reply = self.ask_legacy("initialize", params).await;
@@ -123,6 +128,11 @@ impl Web {
             None => self.post(),
         };
         request.body(Body::from(message.to_string())).unwrap()
+    }
+
+    /// Asks in the session and reads only what comes by and by.
+    pub(crate) async fn open_legacy(&self, message: &Value) -> Open {
+        Open { body: self.send(self.legacy(message)).await.into_body(), read: String::new() }
     }
 
     /// Opens the stream on which a server of a version before 2026-07-28 speaks up.
