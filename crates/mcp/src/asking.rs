@@ -21,6 +21,7 @@ use std::{collections::BTreeMap, time::Duration};
 use rialto_engine::{Engine, Request};
 use rialto_model::{
     call::Caller,
+    event::Remote,
     failure::{Failure, Kind},
     json::Json,
     message::Part,
@@ -202,15 +203,16 @@ impl Desk {
             return Ok(self.asked_or_told(client, &task));
         }
         if let Some(failure) = &task.failure {
-            return Err(with_id(failure.clone(), &task));
+            return Err(with_ids(failure.clone(), &task));
         }
         if task.head.state.is_terminal() {
             return Ok(Begun::Done(self.told(client, &task)));
         }
         let running = self.engine.rejoin(&client.caller, task.head.id.as_str()).await?;
         let agent = crate::own::address(&self.engine, &task);
+        let patience = client.abilities.tasks.then(|| Duration::from_millis(self.config.task_after_ms));
         let call = Underway::new(self.engine.clone(), client, agent, running, Manner::Skill);
-        Ok(Begun::Underway(Box::new(call)))
+        Ok(Begun::Underway(Box::new(call.with_patience(patience))))
     }
 
     fn asked_or_told(&self, client: &Client, task: &Task) -> Begun {
@@ -237,13 +239,20 @@ fn answered_before(task: &Task) -> Failure {
     let message = format!(
         "this question was answered before, and task {id} is {state}; get_task with that task id tells what came of it"
     );
-    with_id(Failure::new(Kind::Conflict, message), task)
+    with_ids(Failure::new(Kind::Conflict, message), task)
 }
 
-fn with_id(failure: Failure, task: &Task) -> Failure {
-    let ids =
-        json!({ "taskId": task.head.id, "contextId": task.head.remote.context_id, "state": task.head.state });
-    failure.with_data(Json::of(&ids))
+/// The failure's facts, and what is needed to find its task again.
+pub(crate) fn with_ids(failure: Failure, task: &Task) -> Failure {
+    let mut data = failure.data.as_ref().map_or_else(|| json!({}), Json::value);
+    if let Some(members) = data.as_object_mut() {
+        members.insert("taskId".to_owned(), json!(task.head.id));
+        members.insert("state".to_owned(), json!(task.head.state));
+        let Remote { task_id, context_id } = &task.head.remote;
+        members.extend(task_id.iter().map(|id| ("remoteTaskId".to_owned(), json!(id))));
+        members.extend(context_id.iter().map(|id| ("contextId".to_owned(), json!(id))));
+    }
+    failure.with_data(Json::of(&data))
 }
 
 /// What the model reads when its person did not want to go on.

@@ -35,6 +35,8 @@ pub(crate) struct Abilities {
     pub(crate) form: bool,
     /// Sends a person to an address.
     pub(crate) url: bool,
+    /// Fetches what takes long as a task.
+    pub(crate) tasks: bool,
 }
 
 /// What a protocol version has words for.
@@ -72,13 +74,14 @@ impl Client {
 impl Abilities {
     /// What a client has declared, in its version's words.
     pub(crate) fn of(declared: &ClientCapabilities, fluency: Fluency) -> Self {
+        let tasks = fluency.modern && declared.supports_tasks();
         // Forms came with the same version as links did.
         let Some(asks) = declared.elicitation.as_ref().filter(|_| fluency.links) else {
-            return Self::default();
+            return Self { tasks, ..Self::default() };
         };
         // Who does not say which, means forms: there was nothing else at first.
         let form = asks.form.is_some() || asks.url.is_none();
-        Self { form, url: asks.url.is_some() && fluency.choices }
+        Self { form, url: asks.url.is_some() && fluency.choices, tasks }
     }
 }
 
@@ -123,7 +126,7 @@ mod tests {
     fn a_client_is_asked_only_in_ways_that_it_and_its_version_have() {
         let of = |declared: serde_json::Value, version| {
             let declared = serde_json::from_value(declared).unwrap();
-            let Abilities { form, url } = Abilities::of(&declared, Fluency::of(Some(version)));
+            let Abilities { form, url, .. } = Abilities::of(&declared, Fluency::of(Some(version)));
             (form, url)
         };
         let (none, both) = (json!({}), json!({ "elicitation": { "form": {}, "url": {} } }));

@@ -1,6 +1,6 @@
 //! What the door does for a client, whatever carries the request.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use rialto_engine::{Engine, Request};
 use rialto_model::{
@@ -21,6 +21,7 @@ use crate::{
     door::LoadAgents,
     find::{self, Finder},
     own::{self, Own},
+    tasks::InPart,
     tool, trouble,
     underway::{Manner, Underway},
 };
@@ -33,6 +34,7 @@ pub(crate) struct Desk {
     catalogs: Catalogs,
     finder: Finder,
     pub(crate) seals: Seals,
+    pub(crate) in_part: InPart,
 }
 
 /// How a call begins.
@@ -49,8 +51,9 @@ pub(crate) enum Begun {
 
 impl Desk {
     pub(crate) fn new(engine: Engine, config: Config, load_agents: LoadAgents) -> Arc<Self> {
-        let (catalogs, finder, seals) = (Catalogs::new(), Finder::new(), Seals::default());
-        Arc::new(Self { engine, config, load_agents, catalogs, finder, seals })
+        let (catalogs, finder) = (Catalogs::new(), Finder::new());
+        let (seals, in_part) = (Seals::default(), InPart::default());
+        Arc::new(Self { engine, config, load_agents, catalogs, finder, seals, in_part })
     }
 
     /// A page of tools.
@@ -117,9 +120,22 @@ impl Desk {
         manner: Manner,
     ) -> Result<Begun, Failure> {
         let agent = request.target.agent.slug.clone();
-        let request = Request { trace: client.trace.clone(), ..request };
+        let mut request = Request { trace: client.trace.clone(), ..request };
+        let mut patience = None;
+        if client.abilities.tasks && manner == Manner::Skill {
+            patience = Some(self.patience(&request.target));
+            // Nobody waits for it, so there is no wall clock either.
+            request.wall_clock = Some(Duration::from_secs(self.engine.config().patience_secs));
+        }
         let running = self.engine.call(request).await?;
-        Ok(Begun::Underway(Box::new(Underway::new(self.engine.clone(), client, agent, running, manner))))
+        let call = Underway::new(self.engine.clone(), client, agent, running, manner);
+        Ok(Begun::Underway(Box::new(call.with_patience(patience))))
+    }
+
+    /// How long a call is waited for before it becomes a task.
+    pub(crate) fn patience(&self, target: &Target) -> Duration {
+        let is_long = target.skill.as_ref().is_some_and(|skill| skill.takes_long());
+        if is_long { Duration::ZERO } else { Duration::from_millis(self.config.task_after_ms) }
     }
 
     /// The skill that a client means.

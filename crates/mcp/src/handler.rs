@@ -11,12 +11,14 @@ use rialto_model::{
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
-        CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
-        Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskMethod,
+        CancelTaskParams, CompleteRequestMethod, CompleteRequestParams, CompleteResult, ConstString,
+        CreateTaskResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetTaskMethod,
+        GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
+        ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
         ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
         MetaObject, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
-        SubscriptionFilter,
+        SubscriptionFilter, UpdateTaskMethod, UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -59,6 +61,13 @@ pub(crate) enum Whose {
     Known(Caller),
     /// Each HTTP request says so.
     Asked,
+}
+
+/// What became of a call.
+enum Settled {
+    Done(Answer),
+    Asked(Box<Inquiry>),
+    Task(CreateTaskResult),
 }
 
 // === impl Handler ===
@@ -104,18 +113,55 @@ impl Handler {
         client: &Client,
         mut begun: Begun,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Begun, ErrorData> {
+    ) -> Result<Settled, ErrorData> {
         let beat = Duration::from_secs(self.desk.engine.config().heartbeat_secs.max(1));
         let mut pulse = Pulse::new(context, beat);
         loop {
             begun = match begun {
-                Begun::Underway(call) => self.follow(call, &mut pulse, context).await?,
+                Begun::Underway(call) => match call.patience() {
+                    Some(patience) => return Box::pin(self.or_task(client, call, patience, context)).await,
+                    None => self.follow(call, &mut pulse, context).await?,
+                },
                 Begun::Asked(inquiry) if !client.fluency.modern => {
                     Box::pin(self.elicit(client, *inquiry, &mut pulse)).await?
                 }
-                begun => return Ok(begun),
+                Begun::Asked(inquiry) => return Ok(Settled::Asked(inquiry)),
+                Begun::Done(answer) => return Ok(Settled::Done(answer)),
             };
         }
+    }
+
+    /// Waits a while for a call; then it is a task. Such a call tells nothing of its progress: its task does.
+    async fn or_task(
+        &self,
+        client: &Client,
+        call: Box<Underway>,
+        patience: Duration,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Settled, ErrorData> {
+        let settled = tokio::select! {
+            settled = self.desk.or_task(client, call, patience) => settled?,
+            // Letting go of the call calls it off.
+            () = context.ct.cancelled() => return Err(given_up()),
+        };
+        match settled {
+            Ok(Note::Asked(inquiry)) => Ok(Settled::Asked(inquiry)),
+            Ok(Note::End(Ok(answer))) => Ok(Settled::Done(answer)),
+            Ok(Note::End(Err(failure))) => {
+                trouble::told(&failure, self.desk.config.tool_errors).map(Settled::Done)
+            }
+            Ok(Note::Progress { .. }) => Err(ErrorData::internal_error("it goes on", None)),
+            Err(task) => Ok(Settled::Task(task)),
+        }
+    }
+
+    /// Who asks about a task. Only 2026-07-28 has tasks.
+    fn client_with_tasks<M: ConstString>(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Client, ErrorData> {
+        let client = self.client(context)?;
+        if client.fluency.modern { Ok(client) } else { Err(ErrorData::method_not_found::<M>()) }
     }
 
     /// Waits for a call's end, telling the client what happens meanwhile.
@@ -170,9 +216,22 @@ impl Handler {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        let capabilities =
+            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().enable_tasks().build();
         let server = Implementation::new(SERVER.name, SERVER.version).with_title(SERVER.title);
         ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS)
+    }
+
+    /// What older clients are told. They have no tasks.
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let mut info = self.negotiate_initialize(&request)?;
+        info.capabilities.extensions = None;
+        context.peer.set_peer_info(request);
+        Ok(info)
     }
 
     async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
@@ -216,15 +275,44 @@ impl ServerHandler for Handler {
             }
         };
         match self.see_through(&client, begun, &context).await? {
-            Begun::Asked(inquiry) => {
+            Settled::Asked(inquiry) => {
                 Box::pin(self.desk.ask(&inquiry)).await.map(CallToolResponse::InputRequired)
             }
-            Begun::Done(answer) => {
+            Settled::Task(task) => Ok(CallToolResponse::Task(task)),
+            Settled::Done(answer) => {
                 let marks = Marks { server: client.fluency.modern.then_some(&SERVER), ..answer.marks };
                 Ok(CallToolResult::from(Answer { marks, ..answer }).into())
             }
-            Begun::Underway(_) => Err(ErrorData::internal_error("the call was left under way", None)),
         }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let client = self.client_with_tasks::<GetTaskMethod>(&context)?;
+        let mut result = GetTaskResult::new(self.desk.get_task(&client, &request.task_id).await?);
+        result.meta = signature();
+        Ok(result)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let client = self.client_with_tasks::<UpdateTaskMethod>(&context)?;
+        Box::pin(self.desk.update_task(&client, &request.task_id, request.input_responses)).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let client = self.client_with_tasks::<CancelTaskMethod>(&context)?;
+        self.desk.cancel_task(&client, &request.task_id).await
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {

@@ -118,7 +118,8 @@ fn size(part: &Part) -> usize {
     }
 }
 
-fn shortened(mut text: String) -> String {
+/// A text that is not too long to be told beside something.
+pub(crate) fn shortened(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(TOLD) {
         text.truncate(end);
         text.push('…');

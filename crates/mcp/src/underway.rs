@@ -1,11 +1,15 @@
 //! A call under way, as its client hears of it: progress, and then the end.
 
+use std::time::Duration;
+
 use rialto_engine::{Engine, Running, Step};
 use rialto_model::{
     call::Caller,
     failure::{Failure, Kind},
+    ids::TaskId,
     task::Task,
 };
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
     answer::Answer,
@@ -34,6 +38,8 @@ pub(crate) struct Underway {
     running: Running,
     manner: Manner,
     meter: Meter,
+    /// How long its client waits before it wants a task instead.
+    patience: Option<Duration>,
     is_over: bool,
 }
 
@@ -72,6 +78,7 @@ impl Underway {
             running,
             manner,
             meter: Meter::default(),
+            patience: None,
             is_over: false,
         }
     }
@@ -115,6 +122,38 @@ impl Underway {
             Manner::Message => render::status,
         };
         Note::End(Ok(render(task, &self.agent, self.fluency)))
+    }
+
+    /// From then on its client wants a task instead.
+    pub(crate) const fn with_patience(mut self, patience: Option<Duration>) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// How long its client waits before it wants a task instead.
+    pub(crate) const fn patience(&self) -> Option<Duration> {
+        self.patience
+    }
+
+    /// Waits for the end or a question, so long.
+    pub(crate) async fn settled_within(&mut self, patience: Duration) -> Option<Note> {
+        if patience.is_zero() {
+            return None;
+        }
+        let until = Instant::now() + patience;
+        loop {
+            match timeout_at(until, self.next()).await {
+                Ok(Note::Progress { .. }) => {}
+                Ok(note) => return Some(note),
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Lets the call go on by itself; its task tells what comes of it.
+    pub(crate) fn hand_over(&mut self) -> TaskId {
+        self.is_over = true;
+        self.running.task().clone()
     }
 
     /// Counts on from where another call of the same request has stopped.

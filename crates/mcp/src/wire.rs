@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use rialto_model::json::{Document, Raw};
 use rmcp::{
     ErrorData,
-    model::{ClientCapabilities, InputRequiredResult, ProtocolVersion, Tool},
+    model::{ClientCapabilities, CreateTaskResult, InputRequiredResult, ProtocolVersion, Tool},
 };
 use serde::Serialize;
 
@@ -240,6 +240,11 @@ pub(crate) fn called(id: Raw<'_>, outcome: &Result<Answer, ErrorData>) -> Vec<u8
 /// A call that cannot go on before somebody has answered.
 pub(crate) fn asked(id: Raw<'_>, questions: &InputRequiredResult) -> Vec<u8> {
     bytes(&Success { jsonrpc: "2.0", id, result: questions })
+}
+
+/// A call that became a task.
+pub(crate) fn became(id: Raw<'_>, task: &CreateTaskResult) -> Vec<u8> {
+    bytes(&Success { jsonrpc: "2.0", id, result: task })
 }
 
 /// A page of tools.

@@ -45,7 +45,9 @@ pub(crate) struct Inquiry {
 /// One thing to ask a person.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
-    /// What the answer is called.
+    /// What the agent calls it.
+    pub(crate) name: String,
+    /// What the client calls it.
     pub(crate) key: String,
     /// What the client is told.
     pub(crate) params: ElicitRequestParams,
@@ -86,9 +88,25 @@ impl Inquiry {
         Some(Self { task: task.clone(), questions, given: Responses::new() })
     }
 
+    /// The same under keys that are never used again in the same task.
+    pub(crate) fn in_task(mut self) -> Self {
+        for question in &mut self.questions {
+            question.key = format!("{}-{}", question.name, self.task.head.version);
+        }
+        self
+    }
+
     /// The questions that have no answer yet.
     pub(crate) fn open(&self) -> impl Iterator<Item = &Question> {
         self.questions.iter().filter(|question| !self.given.contains_key(&question.key))
+    }
+}
+
+// === impl Question ===
+
+impl Question {
+    fn new(name: String, params: ElicitRequestParams, wants: Wants) -> Self {
+        Self { key: name.clone(), name, params, wants }
     }
 }
 
@@ -102,7 +120,7 @@ fn login(task: &Task, can_open: bool, can_fill: bool) -> Option<Question> {
             let elicitation_id = format!("{}.{}", task.head.id, task.head.version);
             let params =
                 ElicitRequestParams::UrlElicitationParams { meta: None, message: words, url, elicitation_id };
-            Some(Question { key, params, wants: Wants::Login })
+            Some(Question::new(key, params, Wants::Login))
         }
         address if can_fill => {
             // A form is no place for a password, so it asks for none.
@@ -117,7 +135,7 @@ fn login(task: &Task, can_open: bool, can_fill: bool) -> Option<Question> {
                 Some(url) if !words.contains(&url) => format!("{words}\n\n{url}"),
                 _ => words,
             };
-            Some(Question { key, params: form(message, read(schema)?), wants: Wants::Login })
+            Some(Question::new(key, form(message, read(schema)?), Wants::Login))
         }
         _ => None,
     }
@@ -138,9 +156,7 @@ fn asked(task: &Task, choices: bool) -> Vec<Question> {
             words.or_else(|| spoken.clone()).or_else(|| said("description")).or_else(|| said("title"));
         let words = words.unwrap_or_else(|| "The agent needs to know more.".to_owned());
         match form::of(&schema, choices) {
-            Some(shape) => {
-                Some(Question { key, params: form(words, shape.clone()), wants: Wants::Data(shape) })
-            }
+            Some(shape) => Some(Question::new(key, form(words, shape.clone()), Wants::Data(shape))),
             None => {
                 let message = format!("{words}\n\nThe answer is to be JSON that fits this schema:\n{schema}");
                 plain(key, message, Wants::Anything)
@@ -157,7 +173,7 @@ fn plain(key: String, message: String, wants: Wants) -> Option<Question> {
         "properties": { "answer": { "type": "string", "title": "Answer" } },
         "required": ["answer"],
     });
-    Some(Question { key, params: form(message, read(schema)?), wants })
+    Some(Question::new(key, form(message, read(schema)?), wants))
 }
 
 fn read(schema: Value) -> Option<ElicitationSchema> {

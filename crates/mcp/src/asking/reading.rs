@@ -51,7 +51,7 @@ pub(super) fn read(inquiry: &mut Inquiry, responses: Responses) -> Result<Readin
             Told::LoggedIn => return Ok(Reading::LoggedIn),
             Told::This(part) if is_one => parts.push(part),
             Told::This(part) => {
-                let of = Json::of(&json!({ "inputRequest": question.key }));
+                let of = Json::of(&json!({ "inputRequest": question.name }));
                 parts.push(Part { metadata: Some(of), ..part });
             }
         }

@@ -17,5 +17,6 @@ mod house;
 mod lines;
 mod list;
 mod own;
+mod tasks;
 mod versions;
 mod web;

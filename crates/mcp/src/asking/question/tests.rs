@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::*;
 
-const BOTH: Abilities = Abilities { form: true, url: true };
+const BOTH: Abilities = Abilities { form: true, url: true, tasks: false };
 
 /// A task that waits, having said this.
 fn waiting(ask: Ask, message: Option<Message>) -> Task {
@@ -96,7 +96,10 @@ fn who_waits_for_a_login_has_the_person_sent_there() {
         assert_eq!(told[0]["params"]["mode"], "url");
     }
     let task = waiting(Ask::Auth, says(vec![Part::text("sign in"), url]));
-    insta::assert_json_snapshot!("login_by_form", told(&task, Abilities { form: true, url: false }));
+    insta::assert_json_snapshot!(
+        "login_by_form",
+        told(&task, Abilities { form: true, url: false, tasks: false })
+    );
     let nowhere = waiting(Ask::Auth, says(vec![Part::text("sign in at javascript:alert(1)")]));
     assert_eq!(told(&nowhere, BOTH)[0]["params"]["mode"], "form");
 }
@@ -106,6 +109,6 @@ fn a_client_that_cannot_ask_so_is_not_told_to() {
     let question = waiting(Ask::Input, says(vec![Part::text("which colour?")]));
     let nowhere = waiting(Ask::Auth, says(vec![Part::text("sign in")]));
     assert_eq!(told(&question, Abilities::default()), json!([]));
-    assert_eq!(told(&question, Abilities { form: false, url: true }), json!([]));
-    assert_eq!(told(&nowhere, Abilities { form: false, url: true }), json!([]));
+    assert_eq!(told(&question, Abilities { form: false, url: true, tasks: false }), json!([]));
+    assert_eq!(told(&nowhere, Abilities { form: false, url: true, tasks: false }), json!([]));
 }

@@ -12,7 +12,7 @@ fn inquiry(ask: Ask, parts: Vec<Part>) -> Inquiry {
     let message = Some(Message::new("m", Role::Agent, parts));
     let event = Event::Asked { ask, message, aside: Aside::default() };
     assert!(task.apply(&event, rialto_model::clock::Timestamp::UNIX_EPOCH));
-    Inquiry::of(&task, Abilities { form: true, url: true }, Fluency::NEWEST).unwrap()
+    Inquiry::of(&task, Abilities { form: true, url: true, tasks: false }, Fluency::NEWEST).unwrap()
 }
 
 fn asked(schemas: &[Value]) -> Inquiry {
