@@ -18,6 +18,7 @@ use crate::{
     catalog::{Catalogs, Page},
     client::Client,
     config::Config,
+    continuing,
     door::LoadAgents,
     find::{self, Finder},
     own::{self, Own},
@@ -90,10 +91,32 @@ impl Desk {
         let Some(target) = self.find(client, name) else {
             return Err(self.no_such_tool(client, name));
         };
+        let (args, continued) = match continuing::split(&target, args) {
+            Ok(split) => split,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        if let Some(task) = &continued.task
+            && let Err(failure) = Box::pin(self.is_of(client, task, &target)).await
+        {
+            return Ok(Err(failure));
+        }
         let args =
             target.skill.as_ref().map_or_else(|| args.clone(), |skill| tool::arguments(skill, args.clone()));
-        let request = Request::skill(client.caller.clone(), client.door, target, args);
+        let mut request = Request::skill(client.caller.clone(), client.door, target, args);
+        (request.task, request.context) = (continued.task, continued.context);
         Ok(self.begin(client, request, Manner::Skill).await)
+    }
+
+    /// Refuses to go on with another agent's task.
+    async fn is_of(&self, client: &Client, task: &str, target: &Target) -> Result<(), Failure> {
+        let worker = self.engine.worker(&client.caller, task).await?.agent;
+        if worker.id == target.agent.id {
+            return Ok(());
+        }
+        let (worker, other) = (&worker.slug, &target.agent.slug);
+        let message =
+            format!("task {task} belongs to agent {worker}, not to {other}; call a skill of that one");
+        Err(Failure::new(Kind::Invalid, message))
     }
 
     async fn call_own(&self, client: &Client, own: Own, args: &Json) -> Result<Begun, Failure> {

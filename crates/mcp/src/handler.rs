@@ -42,7 +42,9 @@ use crate::{
 const INSTRUCTIONS: &str = "Rialto is a bridge to A2A agents. Each skill of each agent is a tool named \
     <agent>.<skill>: call it with its arguments and it answers with the agent's result. send_message talks to an \
     agent freely and answers its questions (pass task_id). A call that takes too long leaves a task id: get_task \
-    fetches the result later, cancel_task calls it off. list_agents shows who is there.";
+    fetches the result later, cancel_task calls it off. list_agents shows who is there. A \
+    result's _meta names its conversation and its task: pass them to the next call of a skill as the arguments \
+    a2a_context_id (a new task in the same conversation) or a2a_task_id (an answer to a task that waits).";
 
 /// Serves one connection, or one request over HTTP.
 #[derive(Clone)]

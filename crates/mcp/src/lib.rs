@@ -11,6 +11,7 @@ mod catalog;
 mod changes;
 mod client;
 mod config;
+mod continuing;
 mod desk;
 mod direct;
 mod door;
