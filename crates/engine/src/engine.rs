@@ -91,7 +91,7 @@ pub(crate) struct Inner {
     policy_is_behind: AtomicBool,
     bus: Arc<Bus>,
     schemas: Schemas,
-    limits: Arc<Limits>,
+    pub(crate) limits: Arc<Limits>,
     /// Counts what runs, to be waited for at the end.
     pub(crate) tracker: TaskTracker,
     /// The number of this process, once it keeps watch.
@@ -117,6 +117,8 @@ pub struct Request {
     pub parts: Vec<Part>,
     /// The task to go on with: our id for it, or the agent's.
     pub task: Option<String>,
+    /// The version of that task which is answered: when it has changed since, nothing is said.
+    pub answers: Option<u64>,
     /// The conversation to go on with, as the agent calls it.
     pub context: Option<String>,
     /// A wall clock of the caller's own.
@@ -143,6 +145,7 @@ impl Request {
             target,
             parts,
             task: None,
+            answers: None,
             context: None,
             wall_clock: None,
             trace: None,
@@ -300,6 +303,10 @@ impl Engine {
     async fn continued(&self, request: &Request) -> Result<Option<Task>, Failure> {
         let Some(id) = &request.task else { return Ok(None) };
         let task = self.own_task(&request.caller, id).await?;
+        if request.answers.is_some_and(|version| version != task.head.version) {
+            let message = format!("task {id} has gone on meanwhile, it is {}", task.head.state);
+            return Err(Failure::new(Kind::Conflict, message));
+        }
         if task.head.state.is_terminal() {
             let message = format!(
                 "task {id} is {} and takes no more messages; start a new one, with its context_id to stay in the conversation",

@@ -148,7 +148,7 @@ impl Engine {
         }
     }
 
-    fn ask_again(&self, task: &Task, caller: &Caller, target: &Target) -> Result<Events, String> {
+    pub(crate) fn ask_again(&self, task: &Task, caller: &Caller, target: &Target) -> Result<Events, String> {
         let inner = Arc::clone(self.inner());
         let (caller, target, remote) = (caller.clone(), target.clone(), task.head.remote.clone());
         let follow = Follow { caller, target, remote, to_the_end: true };
@@ -198,10 +198,10 @@ impl Engine {
     }
 }
 
-type Events = BoxStream<'static, Event>;
+pub(crate) type Events = BoxStream<'static, Event>;
 
 /// The same call once more.
-fn call_of(task: &Task, caller: &Caller, target: &Target) -> Call {
+pub(crate) fn call_of(task: &Task, caller: &Caller, target: &Target) -> Call {
     let said = task.history.first().map(|message| message.parts.clone());
     Call {
         task: task.head.id.clone(),

@@ -23,6 +23,7 @@ pub mod peers;
 mod pushing;
 mod redact;
 pub mod registry;
+mod rejoin;
 mod run;
 mod running;
 pub mod schema;

@@ -140,7 +140,7 @@ impl Engine {
     }
 }
 
-fn gone(id: &str, task: &Task) -> Failure {
+pub(crate) fn gone(id: &str, task: &Task) -> Failure {
     let message = format!("the agent of task {id} ({}) is no longer registered", task.head.agent_url);
     Failure::new(Kind::NotFound, message)
 }

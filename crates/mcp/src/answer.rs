@@ -76,12 +76,16 @@ impl From<Answer> for CallToolResult {
         let mut result = Self::success(answer.content);
         result.is_error = answer.is_error.then_some(true);
         result.structured_content = answer.structured.map(|json| json.value());
-        if let Ok(Value::Object(marks)) = serde_json::to_value(&answer.marks)
-            && !marks.is_empty()
-        {
-            result.meta = Some(MetaObject(marks));
-        }
+        result.meta = as_meta(&answer.marks);
         result
+    }
+}
+
+/// Marks as a result has them.
+pub(crate) fn as_meta(marks: &Marks) -> Option<MetaObject> {
+    match serde_json::to_value(marks) {
+        Ok(Value::Object(marks)) if !marks.is_empty() => Some(MetaObject(marks)),
+        _ => None,
     }
 }
 

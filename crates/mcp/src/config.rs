@@ -15,6 +15,17 @@ pub struct Config {
     pub page_size: usize,
     /// How long a client may keep the list of tools without asking again, in milliseconds.
     pub list_ttl_ms: u64,
+    /// How long a question to the person at a client can be answered by calling the tool again (protocol version 2026-07-28),
+    /// in seconds. The task itself waits as long as its agent does.
+    pub question_ttl_secs: u64,
+    /// How long a call may take before it becomes a task that the client fetches, in milliseconds; for requests that declare the
+    /// tasks extension of MCP. A skill with the tag `long-running` becomes one at once.
+    pub task_after_ms: u64,
+    /// How often a client is told to ask for its task, in milliseconds.
+    pub task_poll_ms: u64,
+    /// How long a task can be fetched at least, in milliseconds; none is for ever. The program says so, as it keeps them.
+    #[serde(skip)]
+    pub task_ttl_ms: Option<u64>,
     /// Whether HTTP clients of protocol versions before 2026-07-28 get a session, and with it news of changed tools.
     /// Without sessions such clients are served request by request, which survives a restart.
     pub legacy_sessions: bool,
@@ -63,6 +74,10 @@ impl Default for Config {
             tool_errors: ToolErrors::Error,
             page_size: 500,
             list_ttl_ms: 60_000,
+            question_ttl_secs: 24 * 60 * 60,
+            task_after_ms: 3_000,
+            task_poll_ms: 1_000,
+            task_ttl_ms: None,
             legacy_sessions: true,
             max_sessions: 1_000,
             allowed_hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec(),

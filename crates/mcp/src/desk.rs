@@ -1,9 +1,10 @@
 //! What the door does for a client, whatever carries the request.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use rialto_engine::{Engine, Request};
 use rialto_model::{
+    call::Target,
     failure::{Failure, Kind},
     json::Json,
     rights::Right,
@@ -13,12 +14,15 @@ use serde_json::json;
 
 use crate::{
     answer::Answer,
+    asking::{Inquiry, Seals},
     catalog::{Catalogs, Page},
     client::Client,
     config::Config,
+    continuing,
     door::LoadAgents,
     find::{self, Finder},
     own::{self, Own},
+    tasks::InPart,
     tool, trouble,
     underway::{Manner, Underway},
 };
@@ -30,6 +34,8 @@ pub(crate) struct Desk {
     load_agents: LoadAgents,
     catalogs: Catalogs,
     finder: Finder,
+    pub(crate) seals: Seals,
+    pub(crate) in_part: InPart,
 }
 
 /// How a call begins.
@@ -38,13 +44,17 @@ pub(crate) enum Begun {
     Done(Answer),
     /// It runs, and there will be something to tell.
     Underway(Box<Underway>),
+    /// The person at the client must be asked something first.
+    Asked(Box<Inquiry>),
 }
 
 // === impl Desk ===
 
 impl Desk {
     pub(crate) fn new(engine: Engine, config: Config, load_agents: LoadAgents) -> Arc<Self> {
-        Arc::new(Self { engine, config, load_agents, catalogs: Catalogs::new(), finder: Finder::new() })
+        let (catalogs, finder) = (Catalogs::new(), Finder::new());
+        let (seals, in_part) = (Seals::default(), InPart::default());
+        Arc::new(Self { engine, config, load_agents, catalogs, finder, seals, in_part })
     }
 
     /// A page of tools.
@@ -78,13 +88,35 @@ impl Desk {
         if let Err(failure) = self.engine.sync().await {
             return Ok(Err(failure));
         }
-        let Some(target) = self.finder.find(&self.engine, &client.caller, name) else {
+        let Some(target) = self.find(client, name) else {
             return Err(self.no_such_tool(client, name));
         };
+        let (args, continued) = match continuing::split(&target, args) {
+            Ok(split) => split,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        if let Some(task) = &continued.task
+            && let Err(failure) = Box::pin(self.is_of(client, task, &target)).await
+        {
+            return Ok(Err(failure));
+        }
         let args =
             target.skill.as_ref().map_or_else(|| args.clone(), |skill| tool::arguments(skill, args.clone()));
-        let request = Request::skill(client.caller.clone(), client.door, target, args);
+        let mut request = Request::skill(client.caller.clone(), client.door, target, args);
+        (request.task, request.context) = (continued.task, continued.context);
         Ok(self.begin(client, request, Manner::Skill).await)
+    }
+
+    /// Refuses to go on with another agent's task.
+    async fn is_of(&self, client: &Client, task: &str, target: &Target) -> Result<(), Failure> {
+        let worker = self.engine.worker(&client.caller, task).await?.agent;
+        if worker.id == target.agent.id {
+            return Ok(());
+        }
+        let (worker, other) = (&worker.slug, &target.agent.slug);
+        let message =
+            format!("task {task} belongs to agent {worker}, not to {other}; call a skill of that one");
+        Err(Failure::new(Kind::Invalid, message))
     }
 
     async fn call_own(&self, client: &Client, own: Own, args: &Json) -> Result<Begun, Failure> {
@@ -104,14 +136,37 @@ impl Desk {
         }
     }
 
-    async fn begin(&self, client: &Client, request: Request, manner: Manner) -> Result<Begun, Failure> {
+    pub(crate) async fn begin(
+        &self,
+        client: &Client,
+        request: Request,
+        manner: Manner,
+    ) -> Result<Begun, Failure> {
         let agent = request.target.agent.slug.clone();
-        let request = Request { trace: client.trace.clone(), ..request };
+        let mut request = Request { trace: client.trace.clone(), ..request };
+        let mut patience = None;
+        if client.abilities.tasks && manner == Manner::Skill {
+            patience = Some(self.patience(&request.target));
+            // Nobody waits for it, so there is no wall clock either.
+            request.wall_clock = Some(Duration::from_secs(self.engine.config().patience_secs));
+        }
         let running = self.engine.call(request).await?;
-        Ok(Begun::Underway(Box::new(Underway::new(self.engine.clone(), client, agent, running, manner))))
+        let call = Underway::new(self.engine.clone(), client, agent, running, manner);
+        Ok(Begun::Underway(Box::new(call.with_patience(patience))))
     }
 
-    fn no_such_tool(&self, client: &Client, name: &str) -> ErrorData {
+    /// How long a call is waited for before it becomes a task.
+    pub(crate) fn patience(&self, target: &Target) -> Duration {
+        let is_long = target.skill.as_ref().is_some_and(|skill| skill.takes_long());
+        if is_long { Duration::ZERO } else { Duration::from_millis(self.config.task_after_ms) }
+    }
+
+    /// The skill that a client means.
+    pub(crate) fn find(&self, client: &Client, name: &str) -> Option<Target> {
+        self.finder.find(&self.engine, &client.caller, name)
+    }
+
+    pub(crate) fn no_such_tool(&self, client: &Client, name: &str) -> ErrorData {
         let near = find::near(&self.engine, &client.caller, name, &own::NAMES);
         let hint = if near.is_empty() {
             "tools/list shows those there are".to_owned()
@@ -124,6 +179,6 @@ impl Desk {
 }
 
 /// Whether the client came in with that right. Policies come later.
-fn may(client: &Client, right: Right) -> Result<(), ErrorData> {
+pub(crate) fn may(client: &Client, right: Right) -> Result<(), ErrorData> {
     if client.caller.rights.have(right) { Ok(()) } else { Err(trouble::error(&right.lacking())) }
 }

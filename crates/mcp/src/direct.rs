@@ -5,7 +5,7 @@
 //! request, and every mistake in one, is left to rmcp, with the body as it came: so both ways look the same from
 //! outside.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, Bytes},
@@ -24,12 +24,15 @@ use rialto_model::{
     json::{Document, Json, Raw},
 };
 use rmcp::{ErrorData, model::ProtocolVersion};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     answer::Answer,
+    asking::Inquiry,
     client::Client,
     config::{Config, ToolNames},
     desk::{Begun, Desk},
+    listening::Listen,
     trace, trouble,
     underway::{Note, Underway},
     wire::{self, Asked},
@@ -39,11 +42,16 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
+/// How a client says that it wants to hear of something.
+const LISTEN: &str = "subscriptions/listen";
+
 /// Answers requests directly.
 #[derive(Clone)]
 pub(crate) struct Direct {
-    desk: Arc<Desk>,
+    pub(crate) desk: Arc<Desk>,
     hosts: Hosts,
+    /// Ends streams that would not end by themselves.
+    stop: CancellationToken,
 }
 
 /// The names we answer to.
@@ -57,15 +65,18 @@ enum Hosts {
 // === impl Direct ===
 
 impl Direct {
-    pub(crate) fn new(desk: Arc<Desk>) -> Self {
+    pub(crate) fn new(desk: Arc<Desk>, stop: CancellationToken) -> Self {
         let hosts = Hosts::of(&desk.config);
-        Self { desk, hosts }
+        Self { desk, hosts, stop }
     }
 
     /// Answers a request, if it is one that can be answered here.
     pub(crate) async fn answer(&self, parts: &Parts, body: &[u8]) -> Option<Response> {
         if !self.takes(parts) {
             return None;
+        }
+        if only(&parts.headers, &METHOD) == Some(LISTEN) {
+            return Box::pin(self.tell_of_tasks(parts, body)).await;
         }
         let document = Document::parse(std::str::from_utf8(body).ok()?).ok()?;
         let asked = Asked::read(&document)?;
@@ -76,13 +87,28 @@ impl Direct {
         }
         let mut client = self.client(parts, asked.client())?;
         let meta = &asked.params.meta;
+        client.abilities = meta.abilities;
         client.trace =
             trace::of(meta.traceparent.as_deref(), meta.tracestate.as_deref(), Some(&parts.headers));
         match (&*asked.method, &asked.params.name) {
             ("tools/list", _) => Some(self.list(&client, &asked).await),
             ("tools/call", Some(name)) if only(&parts.headers, &NAME) == Some(name) => {
-                let args = asked.params.arguments.map_or_else(Json::empty_object, Json::from);
-                let begun = self.desk.call(&client, name, args).await;
+                let begun = match &asked.params.state {
+                    Some(state) => {
+                        // What is no map of answers is rmcp's to refuse.
+                        let responses = asked.params.responses()?;
+                        Box::pin(self.desk.go_on(&client, name, state, responses)).await
+                    }
+                    None => {
+                        let args = asked.params.arguments.map_or_else(Json::empty_object, Json::from);
+                        self.desk.call(&client, name, args).await
+                    }
+                };
+                if let Ok(Begun::Underway(call)) = &begun
+                    && let Some(patience) = call.patience()
+                {
+                    return Some(Box::pin(self.as_task(&client, begun, patience, asked.id())).await);
+                }
                 Some(self.follow(begun, asked.id(), asked.progress_token()).await)
             }
             _ => None,
@@ -94,13 +120,21 @@ impl Direct {
         let headers = &parts.headers;
         let accept = only(headers, &ACCEPT).unwrap_or_default();
         only(headers, &VERSION) == Some(ProtocolVersion::V_2026_07_28.as_str())
-            && matches!(only(headers, &METHOD), Some("tools/call" | "tools/list"))
+            && matches!(only(headers, &METHOD), Some("tools/call" | "tools/list" | LISTEN))
             && accept.contains("application/json")
             && accept.contains("text/event-stream")
             && only(headers, &CONTENT_TYPE).is_some_and(|kind| kind.starts_with("application/json"))
             // Only browsers say where they come from, and rmcp knows which of them may.
             && !headers.contains_key(ORIGIN)
             && host_of(parts).is_some_and(|host| self.hosts.have(host))
+    }
+
+    /// Answers a client that wants to hear of its tasks. rmcp answers all others that listen.
+    async fn tell_of_tasks(&self, parts: &Parts, body: &[u8]) -> Option<Response> {
+        let listen = Listen::read(body)?;
+        let mut client = self.client(parts, listen.client())?;
+        client.abilities = listen.abilities(client.fluency);
+        Some(self.listen(client, listen, self.stop.clone()).await)
     }
 
     fn client(&self, parts: &Parts, name: &str) -> Option<Client> {
@@ -125,14 +159,16 @@ impl Direct {
     async fn follow(&self, begun: Result<Begun, ErrorData>, id: Raw<'_>, token: Option<Raw<'_>>) -> Response {
         let mut call = match begun {
             Ok(Begun::Underway(call)) => call,
+            Ok(Begun::Asked(inquiry)) => return plain(self.asked(id, &inquiry).await),
             Ok(Begun::Done(answer)) => return plain(wire::called(id, &Ok(answer))),
             Err(error) => return plain(wire::failed(id, &error)),
         };
         loop {
             match (call.next().await, token) {
                 (Note::End(end), _) => return plain(wire::called(id, &self.told(end))),
-                (Note::Progress { step, text }, Some(token)) => {
-                    let first = wire::progressed(token, step, &text);
+                (Note::Asked(inquiry), _) => return plain(self.asked(id, &inquiry).await),
+                (Note::Progress { mark, text }, Some(token)) => {
+                    let first = wire::progressed(token, mark, &text);
                     return self.clone().stream(call, &first, Json::from(id), Json::from(token));
                 }
                 (Note::Progress { .. }, None) => {}
@@ -148,7 +184,8 @@ impl Direct {
             async move {
                 let mut call = call?;
                 let (message, call) = match call.next().await {
-                    Note::Progress { step, text } => (wire::progressed(token.raw(), step, &text), Some(call)),
+                    Note::Progress { mark, text } => (wire::progressed(token.raw(), mark, &text), Some(call)),
+                    Note::Asked(inquiry) => (direct.asked(id.raw(), &inquiry).await, None),
                     Note::End(end) => (wire::called(id.raw(), &direct.told(end)), None),
                 };
                 Some((Bytes::from(wire::event(&message)), call))
@@ -161,6 +198,31 @@ impl Direct {
             ("x-accel-buffering", "no"),
         ];
         (headers, Body::from_stream(events)).into_response()
+    }
+
+    /// Waits a while for a call; then it is a task. Such a call tells nothing of its progress: its task does.
+    async fn as_task(
+        &self,
+        client: &Client,
+        begun: Result<Begun, ErrorData>,
+        patience: Duration,
+        id: Raw<'_>,
+    ) -> Response {
+        let Ok(Begun::Underway(call)) = begun else { return self.follow(begun, id, None).await };
+        plain(match self.desk.or_task(client, call, patience).await {
+            Ok(Ok(Note::Asked(inquiry))) => self.asked(id, &inquiry).await,
+            Ok(Ok(Note::End(end))) => wire::called(id, &self.told(end)),
+            Ok(Ok(Note::Progress { .. })) => wire::failed(id, &ErrorData::internal_error("it goes on", None)),
+            Ok(Err(task)) => wire::became(id, &task),
+            Err(error) => wire::failed(id, &error),
+        })
+    }
+
+    async fn asked(&self, id: Raw<'_>, inquiry: &Inquiry) -> Vec<u8> {
+        match Box::pin(self.desk.ask(inquiry)).await {
+            Ok(questions) => wire::asked(id, &questions),
+            Err(error) => wire::failed(id, &error),
+        }
     }
 
     fn told(&self, end: Result<Answer, Failure>) -> Result<Answer, ErrorData> {

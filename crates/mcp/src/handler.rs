@@ -1,6 +1,6 @@
 //! The door as rmcp sees it: one handler for every protocol version and transport.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::request::Parts;
 use rialto_model::{
@@ -11,12 +11,14 @@ use rialto_model::{
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
-        CompleteRequestParams, CompleteResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
-        Implementation, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+        CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskMethod,
+        CancelTaskParams, CompleteRequestMethod, CompleteRequestParams, CompleteResult, ConstString,
+        CreateTaskResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetTaskMethod,
+        GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
+        ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
         ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-        MetaObject, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ServerCapabilities,
-        ServerConfig, SubscriptionFilter,
+        MetaObject, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+        SubscriptionFilter, UpdateTaskMethod, UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -25,10 +27,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     answer::{Answer, Marks, SERVER},
+    asking::Inquiry,
     changes::Listeners,
-    client::Client,
+    client::{Abilities, Client},
     config::ToolNames,
     desk::{Begun, Desk},
+    eliciting::{Asked, Pulse},
     shallow::TOO_DEEP,
     trace, trouble,
     underway::{Note, Underway},
@@ -38,7 +42,9 @@ use crate::{
 const INSTRUCTIONS: &str = "Rialto is a bridge to A2A agents. Each skill of each agent is a tool named \
     <agent>.<skill>: call it with its arguments and it answers with the agent's result. send_message talks to an \
     agent freely and answers its questions (pass task_id). A call that takes too long leaves a task id: get_task \
-    fetches the result later, cancel_task calls it off. list_agents shows who is there.";
+    fetches the result later, cancel_task calls it off. list_agents shows who is there. A \
+    result's _meta names its conversation and its task: pass them to the next call of a skill as the arguments \
+    a2a_context_id (a new task in the same conversation) or a2a_task_id (an answer to a task that waits).";
 
 /// Serves one connection, or one request over HTTP.
 #[derive(Clone)]
@@ -57,6 +63,13 @@ pub(crate) enum Whose {
     Known(Caller),
     /// Each HTTP request says so.
     Asked,
+}
+
+/// What became of a call.
+enum Settled {
+    Done(Answer),
+    Asked(Box<Inquiry>),
+    Task(CreateTaskResult),
 }
 
 // === impl Handler ===
@@ -90,41 +103,137 @@ impl Handler {
         let said = |name: &str| context.meta.get(name).and_then(Value::as_str);
         let headers = parts.map(|parts| &parts.headers);
         client.trace = trace::of(said(trace::PARENT), said(trace::STATE), headers);
+        if let Some(declared) = context.client_capabilities() {
+            client.abilities = Abilities::of(&declared, client.fluency);
+        }
         Ok(client)
+    }
+
+    /// Goes on with a call until there is a result or, for those who are asked by one, a question.
+    async fn see_through(
+        &self,
+        client: &Client,
+        mut begun: Begun,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Settled, ErrorData> {
+        let beat = Duration::from_secs(self.desk.engine.config().heartbeat_secs.max(1));
+        let mut pulse = Pulse::new(context, beat);
+        loop {
+            begun = match begun {
+                Begun::Underway(call) => match call.patience() {
+                    Some(patience) => return Box::pin(self.or_task(client, call, patience, context)).await,
+                    None => self.follow(call, &mut pulse, context).await?,
+                },
+                Begun::Asked(inquiry) if !client.fluency.modern => {
+                    Box::pin(self.elicit(client, *inquiry, &mut pulse)).await?
+                }
+                Begun::Asked(inquiry) => return Ok(Settled::Asked(inquiry)),
+                Begun::Done(answer) => return Ok(Settled::Done(answer)),
+            };
+        }
+    }
+
+    /// Waits a while for a call; then it is a task. Such a call tells nothing of its progress: its task does.
+    async fn or_task(
+        &self,
+        client: &Client,
+        call: Box<Underway>,
+        patience: Duration,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Settled, ErrorData> {
+        let settled = tokio::select! {
+            settled = self.desk.or_task(client, call, patience) => settled?,
+            // Letting go of the call calls it off.
+            () = context.ct.cancelled() => return Err(given_up()),
+        };
+        match settled {
+            Ok(Note::Asked(inquiry)) => Ok(Settled::Asked(inquiry)),
+            Ok(Note::End(Ok(answer))) => Ok(Settled::Done(answer)),
+            Ok(Note::End(Err(failure))) => {
+                trouble::told(&failure, self.desk.config.tool_errors).map(Settled::Done)
+            }
+            Ok(Note::Progress { .. }) => Err(ErrorData::internal_error("it goes on", None)),
+            Err(task) => Ok(Settled::Task(task)),
+        }
+    }
+
+    /// Who asks about a task. Only 2026-07-28 has tasks.
+    fn client_with_tasks<M: ConstString>(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Client, ErrorData> {
+        let client = self.client(context)?;
+        if client.fluency.modern { Ok(client) } else { Err(ErrorData::method_not_found::<M>()) }
     }
 
     /// Waits for a call's end, telling the client what happens meanwhile.
     async fn follow(
         &self,
         mut call: Box<Underway>,
+        pulse: &mut Pulse<'_>,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Answer, ErrorData> {
-        let token = context.meta.get_progress_token();
+    ) -> Result<Begun, ErrorData> {
+        call.count_on(pulse.meter);
         loop {
             let note = tokio::select! {
                 note = call.next() => note,
-                // Letting go of the call calls it off. Nobody reads this error.
-                () = context.ct.cancelled() => return Err(ErrorData::internal_error("the call was cancelled", None)),
+                // Letting go of the call calls it off.
+                () = context.ct.cancelled() => return Err(given_up()),
             };
-            match (note, &token) {
-                (Note::End(Ok(answer)), _) => return Ok(answer),
-                (Note::End(Err(failure)), _) => return trouble::told(&failure, self.desk.config.tool_errors),
-                (Note::Progress { step, text }, Some(token)) => {
-                    let progress = ProgressNotificationParam::new(token.clone(), f64::from(step));
-                    // A client that does not take progress still gets its result.
-                    let _ = context.peer.notify_progress(progress.with_message(text)).await;
+            pulse.meter = call.meter();
+            match note {
+                Note::End(Ok(answer)) => return Ok(Begun::Done(answer)),
+                Note::End(Err(failure)) => {
+                    return trouble::told(&failure, self.desk.config.tool_errors).map(Begun::Done);
                 }
-                (Note::Progress { .. }, None) => {}
+                Note::Asked(inquiry) => return Ok(Begun::Asked(inquiry)),
+                Note::Progress { mark, text } => pulse.tell(mark, text).await,
             }
         }
+    }
+
+    /// Asks the person at the client, and goes on with what it says.
+    async fn elicit(
+        &self,
+        client: &Client,
+        inquiry: Inquiry,
+        pulse: &mut Pulse<'_>,
+    ) -> Result<Begun, ErrorData> {
+        let waiting = self.desk.waiting(client, &inquiry);
+        let asked = pulse.ask(&inquiry).await;
+        let responses = match asked {
+            Asked::Answered(responses) => responses,
+            Asked::Unable => {
+                waiting.over();
+                return Ok(Begun::Done(self.desk.told(client, &inquiry.task)));
+            }
+            // Letting go of what waits calls it off.
+            Asked::GivenUp => return Err(given_up()),
+        };
+        waiting.over();
+        let begun = self.desk.answer(client, inquiry, responses).await;
+        begun.or_else(|failure| trouble::told(&failure, self.desk.config.tool_errors).map(Begun::Done))
     }
 }
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        let capabilities =
+            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().enable_tasks().build();
         let server = Implementation::new(SERVER.name, SERVER.version).with_title(SERVER.title);
         ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS)
+    }
+
+    /// What older clients are told. They have no tasks.
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let mut info = self.negotiate_initialize(&request)?;
+        info.capabilities.extensions = None;
+        context.peer.set_peer_info(request);
+        Ok(info)
     }
 
     async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
@@ -157,13 +266,55 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let client = self.client(&context)?;
-        let args = request.arguments.map_or_else(Json::empty_object, |args| Json::of(&args));
-        let answer = match self.desk.call(&client, &request.name, args).await? {
-            Begun::Done(answer) => answer,
-            Begun::Underway(call) => self.follow(call, &context).await?,
+        let begun = match request.request_state.filter(|_| client.fluency.modern) {
+            Some(state) => {
+                let responses = request.input_responses.unwrap_or_default();
+                Box::pin(self.desk.go_on(&client, &request.name, &state, responses)).await?
+            }
+            None => {
+                let args = request.arguments.map_or_else(Json::empty_object, |args| Json::of(&args));
+                self.desk.call(&client, &request.name, args).await?
+            }
         };
-        let marks = Marks { server: client.fluency.modern.then_some(&SERVER), ..answer.marks };
-        Ok(CallToolResult::from(Answer { marks, ..answer }).into())
+        match self.see_through(&client, begun, &context).await? {
+            Settled::Asked(inquiry) => {
+                Box::pin(self.desk.ask(&inquiry)).await.map(CallToolResponse::InputRequired)
+            }
+            Settled::Task(task) => Ok(CallToolResponse::Task(task)),
+            Settled::Done(answer) => {
+                let marks = Marks { server: client.fluency.modern.then_some(&SERVER), ..answer.marks };
+                Ok(CallToolResult::from(Answer { marks, ..answer }).into())
+            }
+        }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let client = self.client_with_tasks::<GetTaskMethod>(&context)?;
+        let mut result = GetTaskResult::new(self.desk.get_task(&client, &request.task_id).await?);
+        result.meta = signature();
+        Ok(result)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let client = self.client_with_tasks::<UpdateTaskMethod>(&context)?;
+        Box::pin(self.desk.update_task(&client, &request.task_id, request.input_responses)).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let client = self.client_with_tasks::<CancelTaskMethod>(&context)?;
+        self.desk.cancel_task(&client, &request.task_id).await
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -250,6 +401,11 @@ impl ServerHandler for Handler {
 fn signature() -> Option<MetaObject> {
     let marks = serde_json::to_value(Marks { server: Some(&SERVER), ..Marks::default() }).ok()?;
     marks.as_object().cloned().map(MetaObject)
+}
+
+/// Nobody reads this.
+fn given_up() -> ErrorData {
+    ErrorData::internal_error("the call was cancelled", None)
 }
 
 fn nobody() -> ErrorData {

@@ -51,9 +51,9 @@ pub(crate) fn router(desk: &Arc<Desk>, stop: CancellationToken) -> Router {
     let sessions = Arc::new(Sessions::new(desk.config.max_sessions, stop.clone()));
     let config = service_config(&desk.config);
     tokio::spawn(Arc::clone(&listeners).tell(desk.engine.registry().watch(), stop.clone()));
-    let handler = Handler::new(Arc::clone(desk), listeners, Whose::Asked, stop);
+    let handler = Handler::new(Arc::clone(desk), listeners, Whose::Asked, stop.clone());
     let service = StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&sessions), config);
-    let (direct, max_body_bytes) = (Direct::new(Arc::clone(desk)), desk.config.max_body_bytes);
+    let (direct, max_body_bytes) = (Direct::new(Arc::clone(desk), stop), desk.config.max_body_bytes);
     let http = Http { direct, sessions, service: Arc::new(service), max_body_bytes };
     Router::new().route("/mcp", any(serve)).with_state(http)
 }
@@ -159,7 +159,7 @@ fn lacking(rights: Rights, body: &[u8]) -> Option<Right> {
         return None;
     }
     let needed = match &*serde_json::from_slice::<Asked<'_>>(body).ok()?.method {
-        "tools/call" => Right::Call,
+        "tools/call" | "tasks/get" | "tasks/update" | "tasks/cancel" => Right::Call,
         "tools/list" => Right::Discover,
         _ => return None,
     };

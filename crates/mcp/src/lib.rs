@@ -6,22 +6,28 @@
 //! types leave this one.
 
 mod answer;
+mod asking;
 mod catalog;
 mod changes;
 mod client;
 mod config;
+mod continuing;
 mod desk;
 mod direct;
 mod door;
+mod eliciting;
 mod find;
 mod handler;
 mod http;
+mod listening;
 mod names;
 mod own;
 pub mod peer;
+mod progress;
 mod render;
 mod sessions;
 mod shallow;
+mod tasks;
 mod tool;
 mod trace;
 mod trouble;

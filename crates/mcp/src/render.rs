@@ -78,7 +78,7 @@ impl<'a> Standing<'a> {
 
 /// A task that waits: the question, and how to go on.
 ///
-/// This is the least common form, which every client can use. Forms that a newer protocol has for this belong here.
+/// This is the least common form, which every client can use. Clients that can ask a person are told otherwise (`asking`).
 fn question(task: &Task, agent: &str) -> Answer {
     let id = &task.head.id;
     let how = if task.head.state == TaskState::AuthRequired {
@@ -192,7 +192,7 @@ fn link(part: &Part, url: &str, fluency: Fluency) -> ContentBlock {
 }
 
 /// The agent's words; its data as JSON when it has no words.
-fn words(task: &Task) -> String {
+pub(crate) fn words(task: &Task) -> String {
     let Some(message) = &task.message else { return "The agent did not say what it needs.".to_owned() };
     let text = message.text();
     if !text.is_empty() {

@@ -60,7 +60,8 @@ const fn manner(kind: Kind) -> Manner {
     }
 }
 
-fn answer(failure: &Failure) -> Answer {
+/// A failure as a result that the model reads.
+pub(crate) fn answer(failure: &Failure) -> Answer {
     Answer {
         content: vec![ContentBlock::text(&failure.message)],
         structured: Some(Json::of(&json!({ "error": described(failure) }))),

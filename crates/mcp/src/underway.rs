@@ -1,21 +1,23 @@
 //! A call under way, as its client hears of it: progress, and then the end.
 
+use std::time::Duration;
+
 use rialto_engine::{Engine, Running, Step};
 use rialto_model::{
     call::Caller,
-    event::Event,
     failure::{Failure, Kind},
-    message::{Message, text_of},
+    ids::TaskId,
+    task::Task,
 };
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
     answer::Answer,
-    client::{Client, Fluency},
+    asking::Inquiry,
+    client::{Abilities, Client, Fluency},
+    progress::{self, Mark, Meter},
     render,
 };
-
-/// Progress is told in at most so many characters: the whole text is in the result.
-const TOLD: usize = 1_000;
 
 /// How a call ends for its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +33,13 @@ pub(crate) struct Underway {
     engine: Engine,
     caller: Caller,
     fluency: Fluency,
+    abilities: Abilities,
     agent: String,
     running: Running,
     manner: Manner,
-    told: u32,
+    meter: Meter,
+    /// How long its client waits before it wants a task instead.
+    patience: Option<Duration>,
     is_over: bool,
 }
 
@@ -42,11 +47,13 @@ pub(crate) struct Underway {
 pub(crate) enum Note {
     /// It goes on.
     Progress {
-        /// Counts up from one.
-        step: u32,
+        /// How far it is.
+        mark: Mark,
         /// What happened.
         text: String,
     },
+    /// Its agent wants to know something, and the client can ask its person.
+    Asked(Box<Inquiry>),
     /// It is over.
     End(Result<Answer, Failure>),
 }
@@ -61,8 +68,19 @@ impl Underway {
         running: Running,
         manner: Manner,
     ) -> Self {
-        let (caller, fluency) = (client.caller.clone(), client.fluency);
-        Self { engine, caller, fluency, agent, running, manner, told: 0, is_over: false }
+        let (caller, fluency, abilities) = (client.caller.clone(), client.fluency, client.abilities);
+        Self {
+            engine,
+            caller,
+            fluency,
+            abilities,
+            agent,
+            running,
+            manner,
+            meter: Meter::default(),
+            patience: None,
+            is_over: false,
+        }
     }
 
     /// Waits for the next thing to tell. Nothing comes after the end.
@@ -70,18 +88,17 @@ impl Underway {
         loop {
             match self.running.next().await {
                 Step::Event(event) => {
-                    if let Some(text) = happened(&event) {
-                        return self.progress(text);
+                    if let Some(text) = progress::line(&event) {
+                        return Note::Progress { mark: self.meter.happened(&event), text };
                     }
                 }
-                Step::Heartbeat => return self.progress(format!("{} is still working", self.agent)),
+                Step::Heartbeat => {
+                    let text = format!("{} is still working", self.agent);
+                    return Note::Progress { mark: self.meter.next(), text };
+                }
                 Step::Done(task) => {
                     self.is_over = true;
-                    let render = match self.manner {
-                        Manner::Skill => render::result,
-                        Manner::Message => render::status,
-                    };
-                    return Note::End(Ok(render(&task, &self.agent, self.fluency)));
+                    return self.done(&task);
                 }
                 Step::Failed(failure) => {
                     self.is_over = true;
@@ -91,9 +108,62 @@ impl Underway {
         }
     }
 
-    fn progress(&mut self, text: String) -> Note {
-        self.told += 1;
-        Note::Progress { step: self.told, text }
+    fn done(&self, task: &Task) -> Note {
+        let render = match self.manner {
+            Manner::Skill => {
+                if task.head.state.is_waiting()
+                    && let Some(inquiry) = Inquiry::of(task, self.abilities, self.fluency)
+                {
+                    return Note::Asked(Box::new(inquiry));
+                }
+                render::result
+            }
+            // Whoever talks to an agent answers its questions in the same way.
+            Manner::Message => render::status,
+        };
+        Note::End(Ok(render(task, &self.agent, self.fluency)))
+    }
+
+    /// From then on its client wants a task instead.
+    pub(crate) const fn with_patience(mut self, patience: Option<Duration>) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// How long its client waits before it wants a task instead.
+    pub(crate) const fn patience(&self) -> Option<Duration> {
+        self.patience
+    }
+
+    /// Waits for the end or a question, so long.
+    pub(crate) async fn settled_within(&mut self, patience: Duration) -> Option<Note> {
+        if patience.is_zero() {
+            return None;
+        }
+        let until = Instant::now() + patience;
+        loop {
+            match timeout_at(until, self.next()).await {
+                Ok(Note::Progress { .. }) => {}
+                Ok(note) => return Some(note),
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Lets the call go on by itself; its task tells what comes of it.
+    pub(crate) fn hand_over(&mut self) -> TaskId {
+        self.is_over = true;
+        self.running.task().clone()
+    }
+
+    /// Counts on from where another call of the same request has stopped.
+    pub(crate) const fn count_on(&mut self, meter: Meter) {
+        self.meter = meter;
+    }
+
+    /// How far it has counted.
+    pub(crate) const fn meter(&self) -> Meter {
+        self.meter
     }
 
     /// A message whose task still runs has not failed: its sender gets the task's id.
@@ -116,35 +186,4 @@ impl Drop for Underway {
             self.running.cancel();
         }
     }
-}
-
-/// What an event is worth telling while the call goes on.
-fn happened(event: &Event) -> Option<String> {
-    match event {
-        Event::Progress { working, message, .. } => {
-            let said = message.as_ref().map(Message::text).filter(|text| !text.is_empty());
-            Some(said.map_or_else(|| if *working { "working" } else { "queued" }.to_owned(), shortened))
-        }
-        Event::Artifact { artifact, .. } => {
-            let text = text_of(&artifact.parts);
-            let name = artifact.name.as_deref().unwrap_or(&artifact.id);
-            Some(if text.is_empty() { format!("received {name}") } else { shortened(text) })
-        }
-        Event::Accepted { .. }
-        | Event::Asked { .. }
-        | Event::Answered { .. }
-        | Event::Finished { .. }
-        | Event::Replied { .. }
-        | Event::Failed { .. }
-        | Event::Rejected { .. }
-        | Event::Canceled { .. } => None,
-    }
-}
-
-fn shortened(mut text: String) -> String {
-    if let Some((end, _)) = text.char_indices().nth(TOLD) {
-        text.truncate(end);
-        text.push('…');
-    }
-    text
 }

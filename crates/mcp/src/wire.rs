@@ -7,11 +7,16 @@ use std::borrow::Cow;
 use rialto_model::json::{Document, Raw};
 use rmcp::{
     ErrorData,
-    model::{ClientCapabilities, Tool},
+    model::{ClientCapabilities, CreateTaskResult, InputRequiredResult, ProtocolVersion, Tool},
 };
 use serde::Serialize;
 
-use crate::answer::{Answer, SERVER, Server};
+use crate::{
+    answer::{Answer, SERVER, Server},
+    asking::Responses,
+    client::{Abilities, Fluency},
+    progress::Mark,
+};
 
 /// A request, as far as it must be read to know what to do with it.
 pub(crate) struct Asked<'a> {
@@ -26,6 +31,10 @@ pub(crate) struct Params<'a> {
     pub(crate) name: Option<Cow<'a, str>>,
     /// What to call it with.
     pub(crate) arguments: Option<Raw<'a>>,
+    /// What a person answered to the questions of the last call.
+    pub(crate) responses: Option<Raw<'a>>,
+    /// Which questions those were.
+    pub(crate) state: Option<Cow<'a, str>>,
     /// Where to go on in a list.
     pub(crate) cursor: Option<Cow<'a, str>>,
     pub(crate) meta: Meta<'a>,
@@ -36,6 +45,8 @@ pub(crate) struct Meta<'a> {
     pub(crate) version: Cow<'a, str>,
     client: Option<Cow<'a, str>>,
     progress_token: Option<Raw<'a>>,
+    /// What the sender can do when it is asked to.
+    pub(crate) abilities: Abilities,
     /// The trace that the sender has begun.
     pub(crate) traceparent: Option<Cow<'a, str>>,
     pub(crate) tracestate: Option<Cow<'a, str>>,
@@ -88,6 +99,8 @@ struct Progressed<'a> {
 struct Progress<'a> {
     progress_token: Raw<'a>,
     progress: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<f64>,
     message: &'a str,
 }
 
@@ -122,16 +135,27 @@ impl<'a> Asked<'a> {
 
 impl<'a> Params<'a> {
     fn read(raw: Raw<'a>) -> Option<Self> {
-        let [name, arguments, cursor, meta] = pick(raw, ["name", "arguments", "cursor", "_meta"])?;
+        let names = ["name", "arguments", "cursor", "_meta", "inputResponses", "requestState"];
+        let [name, arguments, cursor, meta, responses, state] = pick(raw, names)?;
         let arguments = said(arguments);
         let is_object = arguments.is_none_or(|arguments| arguments.get().starts_with('{'));
         let params = Self {
             name: maybe_text(name)?,
             arguments,
+            responses: said(responses),
+            state: maybe_text(state)?,
             cursor: maybe_text(cursor)?,
             meta: Meta::read(meta?)?,
         };
         is_object.then_some(params)
+    }
+
+    /// The answers by their names; none when they are something else.
+    pub(crate) fn responses(&self) -> Option<Responses> {
+        match self.responses {
+            Some(raw) => serde_json::from_str(raw.get()).ok(),
+            None => Some(Responses::new()),
+        }
     }
 }
 
@@ -160,15 +184,16 @@ impl<'a> Meta<'a> {
             }
         };
         let progress_token = said(token);
-        let is_well_formed = is_capabilities(capabilities?) && progress_token.is_none_or(is_id);
+        let abilities = abilities(capabilities?)?;
         let meta = Self {
             version: text(version?)?,
             client,
             progress_token,
+            abilities,
             traceparent: maybe_text(traceparent)?,
             tracestate: maybe_text(tracestate)?,
         };
-        is_well_formed.then_some(meta)
+        progress_token.is_none_or(is_id).then_some(meta)
     }
 }
 
@@ -212,6 +237,16 @@ pub(crate) fn called(id: Raw<'_>, outcome: &Result<Answer, ErrorData>) -> Vec<u8
     }
 }
 
+/// A call that cannot go on before somebody has answered.
+pub(crate) fn asked(id: Raw<'_>, questions: &InputRequiredResult) -> Vec<u8> {
+    bytes(&Success { jsonrpc: "2.0", id, result: questions })
+}
+
+/// A call that became a task.
+pub(crate) fn became(id: Raw<'_>, task: &CreateTaskResult) -> Vec<u8> {
+    bytes(&Success { jsonrpc: "2.0", id, result: task })
+}
+
 /// A page of tools.
 pub(crate) fn listed(id: Raw<'_>, tools: &[&Tool], next_cursor: Option<&str>, ttl_ms: u64) -> Vec<u8> {
     let result = Listed {
@@ -231,8 +266,8 @@ pub(crate) fn failed(id: Raw<'_>, error: &ErrorData) -> Vec<u8> {
 }
 
 /// A note of progress.
-pub(crate) fn progressed(progress_token: Raw<'_>, step: u32, message: &str) -> Vec<u8> {
-    let params = Progress { progress_token, progress: f64::from(step), message };
+pub(crate) fn progressed(progress_token: Raw<'_>, mark: Mark, message: &str) -> Vec<u8> {
+    let params = Progress { progress_token, progress: mark.progress, total: mark.total, message };
     bytes(&Progressed { jsonrpc: "2.0", method: "notifications/progress", params })
 }
 
@@ -256,8 +291,14 @@ fn is_id(raw: Raw<'_>) -> bool {
     raw.get().starts_with('"') || raw.get().parse::<i64>().is_ok()
 }
 
-fn is_capabilities(raw: Raw<'_>) -> bool {
-    raw.get() == "{}" || serde_json::from_str::<ClientCapabilities>(raw.get()).is_ok()
+/// What a client declares; none when that is not readable.
+fn abilities(raw: Raw<'_>) -> Option<Abilities> {
+    if raw.get() == "{}" {
+        return Some(Abilities::default());
+    }
+    let declared = serde_json::from_str::<ClientCapabilities>(raw.get()).ok()?;
+    let fluency = Fluency::of(Some(ProtocolVersion::V_2026_07_28.as_str()));
+    Some(Abilities::of(&declared, fluency))
 }
 
 #[cfg(test)]

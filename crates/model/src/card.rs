@@ -151,6 +151,11 @@ impl Skill {
         };
         is_set("idempotentHint") || is_set("readOnlyHint")
     }
+
+    /// Whether it says that it takes long, so that nobody need wait to find out: by the tag `long-running`.
+    pub fn takes_long(&self) -> bool {
+        self.tags.iter().any(|tag| tag.eq_ignore_ascii_case("long-running"))
+    }
 }
 
 // === impl Card ===

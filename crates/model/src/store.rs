@@ -17,6 +17,7 @@ use crate::{
     agent::{Agent, OldCard, Probe},
     call::{CallerId, CallerKind},
     cost::{CostQuery, CostSum},
+    credential::Secret,
     event::{Event, Recorded},
     ids::{AgentId, ContextId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
@@ -393,6 +394,10 @@ pub trait Store: Send + Sync {
 
     /// Forgets a secret. Answers the generation that this made, or none when it was not there.
     async fn remove_secret(&self, name: &str) -> Result<Option<u64>, StoreError>;
+
+    /// The random text that is kept under a name: `fresh`, if there is none yet. Everybody is answered the same for ever, and
+    /// it moves no generation.
+    async fn seed(&self, name: &str, fresh: &Secret) -> Result<Secret, StoreError>;
 
     /// The policies that are kept here.
     async fn policies(&self) -> Result<PolicySet, StoreError>;

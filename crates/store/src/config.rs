@@ -47,6 +47,11 @@ pub struct Config {
 // === impl Config ===
 
 impl Config {
+    /// How long a task can be found at least, in milliseconds; none is for ever.
+    pub fn keeps_tasks_ms(&self) -> Option<u64> {
+        (self.keep_tasks_hours > 0).then(|| u64::from(self.keep_tasks_hours) * 60 * 60 * 1_000)
+    }
+
     /// What is old by now.
     pub fn old(&self, now: Timestamp) -> Sweep {
         let before = |hours: u64| {

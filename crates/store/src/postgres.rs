@@ -32,6 +32,7 @@ use rialto_model::{
     agent::{Agent, Keep, OldCard, Probe},
     call::CallerId,
     cost::{CostQuery, CostSum},
+    credential::Secret,
     event::Recorded,
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
@@ -313,6 +314,10 @@ impl Store for PostgresStore {
         let transaction = begin(&mut client).await?;
         let was_there = secrets::remove(&transaction, name).await?;
         self.commit(transaction, was_there).await
+    }
+
+    async fn seed(&self, name: &str, fresh: &Secret) -> Result<Secret, StoreError> {
+        Ok(secrets::seed(&self.client().await?, name, fresh).await?)
     }
 
     async fn policies(&self) -> Result<PolicySet, StoreError> {

@@ -39,6 +39,7 @@ use rialto_model::{
     agent::{Agent, Keep, OldCard, Probe},
     call::CallerId,
     cost::{CostQuery, CostSum},
+    credential::Secret,
     event::Recorded,
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
@@ -473,6 +474,12 @@ impl Store for SqliteStore {
 
     async fn remove_secret(&self, name: &str) -> Result<Option<u64>, StoreError> {
         self.write(Write::Secret(SecretWrite::Remove(name.to_owned()))).await
+    }
+
+    async fn seed(&self, name: &str, fresh: &Secret) -> Result<Secret, StoreError> {
+        let (name, fresh) = (format!("seed {name}"), fresh.clone());
+        self.transact(move |connection| Ok(Secret::from(meta::text_or(connection, &name, fresh.expose())?)))
+            .await
     }
 
     async fn policies(&self) -> Result<PolicySet, StoreError> {

@@ -75,6 +75,7 @@ macro_rules! store_suite {
             a_token_is_taken_once,
             a_revoked_token_is_marked_once,
             secrets_come_back_sealed_as_they_were_put,
+            a_seed_is_what_the_first_one_proposed,
             a_task_comes_back_as_it_was_opened,
             a_task_id_is_taken_once,
             an_append_moves_the_head,

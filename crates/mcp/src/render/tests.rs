@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const OLDEST: Fluency = Fluency { modern: false, links: false, audio: false };
-const LEGACY: Fluency = Fluency { modern: false, links: true, audio: true };
+const OLDEST: Fluency = Fluency { modern: false, choices: false, links: false, audio: false };
+const LEGACY: Fluency = Fluency { modern: false, choices: false, links: true, audio: true };
 
 fn task(state: TaskState) -> Task {
     Task::new(TaskHead {

@@ -318,3 +318,35 @@ async fn a_skill_that_takes_no_object_gets_what_its_wrapper_holds() {
     let answer = Web::new(&house).call("maths.sum", json!({ "input": [1, 2] })).await;
     assert_eq!(answer["result"]["structuredContent"], json!([1, 2]));
 }
+
+#[tokio::test]
+async fn a_call_may_go_on_with_a_conversation_or_answer_a_task() {
+    let peer = ScriptedPeer::with(|call| {
+        let events = match (&call.continues.task_id, call.args().get()) {
+            (None, r#"{"ask":true}"#) => vec![accepted("remote-1", "context-1"), asks("Which city?")],
+            (None, _) => finished_with(vec![Part::data(call.args())]),
+            (Some(_), _) => finished_with(vec![Part::data(call.args())]).split_off(1),
+        };
+        stream::iter(events).boxed()
+    });
+    let mut plan = Plan::with(peer);
+    plan.agents.push(card("News", vec![skill("headlines")]));
+    let house = plan.build().await;
+    let web = Web::new(&house);
+    let first = web.call("weather.forecast", json!({ "n": 1 })).await["result"].clone();
+    let context = &first["_meta"]["rialto/contextId"];
+    web.call("weather.forecast", json!({ "n": 2, "a2a_context_id": context })).await;
+    assert_eq!(house.peer.calls.lock()[1].continues.context_id.as_deref(), Some("context-1"));
+    assert_eq!(house.peer.calls.lock()[1].args().get(), r#"{"n":2}"#);
+
+    let asked = web.call("weather.forecast", json!({ "ask": true })).await["result"].clone();
+    let task = &asked["_meta"]["rialto/taskId"];
+    let elsewhere = json!({ "name": "news.headlines", "arguments": { "a2a_task_id": task } });
+    let refused = web.ask("tools/call", elsewhere).await.only();
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let done = web.call("weather.forecast", json!({ "city": "Venice", "a2a_task_id": task })).await;
+    assert_eq!(done["result"]["structuredContent"], json!({ "city": "Venice" }));
+    assert_eq!(&done["result"]["_meta"]["rialto/taskId"], task);
+    let unknown = json!({ "name": "weather.forecast", "arguments": { "a2a_task_id": "task_0" } });
+    assert_eq!(web.ask("tools/call", unknown).await.only()["error"]["code"], -32602);
+}

@@ -36,8 +36,13 @@ impl Client {
     }
 
     pub(crate) async fn initialize(&mut self, version: &str, name: &str) -> Value {
+        self.initialize_with(version, name, json!({})).await
+    }
+
+    /// Shakes hands and says what it can do.
+    pub(crate) async fn initialize_with(&mut self, version: &str, name: &str, capabilities: Value) -> Value {
         let params = json!({
-            "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": name, "version": "1" },
+            "protocolVersion": version, "capabilities": capabilities, "clientInfo": { "name": name, "version": "1" },
         });
         let answer = self.ask("initialize", params).await;
         self.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;

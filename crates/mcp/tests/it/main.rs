@@ -8,12 +8,15 @@
     reason = "a helper that fails shall fail its test, and read like a sentence"
 )]
 
+mod asking;
 mod calls;
 mod changes;
 mod direct;
+mod eliciting;
 mod house;
 mod lines;
 mod list;
 mod own;
+mod tasks;
 mod versions;
 mod web;

@@ -83,7 +83,7 @@ impl Web {
     }
 
     pub(crate) fn modern(&self, method: &str, mut params: Value, meta: Value) -> Request<Body> {
-        let name = params["name"].as_str().map(str::to_owned);
+        let name = params["name"].as_str().or(params["taskId"].as_str()).map(str::to_owned);
         params["_meta"] = modern(self.client, meta);
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let request = self.post().header("mcp-protocol-version", "2026-07-28").header("mcp-method", method);
@@ -96,8 +96,13 @@ impl Web {
 
     /// Shakes hands in a protocol version before 2026-07-28.
     pub(crate) async fn initialize(&mut self, version: &str) -> Value {
+        self.initialize_with(version, json!({})).await
+    }
+
+    /// Shakes hands and says what it can do.
+    pub(crate) async fn initialize_with(&mut self, version: &str, capabilities: Value) -> Value {
         let params = json!({
-            "protocolVersion": version, "capabilities": {},
+            "protocolVersion": version, "capabilities": capabilities,
             "clientInfo": { "name": self.client, "version": "1" },
         });
         let reply = self.ask_legacy("initialize", params).await;
@@ -123,6 +128,11 @@ impl Web {
             None => self.post(),
         };
         request.body(Body::from(message.to_string())).unwrap()
+    }
+
+    /// Asks in the session and reads only what comes by and by.
+    pub(crate) async fn open_legacy(&self, message: &Value) -> Open {
+        Open { body: self.send(self.legacy(message)).await.into_body(), read: String::new() }
     }
 
     /// Opens the stream on which a server of a version before 2026-07-28 speaks up.

@@ -13,6 +13,7 @@ use crate::{
     call::CallerId,
     clock::Timestamp,
     cost::{CostQuery, CostSum},
+    credential::Secret,
     event::Recorded,
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
@@ -162,6 +163,10 @@ impl Store for Nowhere {
 
     async fn remove_secret(&self, _: &str) -> Result<Option<u64>, StoreError> {
         Ok(None)
+    }
+
+    async fn seed(&self, _: &str, fresh: &Secret) -> Result<Secret, StoreError> {
+        Ok(fresh.clone())
     }
 
     async fn policies(&self) -> Result<PolicySet, StoreError> {

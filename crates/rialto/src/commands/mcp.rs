@@ -20,6 +20,7 @@ pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
             ))
         })?;
     }
+    config.task_ttl_ms = program.config.store.keeps_tasks_ms();
     load(&program, &mcp.agents).await;
     program.log_calls();
     program.start();

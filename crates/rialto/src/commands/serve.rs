@@ -149,6 +149,7 @@ fn mcp_door(program: &Program) -> rialto_mcp::Door {
     let server = &program.config.server;
     let mut mcp = program.config.mcp.clone();
     mcp.allowed_hosts.extend(server.hosts());
+    mcp.task_ttl_ms = program.config.store.keeps_tasks_ms();
     if server.domain.is_some() {
         // It knows whole names only, and the gate has looked at them already.
         mcp.allowed_hosts = vec!["*".to_owned()];

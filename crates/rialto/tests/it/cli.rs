@@ -12,6 +12,7 @@ mod deaths;
 mod digits;
 mod events;
 mod grpc;
+mod handles;
 mod limits;
 mod logs;
 mod policies;

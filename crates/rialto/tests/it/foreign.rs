@@ -9,6 +9,7 @@ mod crash;
 mod grpc;
 mod operations;
 mod postgres;
+mod questions;
 mod relay;
 mod servers;
 mod troubles;

@@ -77,7 +77,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("foldhash", &["rialto-model"]),
     ("getrandom", &["rialto"]),
     ("governor", &["rialto-edge"]),
-    ("hmac", &["rialto-hooks"]),
+    // Signs what webhooks are told, and seals what MCP clients bring back.
+    ("hmac", &["rialto-hooks", "rialto-mcp"]),
     ("http-body", &["rialto-edge", "rialto-a2a", "rialto-mcp"]),
     ("http-body-util", &["rialto-edge", "rialto-a2a", "rialto-mcp", "rialto-bench"]),
     ("hyper", &["rialto-edge", "rialto-bench"]),

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The schema this program knows.
-const SCHEMA: i32 = 1;
+const SCHEMA: i32 = 2;
 
 /// Whoever holds this lock changes the schema.
 const LOCK: i64 = 0x0052_4941_4c54_4f00;
@@ -66,7 +66,8 @@ pub(super) async fn prepare(client: &mut Client) -> Result<(), Snag> {
 async fn migrate(client: &mut Client) -> Result<(), refinery::Error> {
     let everything =
         Migration::unapplied("V1__everything", include_str!("../../migrations/postgres/V1__everything.sql"))?;
-    Runner::new(&[everything]).set_grouped(true).run_async(client).await.map(drop)
+    let seeds = Migration::unapplied("V2__seeds", include_str!("../../migrations/postgres/V2__seeds.sql"))?;
+    Runner::new(&[everything, seeds]).set_grouped(true).run_async(client).await.map(drop)
 }
 
 /// The number of the last migration; zero for a database without any.

@@ -1,7 +1,7 @@
-//! Agents' secrets, as somebody else has sealed them.
+//! Agents' secrets, as somebody else has sealed them; and random texts that all processes share.
 
 use deadpool_postgres::GenericClient;
-use rialto_model::store::Sealed;
+use rialto_model::{credential::Secret, store::Sealed};
 
 use super::{
     column::{Cells, nanoseconds},
@@ -39,4 +39,12 @@ pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<Sealed>, Snag
         })
     };
     rows.iter().map(secret).collect()
+}
+
+/// The random text that is kept under a name; this one from now on, if there is none.
+pub(super) async fn seed(client: &impl GenericClient, name: &str, fresh: &Secret) -> Result<Secret, Snag> {
+    let keep = "INSERT INTO seeds (name, text) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+    sql::execute(client, keep, &[&name, &fresh.expose()]).await?;
+    let row = sql::row(client, "SELECT text FROM seeds WHERE name = $1", &[&name]).await?;
+    Cells(&row).text("text").map(Secret::from)
 }

@@ -39,6 +39,12 @@ pub(super) fn set_text(connection: &Connection, key: &str, text: &str) -> rusqli
     replace.execute([key, text]).map(drop)
 }
 
+/// The text that is kept under a name; this one from now on, if there is none.
+pub(super) fn text_or(connection: &Connection, key: &str, fresh: &str) -> rusqlite::Result<String> {
+    connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES (?1, ?2)", [key, fresh])?;
+    connection.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))
+}
+
 /// The number of the last note of a daybook that is in the database.
 pub(super) fn posted(connection: &Connection, daybook: &str) -> rusqlite::Result<u64> {
     let mut select = connection.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;

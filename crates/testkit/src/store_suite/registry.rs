@@ -311,3 +311,15 @@ pub async fn secrets_come_back_sealed_as_they_were_put(store: &dyn Store) {
     assert_eq!(store.secrets().await.unwrap(), [sealed("b", b"new")]);
     assert_eq!(store.generation(), before + 3);
 }
+
+/// Whoever comes later gets that one, whatever it proposes; other names have their own.
+pub async fn a_seed_is_what_the_first_one_proposed(store: &dyn Store) {
+    let before = store.generation();
+    let seed = async |name: &str, fresh: &str| {
+        store.seed(name, &Secret::from(fresh)).await.unwrap().expose().to_owned()
+    };
+    assert_eq!(seed("states", "one").await, "one");
+    assert_eq!(seed("states", "two").await, "one");
+    assert_eq!(seed("others", "two").await, "two");
+    assert_eq!(store.generation(), before);
+}

@@ -110,27 +110,36 @@ impl McpClient {
     /// Starts a client and waits until it has listed the tools.
     #[track_caller]
     pub(crate) fn start(sdk: Sdk, era: Era, door: &Door) -> Self {
-        let mut client = Self::open(sdk, era, door);
+        Self::open(sdk, era, door, &[]).greeted(sdk, era)
+    }
+
+    /// The same for one whose person answers every question with this.
+    #[track_caller]
+    pub(crate) fn answering(sdk: Sdk, era: Era, door: &Door, answer: &Value) -> Self {
+        Self::open(sdk, era, door, &["--elicit", &answer.to_string()]).greeted(sdk, era)
+    }
+
+    #[track_caller]
+    fn greeted(mut self, sdk: Sdk, era: Era) -> Self {
+        let client = &mut self;
         let greeting = client.wait_for("the first list of tools", |line| !line["protocol"].is_null());
         assert_eq!(greeting["protocol"], era.protocol(), "{sdk:?} {era:?}");
         client.greeting = greeting;
-        client
+        self
     }
 
     /// Starts a client that is not let in, and answers its complaint.
     #[track_caller]
     pub(crate) fn refused(sdk: Sdk, era: Era, door: &Door) -> Value {
-        let mut client = Self::open(sdk, era, door);
+        let mut client = Self::open(sdk, era, door, &[]);
         let mut complaint = client.wait_for("a complaint", |line| !line["error"].is_null());
         assert!(!client.process.end().success());
         complaint["error"].take()
     }
 
-    fn open(sdk: Sdk, era: Era, door: &Door) -> Self {
-        let process = Process::start(
-            format!("{} {}", sdk.peer(), era.mode()),
-            &mut door.entered_by(&[sdk.peer(), "--mode", era.mode()]),
-        );
+    fn open(sdk: Sdk, era: Era, door: &Door, more: &[&str]) -> Self {
+        let words = [&[sdk.peer(), "--mode", era.mode()], more].concat();
+        let process = Process::start(format!("{} {}", sdk.peer(), era.mode()), &mut door.entered_by(&words));
         Self { greeting: Value::Null, process, unread: VecDeque::new() }
     }
 
@@ -169,6 +178,12 @@ impl McpClient {
     pub(crate) fn hear_progress(&mut self, id: u32) -> Value {
         let what = format!("progress of call {id}");
         self.wait_for(&what, |line| line["id"] == id && !line["progress"].is_null())
+    }
+
+    /// What its person was asked.
+    #[track_caller]
+    pub(crate) fn hear_question(&mut self) -> Value {
+        self.wait_for("a question", |line| !line["elicitation"].is_null())["elicitation"].take()
     }
 
     /// Calls off a call that was begun.

@@ -1,0 +1,207 @@
+//! Tells clients of 2026-07-28 how their tasks go on, over HTTP and without being asked each time: `subscriptions/listen` with
+//! `taskIds`.
+//!
+//! rmcp's filter has no word for tasks, so such a request is answered here, changes of the tool list included if they are wanted too.
+//! It says first how each task stands, so that nothing is missed between the call and the listening.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::{
+    body::{Body, Bytes},
+    response::{IntoResponse, Response},
+};
+use futures::{Stream, StreamExt, stream};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use rialto_engine::Following;
+use rialto_model::{json::Json, task::Task};
+use rmcp::model::{ClientCapabilities, DetailedTask, ProtocolVersion};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    answer::SERVER,
+    client::{Abilities, Client, Fluency},
+    direct::Direct,
+    wire,
+};
+
+/// So many tasks can be listened to at once.
+const MOST: usize = 100;
+
+/// How long such a stream may be silent.
+const SILENCE: Duration = Duration::from_secs(15);
+
+/// A request to listen, as far as it is about tasks.
+#[derive(Deserialize)]
+pub(crate) struct Listen {
+    id: Json,
+    method: String,
+    params: Params,
+}
+
+#[derive(Deserialize)]
+struct Params {
+    notifications: Filter,
+    #[serde(rename = "_meta")]
+    meta: Meta,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Filter {
+    #[serde(default)]
+    tools_list_changed: Option<bool>,
+    task_ids: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
+    version: String,
+    #[serde(rename = "io.modelcontextprotocol/clientCapabilities")]
+    capabilities: ClientCapabilities,
+    #[serde(rename = "io.modelcontextprotocol/clientInfo", default)]
+    client: Option<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+// === impl Listen ===
+
+impl Listen {
+    /// Reads such a request; none of what is another one.
+    pub(crate) fn read(body: &[u8]) -> Option<Self> {
+        let listen: Self = serde_json::from_slice(body).ok()?;
+        let is_ours = listen.method == "subscriptions/listen"
+            && listen.params.meta.version == ProtocolVersion::V_2026_07_28.as_str()
+            && listen.params.meta.capabilities.supports_tasks();
+        is_ours.then_some(listen)
+    }
+
+    pub(crate) fn client(&self) -> &str {
+        self.params.meta.client.as_ref().map_or("", |client| &client.name)
+    }
+
+    pub(crate) fn abilities(&self, fluency: Fluency) -> Abilities {
+        Abilities::of(&self.params.meta.capabilities, fluency)
+    }
+}
+
+// === impl Direct ===
+
+impl Direct {
+    /// Tells a client of its tasks, until all of them are over, it hangs up, or the server stops.
+    pub(crate) async fn listen(&self, client: Client, listen: Listen, stop: CancellationToken) -> Response {
+        let (mut ids, mut followed) = (Vec::new(), Vec::new());
+        for id in listen.params.notifications.task_ids.iter().take(MOST) {
+            // Whoever asks for a task that is not its own is not told so: it is not among those that are accepted.
+            if let Ok((task, following)) = self.desk.engine.follow(&client.caller, id).await {
+                ids.push(task.head.id.to_string());
+                followed.push((task, following));
+            }
+        }
+        let mut accepted = json!({ "taskIds": ids });
+        let wants_tools = listen.params.notifications.tools_list_changed == Some(true);
+        if wants_tools {
+            accepted["toolsListChanged"] = json!(true);
+        }
+        let id = listen.id;
+        let acknowledged =
+            said(&id, "notifications/subscriptions/acknowledged", json!({ "notifications": accepted }));
+        let changes = wants_tools.then(|| changed(self.desk.engine.registry().watch()));
+        let tasks = followed
+            .into_iter()
+            .map(|(task, following)| self.clone().followed(client.clone(), &task, following));
+        let news = stream::select_all(tasks.map(StreamExt::boxed)).map({
+            let id = id.clone();
+            move |task| said(&id, "notifications/tasks", serde_json::to_value(task).unwrap_or_default())
+        });
+        let news = match changes {
+            Some(changes) => {
+                let id = id.clone();
+                let changes = changes.map(move |()| said(&id, "notifications/tools/list_changed", json!({})));
+                stream::select(news, changes).boxed()
+            }
+            None => news.boxed(),
+        };
+        let end = stream::once(async move { ended(&id) });
+        let told = stream::iter([acknowledged]).chain(news.take_until(stop.cancelled_owned())).chain(end);
+        streamed(told)
+    }
+
+    /// A task as it stands, and again whenever that has changed for its client.
+    fn followed(
+        self,
+        client: Client,
+        task: &Task,
+        following: Following,
+    ) -> impl Stream<Item = DetailedTask> + Send + use<> {
+        let first = self.desk.shown(&client, task);
+        let is_over = task.head.state.is_terminal();
+        let rest = stream::unfold((self, client, following, first.clone(), is_over), |state| async move {
+            let (direct, client, mut following, mut last, is_over) = state;
+            if is_over {
+                return None;
+            }
+            loop {
+                following.next().await.ok()?;
+                let task = direct.desk.engine.look(&client.caller, following.task().as_str()).await.ok()?;
+                let shown = direct.desk.shown(&client, &task);
+                if is_news(&last, &shown) {
+                    last.clone_from(&shown);
+                    let is_over = task.head.state.is_terminal();
+                    return Some((shown, (direct, client, following, last, is_over)));
+                }
+            }
+        });
+        stream::iter([first]).chain(rest)
+    }
+}
+
+/// Whether more than the time has changed.
+fn is_news(last: &DetailedTask, shown: &DetailedTask) -> bool {
+    let words = |shown: &DetailedTask| shown.task.status_message.clone();
+    last.payload != shown.payload || words(last) != words(shown)
+}
+
+/// Each change of the tool list.
+fn changed(changes: watch::Receiver<u64>) -> impl Stream<Item = ()> + Send {
+    stream::unfold(changes, |mut changes| async move {
+        changes.changed().await.ok()?;
+        Some(((), changes))
+    })
+}
+
+/// A message of this subscription.
+fn said(id: &Json, method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({ "io.modelcontextprotocol/subscriptionId": id });
+    json!({ "jsonrpc": "2.0", "method": method, "params": params })
+}
+
+fn ended(id: &Json) -> Value {
+    let meta =
+        json!({ "io.modelcontextprotocol/subscriptionId": id, "io.modelcontextprotocol/serverInfo": SERVER });
+    json!({ "jsonrpc": "2.0", "id": id, "result": { "resultType": "complete", "_meta": meta } })
+}
+
+/// Messages as events, with a line now and then that says nothing, so that nobody on the way takes it for dead.
+fn streamed(messages: impl Stream<Item = Value> + Send + 'static) -> Response {
+    let events = stream::unfold(Box::pin(messages), |mut messages| async move {
+        let event = match tokio::time::timeout(SILENCE, messages.next()).await {
+            Ok(message) => Bytes::from(wire::event(message?.to_string().as_bytes())),
+            Err(_) => Bytes::from_static(b":\n\n"),
+        };
+        Some((Ok::<_, Infallible>(event), messages))
+    });
+    let headers = [
+        (CONTENT_TYPE.as_str(), "text/event-stream"),
+        (CACHE_CONTROL.as_str(), "no-cache"),
+        ("x-accel-buffering", "no"),
+    ];
+    (headers, Body::from_stream(events)).into_response()
+}
