@@ -10,13 +10,11 @@ use std::{
 use parking_lot::Mutex;
 use rialto_model::{
     agent::Agent,
-    call::Caller,
+    call::{Caller, Spoken},
     event::Event,
     failure::{Failure, Kind},
     ids::{ContextId, Scope, TaskId},
-    json::Json,
     maps::FastMap,
-    message::Message,
     store::{TalkFilter, Talks, TaskFilter},
     task::{Task, TaskHead},
     verb::VerbEvent,
@@ -42,10 +40,10 @@ pub struct Talk {
     pub is_named: bool,
     /// Whether the same message again, by its id, is the same task.
     pub is_once: bool,
+    /// Whether the caller wants to see the task as it begins. Whoever waits for its end need not.
+    pub wants_begun: bool,
     /// The message, as it was said.
-    pub message: Message,
-    /// What the caller noted beside it; always an object.
-    pub metadata: Option<Json>,
+    pub spoken: Arc<Spoken>,
 }
 
 /// What became of a message.
@@ -54,8 +52,8 @@ pub enum Said {
     Begun {
         /// The call.
         running: Running,
-        /// The task as it was written down.
-        task: Box<Task>,
+        /// The task as it was written down, if that was wanted.
+        task: Option<Box<Task>>,
     },
     /// It came before, and began this task.
     Again(TaskId),
@@ -94,7 +92,7 @@ impl Engine {
         };
         // What other processes do must be known before what came before can be.
         self.sync().await?;
-        let (caller, id) = (request.caller.clone(), talk.message.id.clone());
+        let (caller, id) = (request.caller.clone(), talk.spoken.message.id.clone());
         let mut slot = None;
         if talk.is_once && !id.is_empty() {
             let (mut known, forgotten) = self.inner().messages.slot(&caller, &id).await;
@@ -122,8 +120,7 @@ impl Engine {
             Ok::<_, Failure>(running)
         })
         .await?;
-        let lost = || Failure::new(Kind::Internal, "the task was written down without its conversation");
-        let task = running.as_begun().ok_or_else(lost)?;
+        let task = running.as_begun();
         Ok(Said::Begun { running, task })
     }
 
@@ -195,13 +192,12 @@ impl Engine {
         talk: Talk,
         pre: VerbEvent,
     ) -> Result<Task, Failure> {
-        let id = Some(talk.message.id.as_str()).filter(|id| !id.is_empty()).map(Arc::from);
-        let head = TaskHead { context: Some(talk.context), message: id, ..head };
-        let journal = &self.inner().journal;
-        journal.open(&head, pre).await.map_err(store_failure)?;
-        let mut task = Task::new(head);
-        let message = redact_message(talk.message);
-        journal.record(&mut task, vec![Event::Answered { message }], None).await.map_err(store_failure)?;
+        let said = &talk.spoken.message;
+        let id = Some(said.id.as_str()).filter(|id| !id.is_empty()).map(Arc::from);
+        let message = redact_message(said.clone(), Some(&head.args));
+        let mut task = Task::new(TaskHead { context: Some(talk.context), message: id, ..head });
+        let begun = self.inner().journal.begin(&mut task, Event::Answered { message }, pre).await;
+        begun.map_err(store_failure)?;
         Ok(task)
     }
 }

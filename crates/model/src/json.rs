@@ -63,6 +63,11 @@ impl Json {
         &self.0
     }
 
+    /// Whether both are one text, not only two that read alike.
+    pub fn shares(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The same text, borrowed.
     pub fn raw(&self) -> Raw<'_> {
         Raw::known(&self.0)

@@ -294,6 +294,15 @@ pub trait Store: Send + Sync {
     /// Writes a new task down, with what the bus announces. It is durable when this returns.
     async fn open_task(&self, head: &TaskHead, audit: Vec<VerbEvent>) -> Result<(), StoreError>;
 
+    /// The same for a task that begins with something: these events, which `head` has taken in already and which happened when
+    /// it was last changed.
+    async fn begin_task(
+        &self,
+        head: &TaskHead,
+        first: &[Event],
+        audit: Vec<VerbEvent>,
+    ) -> Result<(), StoreError>;
+
     /// Adds events to a task; refused when it does not have exactly the expected number of events.
     async fn append(&self, entry: Entry) -> Result<(), StoreError>;
 

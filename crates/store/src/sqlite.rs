@@ -39,7 +39,7 @@ use rialto_model::{
     agent::{Agent, Keep, OldCard, Probe},
     call::CallerId,
     cost::{CostQuery, CostSum},
-    event::Recorded,
+    event::{Event, Recorded},
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
@@ -327,6 +327,15 @@ impl Store for SqliteStore {
 
     async fn open_task(&self, head: &TaskHead, audit: Vec<VerbEvent>) -> Result<(), StoreError> {
         self.write_journal(Note::open(head, &audit)?).await
+    }
+
+    async fn begin_task(
+        &self,
+        head: &TaskHead,
+        first: &[Event],
+        audit: Vec<VerbEvent>,
+    ) -> Result<(), StoreError> {
+        self.write_journal(Note::begin(head, first, &audit)?).await
     }
 
     async fn append(&self, entry: Entry) -> Result<(), StoreError> {

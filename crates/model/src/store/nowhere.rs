@@ -13,7 +13,7 @@ use crate::{
     call::CallerId,
     clock::Timestamp,
     cost::{CostQuery, CostSum},
-    event::Recorded,
+    event::{Event, Recorded},
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
@@ -64,6 +64,10 @@ impl Store for Nowhere {
     }
 
     async fn open_task(&self, _: &TaskHead, _: Vec<VerbEvent>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn begin_task(&self, _: &TaskHead, _: &[Event], _: Vec<VerbEvent>) -> Result<(), StoreError> {
         Ok(())
     }
 

@@ -52,7 +52,9 @@ pub(super) struct Inserts<'c> {
 pub(super) fn write(connection: &Connection, note: &Note) -> Result<(), Snag> {
     match view(note.bytes()).ok_or_else(|| StoreError::Corrupt("a note that says nothing".to_owned()))? {
         View::Open(opening) => {
-            Inserts::new(connection)?.task(&opening)?;
+            let mut inserts = Inserts::new(connection)?;
+            let row = inserts.task(&opening)?;
+            opening.first().map_or(Ok(()), |first| inserts.events(row, &first))?;
             audit::append(connection, opening.audit)
         }
         View::Append(addition) => {
