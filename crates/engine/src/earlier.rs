@@ -121,7 +121,8 @@ fn places(number: u64) -> [(usize, u64); 2] {
 }
 
 fn number(scope: &Scope, caller: &str, message: &str) -> u64 {
-    number_of_message(scope.org.as_str(), scope.project.as_str(), caller, message)
+    let (org, project) = (scope.org.as_str(), scope.project.as_str());
+    number_of_message(org.as_bytes(), project.as_bytes(), caller.as_bytes(), message.as_bytes())
 }
 
 #[cfg(test)]
