@@ -12,7 +12,7 @@ use crate::{
     error::{Code, RpcError},
     garbled::Garbled,
     members::{Members, document, parse, text},
-    object::{Object, On, text_of, text_within},
+    object::{Object, On, as_text, bytes_within, text_of, text_within},
     request::{Operation, Request},
     task::SendAnswer,
     wire::Wire,
@@ -107,12 +107,17 @@ pub fn method(wire: Wire, operation: Operation) -> Option<&'static str> {
     METHODS.iter().find(|(_, whose, what)| (*whose, *what) == (wire, operation)).map(|(name, ..)| *name)
 }
 
-/// The whole body of a request.
+/// The whole body of a request, as text.
 pub fn encode(wire: Wire, id: &Id, request: &Request) -> Result<String, Unsupported> {
+    encode_bytes(wire, id, request).map(as_text)
+}
+
+/// The whole body of a request.
+pub fn encode_bytes(wire: Wire, id: &Id, request: &Request) -> Result<Vec<u8>, Unsupported> {
     let operation = request.operation();
     let method = method(wire, operation).ok_or(Unsupported { operation, wire })?;
     let call = Call { id, method, params: On(wire, request) };
-    Ok(text_within(ENVELOPE + request.payload(), &call))
+    Ok(bytes_within(ENVELOPE + request.payload(), &call))
 }
 
 /// Reads the body of a request.
@@ -172,7 +177,7 @@ fn response(raw: Raw<'_>) -> Result<Response<'_>, Garbled> {
     Ok(Response { id, result })
 }
 
-/// The whole body of an answer. The result comes from [`crate::answer`].
+/// The whole body of an answer, as text. The result comes from [`crate::answer`].
 pub fn encode_result<T: Serialize + ?Sized>(id: &Id, result: &T) -> String {
     text_within(ANSWER, &Answer { id, name: "result", value: result })
 }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use rialto_model::{
     event::{Event, Remote},
     ids::{ContextId, SkillId},
+    json::push_json,
     store::{Entry, StoreError},
     task::{TaskHead, TaskState},
     verb::VerbEvent,
@@ -265,7 +266,7 @@ impl Note {
     /// JSON goes in as a text, without being one before.
     fn json<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), StoreError> {
         self.prefixed(|bytes| {
-            serde_json::to_writer(bytes, value)
+            push_json(bytes, value)
                 .map_err(|error| Fault::new("an event cannot be written as text", error).into())
         })
     }
