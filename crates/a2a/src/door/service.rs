@@ -101,16 +101,19 @@ impl Service {
         }
         match asked {
             Asked::Send(send) => self.send(visit, send).await,
-            Asked::Stream(send) => self.stream(visit, send).await,
-            Asked::Get(get) => self.get(visit, &get).await,
-            Asked::List(wanted) => list::page(&self.engine, &visit.caller, &wanted).await.map(Reply::Tasks),
-            Asked::Cancel(cancel) => self.cancel(visit, &cancel).await,
-            Asked::Subscribe(subscribe) => self.subscribe(visit, &subscribe).await,
+            // These have a place of their own: one for all would be large, and every message would carry it along.
+            Asked::Stream(send) => self.stream(visit, send).boxed().await,
+            Asked::Get(get) => self.get(visit, &get).boxed().await,
+            Asked::List(wanted) => {
+                list::page(&self.engine, &visit.caller, &wanted).boxed().await.map(Reply::Tasks)
+            }
+            Asked::Cancel(cancel) => self.cancel(visit, &cancel).boxed().await,
+            Asked::Subscribe(subscribe) => self.subscribe(visit, &subscribe).boxed().await,
             Asked::ExtendedCard(_) => self.cards.extended(self, visit).map(Reply::Card),
-            Asked::PushCreate(config) => self.create_push(&visit.caller, visit.wire, config).await,
-            Asked::PushGet(wanted) => self.get_push(&visit.caller, &wanted).await,
-            Asked::PushList(wanted) => self.list_pushes(&visit.caller, &wanted).await,
-            Asked::PushDelete(wanted) => self.delete_push(&visit.caller, &wanted).await,
+            Asked::PushCreate(config) => self.create_push(&visit.caller, visit.wire, config).boxed().await,
+            Asked::PushGet(wanted) => self.get_push(&visit.caller, &wanted).boxed().await,
+            Asked::PushList(wanted) => self.list_pushes(&visit.caller, &wanted).boxed().await,
+            Asked::PushDelete(wanted) => self.delete_push(&visit.caller, &wanted).boxed().await,
         }
     }
 
@@ -123,8 +126,8 @@ impl Service {
                 None => self.wait(visit, running).await?,
             },
             Said::Again(id) => {
-                let (task, following) = self.engine.follow(&visit.caller, id.as_str()).await?;
-                if at_once { task } else { self.wait_along(visit, task, following).await? }
+                let (task, following) = self.engine.follow(&visit.caller, id.as_str()).boxed().await?;
+                if at_once { task } else { self.wait_along(visit, task, following).boxed().await? }
             }
         };
         Ok(sent(task, history))
@@ -234,7 +237,7 @@ impl Service {
             _ => None,
         };
         if let Some((head, config)) = begun {
-            self.push_along(&head, visit.wire, config).await?;
+            self.push_along(&head, visit.wire, config).boxed().await?;
         }
         Ok(said)
     }
@@ -279,7 +282,7 @@ impl Service {
         match tokio::time::timeout(self.config.wait, over).await {
             Ok(Some(task)) => Ok(task),
             // How it failed is in the journal.
-            Ok(None) | Err(_) => Ok(self.engine.look(&visit.caller, id.as_str()).await?),
+            Ok(None) | Err(_) => Ok(self.engine.look(&visit.caller, id.as_str()).boxed().await?),
         }
     }
 
