@@ -266,21 +266,24 @@ impl Engine {
     /// Starts a call. Trouble before the task is written down is an `Err`; after that, it is how the task ends.
     ///
     /// The call leaves when what is returned is waited for or let go of.
-    pub async fn call(&self, request: Request) -> Result<Running, Failure> {
+    pub async fn call(&self, mut request: Request) -> Result<Running, Failure> {
         if self.0.is_closing() {
             return Err(closing::closed());
         }
         self.sync().await?;
         let seat = self.0.limits.admit(&request.caller, self.0.journal.now())?;
         let goes_on = self.continued(&request).await?;
-        let talk = request.talk.clone();
-        let (wall_clock, call) = self.call_of(request, goes_on.as_ref())?;
+        let talk = request.talk.take();
+        let wants_begun = talk.as_ref().is_some_and(|talk| talk.wants_begun);
+        let spoken = talk.as_ref().map(|talk| Arc::clone(&talk.spoken));
+        let (wall_clock, call) = self.call_of(request, spoken, goes_on.as_ref())?;
         let Cleared { call, announcement, pre } = self.permit(call).await?;
         let task = match (goes_on, talk) {
             (Some(task), talk) => {
-                let said = talk.map(|talk| talk.message);
-                let said =
-                    said.unwrap_or_else(|| Message::new(fresh(), Role::User, call.get().parts.clone()));
+                let said = talk.map_or_else(
+                    || Message::new(fresh(), Role::User, call.get().parts.clone()),
+                    |talk| talk.spoken.message.clone(),
+                );
                 self.answer(task, said, pre).await?
             }
             (None, Some(talk)) => {
@@ -293,10 +296,11 @@ impl Engine {
                 Task::new(head)
             }
         };
+        let begun = wants_begun.then(|| Box::new(task.clone()));
         let (caller, target) = (call.get().caller.clone(), call.get().target.clone());
         let events = self.0.peer.send(call);
         let leg = Leg { caller, target, events, task, announcement, wall_clock, seat };
-        Ok(Running::of(Run::begin(&self.0, leg)))
+        Ok(Running::of(Run::begin(&self.0, leg), begun))
     }
 
     /// The task a request goes on with, if it does.
@@ -326,7 +330,12 @@ impl Engine {
         Ok(Some(task))
     }
 
-    fn call_of(&self, request: Request, goes_on: Option<&Task>) -> Result<(Duration, Call), Failure> {
+    fn call_of(
+        &self,
+        request: Request,
+        spoken: Option<Arc<Spoken>>,
+        goes_on: Option<&Task>,
+    ) -> Result<(Duration, Call), Failure> {
         let agent = &request.target.agent;
         if agent.health == Health::Unreachable {
             let why = agent.last_error.as_deref().unwrap_or("it does not answer");
@@ -357,9 +366,7 @@ impl Engine {
             continues,
             session,
             trace: self.0.config.trace(request.trace.as_deref()),
-            spoken: request
-                .talk
-                .map(|talk| Arc::new(Spoken { message: talk.message, metadata: talk.metadata })),
+            spoken,
         };
         Ok((wall_clock, call))
     }
@@ -419,7 +426,7 @@ impl Engine {
 
     /// Writes down that the caller goes on with a task.
     async fn answer(&self, mut task: Task, said: Message, pre: VerbEvent) -> Result<Task, Failure> {
-        let message = redact_message(said);
+        let message = redact_message(said, None);
         self.0.store.audit(vec![pre]).await.map_err(store_failure)?;
         self.0
             .journal

@@ -81,6 +81,17 @@ impl Journal {
         self.store.open_task(head, vec![pre]).await
     }
 
+    /// Writes a new task down that begins with an event. Nobody can listen to it yet.
+    pub(crate) async fn begin(
+        &self,
+        task: &mut Task,
+        first: Event,
+        pre: VerbEvent,
+    ) -> Result<(), StoreError> {
+        task.apply(&first, task.head.created_at);
+        self.store.begin_task(&task.head, &[first], vec![pre]).await
+    }
+
     /// Adds events to a task, those that can happen, and closes the announcement with them when the invocation ends.
     ///
     /// On an error `task` is ahead of the store: read it again.

@@ -127,11 +127,6 @@ impl Run {
         &self.task.head.id
     }
 
-    /// The task as it is now, if its caller keeps a conversation. Others have no use for it.
-    pub(crate) fn begun(&self) -> Option<Box<Task>> {
-        self.task.head.context.is_some().then(|| Box::new(self.task.clone()))
-    }
-
     /// Calls it off when it is cancelled.
     pub(crate) fn canceller(&self) -> CancellationToken {
         self.cancel.clone()

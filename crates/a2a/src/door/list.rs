@@ -40,7 +40,7 @@ pub(crate) async fn page(engine: &Engine, visit: &Visit, wanted: &ListTasks) -> 
     let mut tasks = Vec::with_capacity(talks.heads.len());
     for head in talks.heads {
         let task = engine.look(caller, head.id.as_str()).await?;
-        let mut told = render::task(&task, wanted.history_length);
+        let mut told = render::task(task, wanted.history_length);
         if !wanted.include_artifacts.unwrap_or_default() {
             told.artifacts.clear();
         }

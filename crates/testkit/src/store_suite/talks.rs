@@ -90,7 +90,7 @@ pub async fn messages_are_told_to_a_process_that_is_alone(store: &dyn Store) {
     store.beat(one, at(30)).await.unwrap();
     store.open_task(&talk("task_1", "a"), Vec::new()).await.unwrap();
     store.open_task(&head("task_2"), Vec::new()).await.unwrap();
-    let number = number_of_message("default", "main", "ann", "m-task_1");
+    let number = number_of_message(b"default", b"main", b"ann", b"m-task_1");
     let told = store.messages(one, 9).await.unwrap();
     assert!(told.is_none() || told == Some(vec![number]), "{told:?}");
     assert_eq!(store.messages(one, 0).await.unwrap(), None, "there are more");
