@@ -19,12 +19,15 @@ use rialto_model::{
 };
 
 /// Names that belong to Rialto's own tools at the MCP door.
-pub const RESERVED: [&str; 9] = [
+pub const RESERVED: [&str; 12] = [
     "load_agent",
     "list_agents",
     "send_message",
     "get_task",
     "cancel_task",
+    "search_tools",
+    "describe_tool",
+    "call_tool",
     "invoke_a2a",
     "mesh_resolve",
     "orchestrate_workflow",

@@ -27,6 +27,7 @@ mod rejoin;
 mod run;
 mod running;
 pub mod schema;
+pub mod search;
 mod tasks;
 
 pub use bus::{Bus, Overheard};

@@ -46,6 +46,8 @@ pub(crate) struct Page {
     is_first: bool,
     /// The places of the skills that are on it.
     places: Vec<usize>,
+    /// What is on it in place of all that.
+    only: Option<&'static [Tool]>,
     /// How to ask for the next piece; none when this is the last.
     pub(crate) next: Option<String>,
 }
@@ -99,8 +101,13 @@ impl Catalog {
             None => 0,
             Some(cursor) => self.place_after(&read_cursor(cursor)?),
         };
-        let mut page =
-            Page { catalog: Arc::clone(self), is_first: cursor.is_none(), places: Vec::new(), next: None };
+        let mut page = Page {
+            catalog: Arc::clone(self),
+            is_first: cursor.is_none(),
+            places: Vec::new(),
+            only: None,
+            next: None,
+        };
         for place in first..self.directory.len() {
             let Some(entry) = self.directory.at(place) else { break };
             if page.places.len() >= size || place - first >= size.saturating_mul(STEPS) {
@@ -115,6 +122,16 @@ impl Catalog {
         Some(page)
     }
 
+    /// The one page of a list with only these tools.
+    pub(crate) fn only(self: &Arc<Self>, tools: &'static [Tool]) -> Page {
+        Page { catalog: Arc::clone(self), is_first: true, places: Vec::new(), only: Some(tools), next: None }
+    }
+
+    /// The registry's own list, which this is a view of.
+    pub(crate) const fn directory(&self) -> &Arc<Directory> {
+        &self.directory
+    }
+
     /// The place of the first skill whose canonical name comes after `name`.
     fn place_after(&self, name: &str) -> usize {
         let (mut low, mut high) = (0, self.directory.len());
@@ -126,7 +143,8 @@ impl Catalog {
         low
     }
 
-    fn tools_at(&self, place: usize) -> &[Tool] {
+    /// The tools of the skill at a place, one for each name.
+    pub(crate) fn tools_at(&self, place: usize) -> &[Tool] {
         let (Some(slot), Some(entry)) = (self.tools.get(place), self.directory.at(place)) else { return &[] };
         slot.get_or_init(|| {
             let names = self.naming.names(entry).into_iter();
@@ -142,6 +160,9 @@ impl Catalog {
 impl Page {
     /// The tools, in order.
     pub(crate) fn tools(&self) -> Vec<&Tool> {
+        if let Some(only) = self.only {
+            return only.iter().collect();
+        }
         let own = if self.is_first { own::tools() } else { &[] };
         let skills = self.places.iter().flat_map(|place| self.catalog.tools_at(*place));
         own.iter().chain(skills).collect()

@@ -7,7 +7,7 @@ use rialto_model::{
 use rmcp::model::{ClientCapabilities, ProtocolVersion};
 
 use crate::{
-    config::ToolNames,
+    config::{ToolList, ToolNames},
     names::{Naming, Rule},
 };
 
@@ -24,6 +24,8 @@ pub(crate) struct Client {
     pub(crate) abilities: Abilities,
     /// How tools are called in its lists.
     pub(crate) naming: Naming,
+    /// Which list of tools it asks for, if it does.
+    pub(crate) list: Option<ToolList>,
     /// The trace that this request is a part of.
     pub(crate) trace: Option<Box<Trace>>,
 }
@@ -65,7 +67,7 @@ impl Client {
         mode: ToolNames,
     ) -> Self {
         let (fluency, naming) = (Fluency::of(version), Naming { mode, rule: Rule::of(name) });
-        Self { caller, door, fluency, abilities: Abilities::default(), naming, trace: None }
+        Self { caller, door, fluency, abilities: Abilities::default(), naming, list: None, trace: None }
     }
 }
 

@@ -9,6 +9,11 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// Which names `tools/list` shows. Every name always works in `tools/call`, whatever is listed.
     pub tool_names: ToolNames,
+    /// What `tools/list` shows: all tools, or three that search, describe and call the others. A client may ask for either
+    /// (`/mcp?tools=search`, `rialto mcp --tools search`).
+    pub tools: ToolList,
+    /// With more tools than this, `tools/list` shows the three; 0 always shows all.
+    pub search_above: usize,
     /// How a call that went wrong is told: as a JSON-RPC error, or as a result that the model reads.
     pub tool_errors: ToolErrors,
     /// Skills on one page of `tools/list`. Many clients read only the first page.
@@ -65,12 +70,25 @@ pub enum ToolErrors {
     Result,
 }
 
+/// What `tools/list` shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ToolList {
+    /// Every tool.
+    #[default]
+    All,
+    /// `search_tools`, `describe_tool` and `call_tool`.
+    Search,
+}
+
 // === impl Config ===
 
 impl Default for Config {
     fn default() -> Self {
         Self {
             tool_names: ToolNames::Auto,
+            tools: ToolList::All,
+            search_above: 0,
             tool_errors: ToolErrors::Error,
             page_size: 500,
             list_ttl_ms: 60_000,
@@ -83,6 +101,19 @@ impl Default for Config {
             allowed_hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec(),
             allowed_origins: Vec::new(),
             max_body_bytes: 4 * 1024 * 1024,
+        }
+    }
+}
+
+// === impl ToolList ===
+
+impl ToolList {
+    /// The list with that name, as configuration and `?tools=` spell it.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "all" => Some(Self::All),
+            "search" => Some(Self::Search),
+            _ => None,
         }
     }
 }

@@ -15,12 +15,13 @@ use serde_json::json;
 use crate::{
     answer::Answer,
     asking::{Inquiry, Seals},
-    catalog::{Catalogs, Page},
+    catalog::{Catalog, Catalogs, Page},
     client::Client,
-    config::Config,
+    config::{Config, ToolList},
     continuing,
     door::LoadAgents,
     find::{self, Finder},
+    lazy::{self, Searcher},
     own::{self, Own},
     tasks::InPart,
     tool, trouble,
@@ -34,6 +35,7 @@ pub(crate) struct Desk {
     load_agents: LoadAgents,
     catalogs: Catalogs,
     finder: Finder,
+    searcher: Searcher,
     pub(crate) seals: Seals,
     pub(crate) in_part: InPart,
 }
@@ -54,7 +56,8 @@ impl Desk {
     pub(crate) fn new(engine: Engine, config: Config, load_agents: LoadAgents) -> Arc<Self> {
         let (catalogs, finder) = (Catalogs::new(), Finder::new());
         let (seals, in_part) = (Seals::default(), InPart::default());
-        Arc::new(Self { engine, config, load_agents, catalogs, finder, seals, in_part })
+        let searcher = Searcher::default();
+        Arc::new(Self { engine, config, load_agents, catalogs, finder, searcher, seals, in_part })
     }
 
     /// A page of tools.
@@ -62,16 +65,45 @@ impl Desk {
         may(client, Right::Discover)?;
         self.engine.sync().await.map_err(|failure| trouble::error(&failure))?;
         let catalog = self.catalogs.of(&self.engine, &client.caller.scope, client.naming);
+        if self.is_lazy(client, &catalog) {
+            return Ok(catalog.only(lazy::tools()));
+        }
         catalog.page(&self.engine, &client.caller, cursor, self.config.page_size.max(1)).ok_or_else(|| {
             let message = "this cursor is not one that tools/list gave; ask for the first page again";
             trouble::error(&Failure::new(Kind::Invalid, message))
         })
     }
 
+    /// Whether a client is shown three tools that find the others.
+    fn is_lazy(&self, client: &Client, catalog: &Catalog) -> bool {
+        let many = self.config.search_above;
+        match client.list {
+            Some(list) => list == ToolList::Search,
+            None => self.config.tools == ToolList::Search || (many > 0 && catalog.directory().len() > many),
+        }
+    }
+
+    /// The tool that is meant by a name and its arguments: `call_tool` is named in place of another one.
+    pub(crate) fn meant(&self, name: &str, args: Json) -> Result<(String, Json), ErrorData> {
+        if name != lazy::CALL {
+            return Ok((name.to_owned(), args));
+        }
+        let wanted: lazy::Wanted = own::read(&args).map_err(|failure| trouble::error(&failure))?;
+        Ok((wanted.name, wanted.arguments.unwrap_or_else(Json::empty_object)))
+    }
+
     /// Begins to call a tool.
     pub(crate) async fn call(&self, client: &Client, name: &str, args: Json) -> Result<Begun, ErrorData> {
         may(client, Right::Call)?;
         let begun = match Own::parse(name) {
+            Some(Own::CallTool) => {
+                let (name, args) = self.meant(name, args)?;
+                if name == lazy::CALL {
+                    let failure = Failure::new(Kind::Invalid, "call_tool calls other tools, not itself");
+                    return Err(trouble::error(&failure));
+                }
+                return Box::pin(self.call(client, &name, args)).await;
+            }
             Some(own) => self.call_own(client, own, &args).await,
             None => self.call_skill(client, name, args).await?,
         };
@@ -131,6 +163,19 @@ impl Desk {
                 let request = own::message(engine, client, args).await?;
                 self.begin(client, request, Manner::Message).await
             }
+            Own::SearchTools => {
+                engine.sync().await?;
+                let catalog = self.catalogs.of(engine, &client.caller.scope, client.naming);
+                let found = Box::pin(self.searcher.search(engine, client, &catalog, args));
+                found.await.map(Begun::Done)
+            }
+            Own::DescribeTool => {
+                engine.sync().await?;
+                let catalog = self.catalogs.of(engine, &client.caller.scope, client.naming);
+                lazy::describe(&catalog, |name| self.find(client, name), args).map(Begun::Done)
+            }
+            // It is another tool that is called.
+            Own::CallTool => Err(Failure::new(Kind::Invalid, "call_tool calls other tools, not itself")),
             Own::GetTask => own::get_task(engine, client, args).await.map(Begun::Done),
             Own::CancelTask => own::cancel_task(engine, client, args).await.map(Begun::Done),
         }

@@ -30,7 +30,7 @@ use crate::{
     answer::Answer,
     asking::Inquiry,
     client::Client,
-    config::{Config, ToolNames},
+    config::{Config, ToolList, ToolNames},
     desk::{Begun, Desk},
     listening::Listen,
     trace, trouble,
@@ -97,7 +97,13 @@ impl Direct {
                     Some(state) => {
                         // What is no map of answers is rmcp's to refuse.
                         let responses = asked.params.responses()?;
-                        Box::pin(self.desk.go_on(&client, name, state, responses)).await
+                        let args = asked.params.arguments.map_or_else(Json::empty_object, Json::from);
+                        match self.desk.meant(name, args) {
+                            Ok((name, _)) => {
+                                Box::pin(self.desk.go_on(&client, &name, state, responses)).await
+                            }
+                            Err(error) => Err(error),
+                        }
                     }
                     None => {
                         let args = asked.params.arguments.map_or_else(Json::empty_object, Json::from);
@@ -141,7 +147,9 @@ impl Direct {
         let caller = parts.extensions.get::<Caller>()?.clone();
         let mode = parts.extensions.get::<ToolNames>().copied().unwrap_or(self.desk.config.tool_names);
         let version = Some(ProtocolVersion::V_2026_07_28.as_str());
-        Some(Client::new(caller, Door::McpHttp, version, name, mode))
+        let mut client = Client::new(caller, Door::McpHttp, version, name, mode);
+        client.list = parts.extensions.get::<ToolList>().copied();
+        Some(client)
     }
 
     async fn list(&self, client: &Client, asked: &Asked<'_>) -> Response {

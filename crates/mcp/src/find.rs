@@ -12,6 +12,7 @@ use arc_swap::ArcSwapOption;
 use rialto_engine::{
     Engine,
     directory::{Directory, Entry},
+    search::distance,
 };
 use rialto_model::{
     call::{Caller, Target},
@@ -104,39 +105,4 @@ pub(crate) fn near(engine: &Engine, caller: &Caller, name: &str, also: &[&str]) 
     }
     near.sort();
     near.into_iter().map(|(_, name)| name).take(OFFERED).collect()
-}
-
-/// How many letters must change to make one text of the other, if not more than `far`.
-fn distance(one: &str, other: &str, far: usize) -> Option<usize> {
-    if one.len().abs_diff(other.len()) > far {
-        return None;
-    }
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, a) in one.bytes().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (cell, b) in row.iter_mut().skip(1).zip(other.bytes()) {
-            let changed = diagonal + usize::from(a != b);
-            diagonal = *cell;
-            left = changed.min(left + 1).min(*cell + 1);
-            *cell = left;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().filter(|distance| *distance <= far)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_slip_is_near_and_another_word_is_not() {
-        assert_eq!(distance("weather_forecast", "weather_forcast", 4), Some(1));
-        assert_eq!(distance("abc", "abc", 1), Some(0));
-        assert_eq!(distance("kitten", "sitting", 3), Some(3));
-        assert_eq!(distance("deploy", "review", 2), None);
-    }
 }

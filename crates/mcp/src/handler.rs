@@ -30,7 +30,7 @@ use crate::{
     asking::Inquiry,
     changes::Listeners,
     client::{Abilities, Client},
-    config::ToolNames,
+    config::{ToolList, ToolNames},
     desk::{Begun, Desk},
     eliciting::{Asked, Pulse},
     shallow::TOO_DEEP,
@@ -103,6 +103,7 @@ impl Handler {
         let said = |name: &str| context.meta.get(name).and_then(Value::as_str);
         let headers = parts.map(|parts| &parts.headers);
         client.trace = trace::of(said(trace::PARENT), said(trace::STATE), headers);
+        client.list = parts.and_then(|parts| parts.extensions.get::<ToolList>().copied());
         if let Some(declared) = context.client_capabilities() {
             client.abilities = Abilities::of(&declared, client.fluency);
         }
@@ -269,7 +270,9 @@ impl ServerHandler for Handler {
         let begun = match request.request_state.filter(|_| client.fluency.modern) {
             Some(state) => {
                 let responses = request.input_responses.unwrap_or_default();
-                Box::pin(self.desk.go_on(&client, &request.name, &state, responses)).await?
+                let args = request.arguments.map_or_else(Json::empty_object, |args| Json::of(&args));
+                let (name, _) = self.desk.meant(&request.name, args)?;
+                Box::pin(self.desk.go_on(&client, &name, &state, responses)).await?
             }
             None => {
                 let args = request.arguments.map_or_else(Json::empty_object, |args| Json::of(&args));

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     changes::Listeners,
-    config::{Config, ToolNames},
+    config::{Config, ToolList, ToolNames},
     desk::Desk,
     direct::Direct,
     handler::{Handler, Whose},
@@ -89,6 +89,13 @@ async fn serve(State(http): State<Http>, mut request: Request) -> Response {
         Err(()) => {
             let message = "`names` is one of auto, canonical, legacy and both";
             return refused(StatusCode::BAD_REQUEST, "invalid-names", message);
+        }
+    }
+    match list_asked(request.uri()) {
+        Ok(Some(list)) => drop(request.extensions_mut().insert(list)),
+        Ok(None) => {}
+        Err(()) => {
+            return refused(StatusCode::BAD_REQUEST, "invalid-tools", "`tools` is one of all and search");
         }
     }
     match *request.method() {
@@ -202,9 +209,19 @@ fn not_a_message(code: i64, message: &str) -> Response {
 
 /// What `?names=` asks for.
 fn names_asked(uri: &Uri) -> Result<Option<ToolNames>, ()> {
-    let mut pairs = uri.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-    let Some((_, asked)) = pairs.find(|(key, _)| *key == "names") else { return Ok(None) };
+    let Some(asked) = asked(uri, "names") else { return Ok(None) };
     ToolNames::parse(asked).map(Some).ok_or(())
+}
+
+/// What `?tools=` asks for.
+fn list_asked(uri: &Uri) -> Result<Option<ToolList>, ()> {
+    let Some(asked) = asked(uri, "tools") else { return Ok(None) };
+    ToolList::parse(asked).map(Some).ok_or(())
+}
+
+fn asked<'a>(uri: &'a Uri, name: &str) -> Option<&'a str> {
+    let mut pairs = uri.query()?.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(key, _)| *key == name).map(|(_, asked)| asked)
 }
 
 fn refused(status: StatusCode, error: &str, message: &str) -> Response {

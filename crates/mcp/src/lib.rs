@@ -19,6 +19,7 @@ mod eliciting;
 mod find;
 mod handler;
 mod http;
+mod lazy;
 mod listening;
 mod names;
 mod own;
@@ -34,5 +35,5 @@ mod trouble;
 mod underway;
 mod wire;
 
-pub use config::{Config, ToolErrors, ToolNames};
+pub use config::{Config, ToolErrors, ToolList, ToolNames};
 pub use door::{Control, Door, LoadAgents, ServeError};

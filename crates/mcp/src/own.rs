@@ -18,10 +18,19 @@ use rmcp::model::{Tool, ToolAnnotations};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::{answer::Answer, client::Client, render};
+use crate::{answer::Answer, client::Client, lazy, render};
 
 /// Their names.
-pub(crate) const NAMES: [&str; 5] = ["load_agent", "list_agents", "send_message", "get_task", "cancel_task"];
+pub(crate) const NAMES: [&str; 8] = [
+    "load_agent",
+    "list_agents",
+    "send_message",
+    "get_task",
+    "cancel_task",
+    "search_tools",
+    "describe_tool",
+    lazy::CALL,
+];
 
 /// At most so many agents are listed at once.
 const LISTED: usize = 100;
@@ -34,6 +43,9 @@ pub(crate) enum Own {
     SendMessage,
     GetTask,
     CancelTask,
+    SearchTools,
+    DescribeTool,
+    CallTool,
 }
 
 #[derive(Deserialize)]
@@ -76,6 +88,9 @@ impl Own {
             "send_message" => Some(Self::SendMessage),
             "get_task" => Some(Self::GetTask),
             "cancel_task" => Some(Self::CancelTask),
+            "search_tools" => Some(Self::SearchTools),
+            "describe_tool" => Some(Self::DescribeTool),
+            lazy::CALL => Some(Self::CallTool),
             _ => None,
         }
     }
@@ -205,7 +220,7 @@ fn part_of(message: Json) -> Result<Part, Failure> {
         .map_err(|_| Failure::new(Kind::Invalid, "`message` must be a text or an object"))
 }
 
-fn read<T: DeserializeOwned>(args: &Json) -> Result<T, Failure> {
+pub(crate) fn read<T: DeserializeOwned>(args: &Json) -> Result<T, Failure> {
     args.read().map_err(|error| {
         // The place in the text is of no use to somebody who wrote arguments, not text.
         let error = error.to_string();

@@ -149,6 +149,9 @@ pub(crate) struct Mcp {
     /// Names to list: auto, canonical, legacy or both
     #[arg(long, value_name = "MODE")]
     pub(crate) names: Option<String>,
+    /// Tools to list: all, or search (three tools that find, describe and call the others)
+    #[arg(long, value_name = "LIST")]
+    pub(crate) tools: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -14,6 +14,7 @@ mod changes;
 mod direct;
 mod eliciting;
 mod house;
+mod lazy;
 mod lines;
 mod list;
 mod own;

@@ -112,7 +112,7 @@ fn tools(program: &Program) -> Finding {
         n if n > MANY_TOOLS => warn(
             "tools",
             format!("{n} tools are listed"),
-            "a model chooses badly among so many: register fewer agents per project",
+            "a model chooses badly among so many: `[mcp] search_above = 200` or `/mcp?tools=search` lists three that find the others",
         ),
         n => good("tools", format!("{n} tools are listed")),
     }

@@ -1,7 +1,7 @@
 //! `rialto mcp`: an MCP server on stdin and stdout, for one client.
 
 use rialto_engine::Engine;
-use rialto_mcp::{Control, Door, LoadAgents, ToolNames};
+use rialto_mcp::{Control, Door, LoadAgents, ToolList, ToolNames};
 use url::Url;
 
 use crate::{
@@ -19,6 +19,10 @@ pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
                 "\"{mode}\" is not a way to name tools; use auto, canonical, legacy or both"
             ))
         })?;
+    }
+    if let Some(list) = &mcp.tools {
+        config.tools = ToolList::parse(list)
+            .ok_or_else(|| Trouble::usage(format!("\"{list}\" is no list of tools; use all or search")))?;
     }
     config.task_ttl_ms = program.config.store.keeps_tasks_ms();
     load(&program, &mcp.agents).await;
