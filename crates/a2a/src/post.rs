@@ -83,6 +83,7 @@ pub(crate) struct Ids {
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const EITHER: HeaderValue = HeaderValue::from_static("text/event-stream, application/json");
@@ -324,6 +325,9 @@ fn go_on_in(trace: &Trace, headers: &mut HeaderMap) {
     }
     if let Some(Ok(value)) = trace.state().map(HeaderValue::try_from) {
         headers.insert(TRACESTATE, value);
+    }
+    if let Some(Ok(value)) = trace.baggage().map(HeaderValue::try_from) {
+        headers.insert(BAGGAGE, value);
     }
 }
 

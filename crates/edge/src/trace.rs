@@ -8,8 +8,11 @@ pub const PARENT: &str = "traceparent";
 /// The name of what tracing systems note beside it.
 pub const STATE: &str = "tracestate";
 
+/// The name of what an application sends along.
+pub const BAGGAGE: &str = "baggage";
+
 /// The trace that headers name. One that is not well-formed is none.
 pub fn of(headers: &HeaderMap) -> Option<Box<Trace>> {
     let text = |name| headers.get(name)?.to_str().ok();
-    Trace::parse(text(PARENT)?, text(STATE)).map(Box::new)
+    Some(Box::new(Trace::parse(text(PARENT)?, text(STATE))?.with_baggage(text(BAGGAGE))))
 }

@@ -29,6 +29,8 @@ const EXCERPT: usize = 500;
 /// The same for every attempt at one call, so that a function can tell whether it did it before.
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
+const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 
 /// Posts the arguments and reads what comes back.
 pub(crate) async fn call(
@@ -47,8 +49,13 @@ pub(crate) async fn call(
     request.headers =
         headers.map_err(|why| unreachable(format!("{} was not called: {why}", function.name)))?;
     request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let own =
-        [(KEY, Some(call.task.to_string())), (TRACEPARENT, call.trace.as_ref().map(ToString::to_string))];
+    let trace = call.trace.as_deref();
+    let own = [
+        (KEY, Some(call.task.to_string())),
+        (TRACEPARENT, trace.map(ToString::to_string)),
+        (TRACESTATE, trace.and_then(|trace| trace.state().map(str::to_owned))),
+        (BAGGAGE, trace.and_then(|trace| trace.baggage().map(str::to_owned))),
+    ];
     for (name, value) in own {
         if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
             request.headers.insert(name, value);

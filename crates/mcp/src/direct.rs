@@ -88,8 +88,12 @@ impl Direct {
         let mut client = self.client(parts, asked.client())?;
         let meta = &asked.params.meta;
         client.abilities = meta.abilities;
-        client.trace =
-            trace::of(meta.traceparent.as_deref(), meta.tracestate.as_deref(), Some(&parts.headers));
+        client.trace = trace::of(
+            meta.traceparent.as_deref(),
+            meta.tracestate.as_deref(),
+            meta.baggage.as_deref(),
+            Some(&parts.headers),
+        );
         match (&*asked.method, &asked.params.name) {
             ("tools/list", _) => Some(self.list(&client, &asked).await),
             ("tools/call", Some(name)) if only(&parts.headers, &NAME) == Some(name) => {

@@ -102,7 +102,7 @@ impl Handler {
             Client::new(caller, door, version.as_ref().map(ProtocolVersion::as_str), &name, mode);
         let said = |name: &str| context.meta.get(name).and_then(Value::as_str);
         let headers = parts.map(|parts| &parts.headers);
-        client.trace = trace::of(said(trace::PARENT), said(trace::STATE), headers);
+        client.trace = trace::of(said(trace::PARENT), said(trace::STATE), said(trace::BAGGAGE), headers);
         client.list = parts.and_then(|parts| parts.extensions.get::<ToolList>().copied());
         if let Some(declared) = context.client_capabilities() {
             client.abilities = Abilities::of(&declared, client.fluency);

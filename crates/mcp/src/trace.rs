@@ -6,15 +6,17 @@
 use http::HeaderMap;
 use rialto_model::trace::Trace;
 
-pub(crate) use rialto_edge::trace::{PARENT, STATE};
+pub(crate) use rialto_edge::trace::{BAGGAGE, PARENT, STATE};
 
 /// The trace that a request names: in its `_meta`, or else in its headers. One that is not well-formed is none.
 pub(crate) fn of(
     parent: Option<&str>,
     state: Option<&str>,
+    baggage: Option<&str>,
     headers: Option<&HeaderMap>,
 ) -> Option<Box<Trace>> {
-    let said = parent.and_then(|parent| Trace::parse(parent, state)).map(Box::new);
+    let said = parent.and_then(|parent| Trace::parse(parent, state));
+    let said = said.map(|trace| Box::new(trace.with_baggage(baggage)));
     said.or_else(|| rialto_edge::trace::of(headers?))
 }
 
@@ -34,7 +36,7 @@ mod tests {
             http::HeaderName::from_static(PARENT),
             HeaderValue::from_str(&context('a')).unwrap(),
         )]);
-        let told = |said: Option<&str>, headers| of(said, None, headers).map(|trace| trace.to_string());
+        let told = |said: Option<&str>, headers| of(said, None, None, headers).map(|trace| trace.to_string());
         assert_eq!(told(Some(&context('b')), Some(&headers)), Some(context('b')));
         assert_eq!(told(Some("nonsense"), Some(&headers)), Some(context('a')));
         assert_eq!(told(None, Some(&headers)), Some(context('a')));

@@ -50,6 +50,7 @@ pub(crate) struct Meta<'a> {
     /// The trace that the sender has begun.
     pub(crate) traceparent: Option<Cow<'a, str>>,
     pub(crate) tracestate: Option<Cow<'a, str>>,
+    pub(crate) baggage: Option<Cow<'a, str>>,
 }
 
 /// An answer that went well.
@@ -163,7 +164,7 @@ impl<'a> Params<'a> {
 
 impl<'a> Meta<'a> {
     fn read(raw: Raw<'a>) -> Option<Self> {
-        let [version, capabilities, client, token, traceparent, tracestate] = pick(
+        let [version, capabilities, client, token, traceparent, tracestate, baggage] = pick(
             raw,
             [
                 "io.modelcontextprotocol/protocolVersion",
@@ -172,6 +173,7 @@ impl<'a> Meta<'a> {
                 "progressToken",
                 "traceparent",
                 "tracestate",
+                "baggage",
             ],
         )?;
         let client = match said(client) {
@@ -192,6 +194,7 @@ impl<'a> Meta<'a> {
             abilities,
             traceparent: maybe_text(traceparent)?,
             tracestate: maybe_text(tracestate)?,
+            baggage: maybe_text(baggage)?,
         };
         progress_token.is_none_or(is_id).then_some(meta)
     }

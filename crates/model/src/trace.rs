@@ -10,6 +10,9 @@ use crate::ids;
 /// Tracing systems keep notes of their own here; more than this is not carried on.
 const LONGEST_STATE: usize = 512;
 
+/// What applications send along; W3C asks for this much to be carried.
+const LONGEST_BAGGAGE: usize = 8_192;
+
 /// A call's place in a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
@@ -18,6 +21,7 @@ pub struct Trace {
     parent: Option<u64>,
     flags: u8,
     state: Option<String>,
+    baggage: Option<Box<str>>,
 }
 
 /// How many of the traces that begin here are collected.
@@ -40,16 +44,37 @@ impl Trace {
         if version == 0xff || trace == 0 || span == 0 || !is_whole {
             return None;
         }
-        let state = tracestate.map(str::trim).filter(|state| is_state(state)).map(str::to_owned);
+        let state =
+            tracestate.map(str::trim).filter(|state| is_header(state, LONGEST_STATE)).map(str::to_owned);
         let (span, flags) = (u64::try_from(span).ok()?, u8::try_from(flags).ok()?);
-        Some(Self { trace, span, parent: None, flags: flags & 1, state })
+        Some(Self { trace, span, parent: None, flags: flags & 1, state, baggage: None })
     }
 
     /// A trace that begins here.
     pub fn begin(sampling: Sampling) -> Self {
         let trace = ids::fresh_number();
         let is_sampled = low(trace) & u64::from(u32::MAX) < sampling.below;
-        Self { trace, span: low(ids::fresh_number()), parent: None, flags: u8::from(is_sampled), state: None }
+        Self {
+            trace,
+            span: low(ids::fresh_number()),
+            parent: None,
+            flags: u8::from(is_sampled),
+            state: None,
+            baggage: None,
+        }
+    }
+
+    /// The same with what an application sends along. Baggage that cannot be passed on as it is, is left.
+    #[must_use]
+    pub fn with_baggage(mut self, baggage: Option<&str>) -> Self {
+        let baggage = baggage.map(str::trim).filter(|baggage| is_header(baggage, LONGEST_BAGGAGE));
+        self.baggage = baggage.map(Into::into);
+        self
+    }
+
+    /// What an application sends along, to be passed on.
+    pub fn baggage(&self) -> Option<&str> {
+        self.baggage.as_deref()
     }
 
     /// What happens inside this.
@@ -119,8 +144,8 @@ fn hex(text: &str, digits: usize) -> Option<u128> {
 }
 
 /// Whether this can be passed on in a header as it is.
-fn is_state(text: &str) -> bool {
-    !text.is_empty() && text.len() <= LONGEST_STATE && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+fn is_header(text: &str, longest: usize) -> bool {
+    !text.is_empty() && text.len() <= longest && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 /// The last 64 bits. They are never all zero: there is a mark in each id.
@@ -144,6 +169,9 @@ mod tests {
         assert_ne!(child.span_id(), parent.span_id());
         assert_eq!((child.is_sampled(), child.state()), (true, Some("vendor=1")));
         assert!(Trace::parse(&child.to_string(), None).is_some());
+        let laden = parent.with_baggage(Some(" user=ann,tier=gold "));
+        assert_eq!(laden.child().baggage(), Some("user=ann,tier=gold"));
+        assert_eq!(laden.with_baggage(Some("a=\n1")).baggage(), None);
     }
 
     #[test]

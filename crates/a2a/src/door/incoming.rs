@@ -9,10 +9,12 @@ use rialto_a2a_wire::{
     rest::Release,
     wire::Wire,
 };
+use rialto_edge::trace;
 use rialto_model::{
     agent::Agent,
     call::{Caller, Door},
     card::Dialect,
+    json::Json,
     trace::Trace,
 };
 
@@ -39,6 +41,17 @@ pub struct Visit {
     pub base: String,
     /// The one agent that was asked, if it was not all of them.
     pub agent: Option<Arc<Agent>>,
+}
+
+/// The trace that is named in metadata.
+pub(crate) fn trace_in(metadata: &Json) -> Option<Box<Trace>> {
+    if !metadata.get().contains(trace::PARENT) {
+        return None;
+    }
+    let members = metadata.value();
+    let text = |name: &str| members.get(name).and_then(serde_json::Value::as_str);
+    let trace = Trace::parse(text(trace::PARENT)?, text(trace::STATE))?;
+    Some(Box::new(trace.with_baggage(text(trace::BAGGAGE))))
 }
 
 /// Refuses a version that nobody here speaks.

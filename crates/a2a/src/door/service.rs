@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     card::Cards,
     config::Config,
-    incoming::Visit,
+    incoming::{self, Visit},
     list, modes,
     render::{self, Length},
     stream::TaskStream,
@@ -220,11 +220,16 @@ impl Service {
         {
             message.id = id;
         }
+        let trace = visit.trace.clone().or_else(|| {
+            // Who cannot set headers says it beside the message.
+            let beside = [message.metadata.as_ref(), send.metadata.as_ref()];
+            beside.into_iter().flatten().find_map(incoming::trace_in)
+        });
         let (caller, parts) = (visit.caller.clone(), message.parts.clone());
         let mut request = Request::message(caller, visit.door, aim.target, parts);
         request.task = aim.task.map(|task| task.head.id.as_str().to_owned());
         request.wall_clock = Some(self.config.task_timeout);
-        request.trace.clone_from(&visit.trace);
+        request.trace = trace;
         let is_once = self.config.once_per_message || visit.door == Door::A2aFirst;
         let spoken = Arc::new(Spoken { message, metadata: send.metadata });
         let wants_begun = wants_begun || push.is_some();

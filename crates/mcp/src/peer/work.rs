@@ -328,6 +328,11 @@ fn options(call: &Call) -> PeerRequestOptions {
     let Some(trace) = &call.trace else { return PeerRequestOptions::no_options() };
     let mut meta = JsonObject::new();
     meta.insert("traceparent".to_owned(), Value::String(trace.to_string()));
+    for (name, said) in [("tracestate", trace.state()), ("baggage", trace.baggage())] {
+        if let Some(said) = said {
+            meta.insert(name.to_owned(), Value::String(said.to_owned()));
+        }
+    }
     PeerRequestOptions::no_options().with_meta(RequestMetaObject::from(meta))
 }
 

@@ -87,12 +87,12 @@ fn a_trace_goes_on_at_the_agent_under_another_name_without_any_collector() {
     let server = rialto.serve(&["--allow-no-auth"]);
     let context = |trace: &str| format!("00-{trace}-{SPAN}-01");
     let (ours, other) = (context(TRACE), context(&TRACE.replace('4', "5")));
-    let header = [("traceparent", ours.as_str()), ("tracestate", "vendor=7")];
+    let header = [("traceparent", ours.as_str()), ("tracestate", "vendor=7"), ("baggage", "user=ann")];
     call(&server.mcp(), "desk.echo", &json!({}), &header);
     call(
         &server.mcp(),
         "desk.echo",
-        &json!({ "traceparent": ours, "tracestate": "vendor=8" }),
+        &json!({ "traceparent": ours, "tracestate": "vendor=8", "baggage": "tier=gold" }),
         &[("traceparent", &other)],
     );
     // The same by way of the library, for versions before 2026-07-28.
@@ -113,16 +113,27 @@ fn a_trace_goes_on_at_the_agent_under_another_name_without_any_collector() {
     stdio.initialize();
     let params = json!({ "name": "desk.echo", "arguments": {}, "_meta": { "traceparent": ours } });
     stdio.ask("tools/call", &params);
+    // An A2A client may say it beside its message.
+    let beside = json!({ "traceparent": ours, "baggage": "from=a2a" });
+    let said = json!({
+        "messageId": "m-1", "role": "ROLE_USER", "parts": [{ "text": "hi" }], "metadata": beside,
+    });
+    let params = json!({ "message": said, "metadata": { "skillId": "desk.echo" } });
+    let sent = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params });
+    let answer = http::post(&format!("{}/a2a", server.url), &[], &sent.to_string());
+    assert!(answer.body.contains("TASK_STATE_COMPLETED"), "{answer:?}");
 
     let traces = agent.traces();
-    assert_eq!(traces.len(), 4);
-    for [parent, _] in &traces {
+    assert_eq!(traces.len(), 5);
+    for [parent, ..] in &traces {
         let fields: Vec<&str> = parent.as_deref().unwrap().split('-').collect();
         assert_eq!((fields[0], fields[1], fields[3]), ("00", TRACE, "01"), "{traces:?}");
         assert_ne!(fields[2], SPAN);
     }
-    let states: Vec<_> = traces.iter().map(|[_, state]| state.as_deref()).collect();
-    assert_eq!(states, [Some("vendor=7"), Some("vendor=8"), None, None]);
+    let states: Vec<_> = traces.iter().map(|[_, state, _]| state.as_deref()).collect();
+    assert_eq!(states, [Some("vendor=7"), Some("vendor=8"), None, None, None]);
+    let baggage: Vec<_> = traces.iter().map(|[_, _, baggage]| baggage.as_deref()).collect();
+    assert_eq!(baggage, [Some("user=ann"), Some("tier=gold"), None, None, Some("from=a2a")]);
 }
 
 #[test]
@@ -133,7 +144,7 @@ fn without_a_trace_and_without_a_collector_there_is_none() {
     call(&server.mcp(), "desk.echo", &json!({}), &[]);
     let nonsense = [("traceparent", "00-00000000000000000000000000000000-0000000000000000-01")];
     call(&server.mcp(), "desk.echo", &json!({ "traceparent": "nonsense" }), &nonsense);
-    assert_eq!(agent.traces(), [[None, None], [None, None]]);
+    assert_eq!(agent.traces(), [[None, None, None], [None, None, None]]);
 }
 
 #[test]

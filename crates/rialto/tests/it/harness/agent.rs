@@ -40,8 +40,8 @@ struct Memory {
     heard: Mutex<Vec<String>>,
     /// What came in their `Authorization` headers.
     tokens: Mutex<Vec<String>>,
-    /// What came in their `traceparent` and `tracestate` headers.
-    traces: Mutex<Vec<[Option<String>; 2]>>,
+    /// What came in their `traceparent`, `tracestate` and `baggage` headers.
+    traces: Mutex<Vec<[Option<String>; 3]>>,
     /// When the task of the skill `later` is done.
     done_at: Mutex<Option<Instant>>,
     /// How many have connected, whatever they wanted.
@@ -138,8 +138,8 @@ impl SampleAgent {
         self.memory.connections.load(Ordering::SeqCst)
     }
 
-    /// The `traceparent` and `tracestate` of each message.
-    pub(crate) fn traces(&self) -> Vec<[Option<String>; 2]> {
+    /// The `traceparent`, `tracestate` and `baggage` of each message.
+    pub(crate) fn traces(&self) -> Vec<[Option<String>; 3]> {
         self.memory.traces.lock().unwrap().clone()
     }
 
@@ -182,7 +182,7 @@ async fn answer(State(memory): State<Arc<Memory>>, headers: HeaderMap, body: Str
     let token = headers.get(header::AUTHORIZATION).map(|token| token.to_str().unwrap().to_owned());
     memory.tokens.lock().unwrap().extend(token);
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
-    memory.traces.lock().unwrap().push(["traceparent", "tracestate"].map(text));
+    memory.traces.lock().unwrap().push(["traceparent", "tracestate", "baggage"].map(text));
     memory.heard.lock().unwrap().push(body.clone());
     let request: Request = serde_json::from_str(&body).unwrap();
     let Some(message) = &request.params.message else { return memory.asked_for_task(&request.id) };
