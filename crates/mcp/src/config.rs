@@ -1,7 +1,11 @@
 //! What can be set about the MCP door.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::aliases::Aliases;
 
 /// How the MCP door presents itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -9,6 +13,10 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// Which names `tools/list` shows. Every name always works in `tools/call`, whatever is listed.
     pub tool_names: ToolNames,
+    /// Names of your own for single skills: `name = "<agent>.<skill>"`. Such a skill is listed under that name alone; its other
+    /// names still work.
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub tool_aliases: Aliases,
     /// How a call that went wrong is told: as a JSON-RPC error, or as a result that the model reads.
     pub tool_errors: ToolErrors,
     /// Skills on one page of `tools/list`. Many clients read only the first page.
@@ -71,6 +79,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             tool_names: ToolNames::Auto,
+            tool_aliases: Aliases::default(),
             tool_errors: ToolErrors::Error,
             page_size: 500,
             list_ttl_ms: 60_000,

@@ -52,7 +52,8 @@ pub(crate) enum Begun {
 
 impl Desk {
     pub(crate) fn new(engine: Engine, config: Config, load_agents: LoadAgents) -> Arc<Self> {
-        let (catalogs, finder) = (Catalogs::new(), Finder::new());
+        let aliases = Arc::new(config.tool_aliases.clone());
+        let (catalogs, finder) = (Catalogs::new(Arc::clone(&aliases)), Finder::new(aliases));
         let (seals, in_part) = (Seals::default(), InPart::default());
         Arc::new(Self { engine, config, load_agents, catalogs, finder, seals, in_part })
     }

@@ -5,6 +5,7 @@
 //! 2024-11-05 to 2026-07-28 are served at once. rmcp speaks the protocol; no other crate names it, and none of its
 //! types leave this one.
 
+mod aliases;
 mod answer;
 mod asking;
 mod catalog;
@@ -34,5 +35,6 @@ mod trouble;
 mod underway;
 mod wire;
 
+pub use aliases::Aliases;
 pub use config::{Config, ToolErrors, ToolNames};
 pub use door::{Control, Door, LoadAgents, ServeError};
