@@ -21,7 +21,8 @@ the suite's fixtures and do in A2A what the suite wants to see in MCP. `interop/
 The configuration is the default but for names (`[mcp.tool_aliases]`), failures as results (`tool_errors = "result"`), web pages of this machine
 that may call (`allowed_origins`), and half a second until a call becomes a task (`task_after_ms = 500`).
 
-A scenario is a set of checks; a warning is about something that a server SHOULD do.
+A scenario is a set of checks; a warning is about something that a server SHOULD do. (`server-sse-polling` warns that streams do not begin with an
+empty event: clients before 2025-11-25 read it as JSON and give up, so none is sent.)
 """
 
 

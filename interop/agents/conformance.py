@@ -143,6 +143,7 @@ SKILLS = {
     "test_elicitation_sep1034_defaults": elicit(DEFAULTS, "Check these values"),
     "test_elicitation_sep1330_enums": elicit(CHOICES, "Choose"),
     "json_schema_2020_12_tool": simple("it is valid"),
+    "test_custom_header": lambda told: [say(text(f"in {told.get('region')}"))],
     "test_logging_tool": simple("nothing was logged"),
     "test_streaming_elicitation": elicit(NAME, "What is your name?", "user_name"),
     "test_trigger_tool_change": lambda told: [("change", None), say(text("changed"))],
@@ -172,6 +173,7 @@ INPUTS = {
     "json_schema_2020_12_tool": RICH,
     "test_elicitation": form({"message": text_member()}),
     "greet": form({"name": text_member()}),
+    "test_custom_header": form({"region": text_member(**{"x-mcp-header": "Region"})}),
 }
 # Those that the suite wants to see as tasks from the first question on.
 LONG = ("confirm_delete", "multi_input")

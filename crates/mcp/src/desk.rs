@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use rialto_engine::{Engine, Request};
 use rialto_model::{
-    call::Target,
+    call::{Caller, Target},
     failure::{Failure, Kind},
     json::Json,
     rights::Right,
@@ -89,7 +89,7 @@ impl Desk {
         if let Err(failure) = self.engine.sync().await {
             return Ok(Err(failure));
         }
-        let Some(target) = self.find(client, name) else {
+        let Some(target) = self.find(&client.caller, name) else {
             return Err(self.no_such_tool(client, name));
         };
         let (args, continued) = match continuing::split(&target, args) {
@@ -162,9 +162,9 @@ impl Desk {
         if is_long { Duration::ZERO } else { Duration::from_millis(self.config.task_after_ms) }
     }
 
-    /// The skill that a client means.
-    pub(crate) fn find(&self, client: &Client, name: &str) -> Option<Target> {
-        self.finder.find(&self.engine, &client.caller, name)
+    /// The skill that a caller means.
+    pub(crate) fn find(&self, caller: &Caller, name: &str) -> Option<Target> {
+        self.finder.find(&self.engine, caller, name)
     }
 
     pub(crate) fn no_such_tool(&self, client: &Client, name: &str) -> ErrorData {

@@ -23,6 +23,7 @@ mod http;
 mod listening;
 mod names;
 mod own;
+mod params;
 pub mod peer;
 mod progress;
 mod render;
