@@ -23,8 +23,8 @@ pub struct Config {
     pub page_size: usize,
     /// How long a client may keep the list of tools without asking again, in milliseconds.
     pub list_ttl_ms: u64,
-    /// How long a question to the person at a client can be answered by calling the tool again (protocol version 2026-07-28),
-    /// in seconds. The task itself waits as long as its agent does.
+    /// How long a question to the person at a client can be answered, in seconds: by calling the tool again (protocol version
+    /// 2026-07-28), or while the call waits. The task itself waits as long as its agent does.
     pub question_ttl_secs: u64,
     /// How long a call may take before it becomes a task that the client fetches, in milliseconds; for requests that declare the
     /// tasks extension of MCP. A skill with the tag `long-running` becomes one at once.

@@ -29,7 +29,7 @@ use crate::{
     answer::{Answer, Marks, SERVER},
     asking::Inquiry,
     changes::Listeners,
-    client::{Abilities, Client},
+    client::{Abilities, Client, Fluency},
     config::ToolNames,
     desk::{Begun, Desk},
     eliciting::{Asked, Pulse},
@@ -103,9 +103,7 @@ impl Handler {
         let said = |name: &str| context.meta.get(name).and_then(Value::as_str);
         let headers = parts.map(|parts| &parts.headers);
         client.trace = trace::of(said(trace::PARENT), said(trace::STATE), headers);
-        if let Some(declared) = context.client_capabilities() {
-            client.abilities = Abilities::of(&declared, client.fluency);
-        }
+        client.abilities = abilities(context, client.fluency);
         Ok(client)
     }
 
@@ -117,7 +115,7 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<Settled, ErrorData> {
         let beat = Duration::from_secs(self.desk.engine.config().heartbeat_secs.max(1));
-        let mut pulse = Pulse::new(context, beat);
+        let mut pulse = Pulse::new(context, beat, Duration::from_secs(self.desk.config.question_ttl_secs));
         loop {
             begun = match begun {
                 Begun::Underway(call) => match call.patience() {
@@ -395,6 +393,17 @@ impl ServerHandler for Handler {
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
     }
+}
+
+/// What a client can do. Before 2026-07-28 it says so once, in its handshake; one without a session cannot be asked at all.
+fn abilities(context: &RequestContext<RoleServer>, fluency: Fluency) -> Abilities {
+    if fluency.modern {
+        return context
+            .client_capabilities()
+            .map(|declared| Abilities::of(&declared, fluency))
+            .unwrap_or_default();
+    }
+    context.peer.peer_info().map(|info| Abilities::of(&info.capabilities, fluency)).unwrap_or_default()
 }
 
 /// What a list says about who made it.
