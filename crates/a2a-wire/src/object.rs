@@ -3,7 +3,7 @@
 //! An unknown member is not written under a name that was written or that the wire knows: what one dialect does not know
 //! may be another's own word, and would be taken at its word there.
 
-use rialto_model::json::{Extra, Json};
+use rialto_model::json::{Extra, Json, push_json};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use crate::{members::Members, wire::Wire};
@@ -14,6 +14,9 @@ pub struct On<'a, T: ?Sized>(pub Wire, pub &'a T);
 
 /// Each of a list, as it is spelt on a wire.
 pub(crate) struct Each<'a, T>(pub(crate) Wire, pub(crate) &'a [T]);
+
+/// What a value takes, most of the time. One that is longer grows.
+const ROOM: usize = 512;
 
 /// The most members of our own that one object has.
 const MOST: usize = 16;
@@ -41,14 +44,26 @@ pub(crate) enum Set<'a> {
 
 /// The JSON text of a value. Our own values can always be written; `null` stands for what JSON cannot say.
 pub(crate) fn text_of<T: Serialize + ?Sized>(value: &T) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned())
+    text_within(ROOM, value)
 }
 
 /// The same, with room for so many bytes made beforehand.
 pub(crate) fn text_within<T: Serialize + ?Sized>(room: usize, value: &T) -> String {
+    as_text(bytes_within(room, value))
+}
+
+/// The same as bytes.
+pub(crate) fn bytes_within<T: Serialize + ?Sized>(room: usize, value: &T) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(room);
-    let written = serde_json::to_writer(&mut bytes, value).ok();
-    written.and_then(|()| String::from_utf8(bytes).ok()).unwrap_or_else(|| "null".to_owned())
+    if push_json(&mut bytes, value).is_err() {
+        bytes = b"null".to_vec();
+    }
+    bytes
+}
+
+/// JSON as text, which it always is.
+pub(crate) fn as_text(json: Vec<u8>) -> String {
+    String::from_utf8(json).unwrap_or_else(|_| "null".to_owned())
 }
 
 // === impl On ===

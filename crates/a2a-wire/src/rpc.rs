@@ -12,7 +12,7 @@ use crate::{
     error::{Code, RpcError},
     garbled::Garbled,
     members::{Members, document, parse, text},
-    object::{Object, On, text_of, text_within},
+    object::{Object, On, as_text, bytes_within, text_of, text_within},
     request::{Operation, Request},
     task::SendAnswer,
     wire::Wire,
@@ -99,26 +99,35 @@ const METHODS: &[(&str, Wire, Operation)] = &[
 /// What a request takes besides its payload, most of the time.
 const ENVELOPE: usize = 1024;
 
+/// What an answer takes, most of the time. One that is longer grows.
+const ANSWER: usize = 4096;
+
 /// What the operation is called, or none when that wire's JSON-RPC does not have it.
 pub fn method(wire: Wire, operation: Operation) -> Option<&'static str> {
     METHODS.iter().find(|(_, whose, what)| (*whose, *what) == (wire, operation)).map(|(name, ..)| *name)
 }
 
-/// The whole body of a request.
+/// The whole body of a request, as text.
 pub fn encode(wire: Wire, id: &Id, request: &Request) -> Result<String, Unsupported> {
+    encode_bytes(wire, id, request).map(as_text)
+}
+
+/// The whole body of a request.
+pub fn encode_bytes(wire: Wire, id: &Id, request: &Request) -> Result<Vec<u8>, Unsupported> {
     let operation = request.operation();
     let method = method(wire, operation).ok_or(Unsupported { operation, wire })?;
     let call = Call { id, method, params: On(wire, request) };
-    Ok(text_within(ENVELOPE + request.payload(), &call))
+    Ok(bytes_within(ENVELOPE + request.payload(), &call))
 }
 
 /// Reads the body of a request.
 pub fn decode_request(body: &[u8]) -> Result<Incoming, Refused> {
     let refused = |id: &Id, wire, error| Refused { id: id.clone(), wire, error };
-    let mut members = parse(body)
-        .map_err(|garbled| RpcError::new(Code::Parse, garbled.to_string()))
-        .and_then(|raw| Members::read(raw).map_err(|garbled| not_a_request(&garbled)))
-        .map_err(|error| refused(&Id::null(), Wire::V10, error))?;
+    let document = document(body).map_err(|garbled| {
+        refused(&Id::null(), Wire::V10, RpcError::new(Code::Parse, garbled.to_string()))
+    })?;
+    let mut members = Members::read(document.raw())
+        .map_err(|garbled| refused(&Id::null(), Wire::V10, not_a_request(&garbled)))?;
     let id = members.take_as("id", Id::decode).map(Option::unwrap_or_default);
     let id = id.map_err(|garbled| refused(&Id::null(), Wire::V10, not_a_request(&garbled)))?;
     let method =
@@ -168,9 +177,9 @@ fn response(raw: Raw<'_>) -> Result<Response<'_>, Garbled> {
     Ok(Response { id, result })
 }
 
-/// The whole body of an answer. The result comes from [`crate::answer`].
+/// The whole body of an answer, as text. The result comes from [`crate::answer`].
 pub fn encode_result<T: Serialize + ?Sized>(id: &Id, result: &T) -> String {
-    text_of(&Answer { id, name: "result", value: result })
+    text_within(ANSWER, &Answer { id, name: "result", value: result })
 }
 
 /// The whole body of an answer that is an error.

@@ -4,9 +4,14 @@
 //! An exchange ends when the task is over or waits, and never because the agent fell silent: how long to wait for it is
 //! the listener's decision, who simply stops listening.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
-use futures::stream::{self, Stream};
+use futures::{FutureExt, Stream, future::BoxFuture};
 use rialto_a2a_wire::{
     error::Code,
     request::{GetTask, Request, SendRequest, TaskRef},
@@ -58,6 +63,14 @@ enum Stage {
     Over,
 }
 
+/// An exchange as the stream of what it tells. What is heard at once is told at once: only what has to be waited for needs a
+/// future, and that is a large one.
+enum Telling {
+    Ready(Box<Exchange>),
+    Busy(BoxFuture<'static, (Box<Exchange>, Option<Failure>)>),
+    Over,
+}
+
 /// How long to wait before asking again.
 #[derive(Clone, Copy)]
 struct Backoff {
@@ -91,23 +104,14 @@ impl Exchange {
 
     /// What happens, in order.
     pub(crate) fn events(self) -> impl Stream<Item = Result<Event, Failure>> + Send {
-        // Boxed, because it is handed over once per event.
-        stream::unfold(Box::new(self), |mut exchange| async move {
-            let item = exchange.next().await?;
-            Some((item, exchange))
-        })
+        Telling::Ready(Box::new(self))
     }
 
-    async fn next(&mut self) -> Option<Result<Event, Failure>> {
-        loop {
-            if let Some(event) = self.teller.next() {
-                return Some(Ok(event));
-            }
-            if self.teller.is_over() {
-                return None;
-            }
+    /// Goes on until there is something to tell. Answers the failure it ends with, if it does.
+    async fn step(mut self: Box<Self>) -> (Box<Self>, Option<Failure>) {
+        while !self.teller.has_news() && !self.is_over() {
             let stepped = match std::mem::replace(&mut self.stage, Stage::Over) {
-                Stage::Over => return None,
+                Stage::Over => return (self, None),
                 Stage::Say => self.say().await,
                 Stage::Listen(events) => self.listen(events).await,
                 Stage::Rejoin => self.rejoin().await,
@@ -116,9 +120,15 @@ impl Exchange {
             };
             match stepped {
                 Ok(stage) => self.stage = stage,
-                Err(trouble) => return Some(Err(trouble.failure)),
+                Err(trouble) => return (self, Some(trouble.failure)),
             }
         }
+        (self, None)
+    }
+
+    /// Whether there is nothing more to do.
+    const fn is_over(&self) -> bool {
+        self.teller.is_over() || matches!(self.stage, Stage::Over)
     }
 
     async fn say(&mut self) -> Result<Stage, Trouble> {
@@ -270,6 +280,36 @@ impl Exchange {
         self.teller.remote().task_id.clone().ok_or_else(|| {
             Failure::new(Kind::Conflict, "the agent never gave this task a name, so it cannot be asked for")
         })
+    }
+}
+
+// === impl Telling ===
+
+impl Stream for Telling {
+    type Item = Result<Event, Failure>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            match &mut *self {
+                Self::Over => return Poll::Ready(None),
+                Self::Ready(exchange) => {
+                    if let Some(event) = exchange.teller.next() {
+                        return Poll::Ready(Some(Ok(event)));
+                    }
+                    let Self::Ready(exchange) = std::mem::replace(&mut *self, Self::Over) else { continue };
+                    if !exchange.is_over() {
+                        *self = Self::Busy(exchange.step().boxed());
+                    }
+                }
+                Self::Busy(step) => {
+                    let (exchange, failure) = ready!(step.as_mut().poll(context));
+                    *self = Self::Ready(exchange);
+                    if let Some(failure) = failure {
+                        return Poll::Ready(Some(Err(failure)));
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -205,9 +205,8 @@ impl Post {
     ) -> Result<fetch::Request, Trouble> {
         let (method, uri, body) = match route.carrier {
             Carrier::Rpc => {
-                let text = rpc::encode(route.wire, &self.ids.fresh().into(), request);
-                let text = text.map_err(|error| unsupported(&error))?;
-                (Method::POST, route.uri.clone(), text.into_bytes())
+                let body = rpc::encode_bytes(route.wire, &self.ids.fresh().into(), request);
+                (Method::POST, route.uri.clone(), body.map_err(|error| unsupported(&error))?)
             }
             Carrier::Rest => {
                 let call = rest::encode(route.wire, request).map_err(|error| unsupported(&error))?;

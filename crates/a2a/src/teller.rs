@@ -41,6 +41,11 @@ impl Teller {
         Self { may_be_old: true, ..Self::default() }
     }
 
+    /// Whether there is an event to tell.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     /// The next event to tell.
     pub(crate) fn next(&mut self) -> Option<Event> {
         self.queue.pop_front()

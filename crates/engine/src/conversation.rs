@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    fmt::Write as _,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -10,14 +11,12 @@ use std::{
 use parking_lot::Mutex;
 use rialto_model::{
     agent::Agent,
-    call::Caller,
+    call::{Caller, Spoken},
     event::Event,
     failure::{Failure, Kind},
-    ids::{ContextId, Scope, TaskId},
-    json::Json,
+    ids::{ContextId, TaskId},
     maps::FastMap,
-    message::Message,
-    store::{TalkFilter, Talks, TaskFilter},
+    store::{TalkFilter, Talks, TaskFilter, number_of_message},
     task::{Task, TaskHead},
     verb::VerbEvent,
 };
@@ -42,10 +41,10 @@ pub struct Talk {
     pub is_named: bool,
     /// Whether the same message again, by its id, is the same task.
     pub is_once: bool,
+    /// Whether the caller wants to see the task as it begins. Whoever waits for its end need not.
+    pub wants_begun: bool,
     /// The message, as it was said.
-    pub message: Message,
-    /// What the caller noted beside it; always an object.
-    pub metadata: Option<Json>,
+    pub spoken: Arc<Spoken>,
 }
 
 /// What became of a message.
@@ -54,8 +53,8 @@ pub enum Said {
     Begun {
         /// The call.
         running: Running,
-        /// The task as it was written down.
-        task: Box<Task>,
+        /// The task as it was written down, if that was wanted.
+        task: Option<Box<Task>>,
     },
     /// It came before, and began this task.
     Again(TaskId),
@@ -68,10 +67,12 @@ pub(crate) struct Messages(Mutex<Known>);
 #[derive(Default)]
 struct Known {
     by_message: FastMap<Key, Slot>,
-    oldest: VecDeque<Key>,
+    /// Each with its number.
+    oldest: VecDeque<(Key, u64)>,
 }
 
-type Key = (Scope, String, String);
+/// A message with whose it is. There are many, so it is one text, and both places share it.
+type Key = Arc<str>;
 
 /// Something that goes on by itself when whoever waits for it goes away: a client that hangs up while its task is being
 /// written down must not leave a task that nobody works on.
@@ -94,14 +95,14 @@ impl Engine {
         };
         // What other processes do must be known before what came before can be.
         self.sync().await?;
-        let (caller, id) = (request.caller.clone(), talk.message.id.clone());
+        let (caller, id) = (request.caller.clone(), talk.spoken.message.id.clone());
         let mut slot = None;
         if talk.is_once && !id.is_empty() {
             let (mut known, forgotten) = self.inner().messages.slot(&caller, &id).await;
-            if let Some((scope, caller, id)) = forgotten {
-                self.inner().earlier.add(&scope, &caller, &id);
+            if let Some(number) = forgotten {
+                self.inner().earlier.add(number);
             }
-            if known.is_none() && self.may_be_earlier(&caller, &id).await? {
+            if known.is_none() && self.may_be_earlier(number_of(&caller, &id)).await? {
                 let found = self.inner().store.task_of_message(&caller.scope, &caller.id, &id).await;
                 *known = found.map_err(store_failure)?.map(|head| head.id);
             }
@@ -122,8 +123,7 @@ impl Engine {
             Ok::<_, Failure>(running)
         })
         .await?;
-        let lost = || Failure::new(Kind::Internal, "the task was written down without its conversation");
-        let task = running.as_begun().ok_or_else(lost)?;
+        let task = running.as_begun();
         Ok(Said::Begun { running, task })
     }
 
@@ -195,13 +195,12 @@ impl Engine {
         talk: Talk,
         pre: VerbEvent,
     ) -> Result<Task, Failure> {
-        let id = Some(talk.message.id.as_str()).filter(|id| !id.is_empty()).map(Arc::from);
-        let head = TaskHead { context: Some(talk.context), message: id, ..head };
-        let journal = &self.inner().journal;
-        journal.open(&head, pre).await.map_err(store_failure)?;
-        let mut task = Task::new(head);
-        let message = redact_message(talk.message);
-        journal.record(&mut task, vec![Event::Answered { message }], None).await.map_err(store_failure)?;
+        let said = &talk.spoken.message;
+        let id = Some(said.id.as_str()).filter(|id| !id.is_empty()).map(Arc::from);
+        let message = redact_message(said.clone(), Some(&head.args));
+        let mut task = Task::new(TaskHead { context: Some(talk.context), message: id, ..head });
+        let begun = self.inner().journal.begin(&mut task, Event::Answered { message }, pre).await;
+        begun.map_err(store_failure)?;
         Ok(task)
     }
 }
@@ -238,23 +237,24 @@ impl<F: Future<Output: Send> + Send + 'static> Drop for SeenThrough<F> {
 // === impl Messages ===
 
 impl Messages {
-    /// What is known of a message, for as long as it is being taken; and the one that is forgotten for it, if there is one.
-    async fn slot(&self, caller: &Caller, message: &str) -> (OwnedMutexGuard<Option<TaskId>>, Option<Key>) {
+    /// What is known of a message, for as long as it is being taken; and the number of the one that is forgotten for it, if
+    /// there is one.
+    async fn slot(&self, caller: &Caller, message: &str) -> (OwnedMutexGuard<Option<TaskId>>, Option<u64>) {
         let key = key(caller, message);
         let mut forgotten = None;
         let slot = {
             let mut known = self.0.lock();
-            if let Some(slot) = known.by_message.get(&key) {
+            if let Some(slot) = known.by_message.get(&*key) {
                 Arc::clone(slot)
             } else {
-                let slot = Slot::default();
-                known.by_message.insert(key.clone(), Arc::clone(&slot));
-                known.oldest.push_back(key);
-                if known.oldest.len() > REMEMBERED {
-                    forgotten = known.oldest.pop_front();
-                }
-                if let Some(oldest) = &forgotten {
-                    known.by_message.remove(oldest);
+                let (slot, key) = (Slot::default(), Key::from(key));
+                known.by_message.insert(Arc::clone(&key), Arc::clone(&slot));
+                known.oldest.push_back((key, number_of(caller, message)));
+                if known.oldest.len() > REMEMBERED
+                    && let Some((oldest, number)) = known.oldest.pop_front()
+                {
+                    known.by_message.remove(&oldest);
+                    forgotten = Some(number);
                 }
                 slot
             }
@@ -264,10 +264,39 @@ impl Messages {
 
     /// The same for somebody who only looks.
     fn known(&self, caller: &Caller, message: &str) -> Option<Slot> {
-        self.0.lock().by_message.get(&key(caller, message)).cloned()
+        self.0.lock().by_message.get(&*key(caller, message)).cloned()
     }
 }
 
-fn key(caller: &Caller, message: &str) -> Key {
-    (caller.scope.clone(), caller.id.as_str().to_owned(), message.to_owned())
+/// The text of a key. Each part but the last says how long it is, so no two messages have the same.
+fn key(caller: &Caller, message: &str) -> String {
+    let owner = [caller.scope.org.as_str(), caller.scope.project.as_str(), caller.id.as_str()];
+    let mut key =
+        String::with_capacity(owner.iter().map(|part| part.len() + 4).sum::<usize>() + message.len());
+    for part in owner {
+        // Writing to memory does not fail.
+        let _ = write!(key, "{}:{part}", part.len());
+    }
+    key.push_str(message);
+    key
+}
+
+fn number_of(caller: &Caller, message: &str) -> u64 {
+    let owner = [caller.scope.org.as_str(), caller.scope.project.as_str(), caller.id.as_str()];
+    let [org, project, id] = owner.map(str::as_bytes);
+    number_of_message(org, project, id, message.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_two_callers_are_never_taken_for_each_other() {
+        let of = |caller: &str, message: &str| key(&Caller::user(caller), message);
+        assert_eq!(of("ann", "m"), of("ann", "m"));
+        assert_ne!(of("ann", "m"), of("an", "nm"));
+        assert_ne!(of("a", "1:b"), of("a1:", "b"));
+        assert_ne!(of("1:a", "b"), of("1", ":ab"));
+    }
 }

@@ -67,8 +67,12 @@ impl Entry {
 
 impl Directory {
     /// Prepares the directory of one project from the registry's rows.
-    pub(crate) fn build(version: u64, scope: &Scope, agents: &[Arc<Agent>]) -> Self {
-        let rows: Vec<&Arc<Agent>> = agents.iter().filter(|agent| agent.scope == *scope).collect();
+    pub(crate) fn build<'a>(
+        version: u64,
+        scope: &Scope,
+        agents: impl Iterator<Item = &'a Arc<Agent>>,
+    ) -> Self {
+        let rows: Vec<&Arc<Agent>> = agents.filter(|agent| agent.scope == *scope).collect();
         let mut entries: Vec<Entry> = rows
             .iter()
             .filter(|agent| agent.backing.is_agent())

@@ -15,7 +15,7 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
-use rialto_model::{call::Caller, failure::Failure, ids::Scope, store::number_of_message};
+use rialto_model::failure::Failure;
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::engine::{Engine, store_failure};
@@ -48,11 +48,10 @@ struct Sieve {
 // === impl Engine ===
 
 impl Engine {
-    /// Whether a message that is not remembered may be in the store.
-    pub(crate) async fn may_be_earlier(&self, caller: &Caller, message: &str) -> Result<bool, Failure> {
+    /// Whether a message with that number, which is not remembered, may be in the store.
+    pub(crate) async fn may_be_earlier(&self, number: u64) -> Result<bool, Failure> {
         let earlier = &self.inner().earlier;
         let surprises = self.registry().surprises();
-        let number = number(&caller.scope, caller.id.as_str(), message);
         if let Some(sieve) = &*earlier.sieve.load()
             && sieve.surprises == surprises
             && sieve.count.load(Ordering::Relaxed) <= MOST
@@ -81,9 +80,9 @@ impl Engine {
 
 impl Earlier {
     /// A message that is in the store is remembered no more.
-    pub(crate) fn add(&self, scope: &Scope, caller: &str, message: &str) {
+    pub(crate) fn add(&self, number: u64) {
         if let Some(sieve) = &*self.sieve.load() {
-            sieve.add(number(scope, caller, message));
+            sieve.add(number);
         }
     }
 }
@@ -120,18 +119,17 @@ fn places(number: u64) -> [(usize, u64); 2] {
     })
 }
 
-fn number(scope: &Scope, caller: &str, message: &str) -> u64 {
-    number_of_message(scope.org.as_str(), scope.project.as_str(), caller, message)
-}
-
 #[cfg(test)]
 mod tests {
+    use rialto_model::store::number_of_message;
+
     use super::*;
 
     #[test]
     fn what_was_put_in_is_held_and_most_else_falls_through() {
         let sieve = Sieve::new(0);
-        let number = |message: u32| number(&Scope::default(), "ann", &message.to_string());
+        let number =
+            |message: u32| number_of_message(b"default", b"main", b"ann", message.to_string().as_bytes());
         (0..100_000).for_each(|message| sieve.add(number(message)));
         assert!((0..100_000).all(|message| sieve.holds(number(message))));
         let held = (100_000..200_000).filter(|message| sieve.holds(number(*message))).count();

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -70,6 +70,10 @@ pub struct Parts {
 /// The one road every call takes. Cloning shares it.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
+
+/// An engine that does not stay because of this: for what the engine itself holds.
+#[derive(Clone)]
+pub struct FaintEngine(Weak<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
@@ -178,6 +182,11 @@ impl Engine {
         }))
     }
 
+    /// The same, for whoever must not keep it.
+    pub fn faint(&self) -> FaintEngine {
+        FaintEngine(Arc::downgrade(&self.0))
+    }
+
     /// The agents.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.0.registry
@@ -257,21 +266,24 @@ impl Engine {
     /// Starts a call. Trouble before the task is written down is an `Err`; after that, it is how the task ends.
     ///
     /// The call leaves when what is returned is waited for or let go of.
-    pub async fn call(&self, request: Request) -> Result<Running, Failure> {
+    pub async fn call(&self, mut request: Request) -> Result<Running, Failure> {
         if self.0.is_closing() {
             return Err(closing::closed());
         }
         self.sync().await?;
         let seat = self.0.limits.admit(&request.caller, self.0.journal.now())?;
         let goes_on = self.continued(&request).await?;
-        let talk = request.talk.clone();
-        let (wall_clock, call) = self.call_of(request, goes_on.as_ref())?;
+        let talk = request.talk.take();
+        let wants_begun = talk.as_ref().is_some_and(|talk| talk.wants_begun);
+        let spoken = talk.as_ref().map(|talk| Arc::clone(&talk.spoken));
+        let (wall_clock, call) = self.call_of(request, spoken, goes_on.as_ref())?;
         let Cleared { call, announcement, pre } = self.permit(call).await?;
         let task = match (goes_on, talk) {
             (Some(task), talk) => {
-                let said = talk.map(|talk| talk.message);
-                let said =
-                    said.unwrap_or_else(|| Message::new(fresh(), Role::User, call.get().parts.clone()));
+                let said = talk.map_or_else(
+                    || Message::new(fresh(), Role::User, call.get().parts.clone()),
+                    |talk| talk.spoken.message.clone(),
+                );
                 self.answer(task, said, pre).await?
             }
             (None, Some(talk)) => {
@@ -284,10 +296,11 @@ impl Engine {
                 Task::new(head)
             }
         };
+        let begun = wants_begun.then(|| Box::new(task.clone()));
         let (caller, target) = (call.get().caller.clone(), call.get().target.clone());
         let events = self.0.peer.send(call);
         let leg = Leg { caller, target, events, task, announcement, wall_clock, seat };
-        Ok(Running::of(Run::begin(&self.0, leg)))
+        Ok(Running::of(Run::begin(&self.0, leg), begun))
     }
 
     /// The task a request goes on with, if it does.
@@ -305,6 +318,11 @@ impl Engine {
             );
             return Err(Failure::new(Kind::Conflict, message));
         }
+        if !request.target.agent.backing.is_agent() && !task.head.state.is_waiting() {
+            let message =
+                format!("task {id} is {}; a tool takes messages only when it asks", task.head.state);
+            return Err(Failure::new(Kind::Conflict, message));
+        }
         if task.head.remote.task_id.is_none() {
             let message = format!("task {id} cannot be continued: the agent has not given it a name yet");
             return Err(Failure::new(Kind::Conflict, message));
@@ -312,7 +330,12 @@ impl Engine {
         Ok(Some(task))
     }
 
-    fn call_of(&self, request: Request, goes_on: Option<&Task>) -> Result<(Duration, Call), Failure> {
+    fn call_of(
+        &self,
+        request: Request,
+        spoken: Option<Arc<Spoken>>,
+        goes_on: Option<&Task>,
+    ) -> Result<(Duration, Call), Failure> {
         let agent = &request.target.agent;
         if agent.health == Health::Unreachable {
             let why = agent.last_error.as_deref().unwrap_or("it does not answer");
@@ -343,9 +366,7 @@ impl Engine {
             continues,
             session,
             trace: self.0.config.trace(request.trace.as_deref()),
-            spoken: request
-                .talk
-                .map(|talk| Arc::new(Spoken { message: talk.message, metadata: talk.metadata })),
+            spoken,
         };
         Ok((wall_clock, call))
     }
@@ -379,7 +400,11 @@ impl Engine {
         let (verb, cost) = (verb_of(&call, redact(&args)), call.target.cost());
         let verdict = self.0.check(call);
         let refusal = verdict.as_ref().err().map(ToString::to_string);
-        let (mut announcement, pre) = self.0.journal.announce(verb, cost, refusal.as_deref());
+        let decided = match (&verdict, &refusal) {
+            (Ok(call), _) => Ok(call.by()),
+            (Err(_), reason) => Err(reason.as_deref().unwrap_or_default()),
+        };
+        let (mut announcement, pre) = self.0.journal.announce(verb, cost, decided);
         let refused = match verdict {
             // An answer to a question is not what the skill was called with.
             Ok(call) if !pre.context.denied && call.get().continues.task_id.is_some() => {
@@ -401,7 +426,7 @@ impl Engine {
 
     /// Writes down that the caller goes on with a task.
     async fn answer(&self, mut task: Task, said: Message, pre: VerbEvent) -> Result<Task, Failure> {
-        let message = redact_message(said);
+        let message = redact_message(said, None);
         self.0.store.audit(vec![pre]).await.map_err(store_failure)?;
         self.0
             .journal
@@ -413,6 +438,15 @@ impl Engine {
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.0
+    }
+}
+
+// === impl FaintEngine ===
+
+impl FaintEngine {
+    /// The engine, if it is still there.
+    pub fn get(&self) -> Option<Engine> {
+        self.0.upgrade().map(Engine)
     }
 }
 

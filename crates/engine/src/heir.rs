@@ -141,7 +141,7 @@ impl Engine {
                 let wall_clock = Duration::from_secs(inner.config.patience_secs);
                 let leg = Leg { caller, target, events, task, announcement, wall_clock, seat: None };
                 // Nobody waits for it: it goes on by itself.
-                drop(Running::of(Run::begin(inner, leg)));
+                drop(Running::of(Run::begin(inner, leg), None));
                 Ok(())
             }
             Err(why) => self.end(task, &why).await,

@@ -52,17 +52,18 @@ impl Journal {
         Following::new(Arc::clone(&self.store), Arc::clone(&self.listeners), task.clone(), seen)
     }
 
-    /// Emits the pre-verb; subscribers may deny. `refusal` is what policy already decided.
+    /// Emits the pre-verb; subscribers may deny. `verdict` is what policy already decided, and by what.
     pub(crate) fn announce(
         &self,
         verb: Verb,
         cost: Option<Cents>,
-        refusal: Option<&str>,
+        verdict: Result<&Arc<[String]>, &str>,
     ) -> (Announcement, VerbEvent) {
         let verb = Arc::new(verb);
         let mut event = VerbEvent::new(Phase::PreVerb, Arc::clone(&verb), self.clock.now());
-        if let Some(reason) = refusal {
-            event.context.deny(reason);
+        match verdict {
+            Ok(policies) => event.context.policies = Arc::clone(policies),
+            Err(reason) => event.context.deny(reason),
         }
         self.bus.emit(&mut event);
         let begun = tokio::time::Instant::now();
@@ -78,6 +79,17 @@ impl Journal {
     /// Writes a new task down.
     pub(crate) async fn open(&self, head: &TaskHead, pre: VerbEvent) -> Result<(), StoreError> {
         self.store.open_task(head, vec![pre]).await
+    }
+
+    /// Writes a new task down that begins with an event. Nobody can listen to it yet.
+    pub(crate) async fn begin(
+        &self,
+        task: &mut Task,
+        first: Event,
+        pre: VerbEvent,
+    ) -> Result<(), StoreError> {
+        task.apply(&first, task.head.created_at);
+        self.store.begin_task(&task.head, &[first], vec![pre]).await
     }
 
     /// Adds events to a task, those that can happen, and closes the announcement with them when the invocation ends.

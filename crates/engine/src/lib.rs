@@ -32,7 +32,7 @@ mod tasks;
 pub use bus::{Bus, Overheard};
 pub use config::Config;
 pub use conversation::{Said, Talk};
-pub use engine::{Engine, Parts, Request};
+pub use engine::{Engine, FaintEngine, Parts, Request};
 pub use following::Following;
 pub use health::Prober;
 pub use registry::Registry;

@@ -43,10 +43,11 @@ pub(crate) fn redact(json: &Json) -> Json {
     Json::of(&value)
 }
 
-/// The same message with whatever looks like a secret masked.
-pub(crate) fn redact_message(mut message: Message) -> Message {
+/// The same message with whatever looks like a secret masked. What is in `clean` was looked through before.
+pub(crate) fn redact_message(mut message: Message, clean: Option<&Json>) -> Message {
     for part in &mut message.parts {
         match &mut part.content {
+            Content::Data(data) if clean.is_some_and(|clean| clean.shares(data)) => {}
             Content::Data(data) | Content::Unknown(data) => *data = redact(data),
             Content::Text(text) if looks_secret(text) => {
                 if PREFIXES.iter().any(|prefix| text.contains(prefix)) {

@@ -195,14 +195,14 @@ impl Registry {
     pub fn agents(&self, scope: &Scope) -> Vec<Arc<Agent>> {
         let live = self.live.load();
         let is_meant = |agent: &&Arc<Agent>| agent.scope == *scope && agent.backing.is_agent();
-        let mut agents: Vec<_> = live.all().iter().filter(is_meant).cloned().collect();
+        let mut agents: Vec<_> = live.all().filter(is_meant).cloned().collect();
         agents.sort_by(|a, b| a.slug.cmp(&b.slug));
         agents
     }
 
     /// All agents of all projects.
     pub fn all(&self) -> Vec<Arc<Agent>> {
-        self.live.load().all().to_vec()
+        self.live.load().all().cloned().collect()
     }
 
     /// The agent with that id.
@@ -212,7 +212,7 @@ impl Registry {
 
     /// The agent with that slug.
     pub fn by_slug(&self, scope: &Scope, slug: &str) -> Option<Arc<Agent>> {
-        self.live.load().all().iter().find(|agent| agent.slug == slug && agent.scope == *scope).cloned()
+        self.live.load().by_slug(scope, slug).cloned()
     }
 
     /// The agent somebody means: by id, slug, URL or name.
@@ -220,7 +220,7 @@ impl Registry {
         let live = self.live.load();
         let url = address::normalize(key).ok();
         let by = |means: &dyn Fn(&Agent) -> bool| {
-            live.all().iter().find(|agent| agent.scope == *scope && means(agent)).cloned()
+            live.all().find(|agent| agent.scope == *scope && means(agent)).cloned()
         };
         by(&|agent| agent.id.as_str() == key || agent.slug == key || agent.url == key)
             .or_else(|| by(&|agent| Some(&agent.url) == url.as_ref()))
@@ -254,7 +254,7 @@ impl Registry {
         }
         let has = |schema: &Option<Json>| schema.as_ref().is_some_and(|schema| schema.get().contains(word));
         let live = self.live.load();
-        let skills = live.all().iter().flat_map(|agent| &agent.card.skills);
+        let skills = live.all().flat_map(|agent| &agent.card.skills);
         let any = skills.map(|skill| &skill.input_schema).any(has);
         self.repeats.store(version * 2 + u64::from(any), Ordering::Release);
         any
@@ -284,7 +284,7 @@ impl Registry {
         if self.live.load().generation != Some(self.store.generation()) {
             self.reload().await?;
         }
-        let known = self.live.load().all().iter().find(|a| a.scope == wanted.scope && a.url == url).cloned();
+        let known = self.live.load().all().find(|a| a.scope == wanted.scope && a.url == url).cloned();
         let agent = match (&known, wanted.keep) {
             (Some(known), keep) if known.keep == keep => self.updated(known, &wanted, fetched),
             _ => self.created(url, &wanted, fetched)?,
@@ -430,7 +430,7 @@ impl Registry {
         let live = self.live.load();
         // A session's own row hides the stored one of the same address, so it may have that row's name.
         let is_taken =
-            |slug: &str| live.all().iter().any(|a| a.scope == wanted.scope && a.slug == slug && a.url != url);
+            |slug: &str| live.all().any(|a| a.scope == wanted.scope && a.slug == slug && a.url != url);
         Ok(Agent {
             id: AgentId::fresh(),
             scope: wanted.scope.clone(),
@@ -578,7 +578,7 @@ impl Registry {
         let generation = self.store.generation();
         let stored = self.store.agents().await?;
         let live = self.live.load();
-        let session = live.all().iter().filter(|row| row.keep == Keep::Session).cloned();
+        let session = live.all().filter(|row| row.keep == Keep::Session).cloned();
         let mut agents: Vec<Arc<Agent>> = session.collect();
         let own = agents.len();
         // A row that has not moved keeps its place in memory, and whoever compares it sees that it is the same.
@@ -594,7 +594,7 @@ impl Registry {
                 _ => Arc::new(row),
             });
         }
-        let read = Live::new(Some(generation), agents);
+        let read = Live::new(Some(generation), &agents);
         let is_visible = !read.looks_like(&live);
         self.show(read, is_visible);
         self.surprises.fetch_add(1, Ordering::AcqRel);

@@ -38,7 +38,7 @@ impl Engine {
         let announcement = inner.journal.take_up(verb, target.cost());
         let caller = caller.clone();
         let leg = Leg { caller, target, events, task, announcement, wall_clock, seat };
-        Ok(Running::of(Run::begin(inner, leg)))
+        Ok(Running::of(Run::begin(inner, leg), None))
     }
 
     /// Random bytes that every process of the same store is given alike, for ever, under the same name.

@@ -75,6 +75,8 @@ pub(crate) struct Run {
     late_at: Instant,
     give_up_at: Instant,
     is_late: bool,
+    /// What was heard already and is told next: the end, and what came right before it.
+    ahead: Vec<Event>,
     /// The caller's leave to have it under way.
     _seat: Option<Seat>,
     /// As long as it lives, whoever drains the engine waits for it.
@@ -114,6 +116,7 @@ impl Run {
             late_at,
             give_up_at: late_at + Duration::from_secs(inner.config.patience_secs),
             is_late: false,
+            ahead: Vec::new(),
             _seat: leg.seat,
             _tracked: inner.tracker.token(),
         })
@@ -122,11 +125,6 @@ impl Run {
     /// Our name for the task.
     pub(crate) const fn id(&self) -> &TaskId {
         &self.task.head.id
-    }
-
-    /// The task as it is now, if its caller keeps a conversation. Others have no use for it.
-    pub(crate) fn begun(&self) -> Option<Box<Task>> {
-        self.task.head.context.is_some().then(|| Box::new(self.task.clone()))
     }
 
     /// Calls it off when it is cancelled.
@@ -171,6 +169,9 @@ impl Run {
     }
 
     async fn turn(&mut self, beat_at: Option<Instant>) -> Turn {
+        if !self.ahead.is_empty() {
+            return Turn::Events(std::mem::take(&mut self.ahead));
+        }
         let (silent_until, then) = self.alarm(beat_at);
         let first = tokio::select! {
             biased;
@@ -188,6 +189,12 @@ impl Run {
             && let Some(Some(event)) = self.events.next().now_or_never()
         {
             batch.push(event);
+        }
+        // Whoever waits is told the last words too, not only that it is over.
+        if self.is_over_after(&batch)
+            && let Some(last) = batch.iter().rposition(has_words)
+        {
+            self.ahead.extend(batch.drain(last + 1..));
         }
         Turn::Events(batch)
     }
@@ -307,10 +314,16 @@ impl Run {
     }
 
     async fn call_off(mut self: Box<Self>) -> News {
+        if !self.ahead.is_empty() {
+            let ahead = std::mem::take(&mut self.ahead);
+            return self.end_with(ahead).await;
+        }
         let named_by = Instant::now() + NAMING;
         // What is deployed never names its tasks: letting go of it ends them.
         while self.task.head.remote.task_id.is_none() && self.target.agent.backing.is_agent() {
-            let Ok(Some(event)) = tokio::time::timeout_at(named_by, self.events.next()).await else { break };
+            let Ok(Some(event)) = tokio::time::timeout_at(named_by, self.events.next()).await else {
+                break;
+            };
             let batch = vec![event];
             if self.is_over_after(&batch) {
                 return self.end_with(batch).await;
@@ -349,6 +362,11 @@ impl Inner {
         let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
         self.peer.cancel(permitted).await
     }
+}
+
+/// Whether an event says how far the work is.
+const fn has_words(event: &Event) -> bool {
+    matches!(event, Event::Progress { message: Some(_), .. })
 }
 
 /// Where a task stands after `events`; those that cannot happen change nothing.

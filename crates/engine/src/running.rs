@@ -29,7 +29,7 @@ const UNCOLLECTED: usize = 64;
 /// A call under way. It leaves when it is first waited for, or let go of.
 pub struct Running {
     task: TaskId,
-    /// The task as it was when the call began, for those who keep a conversation.
+    /// The task as it was when the call began, for those who want to see it.
     begun: Option<Box<Task>>,
     drive: Drive,
     cancel: CancellationToken,
@@ -78,12 +78,12 @@ struct Teller {
 // === impl Running ===
 
 impl Running {
-    pub(crate) fn of(run: Box<Run>) -> Self {
+    pub(crate) fn of(run: Box<Run>, begun: Option<Box<Task>>) -> Self {
         let heartbeat = run.heartbeat();
         let next_beat = Instant::now() + heartbeat;
         Self {
             task: run.id().clone(),
-            begun: run.begun(),
+            begun,
             cancel: run.canceller(),
             drive: Drive::Inline(run.news(Some(next_beat)).boxed()),
             runtime: Handle::current(),
@@ -97,7 +97,7 @@ impl Running {
         &self.task
     }
 
-    /// The task as it was written down before the call left, if its caller keeps a conversation.
+    /// The task as it was written down before the call left, if somebody wants to see it.
     pub(crate) fn as_begun(&mut self) -> Option<Box<Task>> {
         self.begun.take()
     }

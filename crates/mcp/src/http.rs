@@ -93,7 +93,8 @@ async fn serve(State(http): State<Http>, mut request: Request) -> Response {
         }
     }
     match *request.method() {
-        Method::POST => post(&http, request).await,
+        // On the heap, because it is large and handed over several times before it runs.
+        Method::POST => Box::pin(post(&http, request)).await,
         Method::DELETE => {
             let mut response = http.service.handle(request).await.map(Body::new);
             // rmcp says that it will do it; it has done it, and some clients take the other for a failure.

@@ -4,10 +4,15 @@
 //! once the first time and then less and less often. Whoever wants to know hears when a server's tools may have changed.
 
 mod connection;
+mod ears;
 mod in_order;
 mod line;
 mod listener;
+mod question;
+mod rounds;
 mod told;
+mod tracked;
+mod waiting;
 mod wire;
 mod work;
 
@@ -24,19 +29,29 @@ use rialto_edge::{fetch::Fetch, process::Launcher, settings::Resolver};
 use rialto_engine::peer::{Discovery, DiscoveryError, Fetched, Peer, Place};
 use rialto_model::{
     agent::{Agent, Signature},
-    call::{Call, Cancel, Follow},
+    call::{Call, Caller, Cancel, Follow},
     deployed::{Backing, McpServer},
-    event::Event,
+    event::{Aside, Event},
     failure::{Failure, Kind},
     ids::Scope,
+    json::Json,
 };
 use rialto_policy::Permitted;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use self::{line::Line, work::Work};
+use self::{line::Line, tracked::Tracked, waiting::Waiting, work::Work};
+
+/// Says that asking again would not help: nobody knows the task.
+const NO_SUCH_TASK: i64 = -32001;
 
 /// Hears that the tools of the server with that address (`mcp:<name>`) may have changed.
 pub type Changed = Arc<dyn Fn(&Scope, &str) + Send + Sync>;
+
+/// Answers `sampling/createMessage`, given its parameters and the name of the agent or skill that was configured for it, in
+/// the name of that caller. The error is for the server to read.
+pub type Sampler =
+    Arc<dyn Fn(Caller, String, Value) -> BoxFuture<'static, Result<Value, String>> + Send + Sync>;
 
 /// What the peer needs from outside.
 #[derive(Clone)]
@@ -49,6 +64,8 @@ pub struct Ports {
     pub secrets: Resolver,
     /// Hears of changes.
     pub changed: Changed,
+    /// Says what servers would have a model say.
+    pub sampler: Sampler,
 }
 
 /// Calls the tools of MCP servers.
@@ -58,6 +75,8 @@ pub struct McpPeer(Arc<Servers>);
 struct Servers {
     ports: Ports,
     lines: Mutex<HashMap<Key, Arc<Line>>>,
+    /// What waits for answers.
+    waiting: Waiting,
 }
 
 /// Which server is meant. Orgs share none, even if they say the same about it.
@@ -73,7 +92,7 @@ struct Key {
 impl McpPeer {
     /// A peer that has not talked to anybody yet.
     pub fn new(ports: Ports) -> Self {
-        Self(Arc::new(Servers { ports, lines: Mutex::default() }))
+        Self(Arc::new(Servers { ports, lines: Mutex::default(), waiting: Waiting::default() }))
     }
 
     /// Lets go of all servers but those of these rows.
@@ -94,6 +113,7 @@ impl McpPeer {
 
     /// Lets go of all servers, and waits until the programs among them have ended.
     pub async fn close(&self) {
+        self.0.waiting.clear();
         let lines: Vec<Arc<Line>> = self.0.lines.lock().drain().map(|(_, line)| line).collect();
         future::join_all(lines.iter().map(|line| line.closed())).await;
     }
@@ -110,7 +130,7 @@ impl Peer for McpPeer {
     fn send(&self, call: Permitted<Call>) -> BoxStream<'static, Event> {
         let line = Key::of(&call.get().target.agent).map(|key| self.line(key));
         match line {
-            Some(line) => Work::new(line, call).events().boxed(),
+            Some(line) => Work::new(line, self.0.waiting.clone(), call).events().boxed(),
             None => {
                 let failure = Failure::new(Kind::Internal, "this is not an MCP server");
                 stream::once(future::ready(Event::failed(failure))).boxed()
@@ -118,12 +138,37 @@ impl Peer for McpPeer {
         }
     }
 
-    fn follow(&self, _: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
-        stream::once(future::ready(Err(nobody_to_ask()))).boxed()
+    fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
+        let Follow { caller, target, remote, to_the_end } = follow.get();
+        let handle = remote.task_id.as_deref().unwrap_or_default();
+        if self.0.waiting.holds(handle) {
+            // It waits, as is known.
+            return stream::empty().boxed();
+        }
+        match (handle.strip_prefix(tracked::PREFIX), Key::of(&target.agent)) {
+            (Some(id), Some(key)) => {
+                let (tracked, tool) = (Tracked::known(id.to_owned()), target.skill_id().to_owned());
+                tracked.follow(self.line(key), caller.clone(), tool, *to_the_end)
+            }
+            _ => stream::once(future::ready(Err(nobody_to_ask()))).boxed(),
+        }
     }
 
-    fn cancel(&self, _: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
-        future::ready(Err(nobody_to_ask())).boxed()
+    fn cancel(&self, cancel: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
+        let Cancel { caller, target, remote } = cancel.get();
+        let handle = remote.task_id.as_deref().unwrap_or_default();
+        match (handle.strip_prefix(tracked::PREFIX), Key::of(&target.agent)) {
+            (Some(id), Some(key)) => {
+                let (tracked, line, caller) = (Tracked::known(id.to_owned()), self.line(key), caller.clone());
+                async move { tracked.cancel(&line, &caller).await }.boxed()
+            }
+            _ => {
+                // Letting go of it tells the server. What nobody holds, nobody works on.
+                drop(self.0.waiting.take(handle));
+                let canceled = Event::Canceled { message: None, aside: Aside::default() };
+                future::ready(Ok(vec![canceled])).boxed()
+            }
+        }
     }
 }
 
@@ -169,5 +214,7 @@ impl Key {
 }
 
 fn nobody_to_ask() -> Failure {
+    let forgotten = Json::of(&json!({ "remoteCode": NO_SUCH_TASK }));
     Failure::new(Kind::Conflict, "an MCP server cannot be asked about what it did earlier; call it again")
+        .with_data(forgotten)
 }

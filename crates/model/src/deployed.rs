@@ -34,6 +34,9 @@ pub struct McpServer {
     pub name: String,
     /// How it is reached.
     pub via: Via,
+    /// Which agent or skill says what the server would have a model say; none declines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<String>,
 }
 
 /// A function: arguments in, result out.

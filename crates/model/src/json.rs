@@ -8,6 +8,7 @@ mod document;
 mod find;
 mod raw;
 mod text;
+mod write;
 
 use std::{fmt, sync::Arc};
 
@@ -23,6 +24,7 @@ pub use self::{
     document::{Document, Unsound},
     raw::{Items, Members, Raw},
     text::push_text,
+    write::push_json,
 };
 
 /// One JSON value, kept as its text. Cloning shares the text.
@@ -32,6 +34,9 @@ pub struct Json(Arc<str>);
 /// The members of an object that its reader does not know, in the order they came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extra(Vec<(String, Json)>);
+
+/// What a value of our own takes, most of the time. One that is longer grows.
+const ROOM: usize = 128;
 
 // === impl Json ===
 
@@ -45,7 +50,9 @@ impl Json {
     ///
     /// Falls back to `null` for the few values JSON cannot say (a map with keys that are not strings).
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Self {
-        serde_json::to_string(value).map_or_else(|_| Self::null(), |text| Self(text.into()))
+        let mut out = Vec::with_capacity(ROOM);
+        let text = push_json(&mut out, value).ok().and_then(|()| String::from_utf8(out).ok());
+        text.map_or_else(Self::null, |text| Self(text.into()))
     }
 
     /// The value `null`.
@@ -61,6 +68,11 @@ impl Json {
     /// The text itself.
     pub fn get(&self) -> &str {
         &self.0
+    }
+
+    /// Whether both are one text, not only two that read alike.
+    pub fn shares(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// The same text, borrowed.

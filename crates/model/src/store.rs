@@ -5,10 +5,7 @@
 
 mod nowhere;
 
-use std::{
-    collections::BTreeMap,
-    hash::{DefaultHasher, Hash, Hasher},
-};
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -88,6 +85,8 @@ pub struct TalkFilter {
     pub caller: CallerId,
     /// Only those of this conversation.
     pub context: Option<ContextId>,
+    /// Only those of this agent.
+    pub agent: Option<AgentId>,
     /// Only in this state.
     pub state: Option<TaskState>,
     /// Only those that changed at or after this moment.
@@ -250,11 +249,18 @@ impl AuditFilter {
     }
 }
 
-/// A number that is most likely another one for another message. It is the same for as long as a process lives.
-pub fn number_of_message(org: &str, project: &str, caller: &str, message: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (org, project, caller, message).hash(&mut hasher);
-    hasher.finish()
+/// A number that is most likely another one for another message. Stores keep it, so it is the same for ever: FNV-1a over all
+/// four and a byte that no text holds behind each, stirred at the end so that every bit counts.
+pub fn number_of_message(org: &[u8], project: &[u8], caller: &[u8], message: &[u8]) -> u64 {
+    let mut number = 0xcbf2_9ce4_8422_2325_u64;
+    for text in [org, project, caller, message] {
+        for byte in text.iter().chain(&[0xff]) {
+            number = (number ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    number ^= number >> 33;
+    number = number.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    number ^ (number >> 33)
 }
 
 /// Keeps the registry, the journal and the audit trail.
@@ -294,6 +300,15 @@ pub trait Store: Send + Sync {
 
     /// Writes a new task down, with what the bus announces. It is durable when this returns.
     async fn open_task(&self, head: &TaskHead, audit: Vec<VerbEvent>) -> Result<(), StoreError>;
+
+    /// The same for a task that begins with something: these events, which `head` has taken in already and which happened when
+    /// it was last changed.
+    async fn begin_task(
+        &self,
+        head: &TaskHead,
+        first: &[Event],
+        audit: Vec<VerbEvent>,
+    ) -> Result<(), StoreError>;
 
     /// Adds events to a task; refused when it does not have exactly the expected number of events.
     async fn append(&self, entry: Entry) -> Result<(), StoreError>;
@@ -447,4 +462,15 @@ pub trait Store: Send + Sync {
 
     /// Those that were given up, the newest first.
     async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, StoreError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_a_message_never_changes_and_tells_where_each_text_ends() {
+        assert_eq!(number_of_message(b"default", b"main", b"ann", b"m-1"), 4_195_711_437_444_453_245);
+        assert_ne!(number_of_message(b"a", b"b", b"c", b"de"), number_of_message(b"a", b"b", b"cd", b"e"));
+    }
 }

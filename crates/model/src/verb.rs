@@ -71,6 +71,9 @@ pub struct Context {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The policies that decided. Only on pre-verb; empty when none did.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub policies: Arc<[String]>,
 }
 
 /// What went wrong, in numbers and words.
@@ -256,6 +259,18 @@ impl From<Flat> for VerbEvent {
             outcome: flat.outcome,
             estimated_cents: flat.estimated_cents,
             error: flat.error,
+        }
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::{
 
 /// Something that policy has allowed. Only [`Policy::check`] can make one.
 #[derive(Clone, Debug)]
-pub struct Permitted<T>(T);
+pub struct Permitted<T>(T, Arc<Decision>);
 
 /// A set of policies, compiled. It never changes: new policies are a new `Policy`.
 pub struct Policy {
@@ -36,7 +36,7 @@ pub struct Decision {
     /// Whether it may be done.
     pub allowed: bool,
     /// The permits, or the forbids, that decided. Empty when no permit matched.
-    pub policies: Vec<String>,
+    pub policies: Arc<[String]>,
     /// Policies that could not be evaluated; they do not count.
     pub errors: Vec<String>,
     /// Who would have to approve, when every forbid that matched asks only for that.
@@ -51,6 +51,11 @@ impl<T> Permitted<T> {
     /// What was permitted.
     pub const fn get(&self) -> &T {
         &self.0
+    }
+
+    /// The policies that permit it.
+    pub fn by(&self) -> &Arc<[String]> {
+        &self.1.policies
     }
 
     /// What was permitted, to keep.
@@ -84,10 +89,9 @@ impl Policy {
 
     /// Lets a deed through, or says why not. `caller_agent` is the caller's own row, when it is an agent.
     pub fn check_as<T: Deed>(&self, deed: T, caller_agent: Option<&Agent>) -> Result<Permitted<T>, Denied> {
-        match self.allow(&deed.question().by(caller_agent)) {
-            Ok(()) => Ok(Permitted(deed)),
-            Err(denied) => Err(denied),
-        }
+        let question = deed.question().by(caller_agent);
+        let decision = self.decide(&question);
+        if decision.allowed { Ok(Permitted(deed, decision)) } else { Err(Denied::new(&question, decision)) }
     }
 
     /// Whether something may be done that needs no [`Permitted`], like administration.
@@ -145,7 +149,7 @@ impl Policy {
         };
         let (allowed, policies, errors) = self.index.ask(question.action, &asked).decide();
         let approvers = if allowed { Vec::new() } else { self.approvers(&policies) };
-        Decision { allowed, policies, errors, approvers, bar: None }
+        Decision { allowed, policies: policies.into(), errors, approvers, bar: None }
     }
 
     /// Who would have to approve, when each of these forbids says who (`@approval("…")`).
@@ -190,7 +194,7 @@ impl std::fmt::Debug for Policy {
 
 impl Decision {
     fn permit(policy: String) -> Self {
-        Self { allowed: true, policies: vec![policy], ..Self::default() }
+        Self { allowed: true, policies: [policy].into(), ..Self::default() }
     }
 }
 

@@ -106,6 +106,13 @@ pub(crate) enum Command {
 pub(crate) enum Record {
     /// Search the audit trail, newest first, and verify it
     Audit(Audit),
+    /// Show one call from both sides: what came in, what went out, and what happened when
+    Inspect {
+        /// The task, by our id or the agent's
+        task: String,
+        #[command(flatten)]
+        listing: Listing,
+    },
     /// Sum up what completed calls cost, as far as agents' cards say it
     Costs(Costs),
     /// Have other programs told of calls, as signed events

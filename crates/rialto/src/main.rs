@@ -21,7 +21,7 @@ use clap::{CommandFactory, Parser};
 use crate::{
     cli::{Cli, Command, Common},
     commands::{
-        agents, audit, call, costs, doctor, install, mcp,
+        agents, audit, call, costs, doctor, inspect, install, mcp,
         policy::{self, Desk},
         secrets, serve, tasks, tokens, webhooks as hooks,
     },
@@ -100,6 +100,7 @@ async fn run_record(
 ) -> Result<(), Trouble> {
     match command {
         cli::Record::Audit(command) => audit::run(program, command).await,
+        cli::Record::Inspect { task, listing } => inspect::run(program, &task, listing.json).await,
         cli::Record::Costs(options) => costs::run(program, &options).await,
         cli::Record::Webhooks(command) => hooks::run(program, command, environment).await,
     }

@@ -158,6 +158,11 @@ impl Trouble {
         Self { message: message.into(), status: 2, failure: None }
     }
 
+    /// Something that is not there.
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self { message: message.into(), status: 4, failure: None }
+    }
+
     /// Trouble of another kind.
     pub(crate) fn other(message: impl Into<String>) -> Self {
         Self { message: message.into(), status: 1, failure: None }

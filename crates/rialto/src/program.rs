@@ -177,7 +177,7 @@ impl Program {
             engine.bus().subscribe(traces.clone());
         }
         engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
-        tools.configure(&config, engine.registry(), false).await?;
+        tools.configure(&config, &engine, false).await?;
         Ok(Self {
             engine,
             store,

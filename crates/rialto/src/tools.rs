@@ -1,6 +1,7 @@
 //! Reaches what is deployed, and sees to it that the registry knows what it can do.
 
 pub(crate) mod api;
+mod sampling;
 pub(crate) mod shown;
 
 use std::{mem, sync::Arc};
@@ -10,7 +11,7 @@ use parking_lot::Mutex;
 use rialto_a2a::{credential::Resolver, discover::Discoverer, peer::A2aPeer};
 use rialto_edge::{fetch::Fetch, process::Launcher};
 use rialto_engine::{
-    Registry,
+    Engine, Registry,
     peers::{Discoveries, Peers},
 };
 use rialto_function::peer::FunctionPeer;
@@ -32,6 +33,7 @@ pub(crate) struct Tools {
     mcp: McpPeer,
     functions: FunctionPeer,
     changes: Arc<Changes>,
+    engine: sampling::Later,
     /// Rows that somebody has yet to be asked about.
     unasked: Mutex<Vec<Arc<Agent>>>,
 }
@@ -52,18 +54,20 @@ impl Tools {
         let changes = Arc::new(Changes::default());
         let told = Arc::clone(&changes);
         let changed: peer::Changed = Arc::new(move |scope, url| told.add(scope, url));
+        let engine = sampling::Later::default();
         let mcp = McpPeer::new(peer::Ports {
             fetch: Arc::clone(fetch),
             launcher: launcher.clone(),
             secrets: Arc::clone(secrets),
             changed,
+            sampler: sampling::sampler(&engine),
         });
         let functions = FunctionPeer::new(rialto_function::peer::Ports {
             fetch: Arc::clone(fetch),
             launcher,
             secrets: Arc::clone(secrets),
         });
-        Self { mcp, functions, changes, unasked: Mutex::default() }
+        Self { mcp, functions, changes, engine, unasked: Mutex::default() }
     }
 
     /// Finds out what agents and all that is deployed can do.
@@ -77,19 +81,20 @@ impl Tools {
         Arc::new(Peers { a2a: Arc::new(a2a), mcp, function })
     }
 
-    /// Makes the registry what the configuration says. With `is_whole`, what it does not name any more is removed.
+    /// Makes the engine's registry what the configuration says; the engine is who is asked from then on. With `is_whole`, what it does not name any more is removed.
     pub(crate) async fn configure(
         &self,
         config: &Config,
-        registry: &Registry,
+        engine: &Engine,
         is_whole: bool,
     ) -> Result<(), BuildError> {
+        let _ = self.engine.set(engine.faint());
         let wrong = |(key, reason): (String, String)| BuildError::Deployed(format!("{key}: {reason}"));
         let wanted = config.deployments().map_err(wrong)?;
         if wanted.is_empty() && !is_whole {
             return Ok(());
         }
-        let unasked = registry.configure(&wanted, is_whole).await;
+        let unasked = engine.registry().configure(&wanted, is_whole).await;
         *self.unasked.lock() = unasked.map_err(|error| BuildError::Deployed(error.to_string()))?;
         Ok(())
     }

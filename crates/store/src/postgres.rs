@@ -33,7 +33,7 @@ use rialto_model::{
     call::CallerId,
     cost::{CostQuery, CostSum},
     credential::Secret,
-    event::Recorded,
+    event::{Event, Recorded},
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
@@ -175,7 +175,17 @@ impl Store for PostgresStore {
     }
 
     async fn open_task(&self, head: &TaskHead, audit: Vec<VerbEvent>) -> Result<(), StoreError> {
-        self.journal.write(Line::Open(Box::new(head.clone()), audit)).await
+        self.begin_task(head, &[], audit).await
+    }
+
+    async fn begin_task(
+        &self,
+        head: &TaskHead,
+        first: &[Event],
+        audit: Vec<VerbEvent>,
+    ) -> Result<(), StoreError> {
+        let (head, at, events) = (head.clone(), head.updated_at, first.to_vec());
+        self.journal.write(Line::Open(Box::new(Entry { head, expected: 0, events, at, audit }))).await
     }
 
     async fn append(&self, entry: Entry) -> Result<(), StoreError> {

@@ -40,7 +40,7 @@ use rialto_model::{
     call::CallerId,
     cost::{CostQuery, CostSum},
     credential::Secret,
-    event::Recorded,
+    event::{Event, Recorded},
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
@@ -328,6 +328,15 @@ impl Store for SqliteStore {
 
     async fn open_task(&self, head: &TaskHead, audit: Vec<VerbEvent>) -> Result<(), StoreError> {
         self.write_journal(Note::open(head, &audit)?).await
+    }
+
+    async fn begin_task(
+        &self,
+        head: &TaskHead,
+        first: &[Event],
+        audit: Vec<VerbEvent>,
+    ) -> Result<(), StoreError> {
+        self.write_journal(Note::begin(head, first, &audit)?).await
     }
 
     async fn append(&self, entry: Entry) -> Result<(), StoreError> {

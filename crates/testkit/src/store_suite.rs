@@ -78,6 +78,7 @@ macro_rules! store_suite {
             a_seed_is_what_the_first_one_proposed,
             a_task_comes_back_as_it_was_opened,
             a_task_id_is_taken_once,
+            a_task_comes_back_with_what_it_began_with,
             an_append_moves_the_head,
             events_come_back_in_the_order_they_were_appended,
             events_can_be_read_from_the_middle,

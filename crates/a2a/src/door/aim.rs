@@ -31,7 +31,7 @@ impl Service {
     /// Who shall do what a message asks for.
     pub(crate) async fn aim(&self, visit: &Visit, send: &SendRequest) -> Result<Aim, Trouble> {
         if let Some(task) = self.goes_on(visit, send).await? {
-            let target = self.engine.worker(&visit.caller, task.head.id.as_str()).await?;
+            let target = self.engine.worker(&visit.caller, task.head.id.as_str()).boxed().await?;
             return Ok(Aim { target, task: Some(task) });
         }
         let target = match (&visit.agent, send.skill_id()) {
@@ -50,12 +50,12 @@ impl Service {
         if visit.door == Door::A2aFirst {
             // There the client's own name begins a task, and goes on with it when it waits.
             let Some(id) = &send.task_id else { return Ok(None) };
-            let known = self.engine.task_of_message(&visit.caller, id).await?;
+            let known = self.engine.task_of_message(&visit.caller, id).boxed().await?;
             return Ok(known.filter(|task| task.head.state.is_waiting()));
         }
         let Some(id) = send.message.task_id.as_ref().filter(|id| !id.is_empty()) else { return Ok(None) };
-        let task = self.find(&visit.caller, id).await?;
-        let task = self.taken(&visit.caller, task).await?;
+        let task = self.find(visit, id).boxed().await?;
+        let task = self.taken(&visit.caller, task).boxed().await?;
         if task.head.state.is_terminal() {
             let message = format!(
                 "task {id} is {} and takes no more messages; start another one in its context",

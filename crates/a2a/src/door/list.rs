@@ -4,7 +4,6 @@ use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use rialto_a2a_wire::{error::Code, request::ListTasks, task::TaskList};
 use rialto_engine::Engine;
 use rialto_model::{
-    call::Caller,
     clock::Timestamp,
     ids::{ContextId, TaskId},
     json::Extra,
@@ -12,13 +11,14 @@ use rialto_model::{
     task::TaskHead,
 };
 
-use super::{render, trouble::Trouble};
+use super::{incoming::Visit, render, trouble::Trouble};
 
 const USUAL: u32 = 50;
 const MOST: u32 = 100;
 
 /// The page that is asked for.
-pub(crate) async fn page(engine: &Engine, caller: &Caller, wanted: &ListTasks) -> Result<TaskList, Trouble> {
+pub(crate) async fn page(engine: &Engine, visit: &Visit, wanted: &ListTasks) -> Result<TaskList, Trouble> {
+    let caller = &visit.caller;
     let size = wanted.page_size.unwrap_or(USUAL);
     if !(1..=MOST).contains(&size) {
         return Err(invalid(format!("pageSize: expected 1 to {MOST}, found {size}")));
@@ -26,6 +26,7 @@ pub(crate) async fn page(engine: &Engine, caller: &Caller, wanted: &ListTasks) -
     let filter = TalkFilter {
         caller: caller.id.clone(),
         context: wanted.context_id.as_ref().map(ContextId::from),
+        agent: visit.agent.as_ref().map(|agent| agent.id.clone()),
         state: state(wanted)?,
         since: wanted.status_timestamp_after.as_deref().map(moment).transpose()?,
         behind: wanted.page_token.as_deref().filter(|token| !token.is_empty()).map(place).transpose()?,
@@ -39,7 +40,7 @@ pub(crate) async fn page(engine: &Engine, caller: &Caller, wanted: &ListTasks) -
     let mut tasks = Vec::with_capacity(talks.heads.len());
     for head in talks.heads {
         let task = engine.look(caller, head.id.as_str()).await?;
-        let mut told = render::task(&task, wanted.history_length);
+        let mut told = render::task(task, wanted.history_length);
         if !wanted.include_artifacts.unwrap_or_default() {
             told.artifacts.clear();
         }

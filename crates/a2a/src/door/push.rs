@@ -8,7 +8,7 @@ use rialto_a2a_wire::{
     wire::Wire,
 };
 use rialto_model::{
-    call::{Caller, Door},
+    call::Door,
     credential::Secret,
     ids::fresh,
     json::Extra,
@@ -18,6 +18,7 @@ use rialto_model::{
 use url::{Host, Url};
 
 use super::{
+    incoming::Visit,
     render,
     service::{Reply, Service},
     trouble::Trouble,
@@ -33,16 +34,11 @@ const LONGEST: usize = 8 * 1024;
 
 impl Service {
     /// Has somebody told of a task that is there.
-    pub(crate) async fn create_push(
-        &self,
-        caller: &Caller,
-        wire: Wire,
-        config: PushConfig,
-    ) -> Result<Reply, Trouble> {
+    pub(crate) async fn create_push(&self, visit: &Visit, config: PushConfig) -> Result<Reply, Trouble> {
         let id = config.task_id.clone().unwrap_or_default();
-        let task = self.find(caller, &id).await?;
-        let push = self.push_of(&task.head, wire, config, task.head.version)?;
-        let known = self.engine.pushes(caller, &task.head.id).await?;
+        let task = self.find(visit, &id).await?;
+        let push = self.push_of(&task.head, visit.wire, config, task.head.version)?;
+        let known = self.engine.pushes(&visit.caller, &task.head.id).await?;
         if known.len() >= MOST && known.iter().all(|known| known.id != push.id) {
             let message = format!("task {id} is told to {MOST} addresses already; delete one first");
             return Err(Trouble::new(Code::InvalidParams, message));
@@ -65,29 +61,29 @@ impl Service {
         Ok(())
     }
 
-    pub(crate) async fn get_push(&self, caller: &Caller, wanted: &PushRef) -> Result<Reply, Trouble> {
-        let task = self.find(caller, &wanted.task_id).await?;
-        let pushes = self.engine.pushes(caller, &task.head.id).await?;
+    pub(crate) async fn get_push(&self, visit: &Visit, wanted: &PushRef) -> Result<Reply, Trouble> {
+        let task = self.find(visit, &wanted.task_id).await?;
+        let pushes = self.engine.pushes(&visit.caller, &task.head.id).await?;
         let is_it = |push: &&Push| wanted.id.as_ref().is_none_or(|id| *id == push.id);
         let push = pushes.iter().find(is_it).ok_or_else(|| no_config(wanted))?;
         Ok(Reply::Push(told(&task.head, push)))
     }
 
-    pub(crate) async fn list_pushes(&self, caller: &Caller, wanted: &PushListing) -> Result<Reply, Trouble> {
-        let task = self.find(caller, &wanted.task_id).await?;
-        let pushes = self.engine.pushes(caller, &task.head.id).await?;
+    pub(crate) async fn list_pushes(&self, visit: &Visit, wanted: &PushListing) -> Result<Reply, Trouble> {
+        let task = self.find(visit, &wanted.task_id).await?;
+        let pushes = self.engine.pushes(&visit.caller, &task.head.id).await?;
         // There are never more than fit on one page.
         let configs = pushes.iter().map(|push| told(&task.head, push)).collect();
         Ok(Reply::Pushes(PushList { configs, next_page_token: String::new(), extra: Extra::new() }))
     }
 
-    pub(crate) async fn delete_push(&self, caller: &Caller, wanted: &PushRef) -> Result<Reply, Trouble> {
-        let task = self.find(caller, &wanted.task_id).await?;
-        let pushes = self.engine.pushes(caller, &task.head.id).await?;
+    pub(crate) async fn delete_push(&self, visit: &Visit, wanted: &PushRef) -> Result<Reply, Trouble> {
+        let task = self.find(visit, &wanted.task_id).await?;
+        let pushes = self.engine.pushes(&visit.caller, &task.head.id).await?;
         let only = pushes.first().filter(|_| pushes.len() == 1).map(|push| push.id.clone());
         // Asking twice is asking once: what is not there is deleted.
         if let Some(id) = wanted.id.clone().or(only) {
-            self.engine.remove_push(caller, &task.head.id, &id).await?;
+            self.engine.remove_push(&visit.caller, &task.head.id, &id).await?;
         }
         Ok(Reply::Nothing)
     }

@@ -197,8 +197,10 @@ const fn is_told(event: &Event) -> bool {
 fn body(dialect: Dialect, task: &Task, event: &StreamEvent) -> String {
     match dialect {
         Dialect::V10 => answer::encode_stream_event(Wire::V10, event).text(),
-        Dialect::V03 | Dialect::V02 => answer::encode_task(Wire::V03, &render::task(task, None)).text(),
-        Dialect::V01 => answer::encode_task(Wire::V01, &render::task(task, None)).text(),
+        Dialect::V03 | Dialect::V02 => {
+            answer::encode_task(Wire::V03, &render::task(task.clone(), None)).text()
+        }
+        Dialect::V01 => answer::encode_task(Wire::V01, &render::task(task.clone(), None)).text(),
     }
 }
 

@@ -31,12 +31,15 @@ pub(crate) fn context(head: &TaskHead) -> Option<String> {
 }
 
 /// The whole task.
-pub(crate) fn task(task: &Task, history: Length) -> Told {
-    let mut told = Told::new(name(&task.head), status_of(task));
-    told.context_id = context(&task.head);
-    told.artifacts.clone_from(&task.artifacts);
-    told.history = last(&task.history, history).iter().map(|said| known(ours(said, &task.head))).collect();
-    told.metadata.clone_from(&task.metadata);
+pub(crate) fn task(task: Task, history: Length) -> Told {
+    let Task { head, message, history: said, artifacts, metadata, failure, .. } = task;
+    let words = message.or_else(|| failure.as_ref().map(told));
+    let status = status(&head, head.state, words, head.updated_at);
+    let mut told = Told::new(name(&head), status);
+    told.context_id = context(&head);
+    told.artifacts = artifacts;
+    told.history = last(said, history).map(|said| known(ours(said, &head))).collect();
+    told.metadata = metadata;
     told
 }
 
@@ -53,7 +56,7 @@ pub(crate) fn reply(task: &Task) -> Option<Message> {
 pub(crate) fn event(head: &TaskHead, recorded: &Recorded, state: TaskState) -> Option<StreamEvent> {
     let at = recorded.at;
     let status = |message: Option<&Message>, aside: &Aside| {
-        Some(StreamEvent::Status(update(head, status(head, state, message, at), aside)))
+        Some(StreamEvent::Status(update(head, status(head, state, message.cloned(), at), aside)))
     };
     match &recorded.event {
         Event::Accepted { .. } => None,
@@ -99,12 +102,7 @@ pub(crate) fn state_after(state: TaskState, event: &Event) -> TaskState {
     state.after(event).unwrap_or(state)
 }
 
-fn status_of(task: &Task) -> Status {
-    let words = task.message.clone().or_else(|| task.failure.as_ref().map(told));
-    status(&task.head, task.head.state, words.as_ref(), task.head.updated_at)
-}
-
-fn status(head: &TaskHead, state: TaskState, message: Option<&Message>, at: Timestamp) -> Status {
+fn status(head: &TaskHead, state: TaskState, message: Option<Message>, at: Timestamp) -> Status {
     Status {
         state: State::from(state),
         message: message.map(|message| ours(message, head)),
@@ -125,8 +123,7 @@ fn update(head: &TaskHead, status: Status, aside: &Aside) -> StatusUpdate {
 }
 
 /// A message with the names that its caller knows, whatever the far side calls them.
-fn ours(message: &Message, head: &TaskHead) -> Message {
-    let mut message = message.clone();
+fn ours(mut message: Message, head: &TaskHead) -> Message {
     message.task_id = Some(name(head));
     message.context_id = context(head);
     message
@@ -149,9 +146,10 @@ fn told(failure: &Failure) -> Message {
     Message::new(rialto_model::ids::fresh(), Role::Agent, vec![Part::text(failure.message.clone())])
 }
 
-fn last(history: &[Message], length: Length) -> &[Message] {
+fn last(history: Vec<Message>, length: Length) -> impl Iterator<Item = Message> {
     let wanted = length.map_or(history.len(), |length| usize::try_from(length).unwrap_or(usize::MAX));
-    history.get(history.len().saturating_sub(wanted)..).unwrap_or_default()
+    let left_out = history.len().saturating_sub(wanted);
+    history.into_iter().skip(left_out)
 }
 
 /// A moment as 1.0 writes it: UTC, milliseconds.

@@ -55,7 +55,8 @@ enum Answer {
 }
 
 pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request) -> Response {
-    answered(&service, request, None).await
+    // On the heap, because it is large and handed over several times before it runs.
+    Box::pin(answered(&service, request, None)).await
 }
 
 /// The same for one agent.
@@ -65,7 +66,7 @@ pub(crate) async fn serve_agent(
     request: Request,
 ) -> Response {
     match service.agent(request.extensions().get::<Caller>(), &slug).await {
-        Ok(agent) => answered(&service, request, Some(agent)).await,
+        Ok(agent) => Box::pin(answered(&service, request, Some(agent))).await,
         Err(trouble) => json(refuse(&Id::null(), Wire::V10, &trouble.error)),
     }
 }
@@ -95,7 +96,7 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
         agent,
     };
     if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
-        return batch(service, &parts, &visit, &body).await;
+        return Box::pin(batch(service, &parts, &visit, &body)).await;
     }
     match answer_one(service, &parts, visit, &body, false).await {
         Answer::One(text) => json(text),

@@ -13,7 +13,7 @@ use rialto_edge::site::Site;
 use rialto_engine::{Engine, Request, Running, Said, Step, Talk};
 use rialto_model::{
     agent::Agent,
-    call::{Caller, Door, Target},
+    call::{Caller, Door, Spoken, Target},
     card::Skill,
     failure::{Failure, Kind},
     ids::ContextId,
@@ -101,46 +101,47 @@ impl Service {
         }
         match asked {
             Asked::Send(send) => self.send(visit, send).await,
-            Asked::Stream(send) => self.stream(visit, send).await,
-            Asked::Get(get) => self.get(visit, &get).await,
-            Asked::List(wanted) => list::page(&self.engine, &visit.caller, &wanted).await.map(Reply::Tasks),
-            Asked::Cancel(cancel) => self.cancel(visit, &cancel).await,
-            Asked::Subscribe(subscribe) => self.subscribe(visit, &subscribe).await,
+            // These have a place of their own: one for all would be large, and every message would carry it along.
+            Asked::Stream(send) => self.stream(visit, send).boxed().await,
+            Asked::Get(get) => self.get(visit, &get).boxed().await,
+            Asked::List(wanted) => list::page(&self.engine, visit, &wanted).boxed().await.map(Reply::Tasks),
+            Asked::Cancel(cancel) => self.cancel(visit, &cancel).boxed().await,
+            Asked::Subscribe(subscribe) => self.subscribe(visit, &subscribe).boxed().await,
             Asked::ExtendedCard(_) => self.cards.extended(self, visit).map(Reply::Card),
-            Asked::PushCreate(config) => self.create_push(&visit.caller, visit.wire, config).await,
-            Asked::PushGet(wanted) => self.get_push(&visit.caller, &wanted).await,
-            Asked::PushList(wanted) => self.list_pushes(&visit.caller, &wanted).await,
-            Asked::PushDelete(wanted) => self.delete_push(&visit.caller, &wanted).await,
+            Asked::PushCreate(config) => self.create_push(visit, config).boxed().await,
+            Asked::PushGet(wanted) => self.get_push(visit, &wanted).boxed().await,
+            Asked::PushList(wanted) => self.list_pushes(visit, &wanted).boxed().await,
+            Asked::PushDelete(wanted) => self.delete_push(visit, &wanted).boxed().await,
         }
     }
 
     async fn send(&self, visit: &Visit, send: SendRequest) -> Result<Reply, Trouble> {
         let (history, at_once) = (send.configuration.history_length, send.configuration.return_immediately);
-        let (running, task) = match self.say(visit, send).await? {
-            Said::Begun { running, task } => (running, *task),
+        let task = match self.say(visit, send, at_once).await? {
+            Said::Begun { running, task } => match task.filter(|_| at_once) {
+                // It goes on by itself.
+                Some(task) => *task,
+                None => self.wait(visit, running).await?,
+            },
             Said::Again(id) => {
-                let (task, following) = self.engine.follow(&visit.caller, id.as_str()).await?;
-                let told = if at_once { task } else { self.wait_along(visit, task, following).await? };
-                return Ok(sent(&told, history));
+                let (task, following) = self.engine.follow(&visit.caller, id.as_str()).boxed().await?;
+                if at_once { task } else { self.wait_along(visit, task, following).boxed().await? }
             }
         };
-        if at_once {
-            // It goes on by itself.
-            drop(running);
-            return Ok(sent(&task, history));
-        }
-        let task = self.wait(visit, running).await?;
-        Ok(sent(&task, history))
+        Ok(sent(task, history))
     }
 
     async fn stream(&self, visit: &Visit, send: SendRequest) -> Result<Reply, Trouble> {
         let history = send.configuration.history_length;
-        let (task, following) = match self.say(visit, send).await? {
-            Said::Begun { running, task } => {
+        let (task, following) = match self.say(visit, send, true).await? {
+            Said::Begun { running, task: Some(task) } => {
                 let following = self.engine.listen(&task.head);
                 // Listened to; now it may leave.
                 drop(running);
                 (*task, following)
+            }
+            Said::Begun { running, task: None } => {
+                self.engine.follow(&visit.caller, running.task().as_str()).await?
             }
             Said::Again(id) => self.engine.follow(&visit.caller, id.as_str()).await?,
         };
@@ -148,18 +149,19 @@ impl Service {
     }
 
     async fn get(&self, visit: &Visit, get: &GetTask) -> Result<Reply, Trouble> {
-        let task = self.find(&visit.caller, &get.id).await?;
+        let task = self.find(visit, &get.id).await?;
         // A task that nobody here works on is asked about at its agent.
         let task = if task.head.state.is_terminal() {
             task
         } else {
             self.engine.task(&visit.caller, task.head.id.as_str()).await?
         };
-        Ok(Reply::Task { task: render::task(&task, get.history_length), door: task.head.door })
+        let door = task.head.door;
+        Ok(Reply::Task { task: render::task(task, get.history_length), door })
     }
 
     async fn cancel(&self, visit: &Visit, cancel: &TaskRef) -> Result<Reply, Trouble> {
-        let task = self.find(&visit.caller, &cancel.id).await?;
+        let task = self.find(visit, &cancel.id).await?;
         if task.head.state.is_terminal() {
             let message = format!("task {} is {} already", cancel.id, task.head.state);
             return Err(Trouble::new(Code::TaskNotCancelable, message));
@@ -174,11 +176,12 @@ impl Service {
             let message = format!("task {} was {} before it could be canceled", cancel.id, task.head.state);
             return Err(Trouble::new(Code::TaskNotCancelable, message));
         }
-        Ok(Reply::Task { task: render::task(&task, None), door: task.head.door })
+        let door = task.head.door;
+        Ok(Reply::Task { task: render::task(task, None), door })
     }
 
     async fn subscribe(&self, visit: &Visit, wanted: &TaskRef) -> Result<Reply, Trouble> {
-        let id = self.find(&visit.caller, &wanted.id).await?.head.id;
+        let id = self.find(visit, &wanted.id).await?.head.id;
         let (task, following) = self.engine.follow(&visit.caller, id.as_str()).await?;
         if task.head.state.is_terminal() {
             let message = format!("task {} is {}: there is nothing more to hear", wanted.id, task.head.state);
@@ -193,8 +196,8 @@ impl Service {
         Ok(Reply::Stream(stream))
     }
 
-    /// Hands a message to the engine.
-    async fn say(&self, visit: &Visit, send: SendRequest) -> Result<Said, Trouble> {
+    /// Hands a message to the engine. With `wants_begun` what it begins is told as it begins.
+    async fn say(&self, visit: &Visit, send: SendRequest, wants_begun: bool) -> Result<Said, Trouble> {
         if send.message.parts.is_empty() {
             return Err(Trouble::new(Code::InvalidParams, "message.parts: expected at least one part"));
         }
@@ -223,15 +226,16 @@ impl Service {
         request.wall_clock = Some(self.config.task_timeout);
         request.trace.clone_from(&visit.trace);
         let is_once = self.config.once_per_message || visit.door == Door::A2aFirst;
-        let metadata = send.metadata;
-        request.talk = Some(Box::new(Talk { context, is_named, is_once, message, metadata }));
+        let spoken = Arc::new(Spoken { message, metadata: send.metadata });
+        let wants_begun = wants_begun || push.is_some();
+        request.talk = Some(Box::new(Talk { context, is_named, is_once, wants_begun, spoken }));
         let said = self.engine.say(request).await?;
         let begun = match (&said, push) {
-            (Said::Begun { task, .. }, Some(config)) => Some((task.head.clone(), config)),
+            (Said::Begun { task: Some(task), .. }, Some(config)) => Some((task.head.clone(), config)),
             _ => None,
         };
         if let Some((head, config)) = begun {
-            self.push_along(&head, visit.wire, config).await?;
+            self.push_along(&head, visit.wire, config).boxed().await?;
         }
         Ok(said)
     }
@@ -249,16 +253,18 @@ impl Service {
         if is_seen { Ok(agent) } else { Err(none()) }
     }
 
-    /// A caller's own task, under whatever name it has for it.
-    pub(crate) async fn find(&self, caller: &Caller, id: &str) -> Result<Task, Trouble> {
-        match self.engine.look(caller, id).await {
-            Ok(task) => Ok(task),
+    /// A caller's own task, under whatever name it has for it. Whoever asks one agent is told of that agent's tasks alone.
+    pub(crate) async fn find(&self, visit: &Visit, id: &str) -> Result<Task, Trouble> {
+        let task = match self.engine.look(&visit.caller, id).await {
+            Ok(task) => Some(task),
             Err(Failure { kind: Kind::NotFound, .. }) => {
-                let named = self.engine.task_of_message(caller, id).await?;
-                named.filter(|task| task.head.door == Door::A2aFirst).ok_or_else(|| Trouble::no_task(id))
+                let named = self.engine.task_of_message(&visit.caller, id).await?;
+                named.filter(|task| task.head.door == Door::A2aFirst)
             }
-            Err(failure) => Err(failure.into()),
-        }
+            Err(failure) => return Err(failure.into()),
+        };
+        let is_asked = |task: &Task| visit.agent.as_ref().is_none_or(|agent| agent.id == task.head.agent);
+        task.filter(is_asked).ok_or_else(|| Trouble::no_task(id))
     }
 
     /// Waits for the end, or for a question, and at most for as long as callers are kept waiting.
@@ -276,7 +282,7 @@ impl Service {
         match tokio::time::timeout(self.config.wait, over).await {
             Ok(Some(task)) => Ok(task),
             // How it failed is in the journal.
-            Ok(None) | Err(_) => Ok(self.engine.look(&visit.caller, id.as_str()).await?),
+            Ok(None) | Err(_) => Ok(self.engine.look(&visit.caller, id.as_str()).boxed().await?),
         }
     }
 
@@ -308,9 +314,11 @@ impl Service {
     }
 }
 
-fn sent(task: &Task, history: Length) -> Reply {
-    if let Some(message) = render::reply(task) {
-        return Reply::Sent { answer: SendAnswer::Message(message), door: task.head.door };
-    }
-    Reply::Sent { answer: SendAnswer::Task(render::task(task, history)), door: task.head.door }
+fn sent(task: Task, history: Length) -> Reply {
+    let door = task.head.door;
+    let answer = match render::reply(&task) {
+        Some(message) => SendAnswer::Message(message),
+        None => SendAnswer::Task(render::task(task, history)),
+    };
+    Reply::Sent { answer, door }
 }

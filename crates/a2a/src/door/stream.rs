@@ -60,7 +60,7 @@ impl TaskStream {
         let state = task.head.state;
         let first = match render::reply(task) {
             Some(message) => StreamEvent::Message(message),
-            None => StreamEvent::Task(render::task(task, history)),
+            None => StreamEvent::Task(render::task(task.clone(), history)),
         };
         let may_be_none = state == TaskState::Submitted && task.head.agent_url.starts_with("http");
         let (waiting, held) = if may_be_none { (None, Some(first)) } else { (Some(first), None) };

@@ -33,7 +33,7 @@ impl Registry {
     pub fn deployed(&self, scope: &Scope) -> Vec<Arc<Agent>> {
         let live = self.live.load();
         let is_meant = |row: &&Arc<Agent>| row.scope == *scope && !row.backing.is_agent();
-        let mut rows: Vec<_> = live.all().iter().filter(is_meant).cloned().collect();
+        let mut rows: Vec<_> = live.all().filter(is_meant).cloned().collect();
         rows.sort_by(|a, b| a.id.cmp(&b.id));
         rows
     }
@@ -123,14 +123,13 @@ impl Registry {
 
     fn row_at(&self, wanted: &Deployment) -> Option<Arc<Agent>> {
         let (live, url) = (self.live.load(), url_of(wanted));
-        live.all().iter().find(|row| row.scope == wanted.scope && row.url == url).cloned()
+        live.all().find(|row| row.scope == wanted.scope && row.url == url).cloned()
     }
 
     fn row_of(&self, wanted: &Deployment, keep: Keep, card: Arc<Card>, known: Option<&Agent>) -> Agent {
         let now = self.clock.now();
         let live = self.live.load();
-        let is_taken =
-            |slug: &str| live.all().iter().any(|row| row.scope == wanted.scope && row.slug == slug);
+        let is_taken = |slug: &str| live.all().any(|row| row.scope == wanted.scope && row.slug == slug);
         let fresh_slug = || name::unused(wanted.backing.name().unwrap_or_default(), is_taken);
         Agent {
             id: known.map_or_else(AgentId::fresh, |known| known.id.clone()),

@@ -1,8 +1,8 @@
 //! All rows, as they were at one moment.
 //!
 //! A change makes a new value, because whoever reads has no time to wait. With many agents there are many changes (each
-//! first probe is one), so a row is found by its id and put where it was: what is copied is a list of pointers, and nothing
-//! is searched or compared with all others.
+//! first probe is one), so a row is found by its id and put where it was: what is copied is one of many short lists of
+//! pointers, and nothing is searched or compared with all others.
 
 use std::sync::Arc;
 
@@ -10,18 +10,29 @@ use rialto_model::{
     agent::{Agent, Health, Keep, Trust},
     card::Card,
     deployed::Backing,
-    ids::AgentId,
+    ids::{AgentId, Scope},
     maps::FastMap,
 };
+
+/// So many rows lie in one piece.
+const PIECE: usize = 128;
 
 /// The rows.
 #[derive(Clone, Default)]
 pub(super) struct Live {
     /// The store's generation that they are of; none before they were read for the first time.
     pub(super) generation: Option<u64>,
-    agents: Vec<Arc<Agent>>,
-    /// Where each of them is. It is the same as long as none comes or goes.
-    places: Arc<FastMap<AgentId, usize>>,
+    /// In pieces: a change copies the one that the row is in, and not all of them.
+    pieces: Vec<Arc<[Arc<Agent>]>>,
+    /// Where each of them is. It is the same as long as none comes, goes or is called otherwise.
+    places: Arc<Places>,
+}
+
+#[derive(Default)]
+struct Places {
+    by_id: FastMap<AgentId, usize>,
+    /// A slug is somebody's in each project.
+    by_slug: FastMap<String, Vec<usize>>,
 }
 
 /// What a row looks like from outside: what a list of tools, a permission or the way of a call may depend on. Directories hold
@@ -31,48 +42,74 @@ type Look<'a> = (&'a AgentId, &'a str, *const Card, Trust, bool, &'a Backing, Op
 // === impl Live ===
 
 impl Live {
-    pub(super) fn new(generation: Option<u64>, agents: Vec<Arc<Agent>>) -> Self {
-        let places = agents.iter().enumerate().map(|(place, row)| (row.id.clone(), place)).collect();
-        Self { generation, agents, places: Arc::new(places) }
+    pub(super) fn new(generation: Option<u64>, agents: &[Arc<Agent>]) -> Self {
+        let mut places = Places::default();
+        for (place, row) in agents.iter().enumerate() {
+            places.by_id.insert(row.id.clone(), place);
+            places.by_slug.entry(row.slug.clone()).or_default().push(place);
+        }
+        let pieces = agents.chunks(PIECE).map(Arc::from).collect();
+        Self { generation, pieces, places: Arc::new(places) }
     }
 
     /// All of them.
-    pub(super) fn all(&self) -> &[Arc<Agent>] {
-        &self.agents
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Agent>> {
+        self.pieces.iter().flat_map(|piece| piece.iter())
     }
 
     /// The one with that id.
     pub(super) fn get(&self, id: &AgentId) -> Option<&Arc<Agent>> {
-        self.agents.get(*self.places.get(id)?)
+        self.at(*self.places.by_id.get(id)?)
+    }
+
+    /// The one with that slug.
+    pub(super) fn by_slug(&self, scope: &Scope, slug: &str) -> Option<&Arc<Agent>> {
+        let places = self.places.by_slug.get(slug)?;
+        places.iter().filter_map(|place| self.at(*place)).find(|row| row.scope == *scope)
     }
 
     /// The same with this row in place of the one it was, or with one more. A row of a session hides a stored one of the
     /// same place.
     pub(super) fn with(&self, row: Arc<Agent>) -> Self {
-        let mut changed = self.clone();
-        match self.places.get(&row.id).and_then(|place| changed.agents.get_mut(*place)) {
-            Some(slot) => {
-                *slot = row;
-                changed
-            }
-            None => {
-                changed.agents.retain(|other| row.keep != Keep::Session || !is_same_place(other, &row));
-                changed.agents.push(row);
-                Self::new(self.generation, changed.agents)
-            }
+        let is_called_the_same = |known: &Arc<Agent>| known.slug == row.slug && known.scope == row.scope;
+        let place =
+            self.places.by_id.get(&row.id).filter(|place| self.at(**place).is_some_and(is_called_the_same));
+        if let Some(place) = place {
+            return self.with_at(*place, row);
         }
+        let is_hidden = |other: &Arc<Agent>| row.keep == Keep::Session && is_same_place(other, &row);
+        let others = self.all().filter(|other| other.id != row.id && !is_hidden(other)).cloned();
+        let mut agents: Vec<_> = others.collect();
+        agents.push(row);
+        Self::new(self.generation, &agents)
     }
 
     /// The same without this one.
     pub(super) fn without(&self, id: &AgentId) -> Self {
-        let others = self.agents.iter().filter(|row| row.id != *id).cloned().collect();
-        Self::new(self.generation, others)
+        let others: Vec<_> = self.all().filter(|row| row.id != *id).cloned().collect();
+        Self::new(self.generation, &others)
+    }
+
+    fn at(&self, place: usize) -> Option<&Arc<Agent>> {
+        self.pieces.get(place / PIECE)?.get(place % PIECE)
+    }
+
+    fn with_at(&self, place: usize, row: Arc<Agent>) -> Self {
+        let mut changed = self.clone();
+        if let Some(piece) = changed.pieces.get_mut(place / PIECE) {
+            let mut rows = piece.to_vec();
+            if let Some(slot) = rows.get_mut(place % PIECE) {
+                *slot = row;
+            }
+            *piece = rows.into();
+        }
+        changed
     }
 
     /// Whether nobody could tell these from the others.
     pub(super) fn looks_like(&self, other: &Self) -> bool {
         let is_same = |row: &Arc<Agent>| other.get(&row.id).is_some_and(|known| look(known) == look(row));
-        self.agents.len() == other.agents.len() && self.agents.iter().all(is_same)
+        self.places.by_id.len() == other.places.by_id.len() && self.all().all(is_same)
     }
 }
 
@@ -89,4 +126,52 @@ pub(super) fn is_same_place(a: &Agent, b: &Agent) -> bool {
 fn look(row: &Agent) -> Look<'_> {
     let is_gone = row.health == Health::Unreachable;
     (&row.id, &row.slug, Arc::as_ptr(&row.card), row.trust, is_gone, &row.backing, row.timeout_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use rialto_testkit::store_suite::agent;
+
+    use super::*;
+
+    fn row(n: usize) -> Arc<Agent> {
+        let mut row = agent(&format!("agt_{n}"));
+        (row.slug, row.url) = (format!("slug_{n}"), format!("http://a{n}.example"));
+        Arc::new(row)
+    }
+
+    fn ids(live: &Live) -> Vec<String> {
+        live.all().map(|row| row.id.as_str().to_owned()).collect()
+    }
+
+    #[test]
+    fn a_row_is_found_and_changed_in_whichever_piece_it_lies() {
+        let rows: Vec<_> = (0..3 * PIECE + 1).map(row).collect();
+        let before = Live::new(Some(1), &rows);
+        let mut live = before.clone();
+        for n in [0, PIECE - 1, PIECE, 3 * PIECE] {
+            let changed = Agent { timeout_ms: Some(7), ..Agent::clone(&rows[n]) };
+            live = live.with(Arc::new(changed));
+            assert_eq!(live.get(&rows[n].id).unwrap().timeout_ms, Some(7));
+            assert_eq!(live.by_slug(&rows[n].scope, &rows[n].slug).unwrap().id, rows[n].id);
+        }
+        assert_eq!(ids(&live), ids(&before), "all are where they were");
+        assert!(
+            before.all().all(|row| row.timeout_ms != Some(7)),
+            "who reads the old ones sees the old ones"
+        );
+        assert!(!live.looks_like(&before) && live.looks_like(&live.clone()));
+    }
+
+    #[test]
+    fn a_row_that_comes_goes_or_is_called_otherwise_is_found_as_it_is() {
+        let live = Live::new(Some(1), &[row(1), row(2)]).with(row(3));
+        assert_eq!(ids(&live).len(), 3);
+        let renamed = Agent { slug: "other".to_owned(), ..Agent::clone(&row(2)) };
+        let scope = renamed.scope.clone();
+        let live = live.with(Arc::new(renamed)).without(&row(1).id);
+        assert_eq!(live.by_slug(&scope, "other").unwrap().id, row(2).id);
+        assert!(live.by_slug(&scope, "slug_2").is_none() && live.by_slug(&scope, "slug_1").is_none());
+        assert_eq!(ids(&live).len(), 2);
+    }
 }

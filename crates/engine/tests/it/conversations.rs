@@ -12,7 +12,7 @@ use crate::world::World;
 
 async fn said(world: &World, request: Request) -> (TaskId, bool) {
     match world.engine.say(request).await.unwrap() {
-        Said::Begun { task, .. } => (task.head.id, true),
+        Said::Begun { running, .. } => (running.task().clone(), true),
         Said::Again(task) => (task, false),
     }
 }
@@ -147,9 +147,9 @@ async fn a_context_is_the_agents_own_context_there_and_nobody_elses() {
 async fn secrets_in_messages_reach_the_agent_and_are_not_kept() {
     let world = echoing().await;
     let mut request = world.talk("m-1", None, json!({ "password": "hunter2", "note": "plain" }));
-    let talk = request.talk.as_mut().unwrap();
-    talk.message.parts.push(Part::text("use ghp_abcdef"));
-    talk.message.metadata = Some(rialto_model::json::Json::of(&json!({ "token": "hunter3" })));
+    let message = &mut Arc::get_mut(&mut request.talk.as_mut().unwrap().spoken).unwrap().message;
+    message.parts.push(Part::text("use ghp_abcdef"));
+    message.metadata = Some(rialto_model::json::Json::of(&json!({ "token": "hunter3" })));
     let id = world.say(request).await;
     let task = world.in_the_end(&id).await;
     let kept = serde_json::to_string(&task.history).unwrap();

@@ -29,7 +29,8 @@ fn via(program: &str) -> Via {
 }
 
 fn server(name: &str) -> Deployment {
-    let backing = Backing::Mcp(Arc::new(McpServer { name: name.to_owned(), via: via("server") }));
+    let backing =
+        Backing::Mcp(Arc::new(McpServer { name: name.to_owned(), via: via("server"), sampling: None }));
     Deployment { scope: Scope::default(), backing, allow_private: true, timeout_ms: None }
 }
 
@@ -170,7 +171,11 @@ async fn a_server_that_moves_is_called_where_it_is() {
     world.discovery.serve("mcp:weather", agents::card("weather", vec![agents::skill("lookup")]));
     registry.probe(&unasked[0]).await.unwrap();
     assert_eq!(found(&world, "lookup"), "mcp:weather/lookup");
-    let backing = Backing::Mcp(Arc::new(McpServer { name: "weather".to_owned(), via: via("elsewhere") }));
+    let backing = Backing::Mcp(Arc::new(McpServer {
+        name: "weather".to_owned(),
+        via: via("elsewhere"),
+        sampling: None,
+    }));
     registry.configure(&[Deployment { backing, ..server("weather") }], true).await.unwrap();
     let target = world.engine.resolve(&world.caller, "lookup").unwrap();
     assert_eq!(target.agent.backing.via().unwrap().described(), "elsewhere");

@@ -7,9 +7,10 @@ use parking_lot::Mutex;
 use rialto_engine::{Config, Running, Step};
 use rialto_model::{
     agent::Trust,
-    event::Event,
+    event::{Aside, Event},
     failure::Kind,
     ids::TaskId,
+    message::{Message, Part, Role},
     task::{Task, TaskState},
 };
 use rialto_testkit::{
@@ -101,6 +102,25 @@ async fn everything_that_comes_at_once_is_told_in_order() {
     };
     assert_eq!(told, ["accepted", "progress"]);
     assert_eq!(done.head.state, TaskState::Completed);
+}
+
+#[tokio::test]
+async fn the_last_words_are_told_even_if_the_end_comes_with_them() {
+    let words = Message::new("m", Role::Agent, vec![Part::text("nearly done")]);
+    let peer = ScriptedPeer::with(move |_| {
+        let mut events = finished_with_data(json!(1));
+        events.insert(
+            1,
+            Event::Progress { working: true, message: Some(words.clone()), aside: Aside::default() },
+        );
+        stream::iter(events).boxed()
+    });
+    let (_world, mut running) = begun(peer).await;
+    let mut told = Vec::new();
+    while let Step::Event(event) = running.next().await {
+        told.push(event.name());
+    }
+    assert_eq!(told, ["accepted", "progress"]);
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use rialto_engine::{
 };
 use rialto_model::{
     agent::Trust,
-    call::{Caller, Door},
+    call::{Caller, Door, Spoken},
     card::Skill,
     clock::{Clock, SystemClock, Timestamp},
     event::Event,
@@ -110,14 +110,16 @@ impl World {
         let message = Message::new(id, Role::User, request.parts.clone());
         let is_named = context.is_some();
         let context = context.map_or_else(ContextId::fresh, ContextId::from);
-        request.talk = Some(Box::new(Talk { context, is_named, is_once: true, message, metadata: None }));
+        let spoken = Arc::new(Spoken { message, metadata: None });
+        let (is_once, wants_begun) = (true, true);
+        request.talk = Some(Box::new(Talk { context, is_named, is_once, wants_begun, spoken }));
         request
     }
 
     /// Says something, lets it go on by itself, and answers its task. The same message must not have come before.
     pub(crate) async fn say(&self, request: Request) -> TaskId {
         match self.engine.say(request).await.unwrap() {
-            Said::Begun { task, .. } => task.head.id,
+            Said::Begun { running, .. } => running.task().clone(),
             Said::Again(task) => panic!("{task} was begun before"),
         }
     }

@@ -33,14 +33,7 @@ use rmcp::{
 use serde_json::json;
 use tokio::{sync::watch, time::timeout};
 
-use super::{
-    Key, Ports,
-    in_order::InOrder,
-    line::Line,
-    listener::{Listener, Progress},
-    told,
-    wire::Wire,
-};
+use super::{Key, Ports, ears::Ears, in_order::InOrder, line::Line, listener::Listener, told, wire::Wire};
 
 /// The most tools a server may have.
 const MOST_TOOLS: usize = 10_000;
@@ -66,7 +59,7 @@ type Running = (RunningService<RoleClient, Listener>, Option<Child>);
 /// A connection.
 pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
-    pub(super) progress: Progress,
+    pub(super) ears: Ears,
     name: String,
     /// Taken by whoever watches over it.
     running: Mutex<Option<Running>>,
@@ -103,11 +96,11 @@ impl Connection {
         let Some(pipes) = pipes else {
             return Err(Trouble::Unreachable("it has no stdin and stdout".into()));
         };
-        let listener = Listener::default();
-        let progress = listener.progress();
-        let way = InOrder::new(IntoTransport::<RoleClient, _, _>::into_transport(pipes), progress.clone());
+        let ears = Ears::default();
+        let listener = Listener::new(ears.clone(), key.server.sampling.is_some());
+        let way = InOrder::new(IntoTransport::<RoleClient, _, _>::into_transport(pipes), ears.clone());
         match listener.serve_with_lifecycle(way, lifecycle()).await {
-            Ok(running) => Ok(Self::of(name, progress, running, Some(child))),
+            Ok(running) => Ok(Self::of(name, ears, running, Some(child))),
             Err(error) => {
                 let status = timeout(GOODBYE, child.wait()).await.ok().and_then(Result::ok);
                 let ended = status.map(|status| format!("it ended ({status})"));
@@ -120,28 +113,29 @@ impl Connection {
     async fn reach(key: &Key, ports: &Ports, endpoint: &Endpoint) -> Result<Self, Trouble> {
         let headers = settings::headers(&endpoint.headers, &ports.secrets).await;
         let reach = if key.allow_private { Reach::Private } else { Reach::Public };
-        let wire = Wire::new(Arc::clone(&ports.fetch), headers.map_err(Trouble::Unreachable)?, reach);
+        let headers = headers.map_err(Trouble::Unreachable)?;
+        let ears = Ears::default();
+        let wire = Wire::new(Arc::clone(&ports.fetch), headers, reach, ears.clone());
         let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str());
         config.max_concurrent_requests = AT_ONCE;
         let transport = StreamableHttpClientTransport::with_client(wire.clone(), config);
-        let listener = Listener::default();
-        let progress = listener.progress();
-        let way = InOrder::new(transport, progress.clone());
+        let listener = Listener::new(ears.clone(), key.server.sampling.is_some());
+        let way = InOrder::new(transport, ears.clone());
         let running = listener.serve_with_lifecycle(way, lifecycle()).await;
         let running = running
             .map_err(|error| Trouble::Unreachable(wire.trouble().unwrap_or_else(|| said_no(&error))))?;
-        Ok(Self::of(&key.server.name, progress, running, None))
+        Ok(Self::of(&key.server.name, ears, running, None))
     }
 
     fn of(
         name: &str,
-        progress: Progress,
+        ears: Ears,
         running: RunningService<RoleClient, Listener>,
         child: Option<Child>,
     ) -> Self {
         Self {
             peer: running.peer().clone(),
-            progress,
+            ears,
             name: name.to_owned(),
             stop: Mutex::new(Some(running.cancellation_token())),
             running: Mutex::new(Some((running, child))),

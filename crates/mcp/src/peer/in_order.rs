@@ -12,12 +12,12 @@ use rmcp::{
     transport::Transport,
 };
 
-use super::listener::Progress;
+use super::ears::Ears;
 
 /// A way to a server, of which progress is taken as it comes.
 pub(super) struct InOrder<T> {
     way: T,
-    progress: Progress,
+    ears: Ears,
     /// Progress that was taken from the way and not yet handed on.
     held: Option<rmcp::model::ProgressNotificationParam>,
 }
@@ -25,8 +25,8 @@ pub(super) struct InOrder<T> {
 // === impl InOrder ===
 
 impl<T> InOrder<T> {
-    pub(super) const fn new(way: T, progress: Progress) -> Self {
-        Self { way, progress, held: None }
+    pub(super) const fn new(way: T, ears: Ears) -> Self {
+        Self { way, ears, held: None }
     }
 }
 
@@ -48,7 +48,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for InOrder<T> {
         loop {
             // Whoever waits here may be told to stop and come again: what is held stays until it is handed on.
             if let Some(told) = &self.held {
-                self.progress.tell(told).await;
+                self.ears.tell(told).await;
                 self.held = None;
             }
             match self.way.receive().await? {

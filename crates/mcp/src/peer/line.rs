@@ -13,6 +13,8 @@ use futures::{
     future::{BoxFuture, Shared},
 };
 use parking_lot::Mutex;
+use rialto_model::call::Caller;
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{Key, Ports, connection::Connection};
@@ -154,6 +156,14 @@ impl Line {
     pub(super) fn changed(&self) {
         if !matches!(*self.state.lock(), State::Closed) {
             (self.ports.changed)(&self.key.scope, &self.key.url());
+        }
+    }
+
+    /// What a model would say, if that is offered to this server.
+    pub(super) async fn sample(&self, caller: &Caller, params: Value) -> Result<Value, String> {
+        match &self.key.server.sampling {
+            Some(name) => (self.ports.sampler)(caller.clone(), name.clone(), params).await,
+            None => Err("no agent is configured for that".to_owned()),
         }
     }
 

@@ -1,55 +1,106 @@
-//! Hears what a server says without being asked: that its tools have changed, and who wants to hear of progress.
+//! Hears what a server says without being asked: that its tools have changed, and what it wants of us.
 //!
-//! What it asks of us (sampling, elicitation, roots) is declined: we do not say that we can do it.
+//! A question for a person goes to whoever made the call. What the server would have a model say (sampling) is said by the
+//! configured agent, or declined: then we do not say that we can do it. We have no roots.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, OnceLock, Weak},
-};
+#![expect(deprecated, reason = "servers of earlier versions still have models say something")]
+
+use std::sync::{Arc, OnceLock, Weak};
 
 use rmcp::{
-    ClientHandler, RoleClient,
+    ClientHandler, ErrorData, RoleClient,
     model::{
-        ClientCapabilities, ClientConfig, ClientRequest, Implementation, ProgressNotificationParam,
-        ProgressToken,
+        ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, CustomRequest,
+        CustomResult, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
+        ExtensionCapabilities, FormElicitationCapability, Implementation, JsonObject, SamplingCapability,
+        TASKS_EXTENSION_ID, UrlElicitationCapability,
     },
-    service::{NotificationContext, Peer, PeerRequestOptions, RequestHandle, ServiceError},
+    service::{NotificationContext, RequestContext},
 };
-use tokio::sync::{Mutex, mpsc};
+use serde_json::Value;
 
-use super::line::Line;
+use super::{ears::Ears, line::Line, question::Question};
 
-/// Progress that nobody collects is dropped beyond this.
-const UNCOLLECTED: usize = 64;
+/// What a question is called that has no name of its own.
+const ANSWER: &str = "answer";
 
 /// What hears.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Listener {
-    progress: Progress,
+    ears: Ears,
+    /// Whether somebody says what the server would have a model say.
+    samples: bool,
     line: Arc<OnceLock<Weak<Line>>>,
 }
-
-/// Who wants to hear of the progress of what.
-#[derive(Clone, Default)]
-pub(super) struct Progress(Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<ProgressNotificationParam>>>>);
 
 // === impl Listener ===
 
 impl Listener {
-    pub(super) fn progress(&self) -> Progress {
-        self.progress.clone()
+    pub(super) fn new(ears: Ears, samples: bool) -> Self {
+        Self { ears, samples, line: Arc::default() }
     }
 
     /// From now on changes are told to `line`.
     pub(super) fn tell(&self, line: &Arc<Line>) {
         let _ = self.line.set(Arc::downgrade(line));
     }
+
+    async fn ask(&self, params: &Value, context: &RequestContext<RoleClient>) -> Result<Value, ErrorData> {
+        let question = Question::read(ANSWER, params).ok_or_else(|| {
+            ErrorData::invalid_params("expected a message with a requestedSchema or a url", None)
+        })?;
+        tokio::select! {
+            answer = self.ears.ask(&context.id, question) => answer,
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("the question was withdrawn", None)),
+        }
+    }
 }
 
 impl ClientHandler for Listener {
     fn get_info(&self) -> ClientConfig {
         let own = Implementation::new("rialto", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), own)
+        ClientConfig::new(capabilities(self.samples), own)
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let params = serde_json::to_value(request).unwrap_or_default();
+        let answer = self.ask(&params, &context).await?;
+        // What was read from a message is one of these.
+        Ok(serde_json::from_value(answer).unwrap_or_else(|_| ElicitResult::new(ElicitationAction::Cancel)))
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let caller = self.ears.caller(&context.id).await?;
+        let refused = |why: String| ErrorData::internal_error(why, None);
+        let line = self.line.get().and_then(Weak::upgrade);
+        let line = line.ok_or_else(|| refused("the connection is not ready for that".to_owned()))?;
+        let params = serde_json::to_value(params).unwrap_or_default();
+        let said = line.sample(&caller, params).await.map_err(refused)?;
+        serde_json::from_value(said).map_err(|error| refused(error.to_string()))
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CustomResult, ErrorData> {
+        // A form that the library has no type for is a form all the same.
+        match (request.method.as_str(), &request.params) {
+            ("elicitation/create", Some(params)) => self.ask(params, &context).await.map(CustomResult::new),
+            (method, _) => Err(ErrorData::new(
+                rmcp::model::ErrorCode::METHOD_NOT_FOUND,
+                format!("{method} is not offered here"),
+                None,
+            )),
+        }
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
@@ -59,30 +110,14 @@ impl ClientHandler for Listener {
     }
 }
 
-// === impl Progress ===
-
-impl Progress {
-    /// Tells whoever wants to hear it.
-    pub(super) async fn tell(&self, told: &ProgressNotificationParam) {
-        let listeners = self.0.lock().await;
-        if let Some(listener) = listeners.get(&told.progress_token) {
-            let _ = listener.try_send(told.clone());
-        }
-    }
-
-    /// Sends a request, and hears of its progress from the very first word.
-    pub(super) async fn send(
-        &self,
-        peer: &Peer<RoleClient>,
-        request: ClientRequest,
-        options: PeerRequestOptions,
-    ) -> Result<(RequestHandle<RoleClient>, mpsc::Receiver<ProgressNotificationParam>), ServiceError> {
-        // Whoever brings progress waits for this too, so none can come before it is known whose it is.
-        let mut listeners = self.0.lock().await;
-        let handle = peer.send_cancellable_request(request, options).await?;
-        let (sender, receiver) = mpsc::channel(UNCOLLECTED);
-        listeners.retain(|_, listener| !listener.is_closed());
-        listeners.insert(handle.progress_token.clone(), sender);
-        Ok((handle, receiver))
-    }
+fn capabilities(samples: bool) -> ClientCapabilities {
+    let mut able = ClientCapabilities::default();
+    able.sampling = samples.then(SamplingCapability::default);
+    able.elicitation = Some(
+        ElicitationCapability::new()
+            .with_form(FormElicitationCapability::default())
+            .with_url(UrlElicitationCapability::default()),
+    );
+    able.extensions = Some(ExtensionCapabilities::from([(TASKS_EXTENSION_ID.to_owned(), JsonObject::new())]));
+    able
 }

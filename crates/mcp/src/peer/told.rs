@@ -12,7 +12,7 @@ use rialto_model::{
     json::{Extra, Json},
     message::{Artifact, Content, Message, Part, Role, text_of},
 };
-use rmcp::model::{ProgressNotificationParam, ServerPeerInfo, ServerResult, Tool};
+use rmcp::model::{ProgressNotificationParam, ServerPeerInfo, Tool};
 use serde_json::{Map, Value, json};
 
 /// A server's description of itself is cut after so many characters.
@@ -60,14 +60,7 @@ pub(super) fn progress(told: ProgressNotificationParam) -> Event {
 }
 
 /// How a call of `tool` ended.
-pub(super) fn result(result: &ServerResult, server: &str, tool: &str) -> Vec<Event> {
-    let value = match result {
-        ServerResult::InputRequiredResult(_) | ServerResult::CreateTaskResult(_) => {
-            let message = format!("MCP server {server} wants something for {tool} that cannot be passed on");
-            return vec![Event::failed(Failure::new(Kind::Unsupported, message))];
-        }
-        result => serde_json::to_value(result).unwrap_or_default(),
-    };
+pub(super) fn result(value: &Value, server: &str, tool: &str) -> Vec<Event> {
     let Some(content) = value.get("content").and_then(Value::as_array) else {
         let message = format!("what MCP server {server} answered is not the result of a tool");
         return vec![Event::failed(Failure::new(Kind::PeerGarbled, message))];

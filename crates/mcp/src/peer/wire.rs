@@ -14,13 +14,15 @@ use rialto_edge::{
     fetch::{Body, Fetch, FetchError, Request, Response},
 };
 use rmcp::{
-    model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage},
+    model::{ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage},
     transport::streamable_http_client::{
         AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
         StreamableHttpPostResponse,
     },
 };
 use sse_stream::{Sse, SseStream};
+
+use super::ears::Ears;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -41,6 +43,7 @@ pub(super) struct Wire {
     fetch: Arc<dyn Fetch>,
     headers: Arc<HeaderMap>,
     reach: Reach,
+    ears: Ears,
     /// Why the last request failed, in words for people.
     trouble: Arc<Mutex<Option<String>>>,
 }
@@ -73,8 +76,8 @@ impl<'a> Asked<'a> {
 // === impl Wire ===
 
 impl Wire {
-    pub(super) fn new(fetch: Arc<dyn Fetch>, headers: HeaderMap, reach: Reach) -> Self {
-        Self { fetch, headers: Arc::new(headers), reach, trouble: Arc::default() }
+    pub(super) fn new(fetch: Arc<dyn Fetch>, headers: HeaderMap, reach: Reach, ears: Ears) -> Self {
+        Self { fetch, headers: Arc::new(headers), reach, ears, trouble: Arc::default() }
     }
 
     /// Why the last request failed, if it did.
@@ -149,7 +152,10 @@ impl StreamableHttpClient for Wire {
         }
         let session = answer.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
         match answer.media_type() {
-            STREAM => Ok(StreamableHttpPostResponse::Sse(events(answer.body), session)),
+            STREAM => {
+                let events = noting(events(answer.body), &message, self.ears.clone());
+                Ok(StreamableHttpPostResponse::Sse(events, session))
+            }
             kind if kind.starts_with("application/json") => {
                 let body = answer.body.read().await.map_err(StreamableHttpError::Client)?;
                 match serde_json::from_slice(&body) {
@@ -231,6 +237,27 @@ async fn refused(
     }
     let text = String::from_utf8_lossy(body.get(..EXCERPT.min(body.len())).unwrap_or_default());
     Err(StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!("HTTP {status}: {}", text.trim()))))
+}
+
+/// The same events; requests among them are noted to have come on the stream of this one.
+fn noting(events: Events, message: &ClientJsonRpcMessage, ears: Ears) -> Events {
+    #[derive(serde::Deserialize)]
+    struct Envelope {
+        id: Option<RequestId>,
+        method: Option<serde::de::IgnoredAny>,
+    }
+    let ClientJsonRpcMessage::Request(request) = message else { return events };
+    if !matches!(request.request, ClientRequest::CallToolRequest(_)) {
+        return events;
+    }
+    let stream_of = request.id.clone();
+    let noted = move |event: &Result<Sse, SseError>| {
+        let Some(data) = event.as_ref().ok().and_then(|event| event.data.as_deref()) else { return };
+        if let Ok(Envelope { id: Some(id), method: Some(_) }) = serde_json::from_str(data) {
+            ears.note(id, stream_of.clone());
+        }
+    };
+    events.inspect(noted).boxed()
 }
 
 fn events(body: Body) -> Events {

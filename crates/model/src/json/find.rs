@@ -26,6 +26,24 @@ pub(super) fn special(bytes: &[u8], mut at: usize) -> usize {
     at + rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len())
 }
 
+/// Whether every byte can stand for itself in a text. Most texts are names and have nothing to escape, so the whole of them is
+/// looked at in pieces that may overlap, and nothing has to be found.
+pub(super) fn is_clean(bytes: &[u8]) -> bool {
+    if let (Some((first, rest)), Some(last)) = (bytes.split_first_chunk::<16>(), bytes.last_chunk::<16>()) {
+        return !has_special(first)
+            && !has_special(last)
+            && rest.as_chunks::<16>().0.iter().all(|piece| !has_special(piece));
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+        return specials(u64::from_le_bytes(*first)) | specials(u64::from_le_bytes(*last)) == 0;
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        let both = u64::from(u32::from_le_bytes(*first)) | (u64::from(u32::from_le_bytes(*last)) << 32);
+        return specials(both) == 0;
+    }
+    bytes.iter().all(|byte| !is_special(*byte))
+}
+
 /// Whether a byte cannot stand for itself in a text.
 pub(super) const fn is_special(byte: u8) -> bool {
     byte < 0x20 || byte == b'"' || byte == b'\\'
@@ -58,7 +76,7 @@ fn past_clean_blocks(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// Looks at every byte, whatever the others are: that is what makes it quick.
-fn has_special(block: &[u8; BLOCK]) -> bool {
+fn has_special<const N: usize>(block: &[u8; N]) -> bool {
     let look = |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\');
     block.iter().fold(0, |found, byte| found | look(*byte)) != 0
 }
@@ -75,6 +93,28 @@ mod tests {
             let rest = bytes.get(at..).unwrap_or_default();
             let expected = at + rest.iter().position(|byte| is_special(*byte)).unwrap_or(rest.len());
             prop_assert_eq!(special(&bytes, at), expected);
+        }
+
+        #[test]
+        fn a_text_is_clean_when_nothing_is_special(text in "[ -~\u{e9}]{0,70}", bytes in prop::collection::vec(any::<u8>(), 0..24)) {
+            prop_assert_eq!(is_clean(text.as_bytes()), !text.bytes().any(is_special));
+            prop_assert_eq!(is_clean(&bytes), !bytes.iter().any(|byte| is_special(*byte)));
+        }
+    }
+
+    #[test]
+    fn a_text_of_any_length_is_clean_until_one_byte_is_not() {
+        for length in 0..70 {
+            let mut bytes = vec![b'x'; length];
+            assert!(is_clean(&bytes), "{length}");
+            for at in 0..length {
+                for byte in [b'"', b'\\', 0, 0x1f] {
+                    bytes[at] = byte;
+                    assert!(!is_clean(&bytes), "{byte} at {at} of {length}");
+                }
+                bytes[at] = 0xc3;
+                assert!(is_clean(&bytes), "{at} of {length}");
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::find::special;
 
 /// The name by which serde_json knows text that is to be written as it is.
-const RAW: &str = "$serde_json::private::RawValue";
+pub(super) const RAW: &str = "$serde_json::private::RawValue";
 
 /// The text of one JSON value. It was checked, by itself or as a part of something larger.
 #[derive(Clone, Copy)]

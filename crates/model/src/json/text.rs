@@ -1,6 +1,6 @@
 //! Texts as JSON, quickly.
 
-use super::find::{special, specials, word};
+use super::find::{is_clean, special, specials, word};
 
 /// Appends `text` as a JSON string.
 ///
@@ -8,6 +8,12 @@ use super::find::{special, specials, word};
 /// one quote is never far from the next.
 pub fn push_text(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
+    if is_clean(bytes) {
+        out.reserve(bytes.len() + 2);
+        out.push(b'"');
+        out.extend_from_slice(bytes);
+        return out.push(b'"');
+    }
     out.reserve(bytes.len() + bytes.len() / 8 + 2);
     out.push(b'"');
     let mut at = special(bytes, 0);

@@ -14,7 +14,7 @@ use crate::{
     clock::Timestamp,
     cost::{CostQuery, CostSum},
     credential::Secret,
-    event::Recorded,
+    event::{Event, Recorded},
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
@@ -65,6 +65,10 @@ impl Store for Nowhere {
     }
 
     async fn open_task(&self, _: &TaskHead, _: Vec<VerbEvent>) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn begin_task(&self, _: &TaskHead, _: &[Event], _: Vec<VerbEvent>) -> Result<(), StoreError> {
         Ok(())
     }
 

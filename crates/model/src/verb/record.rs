@@ -6,7 +6,7 @@
 use std::io::Write as _;
 
 use super::{Outcome, Phase, VerbEvent};
-use crate::json::push_text;
+use crate::json::{push_json, push_text};
 
 // === impl VerbEvent ===
 
@@ -42,7 +42,7 @@ impl VerbEvent {
         }
         // Writing to memory does not fail, and there is nothing here that JSON cannot say.
         let _ = write!(out, ",\"emittedAt\":\"{}\",\"context\":", self.emitted_at);
-        let _ = serde_json::to_writer(&mut *out, &self.context);
+        let _ = push_json(out, &self.context);
         if let Some(duration) = self.duration_ms {
             let _ = write!(out, ",\"durationMs\":{duration}");
         }
@@ -54,11 +54,11 @@ impl VerbEvent {
         }
         if let Some(cents) = &self.estimated_cents {
             out.extend_from_slice(b",\"estimatedCents\":");
-            let _ = serde_json::to_writer(&mut *out, cents);
+            let _ = push_json(out, cents);
         }
         if let Some(error) = &self.error {
             out.extend_from_slice(b",\"error\":");
-            let _ = serde_json::to_writer(&mut *out, error);
+            let _ = push_json(out, error);
         }
         out.push(b'}');
     }

@@ -48,6 +48,9 @@ pub(crate) struct AddTool {
     /// The folder the command is started in
     #[arg(long, value_name = "DIR", requires = "command")]
     pub(crate) cwd: Option<PathBuf>,
+    /// The agent or skill that says what an MCP server would have a model say; without it that is declined
+    #[arg(long, value_name = "NAME", conflicts_with = "function")]
+    pub(crate) sampling: Option<String>,
     /// What a function does
     #[arg(long, value_name = "TEXT", requires = "function")]
     pub(crate) description: Option<String>,

@@ -46,7 +46,7 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     } else {
         Authentication::Bearer(Arc::new(bearers(&program, environment).await?))
     };
-    program.tools.configure(&program.config, program.engine.registry(), true).await?;
+    program.tools.configure(&program.config, &program.engine, true).await?;
     let app = app(&program, authentication, door.address())?;
     let signals = Signals::listen();
     program.log_calls();

@@ -76,7 +76,7 @@ fn wanted(add: AddTool) -> Result<rialto_engine::registry::Deployment, Trouble> 
         };
         Wanted::Function(&function).deployment()
     } else {
-        Wanted::Server(&McpServer { name: add.name, way }).deployment()
+        Wanted::Server(&McpServer { name: add.name, sampling: add.sampling, way }).deployment()
     };
     made.map_err(|(key, reason)| Trouble::usage(format!("{key}: {reason}")))
 }

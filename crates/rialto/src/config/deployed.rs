@@ -28,6 +28,10 @@ const GRACE_MS: u64 = 1_000;
 pub(crate) struct McpServer {
     /// Its name: letters, digits, `-` and `_`.
     pub(crate) name: String,
+    /// The agent or skill that says what this server would have a model say (`sampling/createMessage`), asked in the name of
+    /// whoever called the tool. Without it such requests are declined.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sampling: Option<String>,
     /// How it is reached.
     #[serde(flatten)]
     pub(crate) way: Way,
@@ -167,7 +171,10 @@ impl Wanted<'_> {
         let via = way.via()?;
         let own = way.timeout_ms().map_err(wrong("timeout"))?;
         let (backing, timeout_ms) = match self {
-            Self::Server(_) => (Backing::Mcp(Arc::new(deployed::McpServer { name: name.clone(), via })), own),
+            Self::Server(server) => {
+                let sampling = server.sampling.clone().filter(|name| !name.is_empty());
+                (Backing::Mcp(Arc::new(deployed::McpServer { name: name.clone(), via, sampling })), own)
+            }
             Self::Function(function) => {
                 let timeout_ms = own.unwrap_or(millis(FUNCTION_SECONDS));
                 let made = deployed::Function {

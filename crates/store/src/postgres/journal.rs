@@ -42,8 +42,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Something to be written to the journal.
 pub(super) enum Line {
-    /// A new task.
-    Open(Box<TaskHead>, Vec<VerbEvent>),
+    /// A new task, and what it begins with.
+    Open(Box<Entry>),
     /// Something that has happened to a task.
     Append(Box<Entry>),
     /// What was announced and belongs to no task.
@@ -86,24 +86,28 @@ impl Journal {
 impl Line {
     fn task(&self) -> Option<&str> {
         match self {
-            Self::Open(head, _) => Some(head.id.as_str()),
-            Self::Append(entry) => Some(entry.head.id.as_str()),
+            Self::Open(entry) | Self::Append(entry) => Some(entry.head.id.as_str()),
             Self::Audit(_) => None,
         }
     }
 
     fn head(&self) -> Option<&TaskHead> {
-        if let Self::Open(head, _) = self { Some(head) } else { None }
+        if let Self::Open(entry) = self { Some(&entry.head) } else { None }
     }
 
     fn entry(&self) -> Option<&Entry> {
         if let Self::Append(entry) = self { Some(entry) } else { None }
     }
 
+    /// What has happened, to a new task or to one that was there.
+    fn told(&self) -> Option<&Entry> {
+        if let Self::Open(entry) | Self::Append(entry) = self { Some(entry) } else { None }
+    }
+
     fn announced(&self) -> &[VerbEvent] {
         match self {
-            Self::Open(_, audit) | Self::Audit(audit) => audit,
-            Self::Append(entry) => &entry.audit,
+            Self::Audit(audit) => audit,
+            Self::Open(entry) | Self::Append(entry) => &entry.audit,
         }
     }
 }
@@ -196,8 +200,8 @@ fn apart(waiting: &VecDeque<Job>) -> usize {
 
 fn outcome(line: &Line, opened: &HashSet<String>, advanced: &HashSet<String>) -> Outcome {
     match line {
-        Line::Open(head, _) if !opened.contains(head.id.as_str()) => {
-            Err(StoreError::Taken(format!("the task id {}", head.id)))
+        Line::Open(entry) if !opened.contains(entry.head.id.as_str()) => {
+            Err(StoreError::Taken(format!("the task id {}", entry.head.id)))
         }
         Line::Append(entry) if !advanced.contains(entry.head.id.as_str()) => Err(StoreError::Conflict),
         _ => Ok(()),
@@ -273,7 +277,7 @@ async fn add_events<'a>(
     accepted: impl Iterator<Item = &'a Line>,
 ) -> Result<(), Snag> {
     let entries: Vec<&Entry> =
-        accepted.filter_map(Line::entry).filter(|entry| !entry.events.is_empty()).collect();
+        accepted.filter_map(Line::told).filter(|entry| !entry.events.is_empty()).collect();
     if entries.is_empty() {
         return Ok(());
     }

@@ -4,7 +4,7 @@ use deadpool_postgres::GenericClient;
 use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
-    ids::{ContextId, Runner, Scope, TaskId},
+    ids::{AgentId, ContextId, Runner, Scope, TaskId},
     store::{TalkFilter, Talks},
     task::{TaskHead, TaskState},
 };
@@ -25,17 +25,18 @@ pub(super) async fn list(
     let common = "
         FROM tasks WHERE org = $1 AND project = $2 AND caller = $3 AND context IS NOT NULL
             AND ($4::text IS NULL OR context = $4) AND ($5::text IS NULL OR state = $5)
-            AND ($6::bigint IS NULL OR updated_at >= $6)";
+            AND ($6::bigint IS NULL OR updated_at >= $6) AND ($7::text IS NULL OR agent = $7)";
     let context = filter.context.as_ref().map(ContextId::as_str);
     let (state, since) = (filter.state.map(TaskState::as_str), filter.since.map(nearest));
     let (org, project, caller) = (scope.org.as_str(), scope.project.as_str(), filter.caller.as_str());
-    let narrowed: [Value<'_>; 6] = [&org, &project, &caller, &context, &state, &since];
+    let agent = filter.agent.as_ref().map(AgentId::as_str);
+    let narrowed: [Value<'_>; 7] = [&org, &project, &caller, &context, &state, &since, &agent];
     let count = sql::row(client, &format!("SELECT count(*) AS total {common}"), &narrowed).await?;
     let behind_at = filter.behind.as_ref().map(|(at, _)| nearest(*at));
     let behind_id = filter.behind.as_ref().map(|(_, id)| TaskId::as_str(id));
     let page = format!(
-        "SELECT * {common} AND ($7::bigint IS NULL OR (updated_at, id) < ($7, $8::text))
-         ORDER BY updated_at DESC, id DESC LIMIT $9"
+        "SELECT * {common} AND ($8::bigint IS NULL OR (updated_at, id) < ($8, $9::text))
+         ORDER BY updated_at DESC, id DESC LIMIT $10"
     );
     let most = limit(filter.limit);
     let more: [Value<'_>; 3] = [&behind_at, &behind_id, &most];

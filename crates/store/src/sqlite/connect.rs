@@ -20,7 +20,7 @@ use crate::{
 pub(super) const FILE: &str = "rialto.db";
 
 /// The schema this program knows; each migration ends by writing its number into the file.
-const SCHEMA: i32 = 6;
+const SCHEMA: i32 = 7;
 
 /// What brings a database to the present schema, in order.
 const MIGRATIONS: &[(&str, &str)] = &[
@@ -30,6 +30,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V4__conversations", include_str!("../../migrations/sqlite/V4__conversations.sql")),
     ("V5__policies", include_str!("../../migrations/sqlite/V5__policies.sql")),
     ("V6__push", include_str!("../../migrations/sqlite/V6__push.sql")),
+    ("V7__messages", include_str!("../../migrations/sqlite/V7__messages.sql")),
 ];
 
 /// How often a lock that another process holds is tried again, one millisecond apart.

@@ -5,8 +5,9 @@
 
 use jiff::Timestamp;
 use rialto_model::{
-    event::Remote,
+    event::{Event, Remote},
     ids::{ContextId, SkillId},
+    json::push_json,
     store::{Entry, StoreError},
     task::{TaskHead, TaskState},
     verb::VerbEvent,
@@ -34,6 +35,7 @@ const RESULT: usize = 1536;
 const OPEN: u8 = 1;
 const APPEND: u8 = 2;
 const AUDIT: u8 = 3;
+const BEGIN: u8 = 4;
 
 /// Something to be written to the journal.
 pub(super) struct Note(Vec<u8>);
@@ -85,6 +87,8 @@ pub(super) struct Opening<'a> {
     pub(super) runner: i64,
     pub(super) created_at: i64,
     pub(super) standing: Standing<'a>,
+    /// What it begins with, if it begins with something: a JSON array.
+    events: Option<Text<'a>>,
     /// What the bus announces with it.
     pub(super) audit: Records<'a>,
 }
@@ -138,7 +142,7 @@ struct Reader<'a>(&'a [u8]);
 pub(super) fn about(note: &[u8]) -> Option<About<'_>> {
     let mut reader = Reader(note.get(ROOM..)?);
     match reader.byte()? {
-        OPEN => Some(About::Open(reader.brief()?)),
+        OPEN | BEGIN => Some(About::Open(reader.brief()?)),
         APPEND => Some(About::Append(reader.brief()?, reader.number()?.cast_unsigned())),
         AUDIT => Some(About::Audit),
         _ => None,
@@ -149,7 +153,7 @@ pub(super) fn about(note: &[u8]) -> Option<About<'_>> {
 pub(super) fn view(note: &[u8]) -> Option<View<'_>> {
     let mut reader = Reader(note.get(ROOM..)?);
     match reader.byte()? {
-        OPEN => reader.opening().map(View::Open),
+        kind @ (OPEN | BEGIN) => reader.opening(kind == BEGIN).map(View::Open),
         APPEND => reader.addition().map(View::Append),
         AUDIT => Some(View::Audit(Records(reader.0))),
         _ => None,
@@ -162,16 +166,16 @@ impl Note {
     pub(super) fn open(head: &TaskHead, audit: &[VerbEvent]) -> Result<Self, StoreError> {
         // The arguments stand here and in the announcement; the rest is names.
         let mut note = Self::new(OPEN, 2 * head.args.get().len());
-        let skill = head.skill.as_ref().map(SkillId::as_str);
-        note.brief(head.id.as_str(), head.version, head.state)
-            .text(head.scope.org.as_str())
-            .text(head.scope.project.as_str());
-        note.text(head.caller.as_str()).text(head.door.as_str()).text(head.agent.as_str());
-        note.text(&head.agent_url).maybe(skill).text(&head.session).text(head.args.get());
-        note.maybe(head.context.as_ref().map(ContextId::as_str)).maybe(head.message.as_deref());
-        note.number(head.runner.get().cast_signed()).number(nanoseconds(head.created_at)?);
-        let Remote { task_id, context_id } = &head.remote;
-        note.standing(head.state, task_id.as_deref(), context_id.as_deref(), head.updated_at)?;
+        note.head(head)?;
+        note.announce(audit)
+    }
+
+    /// A new task that begins with these events.
+    pub(super) fn begin(head: &TaskHead, first: &[Event], audit: &[VerbEvent]) -> Result<Self, StoreError> {
+        // What is said is most often what the arguments are.
+        let mut note = Self::new(BEGIN, 3 * head.args.get().len());
+        note.head(head)?;
+        note.json(first)?;
         note.announce(audit)
     }
 
@@ -197,6 +201,20 @@ impl Note {
     /// The same, to fill the room in.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.0
+    }
+
+    /// All that is known of a task.
+    fn head(&mut self, head: &TaskHead) -> Result<(), StoreError> {
+        let skill = head.skill.as_ref().map(SkillId::as_str);
+        self.brief(head.id.as_str(), head.version, head.state)
+            .text(head.scope.org.as_str())
+            .text(head.scope.project.as_str());
+        self.text(head.caller.as_str()).text(head.door.as_str()).text(head.agent.as_str());
+        self.text(&head.agent_url).maybe(skill).text(&head.session).text(head.args.get());
+        self.maybe(head.context.as_ref().map(ContextId::as_str)).maybe(head.message.as_deref());
+        self.number(head.runner.get().cast_signed()).number(nanoseconds(head.created_at)?);
+        let Remote { task_id, context_id } = &head.remote;
+        self.standing(head.state, task_id.as_deref(), context_id.as_deref(), head.updated_at)
     }
 
     /// The beginning of a note that has so much to say besides names.
@@ -248,7 +266,7 @@ impl Note {
     /// JSON goes in as a text, without being one before.
     fn json<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), StoreError> {
         self.prefixed(|bytes| {
-            serde_json::to_writer(bytes, value)
+            push_json(bytes, value)
                 .map_err(|error| Fault::new("an event cannot be written as text", error).into())
         })
     }
@@ -292,6 +310,17 @@ impl<'a> About<'a> {
     }
 }
 
+// === impl Opening ===
+
+impl<'a> Opening<'a> {
+    /// What it begins with, as if it had happened to a task that was there.
+    pub(super) fn first(&self) -> Option<Addition<'a>> {
+        let Self { brief, standing, .. } = *self;
+        let (at, audit) = (standing.updated_at, Records(&[]));
+        self.events.map(|events| Addition { brief, expected: 0, standing, at, events, audit })
+    }
+}
+
 // === impl Records ===
 
 impl<'a> Iterator for Records<'a> {
@@ -322,7 +351,7 @@ impl ToSql for Text<'_> {
 // === impl Reader ===
 
 impl<'a> Reader<'a> {
-    fn opening(&mut self) -> Option<Opening<'a>> {
+    fn opening(&mut self, has_events: bool) -> Option<Opening<'a>> {
         Some(Opening {
             brief: self.brief()?,
             org: self.text()?,
@@ -339,6 +368,7 @@ impl<'a> Reader<'a> {
             runner: self.number()?,
             created_at: self.number()?,
             standing: self.standing()?,
+            events: if has_events { Some(self.text()?) } else { None },
             audit: Records(self.0),
         })
     }

@@ -49,13 +49,14 @@ fn write(
 fn insert(inserts: &mut Inserts<'_>, posting: &Posting, draft: &Draft) -> Result<(), Snag> {
     let mut views = posting.notes_of(draft).filter_map(view);
     let Some(View::Open(mut opening)) = views.next() else { return Ok(()) };
+    let first = opening.first();
     let additions =
         views.filter_map(|view| if let View::Append(addition) = view { Some(addition) } else { None });
     if let Some(last) = additions.clone().last() {
         (opening.standing, opening.brief) = (last.standing, last.brief);
     }
     let row = inserts.task(&opening)?;
-    for addition in additions {
+    for addition in first.into_iter().chain(additions) {
         inserts.events(row, &addition)?;
     }
     Ok(())

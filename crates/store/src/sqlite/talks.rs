@@ -3,19 +3,37 @@
 use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
-    ids::{ContextId, Runner, Scope},
+    ids::{AgentId, ContextId, Runner, Scope},
     store::{TalkFilter, Talks, number_of_message},
     task::{TaskHead, TaskState},
 };
-use rusqlite::{Connection, ToSql, named_params, params};
+use rusqlite::{Connection, Row, ToSql, named_params, params};
 
 use super::{column::At, tasks::head};
 use crate::fault::Snag;
+
+/// The first task that a message began: it is looked for in every stretch of the index.
+const MESSAGE: &str = "
+    WITH RECURSIVE stretch (n, last) AS (
+        SELECT min(row) / 8192, max(row) / 8192 FROM tasks
+        UNION ALL SELECT n + 1, last FROM stretch WHERE n < last
+    )
+    SELECT tasks.* FROM stretch CROSS JOIN tasks INDEXED BY tasks_by_message
+        ON row / 8192 = n AND message_number = :number
+    WHERE org = :org AND project = :project AND caller = :caller AND message = :message
+    LIMIT 1";
+
+/// The same among those from before messages had numbers.
+const OLD_MESSAGE: &str = "
+    SELECT * FROM tasks INDEXED BY tasks_by_old_message
+    WHERE org = :org AND project = :project AND caller = :caller AND message = :message AND message_number IS NULL
+    LIMIT 1";
 
 /// A caller's tasks, the last changed first.
 pub(super) fn list(connection: &Connection, scope: &Scope, filter: &TalkFilter) -> Result<Talks, Snag> {
     let (org, project, caller) = (scope.org.as_str(), scope.project.as_str(), filter.caller.as_str());
     let context = filter.context.as_ref().map(ContextId::as_str);
+    let agent = filter.agent.as_ref().map(AgentId::as_str);
     let (state, since) = (filter.state.map(TaskState::as_str), filter.since.map(At));
     let mut common = "FROM tasks INDEXED BY tasks_by_change
          WHERE org = :org AND project = :project AND caller = :caller AND context IS NOT NULL"
@@ -25,6 +43,10 @@ pub(super) fn list(connection: &Connection, scope: &Scope, filter: &TalkFilter) 
     if let Some(context) = &context {
         common.push_str(" AND context = :context");
         values.push((":context", context));
+    }
+    if let Some(agent) = &agent {
+        common.push_str(" AND agent = :agent");
+        values.push((":agent", agent));
     }
     if let Some(state) = &state {
         common.push_str(" AND state = :state");
@@ -59,15 +81,22 @@ pub(super) fn of_message(
     caller: &CallerId,
     message: &str,
 ) -> Result<Option<TaskHead>, Snag> {
-    let mut select = connection.prepare_cached(
-        "SELECT * FROM tasks INDEXED BY tasks_by_message
-         WHERE org = :org AND project = :project AND caller = :caller AND message = :message LIMIT 1",
-    )?;
-    let values = named_params! {
-        ":org": scope.org.as_str(), ":project": scope.project.as_str(), ":caller": caller.as_str(),
-        ":message": message,
-    };
-    let mut rows = select.query(values)?;
+    let (org, project, caller) = (scope.org.as_str(), scope.project.as_str(), caller.as_str());
+    let named = named_params! { ":org": org, ":project": project, ":caller": caller, ":message": message };
+    let mut select = connection.prepare_cached(OLD_MESSAGE)?;
+    if let Some(row) = select.query(named)?.next()? {
+        return head(row).map(Some);
+    }
+    let number = number_of_message(org.as_bytes(), project.as_bytes(), caller.as_bytes(), message.as_bytes());
+    let values: [(&str, &dyn ToSql); 5] = [
+        (":org", &org),
+        (":project", &project),
+        (":caller", &caller),
+        (":message", &message),
+        (":number", &number.cast_signed()),
+    ];
+    let mut select = connection.prepare_cached(MESSAGE)?;
+    let mut rows = select.query(values.as_slice())?;
     rows.next()?.map(head).transpose()
 }
 
@@ -82,12 +111,17 @@ pub(super) fn messages(
         return Ok(None);
     }
     let mut select = connection.prepare_cached(
-        "SELECT org, project, caller, message FROM tasks INDEXED BY tasks_by_message WHERE message IS NOT NULL LIMIT ?1",
+        "SELECT message_number FROM tasks INDEXED BY tasks_by_message WHERE message_number IS NOT NULL LIMIT ?1",
+    )?;
+    let number = |row: &Row<'_>| row.get(0).map(i64::cast_unsigned);
+    let mut numbers: Vec<u64> = select.query_map([limit + 1], number)?.collect::<rusqlite::Result<_>>()?;
+    let mut select = connection.prepare_cached(
+        "SELECT org, project, caller, message FROM tasks INDEXED BY tasks_by_old_message
+         WHERE message IS NOT NULL AND message_number IS NULL LIMIT ?1",
     )?;
     let mut rows = select.query([limit + 1])?;
-    let mut numbers = Vec::new();
     while let Some(row) = rows.next()? {
-        let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+        let text = |column| row.get_ref(column)?.as_bytes().map_err(rusqlite::Error::from);
         numbers.push(number_of_message(text(0)?, text(1)?, text(2)?, text(3)?));
     }
     Ok(Some(numbers).filter(|numbers| numbers.len() <= limit))

@@ -10,7 +10,7 @@ use rialto_model::{
     event::{Event, Recorded, Remote},
     ids::{AgentId, ContextId, OrgId, Runner, Scope, SkillId, TaskId},
     json::Json,
-    store::{StoreError, TaskFilter},
+    store::{StoreError, TaskFilter, number_of_message},
     task::{TaskHead, TaskState},
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, ToSql, named_params, params};
@@ -52,7 +52,9 @@ pub(super) struct Inserts<'c> {
 pub(super) fn write(connection: &Connection, note: &Note) -> Result<(), Snag> {
     match view(note.bytes()).ok_or_else(|| StoreError::Corrupt("a note that says nothing".to_owned()))? {
         View::Open(opening) => {
-            Inserts::new(connection)?.task(&opening)?;
+            let mut inserts = Inserts::new(connection)?;
+            let row = inserts.task(&opening)?;
+            opening.first().map_or(Ok(()), |first| inserts.events(row, &first))?;
             audit::append(connection, opening.audit)
         }
         View::Append(addition) => {
@@ -70,8 +72,9 @@ impl<'c> Inserts<'c> {
     pub(super) fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
         let task = connection.prepare_cached(
             "INSERT INTO tasks (id, org, project, caller, door, agent, agent_url, skill, session, args, state, open,
-                 version, remote_task_id, remote_context_id, created_at, updated_at, context, message, runner)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
+                 version, remote_task_id, remote_context_id, created_at, updated_at, context, message, runner, message_number)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+                 ?21)",
         )?;
         let events =
             connection.prepare_cached("INSERT INTO task_events (key, at, events) VALUES (?1, ?2, ?3)")?;
@@ -85,6 +88,10 @@ impl<'c> Inserts<'c> {
 
     /// Writes a new task. Answers its row number.
     pub(super) fn task(&mut self, task: &Opening<'_>) -> Result<i64, Snag> {
+        let number = task.message.map(|message| {
+            let [org, project, caller, message] = [&task.org, &task.project, &task.caller, &message];
+            number_of_message(org.bytes(), project.bytes(), caller.bytes(), message.bytes()).cast_signed()
+        });
         let inserted = self.task.execute(params![
             task.brief.task,
             task.org,
@@ -106,6 +113,7 @@ impl<'c> Inserts<'c> {
             task.context,
             task.message,
             task.runner,
+            number,
         ]);
         match inserted {
             Ok(_) => Ok(self.connection.last_insert_rowid()),

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 
 use rialto_model::{
     ids::{Scope, TaskId},
-    store::{AuditFilter, Store, StoreError, TaskFilter},
+    store::{AuditFilter, Store, StoreError, TaskFilter, Verdict},
     task::{TaskHead, TaskState},
     verb::Phase,
 };
@@ -57,6 +57,25 @@ async fn call(store: &SqliteStore, id: &str) -> TaskHead {
     let after = end.head.clone();
     store.append(end).await.unwrap();
     after
+}
+
+#[tokio::test]
+async fn what_a_task_began_with_is_there_when_its_process_has_died() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let task = head("task_1");
+    let first = vec![progress("zero")];
+    let begun = entry(&task, first.clone(), at(1)).head;
+    store.begin_task(&begun, &first, vec![announced(Phase::PreVerb, "default", "task_1")]).await.unwrap();
+    let left = folder.copy();
+    let next = left.open();
+    assert_eq!(next.task(&task.scope, "task_1").await.unwrap(), Some(begun));
+    let recorded = next.events(&task.id, 0).await.unwrap();
+    assert_eq!(
+        recorded.into_iter().map(|line| (line.seq, line.at, line.event)).collect::<Vec<_>>(),
+        [(1, at(1), progress("zero"))]
+    );
+    assert!(matches!(next.verify_audit().await.unwrap(), Verdict::Sound { records: 1, .. }));
 }
 
 #[tokio::test]

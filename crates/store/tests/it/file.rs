@@ -10,9 +10,10 @@ use std::{
 
 use rialto_model::{
     agent::Agent,
+    call::CallerId,
     event::Remote,
-    ids::{Runner, Scope},
-    store::{AuditFilter, Store, StoreError, TaskFilter, Verdict},
+    ids::{ContextId, Runner, Scope},
+    store::{AuditFilter, Store, StoreError, TaskFilter, Verdict, number_of_message},
     task::TaskHead,
     verb::Phase,
 };
@@ -300,6 +301,41 @@ async fn full_durability_flushes_every_commit() {
     let store = SqliteStore::open(folder.path(), &config, parse_card).unwrap();
     store.open_task(&head("task_1"), Vec::new()).await.unwrap();
     assert!(store.task(&Scope::default(), "task_1").await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn messages_are_found_in_every_stretch_and_among_those_from_before_they_had_numbers() {
+    let (folder, ann) = (Folder::new(), CallerId::from("ann"));
+    let talk = |id: &str| {
+        let context = Some(ContextId::from("c"));
+        TaskHead { context, message: Some(format!("m-{id}").into()), ..head(id) }
+    };
+    let tasks = ["task_1", "task_2", "task_3"].map(talk);
+    let store = folder.open();
+    for task in &tasks {
+        store.open_task(task, Vec::new()).await.unwrap();
+    }
+    drop(store);
+    folder
+        .raw()
+        .execute_batch(
+            "UPDATE tasks SET message_number = NULL WHERE id = 'task_1';
+             UPDATE tasks SET row = row + 50000 WHERE id = 'task_3'",
+        )
+        .unwrap();
+    let store = folder.open();
+    for task in &tasks {
+        let message = task.message.as_deref().unwrap();
+        let found = store.task_of_message(&Scope::default(), &ann, message).await.unwrap();
+        assert_eq!(found.as_ref(), Some(task));
+    }
+    assert_eq!(store.task_of_message(&Scope::default(), &ann, "m-task_4").await.unwrap(), None);
+    let mut told = store.messages(Runner::from(1), 9).await.unwrap().unwrap();
+    let mut expected = ["m-task_1", "m-task_2", "m-task_3"]
+        .map(|message| number_of_message(b"default", b"main", b"ann", message.as_bytes()));
+    told.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(told, expected);
 }
 
 #[test]

@@ -24,6 +24,26 @@ pub async fn a_task_comes_back_as_it_was_opened(store: &dyn Store) {
     }
 }
 
+/// Written in one go with what the bus announces, and gone on with like any other.
+pub async fn a_task_comes_back_with_what_it_began_with(store: &dyn Store) {
+    let task = head("task_1");
+    let first = vec![progress("zero")];
+    let begun = entry(&task, first.clone(), at(1)).head;
+    let before = announced(Phase::PreVerb, "default", "task_1");
+    store.begin_task(&begun, &first, vec![before.clone()]).await.unwrap();
+    store.append(entry(&begun, vec![accepted("r-1"), finished()], at(2))).await.unwrap();
+    let recorded = store.events(&task.id, 0).await.unwrap();
+    let lines: Vec<_> = recorded.iter().map(|line| (line.seq, line.at, line.event.clone())).collect();
+    assert_eq!(lines, [(1, at(1), progress("zero")), (2, at(2), accepted("r-1")), (3, at(2), finished())]);
+    let after = store.task(&task.scope, "task_1").await.unwrap().unwrap();
+    assert_eq!((after.state, after.version, after.created_at), (TaskState::Completed, 3, task.created_at));
+    let trail = store.audit_trail(&Scope::default(), &AuditFilter::newest(10)).await.unwrap();
+    assert_eq!(trail.into_iter().map(|record| record.event).collect::<Vec<_>>(), [before]);
+    let again = store.begin_task(&begun, &first, Vec::new()).await;
+    assert!(matches!(again, Err(StoreError::Taken(_))));
+    assert_eq!(store.events(&task.id, 0).await.unwrap().len(), 3);
+}
+
 /// A task that is there is not written over.
 pub async fn a_task_id_is_taken_once(store: &dyn Store) {
     let task = head("task_1");

@@ -17,6 +17,7 @@ fn of_ann() -> TalkFilter {
     TalkFilter {
         caller: CallerId::from("ann"),
         context: None,
+        agent: None,
         state: None,
         since: None,
         behind: None,
@@ -46,11 +47,12 @@ pub async fn conversations_come_by_their_last_change(store: &dyn Store) {
     assert_eq!((ids(&second.heads), second.total), (vec!["task_2"], 3));
 }
 
-/// They can be narrowed to a conversation, a state and a time.
+/// They can be narrowed to a conversation, an agent, a state and a time.
 pub async fn conversations_can_be_narrowed(store: &dyn Store) {
     let scope = Scope::default();
     run(store, &talk("task_1", "a"), vec![finished()]).await;
-    store.open_task(&talk("task_2", "b"), Vec::new()).await.unwrap();
+    let other = TaskHead { agent: "another".into(), ..talk("task_2", "b") };
+    store.open_task(&other, Vec::new()).await.unwrap();
     let narrowed = async |filter: TalkFilter| {
         let page = store.talks(&scope, &filter).await.unwrap();
         assert_eq!(page.total, page.heads.len() as u64);
@@ -58,6 +60,7 @@ pub async fn conversations_can_be_narrowed(store: &dyn Store) {
     };
     let (one, two) = (vec![TaskId::from("task_1")], vec![TaskId::from("task_2")]);
     assert_eq!(narrowed(TalkFilter { context: Some("b".into()), ..of_ann() }).await, two);
+    assert_eq!(narrowed(TalkFilter { agent: Some("another".into()), ..of_ann() }).await, two);
     assert_eq!(narrowed(TalkFilter { state: Some(TaskState::Completed), ..of_ann() }).await, one);
     assert_eq!(narrowed(TalkFilter { since: Some(at(1)), ..of_ann() }).await, one);
     assert_eq!(narrowed(TalkFilter { since: Some(at(2)), ..of_ann() }).await, vec![]);
@@ -87,7 +90,7 @@ pub async fn messages_are_told_to_a_process_that_is_alone(store: &dyn Store) {
     store.beat(one, at(30)).await.unwrap();
     store.open_task(&talk("task_1", "a"), Vec::new()).await.unwrap();
     store.open_task(&head("task_2"), Vec::new()).await.unwrap();
-    let number = number_of_message("default", "main", "ann", "m-task_1");
+    let number = number_of_message(b"default", b"main", b"ann", b"m-task_1");
     let told = store.messages(one, 9).await.unwrap();
     assert!(told.is_none() || told == Some(vec![number]), "{told:?}");
     assert_eq!(store.messages(one, 0).await.unwrap(), None, "there are more");

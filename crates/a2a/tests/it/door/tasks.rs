@@ -156,6 +156,30 @@ async fn another_callers_task_is_not_there() {
 }
 
 #[tokio::test]
+async fn where_one_agent_is_asked_the_tasks_of_others_are_not_there() {
+    let house = House::new().await;
+    house.meet(rialto_testkit::agents::card("Other", vec![rialto_testkit::agents::skill("work")])).await;
+    let ann = house.ann();
+    let at = async |slug: &str, method: &str, params: Value| {
+        let path = format!("/a2a/agents/{slug}");
+        ann.send(post(&path), asked(method, &params).to_string()).await.json()
+    };
+    let task = at("desk", "SendMessage", said("ask")).await["result"]["task"]["id"].take();
+    at("other", "SendMessage", said("hello")).await;
+    let id = json!({ "id": task });
+    for method in ["GetTask", "CancelTask", "SubscribeToTask"] {
+        assert_eq!(code(&at("other", method, id.clone()).await), -32001, "{method}");
+    }
+    let mut answer = said("red");
+    answer["message"]["taskId"] = task.clone();
+    assert_eq!(code(&at("other", "SendMessage", answer).await), -32001);
+    let listed = at("desk", "ListTasks", json!({})).await["result"].take();
+    assert_eq!((&listed["tasks"][0]["id"], &listed["totalSize"]), (&task, &json!(1)));
+    assert_eq!(at("desk", "GetTask", id).await["result"]["id"], task);
+    assert_eq!(ann.rpc("ListTasks", json!({})).await["result"]["totalSize"], 2);
+}
+
+#[tokio::test]
 async fn tasks_are_listed_in_pages_and_by_what_they_are() {
     let house = House::new().await;
     let ann = house.ann();

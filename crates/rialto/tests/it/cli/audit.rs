@@ -69,3 +69,37 @@ fn a_flipped_byte_is_found_and_where() {
     );
     assert!(rialto.cli(&["audit", "verify", "--json"]).exit(1).out.contains("\"sound\": false"));
 }
+
+#[test]
+fn one_call_is_shown_from_both_sides() {
+    let (rialto, desk, _other) = three_calls();
+    let id = |verb: &str| {
+        let records = rialto.json(&["audit", "--json"]);
+        let mut found = records.as_array().unwrap().iter().filter(|record| record["event"]["verb"] == verb);
+        found.next().unwrap()["event"]["taskId"].as_str().unwrap().to_owned()
+    };
+    let good = rialto.json(&["inspect", &id("desk.greet"), "--json"]);
+    assert_eq!(good["cameIn"]["arguments"], json!({ "name": "Ann" }));
+    assert_eq!((&good["cameIn"]["caller"], &good["cameIn"]["door"]), (&json!("local"), &json!("cli")));
+    assert_eq!(good["decision"]["policies"], json!(["starter-invoke-trusted-skill"]));
+    let out = &good["wentOut"];
+    assert_eq!((&out["agent"], &out["protocol"]), (&json!("desk"), &json!("A2A 0.3 over JSON-RPC")));
+    assert_eq!((&out["url"], &out["remoteTaskId"]), (&json!(desk.url), &json!("task-1")));
+    let told: Vec<&str> =
+        good["timeline"].as_array().unwrap().iter().map(|entry| entry["who"].as_str().unwrap()).collect();
+    assert_eq!((told.first(), told.contains(&"agent")), (Some(&"rialto"), true), "{good}");
+    let failed = rialto.cli(&["inspect", &id("desk.fail")]).ok().out;
+    for part in [
+        "desk.fail  failed",
+        "it broke on purpose",
+        "permitted by starter-invoke-trusted-skill",
+        "session a2a-",
+    ] {
+        assert!(failed.contains(part), "{part} is not in {failed}");
+    }
+    let refused = rialto.cli(&["inspect", &id("other.echo")]).ok().out;
+    for part in ["refused before there was a task", "rialto agents trust other trusted"] {
+        assert!(refused.contains(part), "{part} is not in {refused}");
+    }
+    rialto.cli(&["inspect", "task_nowhere"]).exit(4);
+}

@@ -5,6 +5,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::harness::{
+    agent::SampleAgent,
     http::{self, Answer},
     rialto::Rialto,
     server::Server,
@@ -300,4 +301,141 @@ fn another_gateway_is_a_server_over_http_and_its_changes_are_heard() {
     let shown = near.json(&["tools", "show", "far", "--json"]);
     assert_eq!(shown["available"], false, "{shown}");
     assert!(shown["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "up"), "they stay known");
+}
+
+/// What an A2A client that sends this hears, in the task that is named if there is one.
+fn said(server: &Server, skill: &str, what: impl Into<Value>, task: Option<&Value>) -> Value {
+    let part = match what.into() {
+        Value::String(text) => json!({ "text": text }),
+        data => json!({ "data": data }),
+    };
+    let mut message = json!({ "messageId": fresh_id(), "role": "ROLE_USER", "parts": [part] });
+    if let Some(task) = task {
+        message["taskId"] = task.clone();
+    }
+    let params = json!({ "message": message, "metadata": { "skillId": skill } });
+    let asked = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params });
+    let answer = http::post(&format!("{}/a2a", server.url), &[], &asked.to_string());
+    let mut answer: Value = serde_json::from_str(&answer.body).unwrap();
+    assert!(answer.get("error").is_none(), "{answer}");
+    answer["result"]["task"].take()
+}
+
+fn fresh_id() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    format!("message-{}", LAST.fetch_add(1, Ordering::Relaxed))
+}
+
+fn state(task: &Value) -> &Value {
+    &task["status"]["state"]
+}
+
+#[test]
+fn what_a_tool_asks_is_answered_by_the_next_message() {
+    let rialto = fresh();
+    let upstream = Upstream::new(&rialto, "paint", &["ask"]);
+    upstream.add(&rialto, &[]);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let asked = said(&server, "ask", json!({}), None);
+    assert_eq!(state(&asked), "TASK_STATE_INPUT_REQUIRED", "{asked}");
+    let question = &asked["status"]["message"]["parts"];
+    assert_eq!(question[0]["text"], "Which color?");
+    assert_eq!(
+        question[1]["data"]["requestedSchema"]["properties"]["color"]["enum"],
+        json!(["red", "green"])
+    );
+    let again = said(&server, "ask", "blue", Some(&asked["id"]));
+    assert_eq!(state(&again), "TASK_STATE_INPUT_REQUIRED", "{again}");
+    let why = again["status"]["message"]["parts"][0]["text"].as_str().unwrap();
+    assert!(why.starts_with("That is no answer: `color` must be one of red, green."), "{why}");
+    let done = said(&server, "ask", "green", Some(&asked["id"]));
+    assert_eq!(state(&done), "TASK_STATE_COMPLETED", "{done}");
+    assert_eq!(done["artifacts"][0]["parts"][0]["text"], "green it is");
+    let declined = said(&server, "ask", json!({}), None);
+    let done = said(&server, "ask", "decline", Some(&declined["id"]));
+    assert_eq!(done["artifacts"][0]["parts"][0]["text"], "no color then", "{done}");
+}
+
+#[test]
+fn a_tool_that_is_called_off_while_it_asks_hears_so() {
+    let rialto = fresh();
+    let upstream = Upstream::new(&rialto, "paint", &["ask"]);
+    upstream.add(&rialto, &[]);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let asked = said(&server, "ask", json!({}), None);
+    let cancel =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "CancelTask", "params": { "id": asked["id"] } });
+    let answer = http::post(&format!("{}/a2a", server.url), &[], &cancel.to_string());
+    assert!(answer.body.contains("TASK_STATE_CANCELED"), "{}", answer.body);
+    upstream.noted("cancelled");
+}
+
+#[test]
+fn a_question_that_a_restart_has_lost_says_so() {
+    let rialto = fresh();
+    Upstream::new(&rialto, "paint", &["ask"]).add(&rialto, &[]);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let asked = said(&server, "ask", json!({}), None);
+    drop(server);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let lost = said(&server, "ask", "green", Some(&asked["id"]));
+    assert_eq!(state(&lost), "TASK_STATE_FAILED", "{lost}");
+    assert!(lost.to_string().contains("call it again"), "{lost}");
+}
+
+#[test]
+fn what_a_server_would_have_a_model_say_is_said_by_the_agent_that_is_configured() {
+    let (rialto, agent) = (fresh(), SampleAgent::named("Desk"));
+    rialto.trust(&agent.url);
+    Upstream::new(&rialto, "singer", &["muse"]).add(&rialto, &["--sampling", "desk.echo"]);
+    assert_eq!(rialto.cli(&["tools", "call", "muse"]).ok().out, "somebody sang\n");
+    let heard = agent.heard();
+    assert!(heard.len() == 1 && heard[0].contains("\"sing\""), "{heard:?}");
+    rialto.cli(&["tools", "remove", "singer"]).ok();
+    let script = rialto.folder().join("singer").join("server.sh").display().to_string();
+    let tools = format!("TOOLS={}", rialto.folder().join("singer").join("tools").display());
+    rialto.cli(&["tools", "add", "mute", "--env", &tools, "--", &script]).ok();
+    assert_eq!(rialto.cli(&["tools", "call", "muse"]).ok().out, "silence\n", "nobody is configured");
+    assert_eq!(agent.heard().len(), 1);
+}
+
+#[test]
+fn a_newer_tool_is_called_again_with_the_answer() {
+    let rialto = fresh();
+    Upstream::new(&rialto, "paint", &["round"]).add(&rialto, &["--env", "MODERN=1"]);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let asked = said(&server, "round", json!({ "n": 3 }), None);
+    assert_eq!(asked["status"]["message"]["parts"][0]["text"], "How large?", "{asked}");
+    let done = said(&server, "round", "7", Some(&asked["id"]));
+    assert_eq!(done["artifacts"][0]["parts"][0]["text"], "7 for 3", "{done}");
+}
+
+#[test]
+fn a_task_of_a_tool_asks_goes_on_and_survives_a_restart() {
+    let rialto = fresh();
+    Upstream::new(&rialto, "paint", &["later"]).add(&rialto, &["--env", "MODERN=1"]);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let asked = said(&server, "later", json!({}), None);
+    assert_eq!(asked["status"]["message"]["parts"][0]["text"], "Go on?", "{asked}");
+    drop(server);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let done = said(&server, "later", "yes", Some(&asked["id"]));
+    assert_eq!(state(&done), "TASK_STATE_COMPLETED", "{done}");
+    assert_eq!(done["artifacts"][0]["parts"][0]["text"], "did it");
+    let said_before = done["history"].to_string();
+    assert!(said_before.contains("at it") && said_before.contains("Go on?"), "{done}");
+}
+
+#[test]
+fn a_task_of_a_tool_is_called_off_there() {
+    let rialto = fresh();
+    let upstream = Upstream::new(&rialto, "paint", &["later"]);
+    upstream.add(&rialto, &["--env", "MODERN=1"]);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let asked = said(&server, "later", json!({}), None);
+    let cancel =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "CancelTask", "params": { "id": asked["id"] } });
+    let answer = http::post(&format!("{}/a2a", server.url), &[], &cancel.to_string());
+    assert!(answer.body.contains("TASK_STATE_CANCELED"), "{}", answer.body);
 }

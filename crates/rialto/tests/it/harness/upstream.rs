@@ -1,4 +1,5 @@
-//! A small MCP server as a shell script: it speaks 2025-06-18 on stdin and stdout, and some of its tools misbehave.
+//! A small MCP server as a shell script: it speaks 2025-06-18 on stdin and stdout, or with `$MODERN` set 2026-07-28, and some
+//! of its tools misbehave.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
@@ -14,12 +15,15 @@ list() {
   done
   printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[%s]}}\n' "$1" "$tools"
 }
+task() { printf '"taskId":"t1","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":null,"pollIntervalMs":100'; }
 text() { printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s"}],"isError":%s}}\n' "$1" "$2" "$3"; }
 while IFS= read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   token=$(printf '%s' "$line" | sed -n 's/.*"progressToken":\([0-9]*\).*/\1/p')
   case "$line" in
-    *'"server/discover"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}\n' "$id" ;;
+    *'"server/discover"'*) if [ -n "$MODERN" ]; then
+        printf '{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}},"ttlMs":0,"cacheScope":"private"}}\n' "$id"
+      else printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}\n' "$id"; fi ;;
     *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"sh","version":"7"}}}\n' "$id" ;;
     *'"tools/list"'*) list "$id" ;;
     *'"name":"echo"'*) text "$id" "hello from $NAME" false ;;
@@ -27,6 +31,35 @@ while IFS= read -r line; do
     *'"name":"slowly"'*)
       printf '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1,"total":2,"message":"half way"}}\n' "$token"
       text "$id" "done" false ;;
+    # Asks its client, and goes on with the answer.
+    *'"name":"ask"'*) asker=$id
+      printf '{"jsonrpc":"2.0","id":"e1","method":"elicitation/create","params":{"message":"Which color?","requestedSchema":{"type":"object","properties":{"color":{"type":"string","enum":["red","green"]}},"required":["color"]}}}\n' ;;
+    *'"id":"e1"'*'"accept"'*|*'"accept"'*'"id":"e1"'*)
+      text "$asker" "$(printf '%s' "$line" | sed -n 's/.*"color":"\([a-z]*\)".*/\1/p') it is" false ;;
+    *'"id":"e1"'*|*'"e1"'*) text "$asker" "no color then" false ;;
+    # Would have a model say something.
+    *'"name":"muse"'*) asker=$id
+      printf '{"jsonrpc":"2.0","id":"m1","method":"sampling/createMessage","params":{"maxTokens":9,"messages":[{"role":"user","content":{"type":"text","text":"sing"}}]}}\n' ;;
+    *'"id":"m1"'*) case "$line" in
+      *'"error"'*) text "$asker" "silence" false ;;
+      *) text "$asker" "somebody sang" false ;;
+      esac ;;
+    # Wants to be called again with the answer.
+    *'"name":"round"'*) case "$line" in
+      *'"requestState":"s1"'*) text "$id" "$(printf '%s' "$line" | sed -n 's/.*"content":{"size":\([0-9]*\)}.*/\1/p') for $(printf '%s' "$line" | sed -n 's/.*"n":\([0-9]*\).*/\1/p')" false ;;
+      *) printf '{"jsonrpc":"2.0","id":%s,"result":{"resultType":"input_required","requestState":"s1","inputRequests":{"size":{"method":"elicitation/create","params":{"message":"How large?","requestedSchema":{"type":"object","properties":{"size":{"type":"integer"}},"required":["size"]}}}}}}\n' "$id" ;;
+      esac ;;
+    # Makes a task of it, which asks whether to go on, and is done then.
+    *'"name":"later"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"resultType":"task",%s,"status":"working"}}\n' "$id" "$(task)" ;;
+    *'"tasks/get"'*) case "$(cat "$TOOLS.task" 2>/dev/null)" in
+      done) echo over >"$TOOLS.task"; printf '{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete",%s,"status":"completed","result":{"content":[{"type":"text","text":"did it"}]}}}\n' "$id" "$(task)" ;;
+      over) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no such task"}}\n' "$id" ;;
+      gone) printf '{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete",%s,"status":"cancelled"}}\n' "$id" "$(task)" ;;
+      asks) printf '{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete",%s,"status":"input_required","inputRequests":{"go":{"method":"elicitation/create","params":{"message":"Go on?","requestedSchema":{"type":"object","properties":{"go":{"type":"boolean"}},"required":["go"]}}}}}}\n' "$id" "$(task)" ;;
+      *) echo asks >"$TOOLS.task"; printf '{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete",%s,"status":"working","statusMessage":"at it"}}\n' "$id" "$(task)" ;;
+      esac ;;
+    *'"tasks/update"'*) echo done >"$TOOLS.task"; printf '{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete"}}\n' "$id" ;;
+    *'"tasks/cancel"'*) echo gone >"$TOOLS.task"; printf '{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete"}}\n' "$id" ;;
     *'"name":"hang"'*) echo hung >>"$TOOLS.log" ;;
     *'"name":"tell"'*) echo "my token is $TOKEN" >&2; text "$id" "told" false ;;
     *'"name":"grow"'*)

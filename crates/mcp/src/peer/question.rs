@@ -1,0 +1,387 @@
+//! What a server wants to know before it goes on, and what an answer says: pure functions.
+//!
+//! A caller that speaks in messages answers in its own way: with data that fits the form, with JSON as text, with a plain
+//! text where the form has one field, or with `decline` or `cancel`. What cannot be an answer is told why, and asked again.
+
+use std::collections::BTreeMap;
+
+use rialto_model::{
+    event::{Aside, Ask, Event},
+    ids::fresh,
+    json::Json,
+    message::{Content, Message, Part, Role, text_of},
+};
+use serde_json::{Map, Value, json};
+
+/// How a text declines to answer.
+const DECLINES: [&str; 4] = ["decline", "declined", "deny", "the person declined to answer."];
+
+/// How a text calls the whole thing off.
+const CANCELS: [&str; 3] = ["cancel", "canceled", "cancelled"];
+
+/// A text that says yes or no.
+const YES: [&str; 4] = ["true", "yes", "y", "1"];
+const NO: [&str; 4] = ["false", "no", "n", "0"];
+
+/// One thing that a server wants to know.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Question {
+    /// What the server calls it.
+    pub(super) key: String,
+    message: String,
+    wants: Wants,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Wants {
+    /// An object that fits this schema.
+    Form(Map<String, Value>),
+    /// That somebody goes there.
+    Visit { url: String, id: Option<String> },
+}
+
+/// The results of elicitations, by the names of their questions.
+pub(super) type Answers = BTreeMap<String, Value>;
+
+// === impl Question ===
+
+impl Question {
+    /// The question that the parameters of an elicitation ask.
+    pub(super) fn read(key: &str, params: &Value) -> Option<Self> {
+        let text = |name: &str| params.get(name).and_then(Value::as_str).map(str::to_owned);
+        let wants = match text("url") {
+            Some(url) => Wants::Visit { url, id: text("elicitationId") },
+            None => Wants::Form(params.get("requestedSchema")?.as_object()?.clone()),
+        };
+        Some(Self { key: key.to_owned(), message: text("message").unwrap_or_default(), wants })
+    }
+
+    fn part(&self) -> Part {
+        let facts = match &self.wants {
+            Wants::Form(schema) => {
+                json!({ "key": self.key, "message": self.message, "requestedSchema": schema })
+            }
+            Wants::Visit { url, id } => {
+                json!({ "key": self.key, "message": self.message, "url": url, "elicitationId": id })
+            }
+        };
+        Part::data(Json::of(&facts))
+    }
+
+    fn words(&self) -> String {
+        match &self.wants {
+            Wants::Visit { url, .. } if !self.message.contains(url.as_str()) => {
+                format!("{}\n{url}", self.message).trim().to_owned()
+            }
+            _ => self.message.clone(),
+        }
+    }
+
+    /// The result of this elicitation that these parts say; or why they say none.
+    fn answer(&self, parts: &[&Part]) -> Result<Value, String> {
+        let said = parts.iter().rev().find_map(|part| object_in(part));
+        if let Some(said) = &said
+            && let Some(action @ ("accept" | "decline" | "cancel")) =
+                said.get("action").and_then(Value::as_str)
+            && said.keys().all(|name| matches!(name.as_str(), "action" | "content" | "_meta"))
+        {
+            return match (action, &self.wants, said.get("content")) {
+                ("accept", Wants::Form(schema), content) => {
+                    let content = content.and_then(Value::as_object).cloned().unwrap_or_default();
+                    accepted(schema, &content)
+                }
+                _ => Ok(json!({ "action": action })),
+            };
+        }
+        let text = text_of(parts.iter().map(|part| (*part).clone()).collect::<Vec<_>>().as_slice());
+        let word = text.trim().to_lowercase();
+        if DECLINES.contains(&word.as_str()) {
+            return Ok(json!({ "action": "decline" }));
+        }
+        if CANCELS.contains(&word.as_str()) {
+            return Ok(json!({ "action": "cancel" }));
+        }
+        match (&self.wants, said) {
+            (Wants::Visit { .. }, _) => Ok(json!({ "action": "accept" })),
+            (Wants::Form(schema), Some(said)) => accepted(schema, &said),
+            (Wants::Form(schema), None) => accepted(schema, &only_field(schema, text.trim())?),
+        }
+    }
+}
+
+/// The event of a task that waits for answers; `trouble` is what was wrong with the ones before.
+pub(super) fn asked(questions: &[Question], trouble: Option<&str>) -> Event {
+    let visits = questions.iter().all(|question| matches!(question.wants, Wants::Visit { .. }));
+    let words: Vec<String> =
+        trouble.map(str::to_owned).into_iter().chain(questions.iter().map(Question::words)).collect();
+    let text = Part::text(words.join("\n\n"));
+    let parts = std::iter::once(text).chain(questions.iter().map(Question::part)).collect();
+    Event::Asked {
+        ask: if visits { Ask::Auth } else { Ask::Input },
+        message: Some(Message::new(fresh(), Role::Agent, parts)),
+        aside: Aside::default(),
+    }
+}
+
+/// What a message answers to each question; or why it does not answer all of them.
+///
+/// A part may name its question in its metadata (`inputRequest`). Else several questions are answered by one object with a
+/// member for each.
+pub(super) fn answers(questions: &[Question], parts: &[Part]) -> Result<Answers, String> {
+    let named = |part: &Part| {
+        let beside = part.metadata.as_ref()?.value();
+        Some(beside.get("inputRequest")?.as_str()?.to_owned())
+    };
+    let is_one = questions.len() == 1;
+    let whole = parts.iter().find_map(object_in);
+    let mut answers = Answers::new();
+    for question in questions {
+        let own: Vec<&Part> =
+            parts.iter().filter(|part| named(part).map_or(is_one, |name| name == question.key)).collect();
+        let member = whole.as_ref().and_then(|whole| whole.get(&question.key)).filter(|_| !is_one);
+        let answer = match (own.as_slice(), member) {
+            ([], Some(Value::String(text))) => question.answer(&[&Part::text(text)]),
+            ([], Some(member)) => question.answer(&[&Part::data(Json::of(member))]),
+            ([], None) => Err("there is no answer".to_owned()),
+            (own, _) => question.answer(own),
+        };
+        let answer = answer.map_err(|why| {
+            if is_one { format!("That is no answer: {why}.") } else { format!("{}: {why}.", question.key) }
+        })?;
+        answers.insert(question.key.clone(), answer);
+    }
+    Ok(answers)
+}
+
+/// The answer with this content, if it fits the form.
+fn accepted(schema: &Map<String, Value>, content: &Map<String, Value>) -> Result<Value, String> {
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    if let Some(missing) =
+        required.filter_map(Value::as_str).find(|name| content.get(*name).is_none_or(Value::is_null))
+    {
+        return Err(format!("`{missing}` is missing"));
+    }
+    let none = Map::new();
+    let fields = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    for (name, value) in content {
+        let Some(field) = fields.get(name) else { continue };
+        if let Some(expected) = misfit(field, value) {
+            return Err(format!("`{name}` must be {expected}"));
+        }
+    }
+    Ok(json!({ "action": "accept", "content": content }))
+}
+
+/// A plain text as the value of the only field that must be filled in.
+fn only_field(schema: &Map<String, Value>, text: &str) -> Result<Map<String, Value>, String> {
+    let none = Map::new();
+    let fields = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .map(|required| required.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    let name = match (required.as_slice(), fields.len()) {
+        ([only], _) => *only,
+        ([], 1) => fields.keys().next().map_or("", String::as_str),
+        // A form without fields asks only whether to go on.
+        ([], 0) => return Ok(Map::new()),
+        _ => {
+            let names: Vec<String> = fields.keys().map(|name| format!("`{name}`")).collect();
+            return Err(format!("send a JSON object with {}", names.join(", ")));
+        }
+    };
+    let field = fields.get(name).unwrap_or(&Value::Null);
+    let value = valued(field, text).ok_or_else(|| {
+        format!("`{name}` must be {}", expected(field).unwrap_or_else(|| "another value".into()))
+    })?;
+    Ok(Map::from_iter([(name.to_owned(), value)]))
+}
+
+/// A text as a value of this field, if it can be one.
+fn valued(field: &Value, text: &str) -> Option<Value> {
+    let word = text.to_lowercase();
+    let value = match field.get("type").and_then(Value::as_str) {
+        Some("boolean") if YES.contains(&word.as_str()) => json!(true),
+        Some("boolean") if NO.contains(&word.as_str()) => json!(false),
+        Some("boolean") => return None,
+        Some("integer") => json!(text.parse::<i64>().ok()?),
+        Some("number") => Value::Number(serde_json::Number::from_f64(text.parse().ok()?)?),
+        Some("array") => json!([chosen(field.get("items")?, text)?]),
+        _ if choices(field).is_some() => json!(chosen(field, text)?),
+        _ => json!(text),
+    };
+    misfit(field, &value).is_none().then_some(value)
+}
+
+/// The choice that a text means: what it is, or what it is called.
+fn chosen(field: &Value, text: &str) -> Option<String> {
+    let choices = choices(field)?;
+    let same = |name: &str| name.eq_ignore_ascii_case(text);
+    choices.into_iter().find(|(value, title)| same(value) || same(title)).map(|(value, _)| value)
+}
+
+/// The choices a field has, each with what it is called.
+fn choices(field: &Value) -> Option<Vec<(String, String)>> {
+    if let Some(values) = field.get("enum").and_then(Value::as_array) {
+        let names = field.get("enumNames").and_then(Value::as_array);
+        let pairs = values.iter().enumerate().filter_map(|(at, value)| {
+            let value = value.as_str()?.to_owned();
+            let name = names.and_then(|names| names.get(at)?.as_str()).unwrap_or(&value).to_owned();
+            Some((value, name))
+        });
+        return Some(pairs.collect());
+    }
+    let titled = field.get("oneOf").or_else(|| field.get("anyOf"))?.as_array()?;
+    let pairs = titled.iter().filter_map(|choice| {
+        let value = choice.get("const")?.as_str()?;
+        let title = choice.get("title").and_then(Value::as_str).unwrap_or(value);
+        Some((value.to_owned(), title.to_owned()))
+    });
+    Some(pairs.collect())
+}
+
+/// What a value should have been; none when it is that, or nothing is said about it.
+fn misfit(field: &Value, value: &Value) -> Option<String> {
+    let fits = match field.get("type").and_then(Value::as_str) {
+        Some("string") => value.is_string(),
+        Some("integer") => value.is_i64() || value.is_u64(),
+        Some("number") => value.is_number(),
+        Some("boolean") => value.is_boolean(),
+        Some("array") => value.is_array(),
+        _ => true,
+    };
+    let known = choices(field).or_else(|| choices(field.get("items")?));
+    let picked = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
+    let is_known = known.as_ref().is_none_or(|known| {
+        picked.iter().all(|one| known.iter().any(|(value, _)| one.as_str() == Some(value)))
+    });
+    if fits && is_known { None } else { expected(field) }
+}
+
+fn expected(field: &Value) -> Option<String> {
+    if let Some(choices) = choices(field).or_else(|| choices(field.get("items")?)) {
+        let values: Vec<String> = choices.into_iter().map(|(value, _)| value).collect();
+        return Some(format!("one of {}", values.join(", ")));
+    }
+    let name = match field.get("type").and_then(Value::as_str)? {
+        "string" => "a text",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "boolean" => "true or false",
+        "array" => "a list",
+        _ => return None,
+    };
+    Some(name.to_owned())
+}
+
+/// The object that a part is: data, or JSON as text.
+fn object_in(part: &Part) -> Option<Map<String, Value>> {
+    let value = match &part.content {
+        Content::Data(data) => data.value(),
+        Content::Text(text) => serde_json::from_str(text.trim()).ok()?,
+        Content::Raw(_) | Content::Url(_) | Content::Unknown(_) => return None,
+    };
+    match value {
+        Value::Object(members) => Some(members),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(schema: &Value) -> Question {
+        Question::read("q", &json!({ "message": "What?", "requestedSchema": schema })).unwrap()
+    }
+
+    fn color() -> Question {
+        let color = json!({ "type": "string", "enum": ["red", "green"], "enumNames": ["Rot", "Grün"] });
+        form(&json!({ "type": "object", "properties": { "color": color }, "required": ["color"] }))
+    }
+
+    fn said(question: &Question, text: &str) -> Result<Value, String> {
+        answers(std::slice::from_ref(question), &[Part::text(text)]).map(|mut all| all.remove("q").unwrap())
+    }
+
+    fn accepts(content: &Value) -> Result<Value, String> {
+        Ok(json!({ "action": "accept", "content": content }))
+    }
+
+    #[test]
+    fn a_text_fills_in_the_only_field() {
+        assert_eq!(said(&color(), "red"), accepts(&json!({ "color": "red" })));
+        assert_eq!(said(&color(), " Grün "), accepts(&json!({ "color": "green" })));
+        assert_eq!(
+            said(&color(), "blue"),
+            Err("That is no answer: `color` must be one of red, green.".into())
+        );
+        let field = |kind: &str| {
+            form(&json!({ "type": "object", "properties": { "x": { "type": kind } }, "required": ["x"] }))
+        };
+        assert_eq!(said(&field("boolean"), "Yes"), accepts(&json!({ "x": true })));
+        assert_eq!(said(&field("integer"), "7"), accepts(&json!({ "x": 7 })));
+        assert_eq!(said(&field("number"), "1.5"), accepts(&json!({ "x": 1.5 })));
+        assert_eq!(said(&field("string"), "7"), accepts(&json!({ "x": "7" })));
+        assert!(said(&field("integer"), "seven").unwrap_err().contains("a whole number"));
+        assert_eq!(said(&form(&json!({ "type": "object", "properties": {} })), "ok"), accepts(&json!({})));
+    }
+
+    #[test]
+    fn data_and_json_fill_in_the_form() {
+        let two = json!({ "type": "object", "required": ["a"], "properties": {
+            "a": { "type": "string" }, "b": { "type": "integer" },
+        } });
+        let two = form(&two);
+        let whole = json!({ "a": "x", "b": 2 });
+        let data = answers(std::slice::from_ref(&two), &[Part::data(Json::of(&whole))]);
+        assert_eq!(data.unwrap()["q"], accepts(&whole).unwrap());
+        assert_eq!(said(&two, &whole.to_string()), accepts(&whole));
+        assert!(said(&two, "{\"b\":2}").unwrap_err().contains("`a` is missing"));
+        assert!(said(&two, "{\"a\":\"x\",\"b\":\"y\"}").unwrap_err().contains("`b` must be a whole number"));
+        assert_eq!(said(&two, "words"), accepts(&json!({ "a": "words" })));
+        let accepted = json!({ "action": "accept", "content": whole });
+        assert_eq!(said(&two, &accepted.to_string()), Ok(accepted));
+    }
+
+    #[test]
+    fn who_does_not_want_to_answer_says_so() {
+        let visit = json!({ "message": "Log in", "url": "https://a.example/login", "mode": "url" });
+        let visit = Question::read("q", &visit).unwrap();
+        assert_eq!(said(&visit, "done"), Ok(json!({ "action": "accept" })));
+        for question in [color(), visit] {
+            assert_eq!(said(&question, "Decline"), Ok(json!({ "action": "decline" })));
+            assert_eq!(said(&question, "cancel"), Ok(json!({ "action": "cancel" })));
+            assert_eq!(said(&question, "{\"action\":\"decline\"}"), Ok(json!({ "action": "decline" })));
+        }
+    }
+
+    #[test]
+    fn several_questions_are_answered_together() {
+        let both = [color(), Question { key: "r".into(), ..color() }];
+        let whole = json!({ "q": { "color": "red" }, "r": "green" });
+        let all = answers(&both, &[Part::data(Json::of(&whole))]).unwrap();
+        assert_eq!(
+            (&all["q"]["content"]["color"], &all["r"]["content"]["color"]),
+            (&json!("red"), &json!("green"))
+        );
+        let named = |key: &str, text: &str| Part {
+            metadata: Some(Json::of(&json!({ "inputRequest": key }))),
+            ..Part::text(text)
+        };
+        assert_eq!(answers(&both, &[named("r", "green"), named("q", "red")]).unwrap(), all);
+        assert_eq!(answers(&both, &[named("q", "red")]), Err("r: there is no answer.".into()));
+    }
+
+    #[test]
+    fn a_question_is_words_and_a_form() {
+        let visit = json!({ "message": "Log in", "url": "https://a.example/login", "elicitationId": "e1" });
+        let visit = Question::read("q", &visit).unwrap();
+        let said = [asked(&[color()], None), asked(&[visit], Some("That is no answer."))].map(|event| {
+            let Event::Asked { ask, message: Some(message), .. } = event else { panic!("it asks nothing") };
+            (ask, message.parts)
+        });
+        insta::assert_json_snapshot!(said);
+    }
+}
