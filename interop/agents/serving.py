@@ -14,12 +14,17 @@ import sys
 import threading
 
 
-def parse(description: str, bindings: tuple[str, ...] = ("jsonrpc",)) -> argparse.Namespace:
+def parser(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
-    parser.add_argument("--binding", choices=bindings, default="jsonrpc")
-    parser.add_argument("--no-streaming", action="store_true", help="advertise streaming=false")
-    return parser.parse_args()
+    return parser
+
+
+def parse(description: str, bindings: tuple[str, ...] = ("jsonrpc",)) -> argparse.Namespace:
+    known = parser(description)
+    known.add_argument("--binding", choices=bindings, default="jsonrpc")
+    known.add_argument("--no-streaming", action="store_true", help="advertise streaming=false")
+    return known.parse_args()
 
 
 def bind(port: int) -> tuple[socket.socket, str]:

@@ -24,6 +24,7 @@ use rialto_model::{
     deployed::Backing,
     failure::{Failure, Kind},
     ids::{AgentId, Scope},
+    json::Json,
     name,
     store::{Store, StoreError},
 };
@@ -56,6 +57,8 @@ pub struct Registry {
     /// Serialises changes, so that a slug is given out once and no copy of the rows is lost.
     changing: tokio::sync::Mutex<()>,
     version: AtomicU64,
+    /// A version, doubled, and one more if any skill of it repeats arguments elsewhere.
+    repeats: AtomicU64,
     surprises: AtomicU64,
     changed: watch::Sender<u64>,
 }
@@ -163,6 +166,7 @@ impl Registry {
             directories: Mutex::new(Vec::new()),
             changing: tokio::sync::Mutex::new(()),
             version: AtomicU64::new(1),
+            repeats: AtomicU64::new(0),
             surprises: AtomicU64::new(0),
             changed: watch::Sender::new(1),
         }
@@ -238,6 +242,22 @@ impl Registry {
         let directory = Arc::new(Directory::build(version, scope, self.live.load().all()));
         directories.push((scope.clone(), Arc::clone(&directory)));
         directory
+    }
+
+    /// Whether the schema of any skill has this word in it; looked at once per version, so that whoever asks with every call
+    /// pays nothing. It must always be the same word.
+    pub fn any_schema_has(&self, word: &str) -> bool {
+        let version = self.version.load(Ordering::Acquire);
+        let known = self.repeats.load(Ordering::Acquire);
+        if known / 2 == version {
+            return known % 2 == 1;
+        }
+        let has = |schema: &Option<Json>| schema.as_ref().is_some_and(|schema| schema.get().contains(word));
+        let live = self.live.load();
+        let skills = live.all().flat_map(|agent| &agent.card.skills);
+        let any = skills.map(|skill| &skill.input_schema).any(has);
+        self.repeats.store(version * 2 + u64::from(any), Ordering::Release);
+        any
     }
 
     /// Hears each time something visible has changed.

@@ -122,7 +122,9 @@ impl Desk {
     ) -> Result<Begun, ErrorData> {
         may(client, Right::Call)?;
         self.engine.sync().await.map_err(|failure| trouble::error(&failure))?;
-        let Some(target) = self.find(client, name) else { return Err(self.no_such_tool(client, name)) };
+        let Some(target) = self.find(&client.caller, name) else {
+            return Err(self.no_such_tool(client, name));
+        };
         let binding = Binding::to(&client.caller, &target);
         // What is wrong with a state is not for the model to read.
         let state = self.seals.open(&self.engine, sealed, binding).await;

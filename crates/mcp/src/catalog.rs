@@ -11,11 +11,14 @@ use std::{
 
 use arc_swap::ArcSwap;
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use rialto_engine::{Engine, directory::Directory};
+use rialto_engine::{
+    Engine,
+    directory::{Directory, Entry},
+};
 use rialto_model::{call::Caller, ids::Scope};
 use rmcp::model::Tool;
 
-use crate::{names::Naming, own, tool};
+use crate::{aliases::Aliases, names::Naming, own, tool};
 
 /// Lists are kept for this many projects and ways of naming; one more forgets the oldest.
 const KEPT: usize = 64;
@@ -25,6 +28,7 @@ const STEPS: usize = 8;
 
 /// All lists that were asked for lately.
 pub(crate) struct Catalogs {
+    aliases: Arc<Aliases>,
     kept: ArcSwap<Vec<Arc<Catalog>>>,
 }
 
@@ -32,6 +36,7 @@ pub(crate) struct Catalogs {
 pub(crate) struct Catalog {
     scope: Scope,
     naming: Naming,
+    aliases: Arc<Aliases>,
     directory: Arc<Directory>,
     /// The names of skills that the client's rewriting would make equal to an earlier one.
     renamed: HashMap<String, String>,
@@ -55,8 +60,8 @@ pub(crate) struct Page {
 // === impl Catalogs ===
 
 impl Catalogs {
-    pub(crate) fn new() -> Self {
-        Self { kept: ArcSwap::from_pointee(Vec::new()) }
+    pub(crate) fn new(aliases: Arc<Aliases>) -> Self {
+        Self { aliases, kept: ArcSwap::from_pointee(Vec::new()) }
     }
 
     /// The list for a project, named one way, as the registry is now.
@@ -68,7 +73,7 @@ impl Catalogs {
         {
             return Arc::clone(known);
         }
-        let catalog = Arc::new(Catalog::new(scope.clone(), naming, directory));
+        let catalog = Arc::new(Catalog::new(scope.clone(), naming, directory, Arc::clone(&self.aliases)));
         self.kept.rcu(|kept| {
             let others = kept.iter().filter(|other| !is_meant(other)).cloned();
             let mut kept: Vec<_> = others.chain([Arc::clone(&catalog)]).collect();
@@ -82,11 +87,11 @@ impl Catalogs {
 // === impl Catalog ===
 
 impl Catalog {
-    fn new(scope: Scope, naming: Naming, directory: Arc<Directory>) -> Self {
-        let renamed = renamed(&directory, naming);
+    fn new(scope: Scope, naming: Naming, directory: Arc<Directory>, aliases: Arc<Aliases>) -> Self {
+        let renamed = renamed(&directory, naming, &aliases);
         let mut tools = Vec::new();
         tools.resize_with(directory.len(), OnceLock::new);
-        Self { scope, naming, directory, renamed, tools }
+        Self { scope, naming, aliases, directory, renamed, tools }
     }
 
     /// The piece after `cursor`, or the first. None when the cursor is not one of ours.
@@ -147,7 +152,7 @@ impl Catalog {
     pub(crate) fn tools_at(&self, place: usize) -> &[Tool] {
         let (Some(slot), Some(entry)) = (self.tools.get(place), self.directory.at(place)) else { return &[] };
         slot.get_or_init(|| {
-            let names = self.naming.names(entry).into_iter();
+            let names = names_of(entry, self.naming, &self.aliases).into_iter();
             names
                 .map(|name| tool::of_skill(self.renamed.get(&name).cloned().unwrap_or(name), entry))
                 .collect()
@@ -170,7 +175,7 @@ impl Page {
 }
 
 /// New names for skills whose names would be equal once the client has rewritten them, by the name they would have.
-fn renamed(directory: &Directory, naming: Naming) -> HashMap<String, String> {
+fn renamed(directory: &Directory, naming: Naming, aliases: &Aliases) -> HashMap<String, String> {
     let rule = naming.rule;
     if !rule.rewrites() {
         return HashMap::new();
@@ -178,7 +183,7 @@ fn renamed(directory: &Directory, naming: Naming) -> HashMap<String, String> {
     let mut taken: HashSet<String> = own::NAMES.map(str::to_owned).into();
     let mut renamed = HashMap::new();
     for entry in directory.listed() {
-        for name in naming.names(entry) {
+        for name in names_of(entry, naming, aliases) {
             if !taken.insert(rule.rewritten(&name)) {
                 let other = rule.cut(&name, &entry.canonical);
                 taken.insert(rule.rewritten(&other));
@@ -187,6 +192,14 @@ fn renamed(directory: &Directory, naming: Naming) -> HashMap<String, String> {
         }
     }
     renamed
+}
+
+/// The names a skill is listed under: the one that it was given, or those that it has.
+fn names_of(entry: &Entry, naming: Naming, aliases: &Aliases) -> Vec<String> {
+    match aliases.of(&entry.canonical, &entry.legacy) {
+        Some(alias) => vec![alias.to_owned()],
+        None => naming.names(entry),
+    }
 }
 
 fn write_cursor(last: &str) -> String {

@@ -1,7 +1,11 @@
 //! What can be set about the MCP door.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::aliases::Aliases;
 
 /// How the MCP door presents itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -14,14 +18,18 @@ pub struct Config {
     pub tools: ToolList,
     /// With more tools than this, `tools/list` shows the three; 0 always shows all.
     pub search_above: usize,
+    /// Names of your own for single skills: `name = "<agent>.<skill>"`. Such a skill is listed under that name alone; its other
+    /// names still work.
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub tool_aliases: Aliases,
     /// How a call that went wrong is told: as a JSON-RPC error, or as a result that the model reads.
     pub tool_errors: ToolErrors,
     /// Skills on one page of `tools/list`. Many clients read only the first page.
     pub page_size: usize,
     /// How long a client may keep the list of tools without asking again, in milliseconds.
     pub list_ttl_ms: u64,
-    /// How long a question to the person at a client can be answered by calling the tool again (protocol version 2026-07-28),
-    /// in seconds. The task itself waits as long as its agent does.
+    /// How long a question to the person at a client can be answered, in seconds: by calling the tool again (protocol version
+    /// 2026-07-28), or while the call waits. The task itself waits as long as its agent does.
     pub question_ttl_secs: u64,
     /// How long a call may take before it becomes a task that the client fetches, in milliseconds; for requests that declare the
     /// tasks extension of MCP. A skill with the tag `long-running` becomes one at once.
@@ -89,6 +97,7 @@ impl Default for Config {
             tool_names: ToolNames::Auto,
             tools: ToolList::All,
             search_above: 0,
+            tool_aliases: Aliases::default(),
             tool_errors: ToolErrors::Error,
             page_size: 500,
             list_ttl_ms: 60_000,

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use rialto_engine::{Engine, Request};
 use rialto_model::{
-    call::Target,
+    call::{Caller, Target},
     failure::{Failure, Kind},
     json::Json,
     rights::Right,
@@ -54,7 +54,8 @@ pub(crate) enum Begun {
 
 impl Desk {
     pub(crate) fn new(engine: Engine, config: Config, load_agents: LoadAgents) -> Arc<Self> {
-        let (catalogs, finder) = (Catalogs::new(), Finder::new());
+        let aliases = Arc::new(config.tool_aliases.clone());
+        let (catalogs, finder) = (Catalogs::new(Arc::clone(&aliases)), Finder::new(aliases));
         let (seals, in_part) = (Seals::default(), InPart::default());
         let searcher = Searcher::default();
         Arc::new(Self { engine, config, load_agents, catalogs, finder, searcher, seals, in_part })
@@ -120,7 +121,7 @@ impl Desk {
         if let Err(failure) = self.engine.sync().await {
             return Ok(Err(failure));
         }
-        let Some(target) = self.find(client, name) else {
+        let Some(target) = self.find(&client.caller, name) else {
             return Err(self.no_such_tool(client, name));
         };
         let (args, continued) = match continuing::split(&target, args) {
@@ -172,7 +173,7 @@ impl Desk {
             Own::DescribeTool => {
                 engine.sync().await?;
                 let catalog = self.catalogs.of(engine, &client.caller.scope, client.naming);
-                lazy::describe(&catalog, |name| self.find(client, name), args).map(Begun::Done)
+                lazy::describe(&catalog, |name| self.find(&client.caller, name), args).map(Begun::Done)
             }
             // It is another tool that is called.
             Own::CallTool => Err(Failure::new(Kind::Invalid, "call_tool calls other tools, not itself")),
@@ -206,9 +207,9 @@ impl Desk {
         if is_long { Duration::ZERO } else { Duration::from_millis(self.config.task_after_ms) }
     }
 
-    /// The skill that a client means.
-    pub(crate) fn find(&self, client: &Client, name: &str) -> Option<Target> {
-        self.finder.find(&self.engine, &client.caller, name)
+    /// The skill that a caller means.
+    pub(crate) fn find(&self, caller: &Caller, name: &str) -> Option<Target> {
+        self.finder.find(&self.engine, caller, name)
     }
 
     pub(crate) fn no_such_tool(&self, client: &Client, name: &str) -> ErrorData {

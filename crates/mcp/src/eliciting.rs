@@ -24,6 +24,8 @@ use crate::{
 pub(crate) struct Pulse<'a> {
     context: &'a RequestContext<RoleServer>,
     beat: Duration,
+    /// How long a person may take.
+    patience: Duration,
     pub(crate) meter: Meter,
 }
 
@@ -31,7 +33,7 @@ pub(crate) struct Pulse<'a> {
 pub(crate) enum Asked {
     /// These answers.
     Answered(Responses),
-    /// The client did not do it.
+    /// The client did not do it, or nobody answered for very long.
     Unable,
     /// The client gave up its own request.
     GivenUp,
@@ -40,8 +42,8 @@ pub(crate) enum Asked {
 // === impl Pulse ===
 
 impl<'a> Pulse<'a> {
-    pub(crate) fn new(context: &'a RequestContext<RoleServer>, beat: Duration) -> Self {
-        Self { context, beat, meter: Meter::default() }
+    pub(crate) fn new(context: &'a RequestContext<RoleServer>, beat: Duration, patience: Duration) -> Self {
+        Self { context, beat, patience, meter: Meter::default() }
     }
 
     /// Tells how far it is.
@@ -77,7 +79,7 @@ impl<'a> Pulse<'a> {
         let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         let handle = sent.map_err(|_| Asked::Unable)?;
         let id = handle.id.clone();
-        let mut answered = pin!(handle.await_response());
+        let (mut answered, mut late) = (pin!(handle.await_response()), pin!(sleep(self.patience)));
         loop {
             tokio::select! {
                 answer = &mut answered => {
@@ -94,6 +96,11 @@ impl<'a> Pulse<'a> {
                     let reason = Some("the call was cancelled".to_owned());
                     let _ = peer.notify_cancelled(CancelledNotificationParam::new(Some(id), reason)).await;
                     return Err(Asked::GivenUp);
+                }
+                () = &mut late => {
+                    let reason = Some("nobody has answered".to_owned());
+                    let _ = peer.notify_cancelled(CancelledNotificationParam::new(Some(id), reason)).await;
+                    return Err(Asked::Unable);
                 }
                 () = sleep(self.beat) => {
                     let mark = self.meter.next();

@@ -19,7 +19,7 @@ use rialto_model::{
     name::slug,
 };
 
-use crate::names;
+use crate::{aliases::Aliases, names};
 
 /// How many names a caller is offered in place of one that does not exist.
 const OFFERED: usize = 3;
@@ -29,6 +29,7 @@ const LOOKED_AT: usize = 20_000;
 
 /// Finds skills by the names they were listed under.
 pub(crate) struct Finder {
+    aliases: Arc<Aliases>,
     hashes: ArcSwapOption<Hashes>,
 }
 
@@ -41,14 +42,15 @@ struct Hashes {
 // === impl Finder ===
 
 impl Finder {
-    pub(crate) const fn new() -> Self {
-        Self { hashes: ArcSwapOption::const_empty() }
+    pub(crate) const fn new(aliases: Arc<Aliases>) -> Self {
+        Self { aliases, hashes: ArcSwapOption::const_empty() }
     }
 
     /// The skill that is called `name`, if the caller may see it.
     pub(crate) fn find(&self, engine: &Engine, caller: &Caller, name: &str) -> Option<Target> {
         let directory = engine.registry().directory(&caller.scope);
-        let target = match directory.find(name) {
+        let given = || self.aliases.skill(name).and_then(|skill| directory.find(skill));
+        let target = match directory.find(name).or_else(given) {
             Some(entry) => entry.target(),
             None => self.find_cut(&directory, name)?,
         };

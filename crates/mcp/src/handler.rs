@@ -1,6 +1,8 @@
 //! The door as rmcp sees it: one handler for every protocol version and transport.
 
-use std::{sync::Arc, time::Duration};
+mod calling;
+
+use std::sync::Arc;
 
 use http::request::Parts;
 use rialto_model::{
@@ -13,29 +15,27 @@ use rmcp::{
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskMethod,
         CancelTaskParams, CompleteRequestMethod, CompleteRequestParams, CompleteResult, ConstString,
-        CreateTaskResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetTaskMethod,
-        GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
-        ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
-        ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-        MetaObject, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
-        SubscriptionFilter, UpdateTaskMethod, UpdateTaskParams,
+        CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetTaskMethod, GetTaskParams, GetTaskResult,
+        Implementation, InitializeRequestParams, InitializeResult, ListPromptsRequestMethod,
+        ListPromptsResult, ListResourceTemplatesRequestMethod, ListResourceTemplatesResult,
+        ListResourcesRequestMethod, ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams,
+        ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter, UpdateTaskMethod,
+        UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use self::calling::Settled;
 use crate::{
     answer::{Answer, Marks, SERVER},
-    asking::Inquiry,
     changes::Listeners,
-    client::{Abilities, Client},
+    client::{Abilities, Client, Fluency},
     config::{ToolList, ToolNames},
-    desk::{Begun, Desk},
-    eliciting::{Asked, Pulse},
+    desk::Desk,
     shallow::TOO_DEEP,
     trace, trouble,
-    underway::{Note, Underway},
 };
 
 /// What a client is told about how to use the tools.
@@ -63,13 +63,6 @@ pub(crate) enum Whose {
     Known(Caller),
     /// Each HTTP request says so.
     Asked,
-}
-
-/// What became of a call.
-enum Settled {
-    Done(Answer),
-    Asked(Box<Inquiry>),
-    Task(CreateTaskResult),
 }
 
 // === impl Handler ===
@@ -104,58 +97,8 @@ impl Handler {
         let headers = parts.map(|parts| &parts.headers);
         client.trace = trace::of(said(trace::PARENT), said(trace::STATE), said(trace::BAGGAGE), headers);
         client.list = parts.and_then(|parts| parts.extensions.get::<ToolList>().copied());
-        if let Some(declared) = context.client_capabilities() {
-            client.abilities = Abilities::of(&declared, client.fluency);
-        }
+        client.abilities = abilities(context, client.fluency);
         Ok(client)
-    }
-
-    /// Goes on with a call until there is a result or, for those who are asked by one, a question.
-    async fn see_through(
-        &self,
-        client: &Client,
-        mut begun: Begun,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Settled, ErrorData> {
-        let beat = Duration::from_secs(self.desk.engine.config().heartbeat_secs.max(1));
-        let mut pulse = Pulse::new(context, beat);
-        loop {
-            begun = match begun {
-                Begun::Underway(call) => match call.patience() {
-                    Some(patience) => return Box::pin(self.or_task(client, call, patience, context)).await,
-                    None => self.follow(call, &mut pulse, context).await?,
-                },
-                Begun::Asked(inquiry) if !client.fluency.modern => {
-                    Box::pin(self.elicit(client, *inquiry, &mut pulse)).await?
-                }
-                Begun::Asked(inquiry) => return Ok(Settled::Asked(inquiry)),
-                Begun::Done(answer) => return Ok(Settled::Done(answer)),
-            };
-        }
-    }
-
-    /// Waits a while for a call; then it is a task. Such a call tells nothing of its progress: its task does.
-    async fn or_task(
-        &self,
-        client: &Client,
-        call: Box<Underway>,
-        patience: Duration,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Settled, ErrorData> {
-        let settled = tokio::select! {
-            settled = self.desk.or_task(client, call, patience) => settled?,
-            // Letting go of the call calls it off.
-            () = context.ct.cancelled() => return Err(given_up()),
-        };
-        match settled {
-            Ok(Note::Asked(inquiry)) => Ok(Settled::Asked(inquiry)),
-            Ok(Note::End(Ok(answer))) => Ok(Settled::Done(answer)),
-            Ok(Note::End(Err(failure))) => {
-                trouble::told(&failure, self.desk.config.tool_errors).map(Settled::Done)
-            }
-            Ok(Note::Progress { .. }) => Err(ErrorData::internal_error("it goes on", None)),
-            Err(task) => Ok(Settled::Task(task)),
-        }
     }
 
     /// Who asks about a task. Only 2026-07-28 has tasks.
@@ -165,55 +108,6 @@ impl Handler {
     ) -> Result<Client, ErrorData> {
         let client = self.client(context)?;
         if client.fluency.modern { Ok(client) } else { Err(ErrorData::method_not_found::<M>()) }
-    }
-
-    /// Waits for a call's end, telling the client what happens meanwhile.
-    async fn follow(
-        &self,
-        mut call: Box<Underway>,
-        pulse: &mut Pulse<'_>,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Begun, ErrorData> {
-        call.count_on(pulse.meter);
-        loop {
-            let note = tokio::select! {
-                note = call.next() => note,
-                // Letting go of the call calls it off.
-                () = context.ct.cancelled() => return Err(given_up()),
-            };
-            pulse.meter = call.meter();
-            match note {
-                Note::End(Ok(answer)) => return Ok(Begun::Done(answer)),
-                Note::End(Err(failure)) => {
-                    return trouble::told(&failure, self.desk.config.tool_errors).map(Begun::Done);
-                }
-                Note::Asked(inquiry) => return Ok(Begun::Asked(inquiry)),
-                Note::Progress { mark, text } => pulse.tell(mark, text).await,
-            }
-        }
-    }
-
-    /// Asks the person at the client, and goes on with what it says.
-    async fn elicit(
-        &self,
-        client: &Client,
-        inquiry: Inquiry,
-        pulse: &mut Pulse<'_>,
-    ) -> Result<Begun, ErrorData> {
-        let waiting = self.desk.waiting(client, &inquiry);
-        let asked = pulse.ask(&inquiry).await;
-        let responses = match asked {
-            Asked::Answered(responses) => responses,
-            Asked::Unable => {
-                waiting.over();
-                return Ok(Begun::Done(self.desk.told(client, &inquiry.task)));
-            }
-            // Letting go of what waits calls it off.
-            Asked::GivenUp => return Err(given_up()),
-        };
-        waiting.over();
-        let begun = self.desk.answer(client, inquiry, responses).await;
-        begun.or_else(|failure| trouble::told(&failure, self.desk.config.tool_errors).map(Begun::Done))
     }
 }
 
@@ -400,15 +294,21 @@ impl ServerHandler for Handler {
     }
 }
 
+/// What a client can do. Before 2026-07-28 it says so once, in its handshake; one without a session cannot be asked at all.
+fn abilities(context: &RequestContext<RoleServer>, fluency: Fluency) -> Abilities {
+    if fluency.modern {
+        return context
+            .client_capabilities()
+            .map(|declared| Abilities::of(&declared, fluency))
+            .unwrap_or_default();
+    }
+    context.peer.peer_info().map(|info| Abilities::of(&info.capabilities, fluency)).unwrap_or_default()
+}
+
 /// What a list says about who made it.
 fn signature() -> Option<MetaObject> {
     let marks = serde_json::to_value(Marks { server: Some(&SERVER), ..Marks::default() }).ok()?;
     marks.as_object().cloned().map(MetaObject)
-}
-
-/// Nobody reads this.
-fn given_up() -> ErrorData {
-    ErrorData::internal_error("the call was cancelled", None)
 }
 
 fn nobody() -> ErrorData {

@@ -30,6 +30,7 @@ use crate::{
     desk::Desk,
     direct::Direct,
     handler::{Handler, Whose},
+    params,
     sessions::Sessions,
 };
 
@@ -127,6 +128,11 @@ async fn post(http: &Http, request: Request) -> Response {
     }
     if let Some(lacking) = parts.extensions.get::<Caller>().and_then(|caller| lacking(caller.rights, &body)) {
         return insufficient(lacking);
+    }
+    if let Some(caller) = parts.extensions.get::<Caller>()
+        && let Some(refusal) = params::refusal(&http.direct.desk, caller, &parts.headers, &body)
+    {
+        return (StatusCode::BAD_REQUEST, [(CONTENT_TYPE, "application/json")], refusal).into_response();
     }
     if let Some(response) = http.direct.answer(&parts, &body).await {
         return response;

@@ -5,6 +5,7 @@
 //! 2024-11-05 to 2026-07-28 are served at once. rmcp speaks the protocol; no other crate names it, and none of its
 //! types leave this one.
 
+mod aliases;
 mod answer;
 mod asking;
 mod catalog;
@@ -23,6 +24,7 @@ mod lazy;
 mod listening;
 mod names;
 mod own;
+mod params;
 pub mod peer;
 mod progress;
 mod render;
@@ -35,5 +37,6 @@ mod trouble;
 mod underway;
 mod wire;
 
+pub use aliases::Aliases;
 pub use config::{Config, ToolErrors, ToolList, ToolNames};
 pub use door::{Control, Door, LoadAgents, ServeError};

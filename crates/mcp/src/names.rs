@@ -165,7 +165,7 @@ pub(crate) fn hash_at_end(name: &str) -> Option<(&str, &str)> {
 }
 
 /// MCP allows letters, digits, `_`, `-` and `.` in a tool's name.
-fn is_allowed(name: &str) -> bool {
+pub(crate) fn is_allowed(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'))
 }
 

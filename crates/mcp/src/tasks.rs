@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use rialto_model::{
     failure::{Failure, Kind},
     message::text_of,
+    rights::Right,
     task::{Task, TaskState},
 };
 use rmcp::{
@@ -30,7 +31,6 @@ use crate::{
     trouble,
     underway::{Note, Underway},
 };
-use rialto_model::rights::Right;
 
 /// So many tasks may have been answered in part.
 const IN_PART: usize = 1_024;

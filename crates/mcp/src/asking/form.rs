@@ -100,13 +100,13 @@ fn field(own: &Object, choices: bool) -> Option<Object> {
     keep(own, &mut field, &["title", "description"], Value::is_string);
     match kind {
         "string" => {
-            keep(own, &mut field, &["minLength", "maxLength"], Value::is_u64);
+            keep_whole(own, &mut field, &["minLength", "maxLength"]);
             let is_known =
                 |format: &Value| matches!(format.as_str(), Some("email" | "uri" | "date" | "date-time"));
             keep(own, &mut field, &["format"], is_known);
             keep(own, &mut field, &["default"], Value::is_string);
         }
-        "integer" => keep(own, &mut field, &["minimum", "maximum", "default"], Value::is_i64),
+        "integer" => keep_whole(own, &mut field, &["minimum", "maximum", "default"]),
         "number" => keep(own, &mut field, &["minimum", "maximum", "default"], Value::is_number),
         "boolean" => keep(own, &mut field, &["default"], Value::is_boolean),
         _ => return None,
@@ -130,7 +130,7 @@ fn choice(own: &Object, choices: bool) -> Option<Option<Object>> {
             return Some(None);
         }
         field.insert("type".to_owned(), json!("array"));
-        keep(own, &mut field, &["minItems", "maxItems"], Value::is_u64);
+        keep_whole(own, &mut field, &["minItems", "maxItems"]);
         keep(own, &mut field, &["items", "default"], |_| true);
         return Some(Some(field));
     }
@@ -182,6 +182,17 @@ fn kind_of(own: &Object) -> Option<&str> {
 /// Whether what fits is said elsewhere or in several ways.
 fn is_composed(own: &Object) -> bool {
     ["$ref", "allOf", "anyOf", "oneOf", "not", "if", "const"].iter().any(|word| own.contains_key(*word))
+}
+
+/// Whole numbers, however they are written: those who speak of JSON in protobuf have only `30.0`.
+fn keep_whole(from: &Object, to: &mut Object, names: &[&str]) {
+    for name in names {
+        let Some(number) = from.get(*name).and_then(Value::as_f64) else { continue };
+        if number.fract() == 0.0 && number.abs() < 9e15 {
+            #[expect(clippy::cast_possible_truncation, reason = "it was looked at")]
+            to.insert((*name).to_owned(), json!(number as i64));
+        }
+    }
 }
 
 fn keep(from: &Object, to: &mut Object, names: &[&str], fits: impl Fn(&Value) -> bool) {

@@ -350,3 +350,26 @@ async fn a_call_may_go_on_with_a_conversation_or_answer_a_task() {
     let unknown = json!({ "name": "weather.forecast", "arguments": { "a2a_task_id": "task_0" } });
     assert_eq!(web.ask("tools/call", unknown).await.only()["error"]["code"], -32602);
 }
+
+#[tokio::test]
+async fn an_argument_that_is_repeated_in_a_header_is_the_same_there() {
+    let schema = json!({ "type": "object", "properties": { "region": { "type": "string", "x-mcp-header": "Region" } } });
+    let agents = vec![card("Weather", vec![skill_with_schema("forecast", schema), skill("history")])];
+    let house = Plan { agents, ..Plan::default() }.build().await;
+    let web = Web::new(&house);
+    let with = |header: Option<&str>| {
+        let mut request = web.modern("tools/call", forecast(json!({ "region": "eu" })), json!({}));
+        if let Some(header) = header {
+            request.headers_mut().insert("mcp-param-region", header.parse().unwrap());
+        }
+        request
+    };
+    for header in [None, Some("us")] {
+        let refused = crate::web::read(web.send(with(header)).await).await;
+        assert_eq!((refused.status.as_u16(), &refused.only()["error"]["code"]), (400, &json!(-32020)));
+    }
+    assert!(house.peer.calls.lock().is_empty());
+    let done = crate::web::read(web.send(with(Some("eu"))).await).await;
+    assert_eq!(done.only()["result"]["structuredContent"], json!({ "region": "eu" }), "{}", done.text);
+    web.call("weather.history", json!({ "region": "eu" })).await;
+}

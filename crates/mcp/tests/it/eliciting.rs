@@ -187,3 +187,27 @@ async fn a_cancelled_request_in_a_session_calls_the_remote_task_off() {
     web.say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled })).await;
     until_cancelled(&house).await;
 }
+
+#[tokio::test]
+async fn a_client_without_a_session_gets_the_question_as_its_result() {
+    let mut plan = Plan::with(inquisitive(vec![colour()]));
+    plan.config.legacy_sessions = false;
+    let house = plan.build().await;
+    let mut params = forecast();
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = both();
+    let told = Web::new(&house).ask_legacy("tools/call", params).await.only();
+    assert_eq!(told["result"]["structuredContent"]["question"], "which colour?", "{told}");
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_answers_is_taken_back_in_the_end() {
+    let mut plan = Plan::with(inquisitive(vec![colour()]));
+    plan.config.question_ttl_secs = 1;
+    let house = plan.build().await;
+    let mut client = client(&house, "2025-11-25", both()).await;
+    client.begin("tools/call", forecast()).await;
+    let asked = client.hear().await;
+    let taken_back = client.hear().await;
+    assert_eq!(taken_back["params"]["requestId"], asked["id"]);
+    assert_eq!(client.hear().await["result"]["structuredContent"]["question"], "which colour?");
+}

@@ -173,3 +173,20 @@ async fn an_agent_that_cannot_be_reached_is_not_listed() {
         Web::new(&house).ask("tools/call", json!({ "name": "weather.forecast", "arguments": {} })).await;
     assert_eq!(reply.only()["error"]["code"], -32202);
 }
+
+#[tokio::test]
+async fn a_skill_is_listed_under_the_name_it_was_given_and_answers_to_all() {
+    let mut plan = Plan::default();
+    plan.config.tool_aliases = serde_json::from_value(json!({ "rain": "weather.forecast" })).unwrap();
+    let house = plan.build().await;
+    let web = Web::new(&house);
+    let listed = web.ask("tools/list", json!({})).await.only();
+    let names: Vec<_> =
+        listed["result"]["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names.last().unwrap().as_str(), Some("rain"));
+    assert!(!names.contains(&&json!("weather.forecast")));
+    for name in ["rain", "weather.forecast", "a2a_weather_forecast"] {
+        web.call(name, json!({})).await;
+    }
+    assert!(house.peer.calls.lock().iter().all(|call| call.target.verb() == "weather.forecast"));
+}

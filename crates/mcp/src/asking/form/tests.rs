@@ -20,7 +20,7 @@ fn a_flat_object_of_plain_things_is_a_form() {
             "name": { "type": "string", "title": "Name", "minLength": 1, "pattern": "^[A-Z]", "default": "Ann" },
             "mail": { "type": ["string", "null"], "format": "email" },
             "host": { "type": "string", "format": "hostname" },
-            "guests": { "type": "integer", "minimum": 1, "maximum": 9, "default": 2 },
+            "guests": { "type": "integer", "minimum": 1, "maximum": 9.0, "default": 2.0 },
             "budget": { "type": "number", "default": 99.5 },
             "window": { "type": "boolean", "default": true },
         },
