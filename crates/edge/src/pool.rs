@@ -50,8 +50,8 @@ struct Shelf {
 
 #[derive(Default)]
 struct Idle {
-    /// The oldest first.
-    links: FastMap<Authority, VecDeque<Kept>>,
+    /// By where they lead, as it is written; the oldest first.
+    links: FastMap<String, VecDeque<Kept>>,
     is_looked_after: bool,
 }
 
@@ -109,7 +109,7 @@ impl Pool {
     /// The connection that was used last, if it still stands.
     fn take(&self, origin: &Authority) -> Option<Box<Link>> {
         loop {
-            let mut kept = self.0.idle.lock().links.get_mut(origin)?.pop_back()?;
+            let mut kept = self.0.idle.lock().links.get_mut(origin.as_str())?.pop_back()?;
             kept.link.advance();
             if kept.link.is_idle() && !self.0.is_stale(&kept, Instant::now()) {
                 return Some(kept.link);
@@ -118,16 +118,24 @@ impl Pool {
     }
 
     /// Keeps `link`. One comes and at most one goes, so nobody waits while many are closed.
-    fn put(&self, origin: Authority, link: Box<Link>) {
+    fn put(&self, origin: &Authority, link: Box<Link>) {
         if self.0.keep.is_zero() {
             return;
         }
         let now = Instant::now();
         let mut idle = self.0.idle.lock();
-        let links = idle.links.entry(origin).or_default();
-        links.push_back(Kept { link, since: now });
-        let is_full = links.len() > MAX_IDLE;
-        let gone = links.pop_front_if(|oldest| is_full || self.0.is_stale(oldest, now));
+        let kept = Kept { link, since: now };
+        let gone = match idle.links.get_mut(origin.as_str()) {
+            Some(links) => {
+                links.push_back(kept);
+                let is_full = links.len() > MAX_IDLE;
+                links.pop_front_if(|oldest| is_full || self.0.is_stale(oldest, now))
+            }
+            None => {
+                idle.links.insert(origin.as_str().to_owned(), VecDeque::from([kept]));
+                None
+            }
+        };
         let is_looked_after = mem::replace(&mut idle.is_looked_after, true);
         drop(idle);
         drop(gone);
@@ -143,7 +151,7 @@ impl Loan {
     /// Back to where it is kept, if it can be used again.
     pub(crate) fn give_back(self) {
         if self.link.is_idle() {
-            self.home.put(self.origin, self.link);
+            self.home.put(&self.origin, self.link);
         }
     }
 }

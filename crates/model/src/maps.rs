@@ -6,5 +6,8 @@
 
 use std::collections::HashMap;
 
+/// Hashes quickly, with a seed of its own.
+pub type FastHash = foldhash::fast::RandomState;
+
 /// A map whose keys are quickly hashed.
-pub type FastMap<K, V> = HashMap<K, V, foldhash::fast::RandomState>;
+pub type FastMap<K, V> = HashMap<K, V, FastHash>;

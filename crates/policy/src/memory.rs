@@ -14,6 +14,7 @@ use rialto_model::{
     agent::Agent,
     call::{CallerId, CallerKind},
     ids::{AgentId, OrgId, SkillId},
+    maps::FastHash,
 };
 
 use crate::{
@@ -25,7 +26,7 @@ use crate::{
 const REMEMBERED: u64 = 50_000;
 
 /// Decisions that were made before.
-pub(crate) struct Memory(Cache<Key, Arc<Decision>>);
+pub(crate) struct Memory(Cache<Key, Arc<Decision>, FastHash>);
 
 /// What a decision depends on, to keep.
 #[derive(Debug)]
@@ -56,7 +57,7 @@ struct Look<'a> {
 impl Memory {
     /// Nothing is remembered yet.
     pub(crate) fn new() -> Self {
-        Self(Cache::new(REMEMBERED))
+        Self(Cache::builder().max_capacity(REMEMBERED).build_with_hasher(FastHash::default()))
     }
 
     /// The decision that was made, or the one that `decide` makes now.

@@ -167,7 +167,13 @@ impl SqliteStore {
             None => note,
             Some(daybook) => match daybook.note(note) {
                 Noted::Done(outcome) => return outcome,
-                Noted::NotHere(note) => note,
+                Noted::NotHere(note) => {
+                    if note.is_new() {
+                        // The page is full. It goes first, or what was acknowledged before would stand behind this.
+                        self.ask(|reply| Job::Post(Turn::Finished, reply)).await?;
+                    }
+                    note
+                }
             },
         };
         self.write(Write::Journal(note)).await.map(drop)

@@ -4,7 +4,7 @@
 //! first probe is one), so a row is found by its id and put where it was: what is copied is one of many short lists of
 //! pointers, and nothing is searched or compared with all others.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rialto_model::{
     agent::{Agent, Health, Keep, Trust},
@@ -31,8 +31,9 @@ pub(super) struct Live {
 #[derive(Default)]
 struct Places {
     by_id: FastMap<AgentId, usize>,
-    /// A slug is somebody's in each project.
-    by_slug: FastMap<String, Vec<usize>>,
+    /// A slug is somebody's in each project. Made when somebody first asks: rows often come one after the other, and meanwhile
+    /// nobody does.
+    by_slug: OnceLock<FastMap<String, Vec<usize>>>,
 }
 
 /// What a row looks like from outside: what a list of tools, a permission or the way of a call may depend on. Directories hold
@@ -43,13 +44,9 @@ type Look<'a> = (&'a AgentId, &'a str, *const Card, Trust, bool, &'a Backing, Op
 
 impl Live {
     pub(super) fn new(generation: Option<u64>, agents: &[Arc<Agent>]) -> Self {
-        let mut places = Places::default();
-        for (place, row) in agents.iter().enumerate() {
-            places.by_id.insert(row.id.clone(), place);
-            places.by_slug.entry(row.slug.clone()).or_default().push(place);
-        }
+        let by_id = agents.iter().enumerate().map(|(place, row)| (row.id.clone(), place)).collect();
         let pieces = agents.chunks(PIECE).map(Arc::from).collect();
-        Self { generation, pieces, places: Arc::new(places) }
+        Self { generation, pieces, places: Arc::new(Places { by_id, by_slug: OnceLock::new() }) }
     }
 
     /// All of them.
@@ -64,7 +61,14 @@ impl Live {
 
     /// The one with that slug.
     pub(super) fn by_slug(&self, scope: &Scope, slug: &str) -> Option<&Arc<Agent>> {
-        let places = self.places.by_slug.get(slug)?;
+        let by_slug = self.places.by_slug.get_or_init(|| {
+            let mut by_slug = FastMap::<String, Vec<usize>>::default();
+            for (place, row) in self.all().enumerate() {
+                by_slug.entry(row.slug.clone()).or_default().push(place);
+            }
+            by_slug
+        });
+        let places = by_slug.get(slug)?;
         places.iter().filter_map(|place| self.at(*place)).find(|row| row.scope == *scope)
     }
 

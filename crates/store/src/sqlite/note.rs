@@ -193,6 +193,11 @@ impl Note {
         Self::new(AUDIT, 0).announce(events)
     }
 
+    /// Whether it is about something that was not there before: a task, or what belongs to none.
+    pub(super) fn is_new(&self) -> bool {
+        matches!(self.0.get(ROOM), Some(&(OPEN | BEGIN | AUDIT)))
+    }
+
     /// The bytes, with room in front.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
