@@ -48,6 +48,9 @@ const CLOSING: Duration = Duration::from_secs(5);
 /// How often files that others may edit are looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// How long such a file must stay as it is before it counts.
+const SETTLED: Duration = Duration::from_millis(50);
+
 /// How often what is old is swept away.
 const SWEEP: Duration = Duration::from_secs(600);
 
@@ -338,6 +341,11 @@ async fn watch(engine: Engine, policies: Policies, mut known: Option<Vec<Source>
         }
         let sources = policies.sources().ok();
         if sources != known {
+            // A file that is just being written may look whole and be empty: what does not last is not taken.
+            tokio::time::sleep(SETTLED).await;
+            if policies.sources().ok() != sources {
+                continue;
+            }
             tracing::info!("the policies have changed");
             match engine.reload_policy().await {
                 Ok(()) => known = sources,
