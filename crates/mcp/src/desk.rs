@@ -90,21 +90,21 @@ impl Desk {
             return Ok((name.to_owned(), args));
         }
         let wanted: lazy::Wanted = own::read(&args).map_err(|failure| trouble::error(&failure))?;
+        if wanted.name == lazy::CALL {
+            let failure = Failure::new(Kind::Invalid, "call_tool calls other tools, not itself");
+            return Err(trouble::error(&failure));
+        }
         Ok((wanted.name, wanted.arguments.unwrap_or_else(Json::empty_object)))
     }
 
     /// Begins to call a tool.
     pub(crate) async fn call(&self, client: &Client, name: &str, args: Json) -> Result<Begun, ErrorData> {
         may(client, Right::Call)?;
+        if name == lazy::CALL {
+            let (name, args) = self.meant(name, args)?;
+            return Box::pin(self.call(client, &name, args)).await;
+        }
         let begun = match Own::parse(name) {
-            Some(Own::CallTool) => {
-                let (name, args) = self.meant(name, args)?;
-                if name == lazy::CALL {
-                    let failure = Failure::new(Kind::Invalid, "call_tool calls other tools, not itself");
-                    return Err(trouble::error(&failure));
-                }
-                return Box::pin(self.call(client, &name, args)).await;
-            }
             Some(own) => self.call_own(client, own, &args).await,
             None => self.call_skill(client, name, args).await?,
         };
@@ -175,8 +175,6 @@ impl Desk {
                 let catalog = self.catalogs.of(engine, &client.caller.scope, client.naming);
                 lazy::describe(&catalog, |name| self.find(&client.caller, name), args).map(Begun::Done)
             }
-            // It is another tool that is called.
-            Own::CallTool => Err(Failure::new(Kind::Invalid, "call_tool calls other tools, not itself")),
             Own::GetTask => own::get_task(engine, client, args).await.map(Begun::Done),
             Own::CancelTask => own::cancel_task(engine, client, args).await.map(Begun::Done),
         }

@@ -132,12 +132,7 @@ pub(crate) fn describe(
         Failure::new(Kind::NotFound, message)
     };
     let target = target(&wanted.name).ok_or_else(missing)?;
-    let directory = catalog.directory();
-    let entry = directory.entries().iter().find(|entry| {
-        entry.agent.id == target.agent.id
-            && Some(&entry.skill.id) == target.skill.as_ref().map(|skill| &skill.id)
-    });
-    let entry = entry.ok_or_else(missing)?;
+    let entry = catalog.directory().find(&target.verb()).ok_or_else(missing)?;
     Ok(described(&tool::of_skill(wanted.name.clone(), entry)))
 }
 

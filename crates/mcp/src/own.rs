@@ -45,7 +45,6 @@ pub(crate) enum Own {
     CancelTask,
     SearchTools,
     DescribeTool,
-    CallTool,
 }
 
 #[derive(Deserialize)]
@@ -90,7 +89,6 @@ impl Own {
             "cancel_task" => Some(Self::CancelTask),
             "search_tools" => Some(Self::SearchTools),
             "describe_tool" => Some(Self::DescribeTool),
-            lazy::CALL => Some(Self::CallTool),
             _ => None,
         }
     }

@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use rmcp::model::JsonObject;
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::Instant};
 
 use super::{question::Question, work::Underway};
 
@@ -20,7 +20,7 @@ const MOST: usize = 10_000;
 
 /// The calls that wait, by their handles.
 #[derive(Clone, Default)]
-pub(super) struct Waiting(Arc<Mutex<HashMap<String, Held>>>);
+pub(super) struct Waiting(Arc<Mutex<HashMap<String, (Instant, Held)>>>);
 
 /// A call that waits.
 pub(super) struct Held {
@@ -62,13 +62,18 @@ impl Waiting {
             if waiting.len() >= MOST {
                 return false;
             }
-            waiting.insert(handle.to_owned(), held);
+            waiting.insert(handle.to_owned(), (Instant::now(), held));
         }
         let (waiting, handle) = (Arc::downgrade(&self.0), handle.to_owned());
         tokio::spawn(async move {
             tokio::time::sleep(PATIENCE).await;
-            if let Some(waiting) = waiting.upgrade() {
-                drop(waiting.lock().remove(&handle));
+            let Some(waiting) = waiting.upgrade() else { return };
+            let mut waiting = waiting.lock();
+            // The same call may have been answered and have asked again meanwhile.
+            if waiting.get(&handle).is_some_and(|(since, _)| since.elapsed() >= PATIENCE) {
+                let given_up = waiting.remove(&handle);
+                drop(waiting);
+                drop(given_up);
             }
         });
         true
@@ -76,7 +81,7 @@ impl Waiting {
 
     /// The call with that handle, if it waits.
     pub(super) fn take(&self, handle: &str) -> Option<Held> {
-        self.0.lock().remove(handle)
+        self.0.lock().remove(handle).map(|(_, held)| held)
     }
 
     /// Whether a call with that handle waits.
