@@ -28,6 +28,11 @@ pub struct Config {
     pub page_size: usize,
     /// How long a client may keep the list of tools without asking again, in milliseconds.
     pub list_ttl_ms: u64,
+    /// A result that is larger than this, in kilobytes, is not put into the model's context whole: its largest parts become links, which
+    /// `resources/read` and `get_task` read in pieces; 0 puts in everything.
+    pub inline_limit_kb: usize,
+    /// The largest piece in which such a part is read, in kilobytes.
+    pub piece_kb: usize,
     /// How long a question to the person at a client can be answered, in seconds: by calling the tool again (protocol version
     /// 2026-07-28), or while the call waits. The task itself waits as long as its agent does.
     pub question_ttl_secs: u64,
@@ -101,6 +106,8 @@ impl Default for Config {
             tool_errors: ToolErrors::Error,
             page_size: 500,
             list_ttl_ms: 60_000,
+            inline_limit_kb: 256,
+            piece_kb: 64,
             question_ttl_secs: 24 * 60 * 60,
             task_after_ms: 3_000,
             task_poll_ms: 1_000,

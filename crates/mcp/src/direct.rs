@@ -153,6 +153,7 @@ impl Direct {
         let version = Some(ProtocolVersion::V_2026_07_28.as_str());
         let mut client = Client::new(caller, Door::McpHttp, version, name, mode);
         client.list = parts.extensions.get::<ToolList>().copied();
+        client.inline = self.desk.inline;
         Some(client)
     }
 

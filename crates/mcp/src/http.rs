@@ -173,7 +173,8 @@ fn lacking(rights: Rights, body: &[u8]) -> Option<Right> {
         return None;
     }
     let needed = match &*serde_json::from_slice::<Asked<'_>>(body).ok()?.method {
-        "tools/call" | "tasks/get" | "tasks/update" | "tasks/cancel" => Right::Call,
+        "tools/call" | "tasks/get" | "tasks/update" | "tasks/cancel" | "resources/read"
+        | "resources/list" => Right::Call,
         "tools/list" => Right::Discover,
         _ => return None,
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rialto_engine::directory::Entry;
-use rialto_model::{card::Skill, deployed::Backing, json::Json};
+use rialto_model::{agent::Agent, card::Skill, deployed::Backing, json::Json};
 use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
@@ -39,15 +39,20 @@ fn own_words(tool: Tool, entry: &Entry) -> Tool {
         None => tool,
     };
     let tool = if skill.name == skill.id.as_str() { tool } else { tool.with_title(skill.name.clone()) };
-    // Only a function's result is sure to be one object that fits: it was checked.
-    let is_function = matches!(entry.agent.backing, Backing::Function(_));
-    let promised = skill.extra.get("outputSchema").filter(|_| is_function);
+    let promised = skill.extra.get("outputSchema").filter(|_| promises(&entry.agent, skill));
     match promised.and_then(|schema| schema.read::<JsonObject>().ok()) {
         Some(schema) if matches!(takes(&schema), Takes::Objects) => {
             tool.with_raw_output_schema(Arc::new(schema))
         }
         _ => tool,
     }
+}
+
+/// Whether a skill says in which shape its result is, and keeps to it: then it is told in that shape, however large it is.
+///
+/// Only a function's result is sure to be one object that fits: it was checked.
+pub(crate) fn promises(agent: &Agent, skill: &Skill) -> bool {
+    matches!(agent.backing, Backing::Function(_)) && skill.extra.get("outputSchema").is_some()
 }
 
 fn plain_description(skill: &Skill) -> String {
