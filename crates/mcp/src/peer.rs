@@ -10,7 +10,7 @@ mod line;
 mod listener;
 mod question;
 mod rounds;
-mod told;
+pub(crate) mod told;
 mod tracked;
 mod waiting;
 mod wire;

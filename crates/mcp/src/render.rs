@@ -4,12 +4,13 @@
 //! preserved in full. What a client's protocol version has no words for is said in older words. What would flood its context is a link
 //! ([`large`]).
 
+pub(crate) mod facts;
 mod large;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rialto_model::{
     json::Json,
-    message::{Artifact, Content, Message, Part, text_of},
+    message::{Content, Message, Part, text_of},
     shape::{AsArtifact, AsMessage},
     task::{Task, TaskState},
 };
@@ -35,7 +36,8 @@ pub(crate) fn result(task: &Task, agent: &str, reader: Reader) -> Answer {
     }
     let answer =
         if task.head.state.is_waiting() { question(task, agent) } else { outcome(task, reader.fluency) };
-    Answer { marks: Marks::of(task), ..answer }
+    let beside = task.artifacts.iter().find_map(facts::beside);
+    Answer { marks: Marks { beside, ..Marks::of(task) }, ..answer }
 }
 
 /// What `send_message`, `get_task` and `cancel_task` answer: the result if it is there, and always where the task stands.
@@ -115,8 +117,22 @@ fn outcome(task: &Task, fluency: Fluency) -> Answer {
     // Only what has no name of its own needs an address.
     let id = task.head.id.as_str();
     match (task.artifacts.as_slice(), &task.message) {
-        ([Artifact { parts, .. }], _) if let [part] = parts.as_slice() => {
-            single(part, || Place::Part(0, 0).in_task(id), fluency)
+        ([artifact], _) if let [part] = artifact.parts.as_slice() => {
+            let answer = single(part, || Place::Part(0, 0).in_task(id), fluency);
+            // What is deployed here was named here.
+            if task.head.agent_url.starts_with("http") {
+                facts::with_artifact(answer, artifact)
+            } else {
+                answer
+            }
+        }
+        // A tool of an MCP server answered like this.
+        ([artifact], _)
+            if let [first, rest @ ..] = artifact.parts.as_slice()
+                && let Some(data) = facts::structured(first, fluency) =>
+        {
+            let content = blocks(rest, id, |part| Place::Part(0, part + 1), fluency).collect();
+            Answer { content, structured: Some(data.clone()), is_error: false, marks: Marks::default() }
         }
         ([], None) => Answer::text("the agent finished without a result"),
         ([], Some(message)) => spoken(message, id, fluency),
@@ -142,7 +158,7 @@ fn spoken(message: &Message, id: &str, fluency: Fluency) -> Answer {
 }
 
 fn single(part: &Part, place: impl FnOnce() -> String, fluency: Fluency) -> Answer {
-    let content = vec![block(part, place, fluency)];
+    let content = vec![facts::with_rest(block(part, place, fluency), part)];
     let structured = match &part.content {
         // Before 2026-07-28 structured content had to be an object.
         Content::Data(data) if fluency.modern || data.is_object() => Some(data.clone()),
@@ -166,6 +182,10 @@ fn blocks(
 
 /// One part as a content block. `place` names it where a name is needed and it has none.
 fn block(part: &Part, place: impl FnOnce() -> String, fluency: Fluency) -> ContentBlock {
+    if let Some(block) = part.metadata.as_ref().and_then(|metadata| facts::as_it_was(part, metadata, fluency))
+    {
+        return block;
+    }
     match &part.content {
         Content::Text(text) => ContentBlock::text(text),
         Content::Data(json) | Content::Unknown(json) => ContentBlock::text(json.get()),

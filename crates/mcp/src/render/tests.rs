@@ -6,7 +6,7 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::{Runner, Scope},
     json::Extra,
-    message::Role,
+    message::{Artifact, Role},
     task::TaskHead,
 };
 use rmcp::model::CallToolResult;
