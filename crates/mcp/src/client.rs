@@ -8,7 +8,7 @@ use rmcp::model::{ClientCapabilities, ProtocolVersion};
 
 use crate::{
     config::{ToolList, ToolNames},
-    names::{Naming, Rule},
+    names::Naming,
 };
 
 /// One client, as far as one request shows it.
@@ -77,7 +77,7 @@ impl Client {
         name: &str,
         mode: ToolNames,
     ) -> Self {
-        let (fluency, naming) = (Fluency::of(version), Naming { mode, rule: Rule::of(name) });
+        let (fluency, naming) = (Fluency::of(version), Naming::of(name, mode));
         let abilities = Abilities::default();
         Self { caller, door, fluency, abilities, naming, inline: 0, list: None, trace: None }
     }

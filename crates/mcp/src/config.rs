@@ -22,6 +22,9 @@ pub struct Config {
     /// names still work.
     #[schemars(with = "BTreeMap<String, String>")]
     pub tool_aliases: Aliases,
+    /// Which schemas of arguments `tools/list` shows: those of the skills, or portable ones for clients that do not understand all of JSON
+    /// Schema. A client may ask for either (`/mcp?schemas=portable`).
+    pub schemas: Schemas,
     /// How a call that went wrong is told: as a JSON-RPC error, or as a result that the model reads.
     pub tool_errors: ToolErrors,
     /// Skills on one page of `tools/list`. Many clients read only the first page.
@@ -83,6 +86,19 @@ pub enum ToolErrors {
     Result,
 }
 
+/// Which schemas of arguments `tools/list` shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schemas {
+    /// Portable ones to clients that are known to stumble over others.
+    #[default]
+    Auto,
+    /// Without references, and with a plain object at the root. The skill's own is in the tool's `_meta`.
+    Portable,
+    /// The skills' own.
+    Original,
+}
+
 /// What `tools/list` shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -103,6 +119,7 @@ impl Default for Config {
             tools: ToolList::All,
             search_above: 0,
             tool_aliases: Aliases::default(),
+            schemas: Schemas::Auto,
             tool_errors: ToolErrors::Error,
             page_size: 500,
             list_ttl_ms: 60_000,
@@ -129,6 +146,20 @@ impl ToolList {
         match name {
             "all" => Some(Self::All),
             "search" => Some(Self::Search),
+            _ => None,
+        }
+    }
+}
+
+// === impl Schemas ===
+
+impl Schemas {
+    /// The schemas with that name, as configuration and `?schemas=` spell it.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "auto" => Some(Self::Auto),
+            "portable" => Some(Self::Portable),
+            "original" => Some(Self::Original),
             _ => None,
         }
     }

@@ -30,7 +30,7 @@ use crate::{
     answer::Answer,
     asking::Inquiry,
     client::Client,
-    config::{Config, ToolList, ToolNames},
+    config::{Config, Schemas, ToolList, ToolNames},
     desk::{Begun, Desk},
     listening::Listen,
     trace, trouble,
@@ -154,6 +154,8 @@ impl Direct {
         let mut client = Client::new(caller, Door::McpHttp, version, name, mode);
         client.list = parts.extensions.get::<ToolList>().copied();
         client.inline = self.desk.inline;
+        let schemas = parts.extensions.get::<Schemas>().copied().unwrap_or(self.desk.config.schemas);
+        client.naming = client.naming.with_schemas(schemas);
         Some(client)
     }
 

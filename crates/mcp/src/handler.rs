@@ -31,7 +31,7 @@ use crate::{
     answer::{Answer, Marks, SERVER},
     changes::Listeners,
     client::{Abilities, Client, Fluency},
-    config::{ToolList, ToolNames},
+    config::{Schemas, ToolList, ToolNames},
     desk::Desk,
     resources,
     shallow::TOO_DEEP,
@@ -94,6 +94,8 @@ impl Handler {
         let name = context.client_info().map(|client| client.name).unwrap_or_default();
         let mut client =
             Client::new(caller, door, version.as_ref().map(ProtocolVersion::as_str), &name, mode);
+        let schemas = parts.and_then(|parts| parts.extensions.get::<Schemas>().copied());
+        client.naming = client.naming.with_schemas(schemas.unwrap_or(self.desk.config.schemas));
         let said = |name: &str| context.meta.get(name).and_then(Value::as_str);
         let headers = parts.map(|parts| &parts.headers);
         client.trace = trace::of(said(trace::PARENT), said(trace::STATE), said(trace::BAGGAGE), headers);

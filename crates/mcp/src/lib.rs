@@ -41,5 +41,5 @@ mod underway;
 mod wire;
 
 pub use aliases::Aliases;
-pub use config::{Config, ToolErrors, ToolList, ToolNames};
+pub use config::{Config, Schemas, ToolErrors, ToolList, ToolNames};
 pub use door::{Control, Door, LoadAgents, ServeError};

@@ -1,5 +1,7 @@
 //! A skill, shown as a tool.
 
+mod portable;
+
 use std::sync::Arc;
 
 use rialto_engine::directory::Entry;
@@ -13,19 +15,32 @@ pub(crate) const CANONICAL: &str = "rialto/canonical";
 /// The one argument of a skill whose own schema takes something else than an object.
 const WRAPPED: &str = "input";
 
-/// The tool that stands for a skill, under the given name.
-pub(crate) fn of_skill(name: String, entry: &Entry) -> Tool {
+/// Where a tool keeps its schema when the listed one is a portable one.
+const ORIGINAL: &str = "rialto/inputSchema";
+
+/// The tool that stands for a skill, under the given name; for clients that need it, with a portable schema.
+pub(crate) fn of_skill(name: String, entry: &Entry, is_portable: bool) -> Tool {
     let (skill, agent) = (&entry.skill, &entry.agent.card.name);
     let is_deployed = !entry.agent.backing.is_agent();
     let mut meta = MetaObject::new();
     meta.insert(CANONICAL.to_owned(), Value::String(entry.canonical.clone()));
-    if is_deployed {
-        return own_words(
-            Tool::new(name, plain_description(skill), Arc::new(schema(skill))).with_meta(meta),
-            entry,
-        );
+    let mut schema = schema(skill);
+    if is_portable {
+        let own = std::mem::replace(&mut schema, JsonObject::new());
+        schema = portable::portable(&own);
+        // That there are no members is nothing that the original would say better.
+        let says_the_same = own
+            .iter()
+            .eq(schema.iter().filter(|(name, _)| *name != "properties" || own.contains_key("properties")));
+        if !says_the_same {
+            meta.insert(ORIGINAL.to_owned(), Value::Object(own));
+        }
     }
-    Tool::new(name, description(skill, agent), Arc::new(schema(skill)))
+    let schema = Arc::new(schema);
+    if is_deployed {
+        return own_words(Tool::new(name, plain_description(skill), schema).with_meta(meta), entry);
+    }
+    Tool::new(name, description(skill, agent), schema)
         .with_title(format!("{} ({agent})", skill.name))
         .with_meta(meta)
 }

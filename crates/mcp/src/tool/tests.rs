@@ -30,12 +30,12 @@ fn a_skill_is_shown_as_a_tool() {
         description: "Deploys a project".into(),
         ..skill_with_schema("deploy", own)
     };
-    assert_json_snapshot!(of_skill("vercel_ops.deploy".into(), &entry(skill)));
+    assert_json_snapshot!(of_skill("vercel_ops.deploy".into(), &entry(skill), false));
 }
 
 #[test]
 fn a_skill_without_description_and_schema_is_told_and_takes_anything() {
-    let tool = of_skill("x".into(), &entry(Skill { description: " ".into(), ..skill("deploy") }));
+    let tool = of_skill("x".into(), &entry(Skill { description: " ".into(), ..skill("deploy") }), false);
     assert_eq!(tool.description.unwrap(), "Invokes the deploy skill on remote A2A agent Vercel Ops");
     assert_eq!(json!(tool.input_schema), json!({ "type": "object", "additionalProperties": true }));
 }
@@ -71,4 +71,19 @@ fn an_argument_that_happens_to_be_called_input_stays_where_it_is() {
     assert_eq!(arguments(&skill("x"), args.clone()), args);
     let own = json!({ "type": "object", "properties": { "input": {} } });
     assert_eq!(arguments(&skill_with_schema("x", own), args.clone()), args);
+}
+
+#[test]
+fn a_portable_schema_keeps_the_original_beside_it() {
+    let own = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": { "place": { "$ref": "#/$defs/place", "description": "Where" } },
+        "anyOf": [{ "required": ["place"] }, { "required": ["anywhere"] }],
+        "$defs": { "place": { "type": "object", "properties": { "inside": { "$ref": "#/$defs/place" } } } },
+    });
+    let tool = of_skill("x".into(), &entry(skill_with_schema("deploy", own.clone())), true);
+    assert_json_snapshot!(tool);
+    let plain = of_skill("x".into(), &entry(skill("deploy")), true);
+    assert_eq!(plain.meta.unwrap().get(ORIGINAL), None);
 }
