@@ -5,6 +5,7 @@
 
 mod connection;
 mod ears;
+mod hello;
 mod in_order;
 mod line;
 mod listener;

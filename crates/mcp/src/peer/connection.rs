@@ -33,7 +33,9 @@ use rmcp::{
 use serde_json::json;
 use tokio::{sync::watch, time::timeout};
 
-use super::{Key, Ports, ears::Ears, in_order::InOrder, line::Line, listener::Listener, told, wire::Wire};
+use super::{
+    Key, Ports, ears::Ears, hello::Hello, in_order::InOrder, line::Line, listener::Listener, told, wire::Wire,
+};
 
 /// The most tools a server may have.
 const MOST_TOOLS: usize = 10_000;
@@ -98,7 +100,8 @@ impl Connection {
         };
         let ears = Ears::default();
         let listener = Listener::new(ears.clone(), key.server.sampling.is_some());
-        let way = InOrder::new(IntoTransport::<RoleClient, _, _>::into_transport(pipes), ears.clone());
+        let way = Hello::new(IntoTransport::<RoleClient, _, _>::into_transport(pipes));
+        let way = InOrder::new(way, ears.clone());
         match listener.serve_with_lifecycle(way, lifecycle()).await {
             Ok(running) => Ok(Self::of(name, ears, running, Some(child))),
             Err(error) => {
@@ -120,7 +123,7 @@ impl Connection {
         config.max_concurrent_requests = AT_ONCE;
         let transport = StreamableHttpClientTransport::with_client(wire.clone(), config);
         let listener = Listener::new(ears.clone(), key.server.sampling.is_some());
-        let way = InOrder::new(transport, ears.clone());
+        let way = InOrder::new(Hello::new(transport), ears.clone());
         let running = listener.serve_with_lifecycle(way, lifecycle()).await;
         let running = running
             .map_err(|error| Trouble::Unreachable(wire.trouble().unwrap_or_else(|| said_no(&error))))?;
@@ -251,7 +254,8 @@ async fn listen(peer: Peer<RoleClient>, line: Arc<Line>) {
     }
 }
 
-fn lifecycle() -> ClientLifecycleMode {
+/// Newer servers are asked what they are; older ones are greeted.
+pub(super) fn lifecycle() -> ClientLifecycleMode {
     ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
