@@ -12,10 +12,12 @@ fn made(schema: Value) -> Value {
     Value::Object(portable(&schema))
 }
 
-fn accepts(schema: &Value, value: &Value) -> bool {
+/// Tells what a schema accepts.
+fn judge(schema: &Value) -> impl Fn(&Value) -> bool + use<> {
     let agent = Arc::new(agent("a", vec![skill("b")]));
     let target = Target { skill: Some(Arc::clone(&agent.card.skills[0])), agent };
-    Schemas::default().check_value(&target, &Json::of(schema), value).is_ok()
+    let (schemas, schema) = (Schemas::default(), Json::of(schema));
+    move |value| schemas.check_value(&target, &schema, value).is_ok()
 }
 
 #[test]
@@ -125,6 +127,7 @@ fn what_is_wider_inside_is_not_narrower_outside() {
     ] {
         let schema = json!({ "type": "object", "properties": { "a": member }, "$defs": defs });
         let portable = made(schema.clone());
+        let (original, wider) = (judge(&schema), judge(&portable));
         for value in [
             json!({ "x": 1 }),
             json!({}),
@@ -134,7 +137,7 @@ fn what_is_wider_inside_is_not_narrower_outside() {
             json!({ "x": 1, "n": {} }),
         ] {
             let value = json!({ "a": value });
-            assert!(!accepts(&schema, &value) || accepts(&portable, &value), "{schema} {portable} {value}");
+            assert!(!original(&value) || wider(&value), "{schema} {portable} {value}");
         }
     }
 }
@@ -206,9 +209,10 @@ proptest! {
         let portable = made(schema.clone());
         prop_assert!(!portable.to_string().contains("$ref"));
         prop_assert!(["allOf", "anyOf", "oneOf", "not", "enum"].iter().all(|word| portable.get(word).is_none()));
+        let (original, wider) = (judge(&schema), judge(&portable));
         for value in values {
             let value = json!(value);
-            prop_assert!(!accepts(&schema, &value) || accepts(&portable, &value), "{schema}\n{portable}\n{value}");
+            prop_assert!(!original(&value) || wider(&value), "{schema}\n{portable}\n{value}");
         }
     }
 }
