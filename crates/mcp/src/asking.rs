@@ -238,7 +238,7 @@ impl Desk {
             Some(tool::promises(&agent, skill))
         };
         let reader = client.reader();
-        let reader = if promises().unwrap_or(false) { reader.unbounded() } else { reader };
+        let reader = if promises().unwrap_or(false) { reader.promised() } else { reader };
         render::result(task, &crate::own::address(&self.engine, task), reader)
     }
 }

@@ -39,6 +39,8 @@ pub(crate) struct Reader {
     pub(crate) fluency: Fluency,
     /// How many bytes of a result are put into its context; 0 is all of them.
     pub(crate) inline: usize,
+    /// Whether it was told in which shape results are, and throws away whatever is neither that nor an error.
+    pub(crate) is_promised: bool,
 }
 
 /// What a client can do when it is asked to, as far as this request may ask for it.
@@ -84,7 +86,7 @@ impl Client {
 
     /// How results are told to it.
     pub(crate) const fn reader(&self) -> Reader {
-        Reader { fluency: self.fluency, inline: self.inline }
+        Reader { fluency: self.fluency, inline: self.inline, is_promised: false }
     }
 }
 
@@ -95,6 +97,12 @@ impl Reader {
     #[must_use]
     pub(crate) const fn unbounded(self) -> Self {
         Self { inline: 0, ..self }
+    }
+
+    /// The same reader of a result that was promised in a certain shape.
+    #[must_use]
+    pub(crate) const fn promised(self) -> Self {
+        Self { inline: 0, is_promised: true, ..self }
     }
 }
 

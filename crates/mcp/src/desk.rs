@@ -201,7 +201,7 @@ impl Desk {
             request.target.skill.as_ref().is_some_and(|skill| tool::promises(&request.target.agent, skill));
         let running = self.engine.call(request).await?;
         let call = Underway::new(self.engine.clone(), client, agent, running, manner);
-        let call = if is_promised { call.in_full() } else { call };
+        let call = if is_promised { call.with_promise() } else { call };
         Ok(Begun::Underway(Box::new(call.with_patience(patience))))
     }
 

@@ -34,8 +34,11 @@ pub(crate) fn result(task: &Task, agent: &str, reader: Reader) -> Answer {
             result(light, agent, reader.unbounded())
         });
     }
-    let answer =
-        if task.head.state.is_waiting() { question(task, agent) } else { outcome(task, reader.fluency) };
+    let answer = if task.head.state.is_waiting() {
+        Answer { is_error: reader.is_promised, ..question(task, agent) }
+    } else {
+        outcome(task, reader.fluency)
+    };
     let beside = task.artifacts.iter().find_map(facts::beside);
     Answer { marks: Marks { beside, ..Marks::of(task) }, ..answer }
 }

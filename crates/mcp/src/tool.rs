@@ -5,7 +5,7 @@ mod portable;
 use std::sync::Arc;
 
 use rialto_engine::directory::Entry;
-use rialto_model::{agent::Agent, card::Skill, deployed::Backing, json::Json};
+use rialto_model::{agent::Agent, card::Skill, json::Json};
 use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
@@ -38,7 +38,8 @@ pub(crate) fn of_skill(name: String, entry: &Entry, is_portable: bool) -> Tool {
     }
     let schema = Arc::new(schema);
     if is_deployed {
-        return own_words(Tool::new(name, plain_description(skill), schema).with_meta(meta), entry);
+        let tool = Tool::new(name, plain_description(skill), schema).with_meta(meta);
+        return own_words(tool, entry, is_portable);
     }
     Tool::new(name, description(skill, agent), schema)
         .with_title(format!("{} ({agent})", skill.name))
@@ -46,7 +47,7 @@ pub(crate) fn of_skill(name: String, entry: &Entry, is_portable: bool) -> Tool {
 }
 
 /// What a tool says of itself where it is deployed, so that whoever calls it here is told as much as anywhere.
-fn own_words(tool: Tool, entry: &Entry) -> Tool {
+fn own_words(tool: Tool, entry: &Entry, is_portable: bool) -> Tool {
     let skill = &entry.skill;
     let hints = skill.extra.get("annotations").and_then(|hints| hints.read::<ToolAnnotations>().ok());
     let tool = match hints {
@@ -57,6 +58,7 @@ fn own_words(tool: Tool, entry: &Entry) -> Tool {
     let promised = skill.extra.get("outputSchema").filter(|_| promises(&entry.agent, skill));
     match promised.and_then(|schema| schema.read::<JsonObject>().ok()) {
         Some(schema) if matches!(takes(&schema), Takes::Objects) => {
+            let schema = if is_portable { portable::portable(&schema) } else { schema };
             tool.with_raw_output_schema(Arc::new(schema))
         }
         _ => tool,
@@ -65,9 +67,9 @@ fn own_words(tool: Tool, entry: &Entry) -> Tool {
 
 /// Whether a skill says in which shape its result is, and keeps to it: then it is told in that shape, however large it is.
 ///
-/// Only a function's result is sure to be one object that fits: it was checked.
+/// A function's result was checked, and an MCP server's is passed on as it was made. No agent promises anything.
 pub(crate) fn promises(agent: &Agent, skill: &Skill) -> bool {
-    matches!(agent.backing, Backing::Function(_)) && skill.extra.get("outputSchema").is_some()
+    !agent.backing.is_agent() && skill.extra.get("outputSchema").is_some()
 }
 
 fn plain_description(skill: &Skill) -> String {

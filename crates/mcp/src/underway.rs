@@ -124,9 +124,9 @@ impl Underway {
         Note::End(Ok(render(task, &self.agent, self.reader)))
     }
 
-    /// Tells its result in full, however large it is.
-    pub(crate) const fn in_full(mut self) -> Self {
-        self.reader = self.reader.unbounded();
+    /// Tells its result in the shape that was promised.
+    pub(crate) const fn with_promise(mut self) -> Self {
+        self.reader = self.reader.promised();
         self
     }
 

@@ -1,5 +1,8 @@
 use insta::assert_json_snapshot;
-use rialto_model::name;
+use rialto_model::{
+    deployed::{Backing, Endpoint, McpServer, Via},
+    name,
+};
 use rialto_testkit::agents::{agent, skill, skill_with_schema};
 
 use super::*;
@@ -86,4 +89,30 @@ fn a_portable_schema_keeps_the_original_beside_it() {
     assert_json_snapshot!(tool);
     let plain = of_skill("x".into(), &entry(skill("deploy")), true);
     assert_eq!(plain.meta.unwrap().get(ORIGINAL), None);
+}
+
+#[test]
+fn a_tool_that_is_deployed_says_what_its_results_are_and_an_agents_skill_does_not() {
+    let promised = json!({ "type": "object", "properties": { "n": { "$ref": "#/$defs/n" } }, "$defs": { "n": { "type": "number" } } });
+    let of = |promised: &Value, is_portable| {
+        let mut skill = skill("lookup");
+        skill.extra.push("outputSchema", Json::of(promised));
+        let mut entry = entry(skill);
+        let listed = |entry: &Entry| {
+            of_skill("lookup".into(), entry, is_portable).output_schema.map(|schema| json!(schema))
+        };
+        assert_eq!(listed(&entry), None);
+        let via = Via::Http(Endpoint {
+            url: "https://desk.example.com/mcp".into(),
+            headers: std::collections::BTreeMap::new(),
+        });
+        let server = McpServer { name: "desk".into(), via, sampling: None };
+        Arc::make_mut(&mut entry.agent).backing = Backing::Mcp(Arc::new(server));
+        listed(&entry)
+    };
+    assert_eq!(of(&promised, false), Some(promised.clone()));
+    let plain = json!({ "type": "object", "properties": { "n": { "type": "number" } } });
+    assert_eq!(of(&promised, true), Some(plain));
+    // Older clients refuse the whole list for one that is not about objects.
+    assert_eq!(of(&json!({ "type": "array" }), false), None);
 }

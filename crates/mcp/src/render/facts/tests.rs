@@ -25,7 +25,7 @@ fn crossed(result: &Value, version: &str) -> Value {
 }
 
 fn shown(task: &Task, version: &str) -> Value {
-    let reader = Reader { fluency: Fluency::of(Some(version)), inline: 0 };
+    let reader = Reader { fluency: Fluency::of(Some(version)), inline: 0, is_promised: false };
     serde_json::to_value(CallToolResult::from(render::result(task, "files", reader))).unwrap()
 }
 
