@@ -39,8 +39,7 @@ pub(crate) fn result(task: &Task, agent: &str, reader: Reader) -> Answer {
     } else {
         outcome(task, reader.fluency)
     };
-    let beside = task.artifacts.iter().find_map(facts::beside);
-    Answer { marks: Marks { beside, ..Marks::of(task) }, ..answer }
+    Answer { marks: Marks { beside: facts::beside(task), ..Marks::of(task) }, ..answer }
 }
 
 /// What `send_message`, `get_task` and `cancel_task` answer: the result if it is there, and always where the task stands.
@@ -121,13 +120,7 @@ fn outcome(task: &Task, fluency: Fluency) -> Answer {
     let id = task.head.id.as_str();
     match (task.artifacts.as_slice(), &task.message) {
         ([artifact], _) if let [part] = artifact.parts.as_slice() => {
-            let answer = single(part, || Place::Part(0, 0).in_task(id), fluency);
-            // What is deployed here was named here.
-            if task.head.agent_url.starts_with("http") {
-                facts::with_artifact(answer, artifact)
-            } else {
-                answer
-            }
+            single(part, || Place::Part(0, 0).in_task(id), fluency)
         }
         // A tool of an MCP server answered like this.
         ([artifact], _)

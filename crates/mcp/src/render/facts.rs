@@ -1,18 +1,19 @@
 //! What stands beside a part's content: names, media types, annotations, metadata.
 //!
 //! What came from an MCP server is the block that it was, because its parts carry what the block said (`metadata.mcp`). What an A2A agent
-//! says and MCP has no place for stands in the block's `_meta`, as `rialto/part` and `rialto/artifact`. Results of several parts need no
-//! such thing: their structured content is all of it.
+//! says and MCP has no place for stands in the `_meta` of the block (`rialto/part`) and of the result (`rialto/artifact`). Results of several
+//! parts need no such thing: their structured content is all of it.
 
 use rialto_model::{
     json::Json,
     message::{Artifact, Content, Part},
     shape::{AsArtifact, AsPart},
+    task::Task,
 };
 use rmcp::model::{ContentBlock, MetaObject};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::{answer::Answer, client::Fluency};
+use crate::client::Fluency;
 
 /// Where a part keeps what its MCP block said beside its content.
 pub(crate) const MCP: &str = "mcp";
@@ -58,12 +59,39 @@ pub(super) fn structured(part: &Part, fluency: Fluency) -> Option<&Json> {
     (is_so && (fluency.modern || data.is_object())).then_some(data)
 }
 
-/// What an MCP server said beside the result that became this artifact.
-pub(super) fn beside(artifact: &Artifact) -> Option<Json> {
+/// What is told beside the result of a task: what an MCP server said beside it, or what the artifact of a single part says of itself.
+pub(super) fn beside(task: &Task) -> Option<Json> {
+    // What is deployed here was named here.
+    if !task.head.agent_url.starts_with("http") {
+        return task.artifacts.iter().find_map(of_server);
+    }
+    match task.artifacts.as_slice() {
+        [artifact] if artifact.parts.len() == 1 => of_artifact(artifact),
+        _ => None,
+    }
+}
+
+fn of_server(artifact: &Artifact) -> Option<Json> {
     let metadata = artifact.metadata.as_ref().filter(|metadata| metadata.get().contains("\"mcp\""))?;
     let Value::Object(mut meta) = metadata.value().pointer_mut("/mcp/_meta")?.take() else { return None };
     meta.retain(|name, _| !name.starts_with("rialto/") && !name.starts_with("io.modelcontextprotocol/"));
     (!meta.is_empty()).then(|| Json::of(&meta))
+}
+
+fn of_artifact(artifact: &Artifact) -> Option<Json> {
+    let Artifact { name, description, metadata, extensions, extra, .. } = artifact;
+    let is_bare = name.is_none()
+        && description.is_none()
+        && metadata.is_none()
+        && extensions.is_empty()
+        && extra.is_empty();
+    if is_bare {
+        return None;
+    }
+    let bare = Artifact { parts: Vec::new(), ..artifact.clone() };
+    let mut facts = serde_json::to_value(AsArtifact(&bare)).ok()?;
+    facts.as_object_mut()?.shift_remove("parts");
+    Some(Json::of(&json!({ "rialto/artifact": facts })))
 }
 
 /// The block of the only part there is, with what it does not say itself.
@@ -93,25 +121,6 @@ pub(super) fn with_rest(block: ContentBlock, part: &Part) -> ContentBlock {
         }
     }
     with_meta(block, "rialto/part", rest)
-}
-
-/// The answer of an artifact's only part, with what the artifact says beside it.
-pub(super) fn with_artifact(mut answer: Answer, artifact: &Artifact) -> Answer {
-    let Artifact { name, description, metadata, extensions, extra, .. } = artifact;
-    let is_bare = name.is_none()
-        && description.is_none()
-        && metadata.is_none()
-        && extensions.is_empty()
-        && extra.is_empty();
-    if is_bare {
-        return answer;
-    }
-    let bare = Artifact { parts: Vec::new(), ..artifact.clone() };
-    let Ok(Value::Object(mut rest)) = serde_json::to_value(AsArtifact(&bare)) else { return answer };
-    rest.shift_remove("parts");
-    answer.content =
-        answer.content.into_iter().map(|block| with_meta(block, "rialto/artifact", rest.clone())).collect();
-    answer
 }
 
 fn with_meta(mut block: ContentBlock, name: &str, facts: Map<String, Value>) -> ContentBlock {
