@@ -33,6 +33,9 @@ pub(crate) struct Marks {
     /// The agent's id of the task.
     #[serde(rename = "rialto/remoteTaskId", skip_serializing_if = "Option::is_none")]
     pub(crate) remote_task: Option<String>,
+    /// What an MCP server said beside its result; always an object.
+    #[serde(skip)]
+    pub(crate) beside: Option<Json>,
     /// Who answers; from 2026-07-28 on every result says so.
     #[serde(rename = "io.modelcontextprotocol/serverInfo", skip_serializing_if = "Option::is_none")]
     pub(crate) server: Option<&'static Server>,
@@ -84,7 +87,11 @@ impl From<Answer> for CallToolResult {
 /// Marks as a result has them.
 pub(crate) fn as_meta(marks: &Marks) -> Option<MetaObject> {
     match serde_json::to_value(marks) {
-        Ok(Value::Object(marks)) if !marks.is_empty() => Some(MetaObject(marks)),
+        Ok(Value::Object(mut all)) => {
+            let beside = marks.beside.as_ref().map(Json::value);
+            all.extend(beside.and_then(|beside| beside.as_object().cloned()).unwrap_or_default());
+            (!all.is_empty()).then_some(MetaObject(all))
+        }
         _ => None,
     }
 }
@@ -99,6 +106,7 @@ impl Marks {
             context: task.head.remote.context_id.clone(),
             state: Some(task.head.state.as_str()),
             remote_task: task.head.remote.task_id.clone(),
+            beside: None,
             server: None,
         }
     }

@@ -70,6 +70,16 @@ struct SendMessage {
     context_id: Option<String>,
 }
 
+/// What `get_task` is given.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GetTask {
+    pub(crate) task_id: String,
+    /// A large part of its result, in place of how it stands.
+    pub(crate) part: Option<String>,
+    pub(crate) offset: Option<usize>,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OneTask {
@@ -155,17 +165,16 @@ pub(crate) async fn message(engine: &Engine, client: &Client, args: &Json) -> Re
 }
 
 /// `get_task`: how a task stands, asked at its agent.
-pub(crate) async fn get_task(engine: &Engine, client: &Client, args: &Json) -> Result<Answer, Failure> {
-    let wanted: OneTask = read(args)?;
-    let task = engine.task(&client.caller, &wanted.task_id).await?;
-    Ok(render::status(&task, &address(engine, &task), client.fluency))
+pub(crate) async fn get_task(engine: &Engine, client: &Client, id: &str) -> Result<Answer, Failure> {
+    let task = engine.task(&client.caller, id).await?;
+    Ok(render::status(&task, &address(engine, &task), client.reader()))
 }
 
 /// `cancel_task`: calls a task off, at its agent too.
 pub(crate) async fn cancel_task(engine: &Engine, client: &Client, args: &Json) -> Result<Answer, Failure> {
     let wanted: OneTask = read(args)?;
     let task = engine.cancel(&client.caller, &wanted.task_id).await?;
-    Ok(render::status(&task, &address(engine, &task), client.fluency))
+    Ok(render::status(&task, &address(engine, &task), client.reader()))
 }
 
 /// How a client addresses the agent of a task.
@@ -329,8 +338,18 @@ fn get_task_tool() -> Tool {
     own_tool(
         "get_task",
         "Look at a task",
-        "Tells how a task stands and gives its result if it is there. The task's id is all that is needed.",
-        one_task_schema("The task's id, as a result, an error or send_message gave it."),
+        "Tells how a task stands and gives its result if it is there. The task's id is all that is needed. A part of a \
+         result that was too large to be shown is read in pieces with part and offset.",
+        json!({
+            "type": "object",
+            "properties": {
+                "task_id": { "type": "string", "description": "The task's id, as a result, an error or send_message gave it." },
+                "part": { "type": "string", "description": "A part that was left out of the result, as the result names it." },
+                "offset": { "type": "integer", "minimum": 0, "description": "Where to read on in that part, as the piece before says." },
+            },
+            "required": ["task_id"],
+            "additionalProperties": false,
+        }),
         ToolAnnotations::new().read_only(true).idempotent(true).open_world(true),
     )
 }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     answer::Answer,
     asking::Inquiry,
-    client::{Abilities, Client, Fluency},
+    client::{Abilities, Client, Reader},
     progress::{self, Mark, Meter},
     render,
 };
@@ -32,7 +32,7 @@ pub(crate) enum Manner {
 pub(crate) struct Underway {
     engine: Engine,
     caller: Caller,
-    fluency: Fluency,
+    reader: Reader,
     abilities: Abilities,
     agent: String,
     running: Running,
@@ -68,11 +68,11 @@ impl Underway {
         running: Running,
         manner: Manner,
     ) -> Self {
-        let (caller, fluency, abilities) = (client.caller.clone(), client.fluency, client.abilities);
+        let (caller, reader, abilities) = (client.caller.clone(), client.reader(), client.abilities);
         Self {
             engine,
             caller,
-            fluency,
+            reader,
             abilities,
             agent,
             running,
@@ -112,7 +112,7 @@ impl Underway {
         let render = match self.manner {
             Manner::Skill => {
                 if task.head.state.is_waiting()
-                    && let Some(inquiry) = Inquiry::of(task, self.abilities, self.fluency)
+                    && let Some(inquiry) = Inquiry::of(task, self.abilities, self.reader.fluency)
                 {
                     return Note::Asked(Box::new(inquiry));
                 }
@@ -121,7 +121,13 @@ impl Underway {
             // Whoever talks to an agent answers its questions in the same way.
             Manner::Message => render::status,
         };
-        Note::End(Ok(render(task, &self.agent, self.fluency)))
+        Note::End(Ok(render(task, &self.agent, self.reader)))
+    }
+
+    /// Tells its result in the shape that was promised.
+    pub(crate) const fn with_promise(mut self) -> Self {
+        self.reader = self.reader.promised();
+        self
     }
 
     /// From then on its client wants a task instead.
@@ -173,7 +179,7 @@ impl Underway {
         if self.manner == Manner::Message && failure.kind == Kind::PeerTimeout {
             let task = self.engine.task(&self.caller, self.running.task().as_str()).await?;
             if !task.head.state.is_terminal() {
-                return Ok(render::status(&task, &self.agent, self.fluency));
+                return Ok(render::status(&task, &self.agent, self.reader));
             }
         }
         Err(failure)
