@@ -156,6 +156,11 @@ impl Underway {
         self.running.task().clone()
     }
 
+    /// Whether nothing more comes.
+    pub(crate) const fn is_over(&self) -> bool {
+        self.is_over
+    }
+
     /// Counts on from where another call of the same request has stopped.
     pub(crate) const fn count_on(&mut self, meter: Meter) {
         self.meter = meter;

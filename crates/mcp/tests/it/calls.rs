@@ -253,6 +253,49 @@ async fn a_cancelled_request_calls_the_remote_task_off() {
 }
 
 #[tokio::test]
+async fn a_request_that_timed_out_at_its_client_goes_on_without_it() {
+    let begun = vec![accepted("remote-1", "context-1"), working()];
+    let house = Plan::with(ScriptedPeer::with(move |_: &_| {
+        let rest = stream::iter(finished_with(vec![Part::text("late")]).split_off(1));
+        let later = stream::once(tokio::time::sleep(Duration::from_millis(300))).flat_map(move |()| rest.clone());
+        stream::iter(begun.clone()).chain(later).boxed()
+    }))
+    .build()
+    .await;
+    let mut client = Client::initialized(&house, "2025-06-18", "test").await;
+    let mut params = forecast(json!({}));
+    params["_meta"] = json!({ "progressToken": 7 });
+    let id = client.begin("tools/call", params).await;
+    assert_eq!(client.hear().await["params"]["message"], "working");
+    let given_up = json!({ "requestId": id, "reason": "McpError: MCP error -32001: Request timed out" });
+    client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": given_up })).await;
+    let task = house.peer.calls.lock()[0].task.to_string();
+    within(async {
+        let fetch = json!({ "name": "get_task", "arguments": { "task_id": task } });
+        while client.ask("tools/call", fetch.clone()).await["result"]["content"][0]["text"] != "late" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    assert!(house.peer.cancels.lock().is_empty());
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_calls_nothing_off() {
+    let house = stuck_after(vec![accepted("remote-1", "context-1"), working()]).build().await;
+    let mut client = Client::initialized(&house, "2025-06-18", "test").await;
+    let mut params = forecast(json!({}));
+    params["_meta"] = json!({ "progressToken": 7 });
+    client.begin("tools/call", params).await;
+    client.hear().await;
+    client.hang_up().await.unwrap();
+    assert_eq!(house.engine.in_flight(), 1);
+    house.engine.hand_back().await;
+    assert_eq!(house.engine.in_flight(), 0);
+    assert!(house.peer.cancels.lock().is_empty());
+}
+
+#[tokio::test]
 async fn a_question_is_a_result_that_says_how_to_answer_it() {
     let peer = ScriptedPeer::with(|call| {
         let events = match &call.continues.task_id {
