@@ -233,6 +233,7 @@ impl Desk {
     /// A task as everybody can be told of it.
     pub(crate) fn told(&self, client: &Client, task: &Task) -> Answer {
         render::result(task, &crate::own::address(&self.engine, task), client.fluency)
+            .read_by(client.naming.rule)
     }
 }
 

@@ -158,7 +158,8 @@ pub(crate) async fn message(engine: &Engine, client: &Client, args: &Json) -> Re
 pub(crate) async fn get_task(engine: &Engine, client: &Client, args: &Json) -> Result<Answer, Failure> {
     let wanted: OneTask = read(args)?;
     let task = engine.task(&client.caller, &wanted.task_id).await?;
-    Ok(render::status(&task, &address(engine, &task), client.fluency))
+    let answer = render::status(&task, &address(engine, &task), client.fluency);
+    Ok(answer.standing_read_by(client.naming.rule))
 }
 
 /// `cancel_task`: calls a task off, at its agent too.

@@ -15,6 +15,7 @@ use crate::{
     answer::Answer,
     asking::Inquiry,
     client::{Abilities, Client, Fluency},
+    names::Rule,
     progress::{self, Mark, Meter},
     render,
 };
@@ -34,6 +35,7 @@ pub(crate) struct Underway {
     caller: Caller,
     fluency: Fluency,
     abilities: Abilities,
+    rule: &'static Rule,
     agent: String,
     running: Running,
     manner: Manner,
@@ -74,6 +76,7 @@ impl Underway {
             caller,
             fluency,
             abilities,
+            rule: client.naming.rule,
             agent,
             running,
             manner,
@@ -109,19 +112,18 @@ impl Underway {
     }
 
     fn done(&self, task: &Task) -> Note {
-        let render = match self.manner {
+        Note::End(Ok(match self.manner {
             Manner::Skill => {
                 if task.head.state.is_waiting()
                     && let Some(inquiry) = Inquiry::of(task, self.abilities, self.fluency)
                 {
                     return Note::Asked(Box::new(inquiry));
                 }
-                render::result
+                render::result(task, &self.agent, self.fluency).read_by(self.rule)
             }
             // Whoever talks to an agent answers its questions in the same way.
-            Manner::Message => render::status,
-        };
-        Note::End(Ok(render(task, &self.agent, self.fluency)))
+            Manner::Message => render::status(task, &self.agent, self.fluency).standing_read_by(self.rule),
+        }))
     }
 
     /// From then on its client wants a task instead.
