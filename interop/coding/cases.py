@@ -25,6 +25,8 @@ ORDER = {"customer": "Änne «日本»", "lines": [{"sku": "a-1", "count": 2}, {
 WORK = 20
 LONG = 40  # longer than Rialto waits for an agent: 30 s
 SHORT = 3  # a client's own timeout
+QUESTION = re.compile(r"Which\s*colour\s*for\s*the\s*door")
+END = re.compile(rf"worked for {WORK} seconds|the door is \w+")  # of what is done in a terminal
 
 
 @dataclass
@@ -204,8 +206,7 @@ def progressed(seen: Seen) -> Verdict:
 
 def in_terminal(seen: Seen) -> Verdict:
     """What a person sees of it."""
-    end = f"worked for {WORK} seconds"
-    if end not in seen.result() and not any(end in turn.words for turn in seen.play.turns):
+    if f"worked for {WORK} seconds" not in seen.play.told():
         return Verdict(FAILED, f"the model was told: {seen.result()[:300]}")
     if any(one.message.get("result", {}).get("resultType") == "task" for one in seen.session.server.heard()):
         return Verdict(EXACT, "an MCP task in the background: the person works on, and the model hears of its end")
@@ -220,7 +221,8 @@ def asked(seen: Seen) -> Verdict:
         return Verdict(FAILED, f"the model was told: {seen.result()[:300]}")
     if len(results) == 1:
         way = "`elicitation/create`" if seen.wire("elicitation/create") else "`input_required`"
-        return Verdict(EXACT, f"asked with {way}; {seen.client.answers}")
+        who = "its person chooses in a dialogue" if seen.session.in_terminal else seen.client.answers
+        return Verdict(EXACT, f"asked with {way}; {who}")
     return Verdict(DEGRADED, "its person cannot be asked: the model answers with `send_message`")
 
 
@@ -239,28 +241,23 @@ def fetched(seen: Seen) -> Verdict:
 
 
 def impatient(seen: Seen) -> Verdict:
-    told = next((one.message["params"] for one in seen.wire("notifications/cancelled") if one.by_client), None)
-    how = f"it says `{told.get('reason')}`" if told else "it hangs up"
-    return left_over(seen, how)
+    if "timed out" not in seen.result(0):
+        return Verdict(FAILED, f"the client waited: {seen.result(0)[:300]}")
+    return left_over(seen)
 
 
-def killed(seen: Seen) -> Verdict:
-    return left_over(seen, "")
-
-
-def left_over(seen: Seen, how: str) -> Verdict:
+def left_over(seen: Seen) -> Verdict:
     """What became of the task that nobody waits for any more."""
     task = seen.session.server.task()
     deadline = time.monotonic() + 25
     while (there := seen.bridge.at_agent(task)) == "working" and time.monotonic() < deadline:
         time.sleep(0.5)
     known = fetched_later(seen, task["taskId"])
-    start = f"{how}; " if how else ""
     if there == "completed" and "worked for" in known:
-        return Verdict(EXACT, f"{start}the task is finished, kept, and fetched with `get_task`")
+        return Verdict(EXACT, "the task is finished, kept, and fetched with `get_task`")
     if there == "canceled" and "canceled" in known:
-        return Verdict(DEGRADED, f"{start}the task is called off at its agent, and on record")
-    return Verdict(FAILED, f"{start}at the agent the task is {there}; fetched: {known[:200]}")
+        return Verdict(DEGRADED, "the task is called off at its agent, and on record")
+    return Verdict(FAILED, f"at the agent the task is {there}; fetched: {known[:200]}")
 
 
 def fetched_later(seen: Seen, task: str) -> str:
@@ -273,11 +270,12 @@ TRIALS = [
     Trial("plain", plainly, {"list": listed, "call": called, "picture": pictured}),
     Trial("progress", working(WORK), {"progress": progressed}, attended=True),
     Trial("terminal", working(WORK), {"terminal": in_terminal}, in_terminal=True),
+    Trial("dialogue", painting, {"dialogue": asked}, in_terminal=True, attended=True),
     Trial("question", painting, {"question": asked}, attended=True),
     Trial("talk", talking, {"talk": talked}),
     Trial("long", fetching, {"long": fetched}),
     Trial("timeout", working(8), {"timeout": impatient}, patience=SHORT),
-    Trial("killed", working(12), {"killed": killed}, killed=True),
+    Trial("killed", working(12), {"killed": left_over}, killed=True),
 ]
 CASES = {
     "list": "its tools are offered to the model, with their schemas",
@@ -286,6 +284,7 @@ CASES = {
     "progress": "a task of 20 seconds, with progress",
     "terminal": "the same in a terminal, with a person before it",
     "question": "an agent's question is answered",
+    "dialogue": "the same in a terminal",
     "talk": "the model talks to an agent and answers its question itself",
     "long": "a task of 40 seconds: longer than a call waits (30 s)",
     "timeout": "the client's own timeout (3 s) is shorter than the task",

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from client import KEY, Client, Session, with_entry, written
+from terminal import DOWN, ENTER, RIGHT
 
 # What a person would choose. A hook may answer in its place, which is how somebody answers here.
 ANSWER = {"hookSpecificOutput": {"hookEventName": "Elicitation", "action": "accept", "content": {"colour": "green"}}}
@@ -25,6 +26,7 @@ class ClaudeCode(Client):
         "first, which then looks for those that it needs (`ENABLE_TOOL_SEARCH=false` offers all at once)."
     )
     answers = "a hook answers in its person's place"
+    keys = (RIGHT, DOWN, ENTER, ENTER)
     more = f"""In `~/.claude/settings.json`: tools that need no approval, and a hook that answers agents' questions where no person can (in a
 terminal there is a dialogue):
 
@@ -37,7 +39,7 @@ terminal there is a dialogue):
 
     def configure(self, session: Session) -> Path:
         settings = {"env": {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}, "permissions": {"allow": ["mcp__rialto"]}}
-        if session.attended:
+        if session.attended and not session.in_terminal:
             settings["hooks"] = HOOKS
         written(session.home / ".claude/settings.json", settings)
         # What it would ask a newcomer.

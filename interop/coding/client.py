@@ -100,7 +100,8 @@ class Client:
     package = ""
     environment = ""  # the folder in env/
     about = ""  # what its users should know, for the page
-    answers = ""  # who answers questions here
+    answers = ""  # who answers questions here, without a terminal
+    keys: tuple[str, ...] = ()  # how `green` is chosen in its dialogue
     more = ""  # more of its configuration that was used, for the page
 
     @property

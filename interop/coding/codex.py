@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 from client import KEY, Client, Session
+from terminal import DOWN, ENTER
 
 CONFIG = """model = "played"
 model_provider = "played"
@@ -41,6 +42,7 @@ class Codex(Client):
         "It speaks MCP 2025-06-18 and can ask its person, in a terminal and in editors. `default_tools_approval_mode` lets its model call without approval, which `codex exec` needs."
     )
     answers = "a client of its app server answers, as an editor would"
+    keys = (DOWN, ENTER)
 
     def tool(self, name: str) -> str:
         return "mcp__rialto." + re.sub(r"[^a-zA-Z0-9_]", "_", name)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import cases
 import page
+import terminal
 from bridge import Bridge, Server
 from cases import FAILED, TRIALS, Seen, Trial, Verdict
 from claude_code import ClaudeCode
@@ -28,7 +29,7 @@ TRANSPORTS = ("stdio", "http")
 EXPECTED = Path(__file__).parent.parent / "apps.expected"
 PROMPT = "Do what you were told."
 # Sessions at once. They wait more than they work.
-AT_ONCE = 4
+AT_ONCE = 6
 
 
 @dataclass
@@ -85,7 +86,7 @@ def try_out(run: Run, client: Client, transport: str, trial: Trial) -> dict[tupl
         session.patience, session.attended, session.in_terminal = trial.patience, trial.attended, trial.in_terminal
         session.begin(client)
         if trial.in_terminal:
-            type_in(session, run.models.plays[key])
+            type_in(client, session, run.models.plays[key])
         elif trial.killed:
             until_called(session)
             session.kill()
@@ -105,15 +106,14 @@ def try_out(run: Run, client: Client, transport: str, trial: Trial) -> dict[tupl
     return {(client.key, transport, case): verdict for case, verdict in verdicts.items()}
 
 
-def type_in(session: Session, play: Play) -> None:
-    """Somebody waits for the tools, says what to do, and waits until the model knows what came of it."""
-    end = f"worked for {cases.WORK} seconds"
-    session.terminal.converse(
-        PROMPT,
-        lambda: any("tools" in one.message.get("result", {}) for one in session.server.heard()),
-        lambda: end in play.words() or any(end in turn.words for turn in play.turns),
-        seconds=90,
-    )
+def type_in(client: Client, session: Session, play: Play) -> None:
+    """Somebody waits for the tools, says what to do, answers what is asked, and waits until the model knows what came of it."""
+    typist = session.terminal
+    typist.say(PROMPT, lambda: any("tools" in one.message.get("result", {}) for one in session.server.heard()))
+    if session.attended and client.keys:
+        shown = session.folder / "shown"
+        typist.answer(lambda: cases.QUESTION.search(terminal.words(shown)) is not None, client.keys)
+    typist.leave(lambda: cases.END.search(play.told()) is not None)
 
 
 def until_called(session: Session) -> None:
@@ -163,7 +163,7 @@ def main() -> None:
     every = [
         (client, transport, trial)
         # The long ones first: the others fit between them.
-        for trial in sorted(TRIALS, key=lambda trial: trial.key not in ("long", "progress", "terminal", "killed", "timeout"))
+        for trial in sorted(TRIALS, key=lambda trial: trial.key not in ("long", "progress", "terminal", "dialogue", "killed", "timeout"))
         for client in CLIENTS
         for transport in TRANSPORTS
         if chosen.client in (None, client.key) and chosen.transport in (None, transport) and chosen.trial in (None, trial.key)

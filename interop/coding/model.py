@@ -59,9 +59,9 @@ class Play:
         """Those of the whole conversation."""
         return max((bridged(turn) for turn in self.turns), key=len, default=[])
 
-    def words(self) -> str:
-        """What the model said last."""
-        return next((step.text for step in reversed(self.said) if isinstance(step, Say)), "")
+    def told(self) -> str:
+        """All that the model was told, by tools or otherwise."""
+        return "\n".join(text for turn in self.turns for text in (turn.words, *(one.text for one in turn.results)))
 
     def offered(self) -> dict[str, Any]:
         """Every tool that was offered at any time."""

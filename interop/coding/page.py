@@ -18,15 +18,20 @@ it is told; what the client says to Rialto is listened to. The agent is `interop
 Rialto is configured by nothing but what is shown below: on stdio the entry is the one that `rialto install` writes, over HTTP there is a
 `rialto serve` and a token in `RIALTO_TOKEN`.
 
-*Exact*: nothing is lost. *Degraded*: less than the agent offers, and how. Everything else is said in words.
+*Exact*: nothing is lost. *Degraded*: less than the agent offers; how is said with each client.
 """
 FOOT = """## What the clients taught us
 
-- A client that gives up on a call after its own timeout says so (`notifications/cancelled`) or hangs up, and its model learns no task id. Rialto
-  answers a call after 30 s (`[calls] timeout_ms`) with the task's id; all three wait longer than that unless they are told otherwise.
-- Gemini CLI stops a model that makes the same call five times in a row, `get_task` included.
-- Claude Code and Codex show their model the structured content of a result, if there is one, in place of its text. Codex then leaves the pictures out.
-- Where nobody can be asked, `codex exec` declines an agent's question, and `claude -p` does unless a hook answers.
+- **Timeouts.** When its own timeout is over, Gemini CLI and, on stdio, Claude Code say so in `notifications/cancelled` (`Request timed out`): the task goes on. Codex
+  says `MCP response future dropped`, which may mean anything, and Claude Code over HTTP hangs up, which in 2026-07-28 means that the call is not wanted:
+  the task is called off. In no case does the model learn the task's id. Rialto answers a call after 30 s (`[calls] timeout_ms`) with the
+  task's id, and all three wait longer than that unless they are told otherwise.
+- **Nobody there.** Without a terminal and without a hook, `claude -p` cancels an agent's question, which calls the task off, and `codex exec` declines it, which
+  the agent is told. A model that talks to an agent with `send_message` gets its questions as results, and answers them.
+- **Structured content.** Claude Code and Codex show their model the structured content of a result, if there is one, in place of its texts; Codex leaves out its
+  pictures then. So results with files have none for these two.
+- **Patience.** Gemini CLI stops a model that makes the same call five times in a row, `get_task` included.
+- **Approval.** `codex exec` refuses a call that its person would have to approve: `default_tools_approval_mode` above is what lets it through.
 """
 
 

@@ -17,13 +17,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROWS, COLUMNS = 40, 140
+ENTER, DOWN, RIGHT = "\r", "\x1b[B", "\x1b[C"
 # What programs ask a terminal, and what one says.
 QUESTIONS = {b"\x1b[6n": b"\x1b[1;1R", b"\x1b[c": b"\x1b[?62;c"}
 MOVES = re.compile(rb"\x1b(\[[0-9;?<>=]*[a-zA-Z~]|\][^\x07\x1b]*(\x07|\x1b\\)|[()][A-Z0-9]|[=>78cM])")
 
 
 class Terminal:
-    """Runs a program, types once it is ready, and leaves when there is nothing more to see."""
+    """Runs a program, and somebody types."""
 
     def __init__(self, words: list[str], folder: Path, env: dict[str, str], shown: Path) -> None:
         self._near, far = pty.openpty()
@@ -45,15 +46,26 @@ class Terminal:
                     os.write(self._near, answer)
             self._shown.write(data)
 
-    def converse(self, prompt: str, is_ready: Callable[[], bool], is_over: Callable[[], bool], seconds: float) -> None:
-        """Types the prompt, waits for the end, and hangs up."""
-        deadline = time.monotonic() + seconds
-        _wait(is_ready, deadline)
+    def say(self, prompt: str, is_ready: Callable[[], bool]) -> None:
+        """Types the prompt once the client is ready."""
+        _wait(is_ready)
         time.sleep(2)  # the prompt is there soon after the tools are, and nothing tells when
-        os.write(self._near, prompt.encode())
-        time.sleep(1)  # else it is taken for pasted, and Enter for a part of it
-        os.write(self._near, b"\r")
-        _wait(is_over, deadline)
+        self.press(prompt)
+        self.press(ENTER)
+
+    def answer(self, is_asked: Callable[[], bool], keys: tuple[str, ...]) -> None:
+        """Presses keys once there is something to answer."""
+        _wait(is_asked)
+        for key in keys:
+            self.press(key)
+
+    def press(self, key: str) -> None:
+        time.sleep(1)  # what comes at once is taken for pasted
+        os.write(self._near, key.encode())
+
+    def leave(self, is_over: Callable[[], bool]) -> None:
+        """Waits for the end, and hangs up."""
+        _wait(is_over)
         time.sleep(1)
         self.process.terminate()
         try:
@@ -68,7 +80,8 @@ def words(shown: Path) -> str:
     return MOVES.sub(b"", raw).decode(errors="replace")
 
 
-def _wait(until: Callable[[], bool], deadline: float) -> None:
+def _wait(until: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
     while not until():
         if time.monotonic() > deadline:
             raise RuntimeError("the client in the terminal did not get that far")
