@@ -24,7 +24,7 @@ OWN = ("load_agent", "list_agents", "send_message", "get_task", "cancel_task")
 ORDER = {"customer": "Änne «日本»", "lines": [{"sku": "a-1", "count": 2}, {"sku": "b.2", "count": 40}]}
 WORK = 20
 LONG = 40  # longer than Rialto waits for an agent: 30 s
-SHORT = 3  # a client's own timeout
+SHORT, TOO_LONG = 3, 8  # a client's own timeout, and what takes longer
 QUESTION = re.compile(r"Which\s*colour\s*for\s*the\s*door")
 END = re.compile(rf"worked for {WORK} seconds|the door is \w+")  # of what is done in a terminal
 
@@ -139,6 +139,23 @@ def fetching(client: Client) -> model.Script:
     return script
 
 
+def giving_up(client: Client) -> model.Script:
+    """Calls something that the client does not wait for, and looks later what became of it."""
+
+    def script(turn: Turn) -> Call | Say:
+        done = bridged(turn)
+        if not done:
+            return Call(client.tool("desk.work"), {"seconds": TOO_LONG})
+        if len(done) == 1:
+            time.sleep(TOO_LONG)  # until it is over, if it goes on
+            return Call(client.tool("get_task"), {})
+        if len(done) == 2 and (task := task_in(done[1].text)):
+            return Call(client.tool("get_task"), {"task_id": task})
+        return Say(f"The end: {done[-1].text}")
+
+    return script
+
+
 def is_over(text: str) -> bool:
     return re.search(r"worked for|is (canceled|failed)", text) is not None
 
@@ -241,9 +258,15 @@ def fetched(seen: Seen) -> Verdict:
 
 
 def impatient(seen: Seen) -> Verdict:
-    if "timed out" not in seen.result(0):
-        return Verdict(FAILED, f"the client waited: {seen.result(0)[:300]}")
-    return left_over(seen)
+    first, last = seen.result(0), seen.result()
+    if "timed out" not in first:
+        return Verdict(FAILED, f"the client waited: {first[:300]}")
+    there = seen.bridge.at_agent(seen.session.server.task())
+    if there == "completed" and f"worked for {TOO_LONG} seconds" in last:
+        return Verdict(EXACT, "the task goes on, and the model finds it with `get_task`")
+    if there == "canceled" and "canceled" in last:
+        return Verdict(DEGRADED, "the task is called off at its agent; the model finds that with `get_task`")
+    return Verdict(FAILED, f"at the agent the task is {there}; the model was told: {last[:300]}")
 
 
 def left_over(seen: Seen) -> Verdict:
@@ -274,7 +297,7 @@ TRIALS = [
     Trial("question", painting, {"question": asked}, attended=True),
     Trial("talk", talking, {"talk": talked}),
     Trial("long", fetching, {"long": fetched}),
-    Trial("timeout", working(8), {"timeout": impatient}, patience=SHORT),
+    Trial("timeout", giving_up, {"timeout": impatient}, patience=SHORT),
     Trial("killed", working(12), {"killed": left_over}, killed=True),
 ]
 CASES = {

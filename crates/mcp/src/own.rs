@@ -2,6 +2,8 @@
 //!
 //! Their names cannot be a skill's: a skill's name has a dot, begins with `a2a_`, or ends in a hash.
 
+mod latest;
+
 use std::sync::LazyLock;
 
 use rialto_engine::{Engine, Request, registry::Registration};
@@ -68,6 +70,12 @@ struct SendMessage {
     message: Json,
     task_id: Option<String>,
     context_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LookedAt {
+    task_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -154,10 +162,11 @@ pub(crate) async fn message(engine: &Engine, client: &Client, args: &Json) -> Re
     Ok(request)
 }
 
-/// `get_task`: how a task stands, asked at its agent.
+/// `get_task`: how a task stands, asked at its agent; without an id, which tasks there are.
 pub(crate) async fn get_task(engine: &Engine, client: &Client, args: &Json) -> Result<Answer, Failure> {
-    let wanted: OneTask = read(args)?;
-    let task = engine.task(&client.caller, &wanted.task_id).await?;
+    let wanted: LookedAt = read(args)?;
+    let Some(id) = wanted.task_id else { return latest::told(engine, client).await };
+    let task = engine.task(&client.caller, &id).await?;
     let answer = render::status(&task, &address(engine, &task), client.fluency);
     Ok(answer.standing_read_by(client.naming.rule))
 }
@@ -330,8 +339,15 @@ fn get_task_tool() -> Tool {
     own_tool(
         "get_task",
         "Look at a task",
-        "Tells how a task stands and gives its result if it is there. The task's id is all that is needed.",
-        one_task_schema("The task's id, as a result, an error or send_message gave it."),
+        "Tells how a task stands and gives its result if it is there. The task's id is all that is needed; without it, your \
+         latest tasks are listed, those included whose call timed out.",
+        json!({
+            "type": "object",
+            "properties": {
+                "task_id": { "type": "string", "description": "The task's id, as a result, an error or send_message gave it." },
+            },
+            "additionalProperties": false,
+        }),
         ToolAnnotations::new().read_only(true).idempotent(true).open_world(true),
     )
 }
