@@ -186,6 +186,11 @@ impl Registry {
         self.live.load().generation == Some(self.store.generation())
     }
 
+    /// Moves with every change that can be seen from outside.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
     /// How often something had been changed that we did not change ourselves.
     pub fn surprises(&self) -> u64 {
         self.surprises.load(Ordering::Acquire)
