@@ -18,6 +18,7 @@ mod lazy;
 mod lines;
 mod list;
 mod own;
+mod routing;
 mod tasks;
 mod versions;
 mod web;
