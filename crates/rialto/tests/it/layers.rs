@@ -97,7 +97,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("pin-project-lite", &["rialto-edge"]),
     ("prometheus-client", &["rialto"]),
     ("prost", &["rialto"]),
-    ("rand", &["rialto-engine", "rialto-a2a", "rialto-hooks", "rialto-route"]),
+    ("rand", &["rialto-engine", "rialto-a2a", "rialto-bench", "rialto-hooks", "rialto-route"]),
     ("rand_distr", &["rialto-route"]),
     ("refinery", &["rialto-store"]),
     ("rmcp", &["rialto-mcp"]),
