@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::harness::{peer::Peer, rialto::Rialto, until};
+use crate::harness::{peer::Peer, rialto::Rialto, server::request, until};
 
 const DISPATCHES: usize = 500;
 const AT_ONCE: usize = 8;
@@ -30,6 +30,7 @@ fn five_hundred_dispatches_go_mostly_to_the_good_ones_and_none_is_lost() {
     let _slow = start("Slow", &["--delay", "2.5"]);
     let mortal = std::sync::Mutex::new(start("Mortal", &[]));
     let server = rialto.serve(&[]);
+    let url = server.mcp();
     let begun = AtomicUsize::new(0);
     let work = json!({ "work_type": "labour", "description": "work as you are told" });
     std::thread::scope(|scope| {
@@ -44,7 +45,7 @@ fn five_hundred_dispatches_go_mostly_to_the_good_ones_and_none_is_lost() {
                         mortal.lock().unwrap().kill();
                     }
                     let call = json!({ "name": "dispatch", "arguments": work });
-                    let answer = server.request("/mcp", "tools/call", call, Some("mine"));
+                    let answer = request(&url, "tools/call", call, Some("mine"), &[]);
                     // It was done, or it was tried: -32204 is a task that failed, -32202 an agent that died over it.
                     let is_told =
                         ["\"result\"", "-32204", "-32202"].iter().any(|word| answer.body.contains(word));
