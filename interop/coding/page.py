@@ -23,8 +23,8 @@ Rialto is configured by nothing but what is shown below: on stdio the entry is t
 FOOT = """## What the clients taught us
 
 - **Timeouts.** When its own timeout is over, Gemini CLI and, on stdio, Claude Code say so in `notifications/cancelled` (`Request timed out`): the task goes on. Codex
-  says `MCP response future dropped`, which may mean anything, and Claude Code over HTTP hangs up, which in 2026-07-28 means that the call is not wanted:
-  the task is called off. The model learns no task id then, but `get_task` without one lists its latest tasks. Rialto answers a call after 30 s
+  says `MCP response future dropped`, as it does when its person interrupts it, and Claude Code over HTTP hangs up, which in 2026-07-28 means that the
+  call is not wanted: the task is called off. The model learns no task id then, but `get_task` without one lists its latest tasks. Rialto answers a call after 30 s
   (`[calls] timeout_ms`) with the task's id, and all three wait longer than that unless they are told otherwise.
 - **Nobody there.** Without a terminal and without a hook, `claude -p` cancels an agent's question, which calls the task off, and `codex exec` declines it, which
   the agent is told. A model that talks to an agent with `send_message` gets its questions as results, and answers them.
