@@ -5,7 +5,7 @@ use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::names::Rule;
+use crate::client::Reader;
 
 /// What a tool answers. Structured content stays the text it came in.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,9 @@ pub(crate) struct Marks {
     /// The agent's id of the task.
     #[serde(rename = "rialto/remoteTaskId", skip_serializing_if = "Option::is_none")]
     pub(crate) remote_task: Option<String>,
+    /// What an MCP server said beside its result; always an object.
+    #[serde(skip)]
+    pub(crate) beside: Option<Json>,
     /// Who answers; from 2026-07-28 on every result says so.
     #[serde(rename = "io.modelcontextprotocol/serverInfo", skip_serializing_if = "Option::is_none")]
     pub(crate) server: Option<&'static Server>,
@@ -77,8 +80,9 @@ impl Answer {
     /// Structured content repeats the files of a result as text. A client that shows it to its model in place of the rest would show
     /// these letters, and no picture.
     #[must_use]
-    pub(crate) fn read_by(mut self, rule: &Rule) -> Self {
-        if self.structured.is_some() && self.content.iter().any(is_file) && rule.reads_structured_first() {
+    pub(crate) fn read_by(mut self, reader: Reader) -> Self {
+        let is_unseen = reader.structured_first && !reader.is_promised;
+        if is_unseen && self.structured.is_some() && self.content.iter().any(is_file) {
             self.structured = None;
         }
         self
@@ -86,9 +90,9 @@ impl Answer {
 
     /// The same for one that tells where its task stands, which is then said in words.
     #[must_use]
-    pub(crate) fn standing_read_by(self, rule: &Rule) -> Self {
+    pub(crate) fn standing_read_by(self, reader: Reader) -> Self {
         let had_structured = self.structured.is_some();
-        let mut answer = self.read_by(rule);
+        let mut answer = self.read_by(reader);
         if had_structured && answer.structured.is_none() {
             let Marks { task, context, state, .. } = &answer.marks;
             let (task, state) = (task.as_deref().unwrap_or_default(), state.unwrap_or_default());
@@ -116,7 +120,11 @@ impl From<Answer> for CallToolResult {
 /// Marks as a result has them.
 pub(crate) fn as_meta(marks: &Marks) -> Option<MetaObject> {
     match serde_json::to_value(marks) {
-        Ok(Value::Object(marks)) if !marks.is_empty() => Some(MetaObject(marks)),
+        Ok(Value::Object(mut all)) => {
+            let beside = marks.beside.as_ref().map(Json::value);
+            all.extend(beside.and_then(|beside| beside.as_object().cloned()).unwrap_or_default());
+            (!all.is_empty()).then_some(MetaObject(all))
+        }
         _ => None,
     }
 }
@@ -131,6 +139,7 @@ impl Marks {
             context: task.head.remote.context_id.clone(),
             state: Some(task.head.state.as_str()),
             remote_task: task.head.remote.task_id.clone(),
+            beside: None,
             server: None,
         }
     }

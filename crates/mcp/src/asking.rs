@@ -46,7 +46,7 @@ use crate::{
     answer::{self, Answer, Marks},
     client::Client,
     desk::{Begun, Desk, may},
-    render, trouble,
+    render, tool, trouble,
     underway::{Manner, Underway},
 };
 
@@ -232,8 +232,14 @@ impl Desk {
 
     /// A task as everybody can be told of it.
     pub(crate) fn told(&self, client: &Client, task: &Task) -> Answer {
-        render::result(task, &crate::own::address(&self.engine, task), client.fluency)
-            .read_by(client.naming.rule)
+        let promises = || {
+            let agent = self.engine.registry().get(&task.head.agent)?;
+            let skill = task.head.skill.as_ref().and_then(|id| agent.card.skill(id.as_str()))?;
+            Some(tool::promises(&agent, skill))
+        };
+        let reader = client.reader();
+        let reader = if promises().unwrap_or(false) { reader.promised() } else { reader };
+        render::result(task, &crate::own::address(&self.engine, task), reader).read_by(reader)
     }
 }
 

@@ -132,6 +132,11 @@ impl Catalog {
         Page { catalog: Arc::clone(self), is_first: true, places: Vec::new(), only: Some(tools), next: None }
     }
 
+    /// Whether its schemas are portable ones.
+    pub(crate) const fn is_portable(&self) -> bool {
+        self.naming.portable
+    }
+
     /// The registry's own list, which this is a view of.
     pub(crate) const fn directory(&self) -> &Arc<Directory> {
         &self.directory
@@ -153,9 +158,8 @@ impl Catalog {
         let (Some(slot), Some(entry)) = (self.tools.get(place), self.directory.at(place)) else { return &[] };
         slot.get_or_init(|| {
             let names = names_of(entry, self.naming, &self.aliases).into_iter();
-            names
-                .map(|name| tool::of_skill(self.renamed.get(&name).cloned().unwrap_or(name), entry))
-                .collect()
+            let names = names.map(|name| self.renamed.get(&name).cloned().unwrap_or(name));
+            names.map(|name| tool::of_skill(name, entry, self.naming.portable)).collect()
         })
     }
 }

@@ -8,7 +8,7 @@ use rmcp::model::{ClientCapabilities, ProtocolVersion};
 
 use crate::{
     config::{ToolList, ToolNames},
-    names::{Naming, Rule},
+    names::Naming,
 };
 
 /// One client, as far as one request shows it.
@@ -24,10 +24,25 @@ pub(crate) struct Client {
     pub(crate) abilities: Abilities,
     /// How tools are called in its lists.
     pub(crate) naming: Naming,
+    /// How many bytes of a result are put into its context; 0 is all of them.
+    pub(crate) inline: usize,
     /// Which list of tools it asks for, if it does.
     pub(crate) list: Option<ToolList>,
     /// The trace that this request is a part of.
     pub(crate) trace: Option<Box<Trace>>,
+}
+
+/// Who reads a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reader {
+    /// What its protocol version has words for.
+    pub(crate) fluency: Fluency,
+    /// How many bytes of a result are put into its context; 0 is all of them.
+    pub(crate) inline: usize,
+    /// Whether it was told in which shape results are, and throws away whatever is neither that nor an error.
+    pub(crate) is_promised: bool,
+    /// Whether it shows its model structured content in place of the rest.
+    pub(crate) structured_first: bool,
 }
 
 /// What a client can do when it is asked to, as far as this request may ask for it.
@@ -66,8 +81,35 @@ impl Client {
         name: &str,
         mode: ToolNames,
     ) -> Self {
-        let (fluency, naming) = (Fluency::of(version), Naming { mode, rule: Rule::of(name) });
-        Self { caller, door, fluency, abilities: Abilities::default(), naming, list: None, trace: None }
+        let (fluency, naming) = (Fluency::of(version), Naming::of(name, mode));
+        let abilities = Abilities::default();
+        Self { caller, door, fluency, abilities, naming, inline: 0, list: None, trace: None }
+    }
+
+    /// How results are told to it.
+    pub(crate) fn reader(&self) -> Reader {
+        Reader {
+            fluency: self.fluency,
+            inline: self.inline,
+            is_promised: false,
+            structured_first: self.naming.rule.reads_structured_first(),
+        }
+    }
+}
+
+// === impl Reader ===
+
+impl Reader {
+    /// The same reader of a result that is told in full.
+    #[must_use]
+    pub(crate) const fn unbounded(self) -> Self {
+        Self { inline: 0, ..self }
+    }
+
+    /// The same reader of a result that was promised in a certain shape.
+    #[must_use]
+    pub(crate) const fn promised(self) -> Self {
+        Self { inline: 0, is_promised: true, ..self }
     }
 }
 

@@ -22,12 +22,20 @@ pub struct Config {
     /// names still work.
     #[schemars(with = "BTreeMap<String, String>")]
     pub tool_aliases: Aliases,
+    /// Which schemas of arguments `tools/list` shows: those of the skills, or portable ones for clients that do not understand all of JSON
+    /// Schema. A client may ask for either (`/mcp?schemas=portable`).
+    pub schemas: Schemas,
     /// How a call that went wrong is told: as a JSON-RPC error, or as a result that the model reads.
     pub tool_errors: ToolErrors,
     /// Skills on one page of `tools/list`. Many clients read only the first page.
     pub page_size: usize,
     /// How long a client may keep the list of tools without asking again, in milliseconds.
     pub list_ttl_ms: u64,
+    /// A result that is larger than this, in kilobytes, is not put into the model's context whole: its largest parts become links, which
+    /// `resources/read` and `get_task` read in pieces; 0 puts in everything.
+    pub inline_limit_kb: usize,
+    /// The largest piece in which such a part is read, in kilobytes.
+    pub piece_kb: usize,
     /// How long a question to the person at a client can be answered, in seconds: by calling the tool again (protocol version
     /// 2026-07-28), or while the call waits. The task itself waits as long as its agent does.
     pub question_ttl_secs: u64,
@@ -78,6 +86,19 @@ pub enum ToolErrors {
     Result,
 }
 
+/// Which schemas of arguments `tools/list` shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schemas {
+    /// Portable ones to clients that are known to stumble over others.
+    #[default]
+    Auto,
+    /// Without references, and with a plain object at the root. The skill's own is in the tool's `_meta`.
+    Portable,
+    /// The skills' own.
+    Original,
+}
+
 /// What `tools/list` shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -98,9 +119,12 @@ impl Default for Config {
             tools: ToolList::All,
             search_above: 0,
             tool_aliases: Aliases::default(),
+            schemas: Schemas::Auto,
             tool_errors: ToolErrors::Error,
             page_size: 500,
             list_ttl_ms: 60_000,
+            inline_limit_kb: 256,
+            piece_kb: 64,
             question_ttl_secs: 24 * 60 * 60,
             task_after_ms: 3_000,
             task_poll_ms: 1_000,
@@ -122,6 +146,20 @@ impl ToolList {
         match name {
             "all" => Some(Self::All),
             "search" => Some(Self::Search),
+            _ => None,
+        }
+    }
+}
+
+// === impl Schemas ===
+
+impl Schemas {
+    /// The schemas with that name, as configuration and `?schemas=` spell it.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "auto" => Some(Self::Auto),
+            "portable" => Some(Self::Portable),
+            "original" => Some(Self::Original),
             _ => None,
         }
     }

@@ -32,6 +32,8 @@ use crate::{
 pub(crate) struct Desk {
     pub(crate) engine: Engine,
     pub(crate) config: Config,
+    /// How many bytes of a result are put into a context; 0 is all of them.
+    pub(crate) inline: usize,
     load_agents: LoadAgents,
     catalogs: Catalogs,
     finder: Finder,
@@ -58,7 +60,8 @@ impl Desk {
         let (catalogs, finder) = (Catalogs::new(Arc::clone(&aliases)), Finder::new(aliases));
         let (seals, in_part) = (Seals::default(), InPart::default());
         let searcher = Searcher::default();
-        Arc::new(Self { engine, config, load_agents, catalogs, finder, searcher, seals, in_part })
+        let inline = config.inline_limit_kb.saturating_mul(1_024);
+        Arc::new(Self { engine, config, inline, load_agents, catalogs, finder, searcher, seals, in_part })
     }
 
     /// A page of tools.
@@ -175,7 +178,7 @@ impl Desk {
                 let catalog = self.catalogs.of(engine, &client.caller.scope, client.naming);
                 lazy::describe(&catalog, |name| self.find(&client.caller, name), args).map(Begun::Done)
             }
-            Own::GetTask => own::get_task(engine, client, args).await.map(Begun::Done),
+            Own::GetTask => Box::pin(self.look_at(client, args)).await.map(Begun::Done),
             Own::CancelTask => own::cancel_task(engine, client, args).await.map(Begun::Done),
         }
     }
@@ -194,8 +197,11 @@ impl Desk {
             // Nobody waits for it, so there is no wall clock either.
             request.wall_clock = Some(Duration::from_secs(self.engine.config().patience_secs));
         }
+        let is_promised =
+            request.target.skill.as_ref().is_some_and(|skill| tool::promises(&request.target.agent, skill));
         let running = self.engine.call(request).await?;
         let call = Underway::new(self.engine.clone(), client, agent, running, manner);
+        let call = if is_promised { call.with_promise() } else { call };
         Ok(Begun::Underway(Box::new(call.with_patience(patience))))
     }
 

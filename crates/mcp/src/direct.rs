@@ -30,7 +30,7 @@ use crate::{
     answer::Answer,
     asking::Inquiry,
     client::Client,
-    config::{Config, ToolList, ToolNames},
+    config::{Config, Schemas, ToolList, ToolNames},
     desk::{Begun, Desk},
     listening::Listen,
     trace, trouble,
@@ -153,6 +153,9 @@ impl Direct {
         let version = Some(ProtocolVersion::V_2026_07_28.as_str());
         let mut client = Client::new(caller, Door::McpHttp, version, name, mode);
         client.list = parts.extensions.get::<ToolList>().copied();
+        client.inline = self.desk.inline;
+        let schemas = parts.extensions.get::<Schemas>().copied().unwrap_or(self.desk.config.schemas);
+        client.naming = client.naming.with_schemas(schemas);
         Some(client)
     }
 

@@ -18,10 +18,10 @@ use rmcp::{
         CancelTaskParams, CancelledNotificationParam, CompleteRequestMethod, CompleteRequestParams,
         CompleteResult, ConstString, CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetTaskMethod,
         GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
-        ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
-        ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-        MetaObject, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
-        SubscriptionFilter, UpdateTaskMethod, UpdateTaskParams,
+        ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+        ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+        ReadResourceResponse, ServerCapabilities, ServerConfig, SubscriptionFilter, UpdateTaskMethod,
+        UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -33,8 +33,9 @@ use crate::{
     answer::{Answer, Marks, SERVER},
     changes::Listeners,
     client::{Abilities, Client, Fluency},
-    config::{ToolList, ToolNames},
+    config::{Schemas, ToolList, ToolNames},
     desk::Desk,
+    resources,
     shallow::TOO_DEEP,
     trace, trouble,
 };
@@ -43,7 +44,8 @@ use crate::{
 const INSTRUCTIONS: &str = "Rialto is a bridge to A2A agents. Each skill of each agent is a tool named \
     <agent>.<skill>: call it with its arguments and it answers with the agent's result. send_message talks to an \
     agent freely and answers its questions (pass task_id). A call that takes too long leaves a task id: get_task \
-    fetches the result later, cancel_task calls it off. list_agents shows who is there. A \
+    fetches the result later, cancel_task calls it off. list_agents shows who is there. What is too large for a \
+    result is linked there, and read in pieces: with resources/read, or with get_task and its part. A \
     result's _meta names its conversation and its task: pass them to the next call of a skill as the arguments \
     a2a_context_id (a new task in the same conversation) or a2a_task_id (an answer to a task that waits).";
 
@@ -96,10 +98,13 @@ impl Handler {
         let name = context.client_info().map(|client| client.name).unwrap_or_default();
         let mut client =
             Client::new(caller, door, version.as_ref().map(ProtocolVersion::as_str), &name, mode);
+        let schemas = parts.and_then(|parts| parts.extensions.get::<Schemas>().copied());
+        client.naming = client.naming.with_schemas(schemas.unwrap_or(self.desk.config.schemas));
         let said = |name: &str| context.meta.get(name).and_then(Value::as_str);
         let headers = parts.map(|parts| &parts.headers);
         client.trace = trace::of(said(trace::PARENT), said(trace::STATE), said(trace::BAGGAGE), headers);
         client.list = parts.and_then(|parts| parts.extensions.get::<ToolList>().copied());
+        client.inline = self.desk.inline;
         client.abilities = abilities(context, client.fluency);
         Ok(client)
     }
@@ -116,8 +121,12 @@ impl Handler {
 
 impl ServerHandler for Handler {
     fn get_info(&self) -> ServerConfig {
-        let capabilities =
-            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().enable_tasks().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_resources()
+            .enable_tasks()
+            .build();
         let server = Implementation::new(SERVER.name, SERVER.version).with_title(SERVER.title);
         ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS)
     }
@@ -269,6 +278,10 @@ impl ServerHandler for Handler {
             );
             return Err(ErrorData::invalid_params(message, None));
         }
+        if request.method == "resources/read" {
+            let message = "the parameters of resources/read are not as they should be: `uri` is a text";
+            return Err(ErrorData::invalid_params(message, None));
+        }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
     }
 
@@ -290,18 +303,50 @@ impl ServerHandler for Handler {
 
     async fn list_resources(
         &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+        let client = self.client(&context)?;
+        let cursor = request.and_then(|request| request.cursor);
+        let shelf = self.desk.shelf(&client, cursor.as_deref()).await?;
+        let mut result = ListResourcesResult::with_all_items(shelf.resources);
+        result.next_cursor = shelf.next;
+        if client.fluency.modern {
+            result.meta = signature();
+            // Every call makes more of them.
+            result = result.with_ttl_ms(0).with_cache_scope(CacheScope::Private);
+        }
+        Ok(result)
     }
 
     async fn list_resource_templates(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+        let client = self.client(&context)?;
+        let mut result = ListResourceTemplatesResult::with_all_items(resources::templates());
+        if client.fluency.modern {
+            result.meta = signature();
+            result = result.with_ttl_ms(self.desk.config.list_ttl_ms).with_cache_scope(CacheScope::Private);
+        }
+        Ok(result)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let client = self.client(&context)?;
+        let (mut result, is_final) = Box::pin(self.desk.read(&client, &request.uri)).await?;
+        if client.fluency.modern {
+            let ours = signature().map(|meta| meta.0).unwrap_or_default();
+            result.meta.get_or_insert_default().0.extend(ours);
+            let ttl = if is_final { self.desk.config.list_ttl_ms } else { 0 };
+            result = result.with_ttl_ms(ttl).with_cache_scope(CacheScope::Private);
+        }
+        Ok(result.into())
     }
 }
 

@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     changes::Listeners,
-    config::{Config, ToolList, ToolNames},
+    config::{Config, Schemas, ToolList, ToolNames},
     desk::Desk,
     direct::Direct,
     handler::{Handler, Whose},
@@ -84,20 +84,10 @@ async fn serve(State(http): State<Http>, mut request: Request) -> Response {
         // Somebody else's session is not there at all.
         return refused(StatusCode::NOT_FOUND, "not-found", "there is no such session; initialize a new one");
     }
-    match names_asked(request.uri()) {
-        Ok(Some(names)) => drop(request.extensions_mut().insert(names)),
-        Ok(None) => {}
-        Err(()) => {
-            let message = "`names` is one of auto, canonical, legacy and both";
-            return refused(StatusCode::BAD_REQUEST, "invalid-names", message);
-        }
-    }
-    match list_asked(request.uri()) {
-        Ok(Some(list)) => drop(request.extensions_mut().insert(list)),
-        Ok(None) => {}
-        Err(()) => {
-            return refused(StatusCode::BAD_REQUEST, "invalid-tools", "`tools` is one of all and search");
-        }
+    if request.uri().query().is_some()
+        && let Err(response) = take_wishes(&mut request)
+    {
+        return *response;
     }
     match *request.method() {
         // On the heap, because it is large and handed over several times before it runs.
@@ -173,7 +163,8 @@ fn lacking(rights: Rights, body: &[u8]) -> Option<Right> {
         return None;
     }
     let needed = match &*serde_json::from_slice::<Asked<'_>>(body).ok()?.method {
-        "tools/call" | "tasks/get" | "tasks/update" | "tasks/cancel" => Right::Call,
+        "tools/call" | "tasks/get" | "tasks/update" | "tasks/cancel" | "resources/read"
+        | "resources/list" => Right::Call,
         "tools/list" => Right::Discover,
         _ => return None,
     };
@@ -213,16 +204,33 @@ fn not_a_message(code: i64, message: &str) -> Response {
     (StatusCode::BAD_REQUEST, Json(message)).into_response()
 }
 
-/// What `?names=` asks for.
-fn names_asked(uri: &Uri) -> Result<Option<ToolNames>, ()> {
-    let Some(asked) = asked(uri, "names") else { return Ok(None) };
-    ToolNames::parse(asked).map(Some).ok_or(())
+/// What the address asks for: `?names=`, `?tools=` and `?schemas=`.
+fn take_wishes(request: &mut Request) -> Result<(), Box<Response>> {
+    let uri = request.uri().clone();
+    if let Some(names) = wish(&uri, "names", ToolNames::parse, "auto, canonical, legacy and both")? {
+        request.extensions_mut().insert(names);
+    }
+    if let Some(list) = wish(&uri, "tools", ToolList::parse, "all and search")? {
+        request.extensions_mut().insert(list);
+    }
+    if let Some(schemas) = wish(&uri, "schemas", Schemas::parse, "auto, portable and original")? {
+        request.extensions_mut().insert(schemas);
+    }
+    Ok(())
 }
 
-/// What `?tools=` asks for.
-fn list_asked(uri: &Uri) -> Result<Option<ToolList>, ()> {
-    let Some(asked) = asked(uri, "tools") else { return Ok(None) };
-    ToolList::parse(asked).map(Some).ok_or(())
+fn wish<T>(
+    uri: &Uri,
+    name: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+    choices: &str,
+) -> Result<Option<T>, Box<Response>> {
+    let Some(asked) = asked(uri, name) else { return Ok(None) };
+    let refusal = || {
+        let message = format!("`{name}` is one of {choices}");
+        Box::new(refused(StatusCode::BAD_REQUEST, &format!("invalid-{name}"), &message))
+    };
+    parse(asked).map(Some).ok_or_else(refusal)
 }
 
 fn asked<'a>(uri: &'a Uri, name: &str) -> Option<&'a str> {

@@ -133,7 +133,7 @@ pub(crate) fn describe(
     };
     let target = target(&wanted.name).ok_or_else(missing)?;
     let entry = catalog.directory().find(&target.verb()).ok_or_else(missing)?;
-    Ok(described(&tool::of_skill(wanted.name.clone(), entry)))
+    Ok(described(&tool::of_skill(wanted.name.clone(), entry, catalog.is_portable())))
 }
 
 fn described(tool: &Tool) -> Answer {

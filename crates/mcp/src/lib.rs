@@ -26,8 +26,11 @@ mod names;
 mod own;
 mod params;
 pub mod peer;
+mod pieces;
+mod place;
 mod progress;
 mod render;
+mod resources;
 mod sessions;
 mod shallow;
 mod tasks;
@@ -38,5 +41,5 @@ mod underway;
 mod wire;
 
 pub use aliases::Aliases;
-pub use config::{Config, ToolErrors, ToolList, ToolNames};
+pub use config::{Config, Schemas, ToolErrors, ToolList, ToolNames};
 pub use door::{Control, Door, LoadAgents, ServeError};

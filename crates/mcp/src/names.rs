@@ -1,4 +1,4 @@
-//! What a skill is called in a client's list of tools.
+//! What a skill is called in a client's list of tools, and which schemas that client bears.
 //!
 //! A skill has two names that always work: the canonical one and the legacy alias. Clients differ in what they bear:
 //! some refuse dots, some rewrite them, all have a limit. This module picks the name to show, cuts what is too long,
@@ -7,7 +7,7 @@
 use rialto_engine::directory::Entry;
 use sha2::{Digest, Sha256};
 
-use crate::config::ToolNames;
+use crate::config::{Schemas, ToolNames};
 
 /// How tools are called in one client's lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(crate) struct Naming {
     pub(crate) mode: ToolNames,
     /// What the client can bear.
     pub(crate) rule: &'static Rule,
+    /// Whether schemas are made portable for it.
+    pub(crate) portable: bool,
 }
 
 /// What a client can bear in a tool's name.
@@ -27,6 +29,8 @@ pub(crate) struct Rule {
     refuses_dots: bool,
     /// The characters, beside letters, digits and `_`, that it does not rewrite to `_`; none when it rewrites nothing.
     rewrites_all_but: Option<&'static str>,
+    /// Whether it, or the API of its models, stumbles over schemas that are valid: it does not resolve `$ref`, or refuses choices at the root.
+    needs_portable: bool,
     /// The longest name, after what the client puts in front (`mcp__<server>__` and the like).
     max: usize,
 }
@@ -39,17 +43,20 @@ enum Form {
 }
 
 /// MCP's own rule, for every client that is not in the table.
-static ANY: Rule = Rule { known_as: &[], refuses_dots: false, rewrites_all_but: None, max: 128 };
+static ANY: Rule =
+    Rule { known_as: &[], refuses_dots: false, rewrites_all_but: None, needs_portable: false, max: 128 };
 
 /// What is known of single clients. A new client is a new line.
 ///
 /// Where a client counts its server's name in, twelve characters are left for that name.
 static RULES: [Rule; 8] = [
-    // `^[a-zA-Z0-9_-]{1,64}$`, and one bad name blocks all tools of the connector.
+    // `^[a-zA-Z0-9_-]{1,64}$`, and one bad name blocks all tools of the connector. `$defs` are lost on the way to the model, and its
+    // API refuses `oneOf`, `allOf` and `anyOf` at the root, for every model of that house.
     Rule {
         known_as: &["claude-ai", "claude.ai", "claude desktop", "claude-desktop", "anthropic"],
         refuses_dots: true,
         rewrites_all_but: None,
+        needs_portable: true,
         max: 64,
     },
     // `mcp__<server>__<tool>` in at most 128 characters; all but letters, digits, `_` and `-` becomes `_`.
@@ -57,30 +64,57 @@ static RULES: [Rule; 8] = [
         known_as: &["claude-code", "claude code"],
         refuses_dots: false,
         rewrites_all_but: Some("-"),
+        needs_portable: true,
         max: 109,
     },
-    // Letters, digits and `_` only; server and tool together at most 60 characters.
-    Rule { known_as: &["cursor"], refuses_dots: true, rewrites_all_but: Some(""), max: 48 },
-    // Warns about dots and remaps; the name goes to models that take 64 characters, behind `mcp_<server>_`.
+    // Letters, digits and `_` only; server and tool together at most 60 characters. Some versions find no `$defs`.
+    Rule {
+        known_as: &["cursor"],
+        refuses_dots: true,
+        rewrites_all_but: Some(""),
+        needs_portable: true,
+        max: 48,
+    },
+    // `$defs` are lost on the way to the model. Warns about dots and remaps; the name goes to models that take 64 characters, behind `mcp_<server>_`.
     Rule {
         known_as: &["visual studio code", "vscode"],
         refuses_dots: true,
         rewrites_all_but: Some("-"),
+        needs_portable: true,
         max: 47,
     },
-    // Passes names on as they are to an API that takes `^[a-zA-Z0-9_-]{1,128}$`; its models take 64.
+    // Passes names on as they are to an API that takes `^[a-zA-Z0-9_-]{1,128}$`; its models take 64. `$ref` is not resolved.
     Rule {
         known_as: &["github-copilot", "github copilot", "copilot"],
         refuses_dots: true,
         rewrites_all_but: None,
+        needs_portable: true,
         max: 64,
     },
-    // `^[a-zA-Z0-9_-]+$`, 64 characters.
-    Rule { known_as: &["openai", "chatgpt"], refuses_dots: true, rewrites_all_but: None, max: 64 },
-    // `mcp__<server>` + `__<tool>` for OpenAI's models; dots and hyphens become `_`.
-    Rule { known_as: &["codex"], refuses_dots: false, rewrites_all_but: Some(""), max: 45 },
-    // `mcp_<server>_<tool>`; more than 63 characters lose their middle, and may become equal.
-    Rule { known_as: &["gemini"], refuses_dots: false, rewrites_all_but: Some("-.:"), max: 46 },
+    // `^[a-zA-Z0-9_-]+$`, 64 characters. A root with `oneOf`, `anyOf`, `allOf`, `enum` or `not` is refused.
+    Rule {
+        known_as: &["openai", "chatgpt"],
+        refuses_dots: true,
+        rewrites_all_but: None,
+        needs_portable: true,
+        max: 64,
+    },
+    // `mcp__<server>` + `__<tool>` for OpenAI's models; dots and hyphens become `_`. A `$ref` becomes a text.
+    Rule {
+        known_as: &["codex"],
+        refuses_dots: false,
+        rewrites_all_but: Some(""),
+        needs_portable: true,
+        max: 45,
+    },
+    // `mcp_<server>_<tool>`; more than 63 characters lose their middle, and may become equal. The API knows no `$defs`.
+    Rule {
+        known_as: &["gemini"],
+        refuses_dots: false,
+        rewrites_all_but: Some("-.:"),
+        needs_portable: true,
+        max: 46,
+    },
 ];
 
 /// Clients that show their model the structured content of a result in place of its texts, and pass over its files (Codex) or show
@@ -146,6 +180,23 @@ impl Rule {
 // === impl Naming ===
 
 impl Naming {
+    /// What a client that calls itself `name` is shown when nobody says otherwise.
+    pub(crate) fn of(name: &str, mode: ToolNames) -> Self {
+        let rule = Rule::of(name);
+        Self { mode, rule, portable: rule.needs_portable }
+    }
+
+    /// The same with the schemas that were configured or asked for.
+    #[must_use]
+    pub(crate) const fn with_schemas(mut self, schemas: Schemas) -> Self {
+        self.portable = match schemas {
+            Schemas::Auto => self.rule.needs_portable,
+            Schemas::Portable => true,
+            Schemas::Original => false,
+        };
+        self
+    }
+
     /// The names a skill is listed under, each once.
     pub(crate) fn names(&self, entry: &Entry) -> Vec<String> {
         let forms: &[Form] = match self.mode {

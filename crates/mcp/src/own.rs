@@ -72,10 +72,14 @@ struct SendMessage {
     context_id: Option<String>,
 }
 
+/// What `get_task` is given.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LookedAt {
-    task_id: Option<String>,
+pub(crate) struct GetTask {
+    pub(crate) task_id: Option<String>,
+    /// A large part of its result, in place of how it stands.
+    pub(crate) part: Option<String>,
+    pub(crate) offset: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -163,19 +167,17 @@ pub(crate) async fn message(engine: &Engine, client: &Client, args: &Json) -> Re
 }
 
 /// `get_task`: how a task stands, asked at its agent; without an id, which tasks there are.
-pub(crate) async fn get_task(engine: &Engine, client: &Client, args: &Json) -> Result<Answer, Failure> {
-    let wanted: LookedAt = read(args)?;
-    let Some(id) = wanted.task_id else { return latest::told(engine, client).await };
-    let task = engine.task(&client.caller, &id).await?;
-    let answer = render::status(&task, &address(engine, &task), client.fluency);
-    Ok(answer.standing_read_by(client.naming.rule))
+pub(crate) async fn get_task(engine: &Engine, client: &Client, id: Option<&str>) -> Result<Answer, Failure> {
+    let Some(id) = id else { return latest::told(engine, client).await };
+    let (task, reader) = (engine.task(&client.caller, id).await?, client.reader());
+    Ok(render::status(&task, &address(engine, &task), reader).standing_read_by(reader))
 }
 
 /// `cancel_task`: calls a task off, at its agent too.
 pub(crate) async fn cancel_task(engine: &Engine, client: &Client, args: &Json) -> Result<Answer, Failure> {
     let wanted: OneTask = read(args)?;
     let task = engine.cancel(&client.caller, &wanted.task_id).await?;
-    Ok(render::status(&task, &address(engine, &task), client.fluency))
+    Ok(render::status(&task, &address(engine, &task), client.reader()))
 }
 
 /// How a client addresses the agent of a task.
@@ -340,11 +342,14 @@ fn get_task_tool() -> Tool {
         "get_task",
         "Look at a task",
         "Tells how a task stands and gives its result if it is there. The task's id is all that is needed; without it, your \
-         latest tasks are listed, those included whose call timed out.",
+         latest tasks are listed, those included whose call timed out. A part of a result that was too large to be shown \
+         is read in pieces with part and offset.",
         json!({
             "type": "object",
             "properties": {
                 "task_id": { "type": "string", "description": "The task's id, as a result, an error or send_message gave it." },
+                "part": { "type": "string", "description": "A part that was left out of the result, as the result names it." },
+                "offset": { "type": "integer", "minimum": 0, "description": "Where to read on in that part, as the piece before says." },
             },
             "additionalProperties": false,
         }),

@@ -5,12 +5,13 @@
 
 mod connection;
 mod ears;
+mod hello;
 mod in_order;
 mod line;
 mod listener;
 mod question;
 mod rounds;
-mod told;
+pub(crate) mod told;
 mod tracked;
 mod waiting;
 mod wire;

@@ -1,12 +1,16 @@
 //! What an agent did, said in MCP: pure functions from a task to an answer.
 //!
 //! The rule is R2.6's: one data part is its data, one text part is its text, and whatever is more than that is
-//! preserved in full. What a client's protocol version has no words for is said in older words.
+//! preserved in full. What a client's protocol version has no words for is said in older words. What would flood its context is a link
+//! ([`large`]).
+
+pub(crate) mod facts;
+mod large;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rialto_model::{
     json::Json,
-    message::{Artifact, Content, Message, Part, text_of},
+    message::{Content, Message, Part, text_of},
     shape::{AsArtifact, AsMessage},
     task::{Task, TaskState},
 };
@@ -16,22 +20,37 @@ use serde_json::json;
 
 use crate::{
     answer::{Answer, Marks},
-    client::Fluency,
+    client::{Fluency, Reader},
+    place::Place,
     trouble,
 };
 
 /// What a skill's tool answers when its task ended well or waits for the caller. `agent` is how to address the agent.
-pub(crate) fn result(task: &Task, agent: &str, fluency: Fluency) -> Answer {
-    let answer = if task.head.state.is_waiting() { question(task, agent) } else { outcome(task, fluency) };
-    Answer { marks: Marks::of(task), ..answer }
+pub(crate) fn result(task: &Task, agent: &str, reader: Reader) -> Answer {
+    // Closing words beside what was made are not shown.
+    let with_message = task.artifacts.is_empty();
+    if reader.inline > 0 && large::weight(task, with_message) > reader.inline {
+        return large::answer(task, reader.inline, with_message, |light| {
+            result(light, agent, reader.unbounded())
+        });
+    }
+    let answer = if task.head.state.is_waiting() {
+        Answer { is_error: reader.is_promised, ..question(task, agent) }
+    } else {
+        outcome(task, reader.fluency)
+    };
+    Answer { marks: Marks { beside: facts::beside(task), ..Marks::of(task) }, ..answer }
 }
 
 /// What `send_message`, `get_task` and `cancel_task` answer: the result if it is there, and always where the task stands.
-pub(crate) fn status(task: &Task, agent: &str, fluency: Fluency) -> Answer {
+pub(crate) fn status(task: &Task, agent: &str, reader: Reader) -> Answer {
+    if reader.inline > 0 && large::weight(task, true) > reader.inline {
+        return large::answer(task, reader.inline, true, |light| status(light, agent, reader.unbounded()));
+    }
     let state = task.head.state;
     let mut answer = match state {
         TaskState::InputRequired | TaskState::AuthRequired => question(task, agent),
-        TaskState::Completed => outcome(task, fluency),
+        TaskState::Completed => outcome(task, reader.fluency),
         TaskState::Submitted | TaskState::Working => Answer::text(under_way(task)),
         TaskState::Failed | TaskState::Canceled | TaskState::Rejected => Answer::text(ended_badly(task)),
     };
@@ -97,37 +116,45 @@ fn question(task: &Task, agent: &str) -> Answer {
 
 /// What a finished task brought.
 fn outcome(task: &Task, fluency: Fluency) -> Answer {
-    // Only what has no name of its own needs one.
-    let place = || format!("rialto://tasks/{}", task.head.id);
+    // Only what has no name of its own needs an address.
+    let id = task.head.id.as_str();
     match (task.artifacts.as_slice(), &task.message) {
-        ([Artifact { id, parts, .. }], _) if let [part] = parts.as_slice() => {
-            single(part, || format!("{}/{}/0", place(), escaped(id)), fluency)
+        ([artifact], _) if let [part] = artifact.parts.as_slice() => {
+            single(part, || Place::Part(0, 0).in_task(id), fluency)
+        }
+        // A tool of an MCP server answered like this.
+        ([artifact], _)
+            if let [first, rest @ ..] = artifact.parts.as_slice()
+                && let Some(data) = facts::structured(first, fluency) =>
+        {
+            let content = blocks(rest, id, |part| Place::Part(0, part + 1), fluency).collect();
+            Answer { content, structured: Some(data.clone()), is_error: false, marks: Marks::default() }
         }
         ([], None) => Answer::text("the agent finished without a result"),
-        ([], Some(message)) => spoken(message, || format!("{}/message", place()), fluency),
+        ([], Some(message)) => spoken(message, id, fluency),
         (artifacts, _) => {
             let made: Vec<_> = artifacts.iter().map(AsArtifact).collect();
-            let content = artifacts
-                .iter()
-                .flat_map(|artifact| {
-                    blocks(&artifact.parts, &format!("{}/{}", place(), escaped(&artifact.id)), fluency)
-                })
-                .collect();
-            several(content, &json!({ "artifacts": made }))
+            let content = artifacts.iter().enumerate().flat_map(|(at, artifact)| {
+                blocks(&artifact.parts, id, move |part| Place::Part(at, part), fluency)
+            });
+            several(content.collect(), &json!({ "artifacts": made }))
         }
     }
 }
 
-fn spoken(message: &Message, place: impl FnOnce() -> String, fluency: Fluency) -> Answer {
+fn spoken(message: &Message, id: &str, fluency: Fluency) -> Answer {
     match message.parts.as_slice() {
         [] => Answer::text("the agent answered with an empty message"),
-        [part] => single(part, || format!("{}/0", place()), fluency),
-        parts => several(blocks(parts, &place(), fluency), &json!({ "message": AsMessage(message) })),
+        [part] => single(part, || Place::Said(0).in_task(id), fluency),
+        parts => several(
+            blocks(parts, id, Place::Said, fluency).collect(),
+            &json!({ "message": AsMessage(message) }),
+        ),
     }
 }
 
 fn single(part: &Part, place: impl FnOnce() -> String, fluency: Fluency) -> Answer {
-    let content = vec![block(part, place, fluency)];
+    let content = vec![facts::with_rest(block(part, place, fluency), part)];
     let structured = match &part.content {
         // Before 2026-07-28 structured content had to be an object.
         Content::Data(data) if fluency.modern || data.is_object() => Some(data.clone()),
@@ -140,12 +167,21 @@ fn several(content: Vec<ContentBlock>, whole: &serde_json::Value) -> Answer {
     Answer { content, structured: Some(Json::of(whole)), is_error: false, marks: Marks::default() }
 }
 
-fn blocks(parts: &[Part], place: &str, fluency: Fluency) -> Vec<ContentBlock> {
-    parts.iter().enumerate().map(|(at, part)| block(part, || format!("{place}/{at}"), fluency)).collect()
+fn blocks(
+    parts: &[Part],
+    task: &str,
+    place: impl Fn(usize) -> Place,
+    fluency: Fluency,
+) -> impl Iterator<Item = ContentBlock> {
+    parts.iter().enumerate().map(move |(at, part)| block(part, || place(at).in_task(task), fluency))
 }
 
 /// One part as a content block. `place` names it where a name is needed and it has none.
 fn block(part: &Part, place: impl FnOnce() -> String, fluency: Fluency) -> ContentBlock {
+    if let Some(block) = part.metadata.as_ref().and_then(|metadata| facts::as_it_was(part, metadata, fluency))
+    {
+        return block;
+    }
     match &part.content {
         Content::Text(text) => ContentBlock::text(text),
         Content::Data(json) | Content::Unknown(json) => ContentBlock::text(json.get()),

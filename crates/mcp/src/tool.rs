@@ -1,9 +1,11 @@
 //! A skill, shown as a tool.
 
+mod portable;
+
 use std::sync::Arc;
 
 use rialto_engine::directory::Entry;
-use rialto_model::{card::Skill, deployed::Backing, json::Json};
+use rialto_model::{agent::Agent, card::Skill, json::Json};
 use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
@@ -13,25 +15,39 @@ pub(crate) const CANONICAL: &str = "rialto/canonical";
 /// The one argument of a skill whose own schema takes something else than an object.
 const WRAPPED: &str = "input";
 
-/// The tool that stands for a skill, under the given name.
-pub(crate) fn of_skill(name: String, entry: &Entry) -> Tool {
+/// Where a tool keeps its schema when the listed one is a portable one.
+const ORIGINAL: &str = "rialto/inputSchema";
+
+/// The tool that stands for a skill, under the given name; for clients that need it, with a portable schema.
+pub(crate) fn of_skill(name: String, entry: &Entry, is_portable: bool) -> Tool {
     let (skill, agent) = (&entry.skill, &entry.agent.card.name);
     let is_deployed = !entry.agent.backing.is_agent();
     let mut meta = MetaObject::new();
     meta.insert(CANONICAL.to_owned(), Value::String(entry.canonical.clone()));
-    if is_deployed {
-        return own_words(
-            Tool::new(name, plain_description(skill), Arc::new(schema(skill))).with_meta(meta),
-            entry,
-        );
+    let mut schema = schema(skill);
+    if is_portable {
+        let own = std::mem::replace(&mut schema, JsonObject::new());
+        schema = portable::portable(&own);
+        // That there are no members is nothing that the original would say better.
+        let says_the_same = own
+            .iter()
+            .eq(schema.iter().filter(|(name, _)| *name != "properties" || own.contains_key("properties")));
+        if !says_the_same {
+            meta.insert(ORIGINAL.to_owned(), Value::Object(own));
+        }
     }
-    Tool::new(name, description(skill, agent), Arc::new(schema(skill)))
+    let schema = Arc::new(schema);
+    if is_deployed {
+        let tool = Tool::new(name, plain_description(skill), schema).with_meta(meta);
+        return own_words(tool, entry, is_portable);
+    }
+    Tool::new(name, description(skill, agent), schema)
         .with_title(format!("{} ({agent})", skill.name))
         .with_meta(meta)
 }
 
 /// What a tool says of itself where it is deployed, so that whoever calls it here is told as much as anywhere.
-fn own_words(tool: Tool, entry: &Entry) -> Tool {
+fn own_words(tool: Tool, entry: &Entry, is_portable: bool) -> Tool {
     let skill = &entry.skill;
     let hints = skill.extra.get("annotations").and_then(|hints| hints.read::<ToolAnnotations>().ok());
     let tool = match hints {
@@ -39,15 +55,21 @@ fn own_words(tool: Tool, entry: &Entry) -> Tool {
         None => tool,
     };
     let tool = if skill.name == skill.id.as_str() { tool } else { tool.with_title(skill.name.clone()) };
-    // Only a function's result is sure to be one object that fits: it was checked.
-    let is_function = matches!(entry.agent.backing, Backing::Function(_));
-    let promised = skill.extra.get("outputSchema").filter(|_| is_function);
+    let promised = skill.extra.get("outputSchema").filter(|_| promises(&entry.agent, skill));
     match promised.and_then(|schema| schema.read::<JsonObject>().ok()) {
         Some(schema) if matches!(takes(&schema), Takes::Objects) => {
+            let schema = if is_portable { portable::portable(&schema) } else { schema };
             tool.with_raw_output_schema(Arc::new(schema))
         }
         _ => tool,
     }
+}
+
+/// Whether a skill says in which shape its result is, and keeps to it: then it is told in that shape, however large it is.
+///
+/// A function's result was checked, and an MCP server's is passed on as it was made. No agent promises anything.
+pub(crate) fn promises(agent: &Agent, skill: &Skill) -> bool {
+    !agent.backing.is_agent() && skill.extra.get("outputSchema").is_some()
 }
 
 fn plain_description(skill: &Skill) -> String {

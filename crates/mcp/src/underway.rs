@@ -14,8 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::{
     answer::Answer,
     asking::Inquiry,
-    client::{Abilities, Client, Fluency},
-    names::Rule,
+    client::{Abilities, Client, Reader},
     progress::{self, Mark, Meter},
     render,
 };
@@ -33,9 +32,8 @@ pub(crate) enum Manner {
 pub(crate) struct Underway {
     engine: Engine,
     caller: Caller,
-    fluency: Fluency,
+    reader: Reader,
     abilities: Abilities,
-    rule: &'static Rule,
     agent: String,
     running: Running,
     manner: Manner,
@@ -70,13 +68,12 @@ impl Underway {
         running: Running,
         manner: Manner,
     ) -> Self {
-        let (caller, fluency, abilities) = (client.caller.clone(), client.fluency, client.abilities);
+        let (caller, reader, abilities) = (client.caller.clone(), client.reader(), client.abilities);
         Self {
             engine,
             caller,
-            fluency,
+            reader,
             abilities,
-            rule: client.naming.rule,
             agent,
             running,
             manner,
@@ -115,15 +112,21 @@ impl Underway {
         Note::End(Ok(match self.manner {
             Manner::Skill => {
                 if task.head.state.is_waiting()
-                    && let Some(inquiry) = Inquiry::of(task, self.abilities, self.fluency)
+                    && let Some(inquiry) = Inquiry::of(task, self.abilities, self.reader.fluency)
                 {
                     return Note::Asked(Box::new(inquiry));
                 }
-                render::result(task, &self.agent, self.fluency).read_by(self.rule)
+                render::result(task, &self.agent, self.reader).read_by(self.reader)
             }
             // Whoever talks to an agent answers its questions in the same way.
-            Manner::Message => render::status(task, &self.agent, self.fluency).standing_read_by(self.rule),
+            Manner::Message => render::status(task, &self.agent, self.reader).standing_read_by(self.reader),
         }))
+    }
+
+    /// Tells its result in the shape that was promised.
+    pub(crate) const fn with_promise(mut self) -> Self {
+        self.reader = self.reader.promised();
+        self
     }
 
     /// From then on its client wants a task instead.
@@ -180,7 +183,7 @@ impl Underway {
         if self.manner == Manner::Message && failure.kind == Kind::PeerTimeout {
             let task = self.engine.task(&self.caller, self.running.task().as_str()).await?;
             if !task.head.state.is_terminal() {
-                return Ok(render::status(&task, &self.agent, self.fluency));
+                return Ok(render::status(&task, &self.agent, self.reader));
             }
         }
         Err(failure)

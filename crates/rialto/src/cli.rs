@@ -152,6 +152,9 @@ pub(crate) struct Mcp {
     /// Tools to list: all, or search (three tools that find, describe and call the others)
     #[arg(long, value_name = "LIST")]
     pub(crate) tools: Option<String>,
+    /// Schemas of arguments to list: auto, portable (no references, a plain object at the root) or original
+    #[arg(long, value_name = "KIND")]
+    pub(crate) schemas: Option<String>,
 }
 
 #[derive(Debug, Args)]

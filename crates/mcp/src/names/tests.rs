@@ -17,7 +17,7 @@ fn entry(agent_name: &str, skill_id: &str) -> Entry {
 }
 
 fn listed(client: &str, mode: ToolNames, entry: &Entry) -> Vec<String> {
-    Naming { mode, rule: Rule::of(client) }.names(entry)
+    Naming::of(client, mode).names(entry)
 }
 
 #[test]
@@ -102,4 +102,18 @@ proptest! {
 #[test]
 fn nothing_that_is_deployed_can_take_the_name_of_one_of_our_own_tools() {
     assert!(crate::own::NAMES.iter().all(|name| rialto_engine::directory::RESERVED.contains(name)));
+}
+
+#[test]
+fn schemas_are_portable_for_those_who_need_it_and_those_who_ask() {
+    for (client, schemas, is_portable) in [
+        ("claude-code", Schemas::Auto, true),
+        ("gemini-cli-mcp-client", Schemas::Auto, true),
+        ("mcp", Schemas::Auto, false),
+        ("mcp", Schemas::Portable, true),
+        ("claude-code", Schemas::Original, false),
+    ] {
+        let naming = Naming::of(client, ToolNames::Auto).with_schemas(schemas);
+        assert_eq!(naming.portable, is_portable, "{client} {schemas:?}");
+    }
 }

@@ -153,8 +153,16 @@ pub(super) fn answers(questions: &[Question], parts: &[Part]) -> Result<Answers,
     Ok(answers)
 }
 
-/// The answer with this content, if it fits the form.
+/// The answer with this content, if it fits the form. What was left out is what the form says it is then.
 fn accepted(schema: &Map<String, Value>, content: &Map<String, Value>) -> Result<Value, String> {
+    let mut content = content.clone();
+    for (name, field) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        if let Some(default) = field.get("default")
+            && !content.contains_key(name)
+        {
+            content.insert(name.clone(), default.clone());
+        }
+    }
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     if let Some(missing) =
         required.filter_map(Value::as_str).find(|name| content.get(*name).is_none_or(Value::is_null))
@@ -163,7 +171,7 @@ fn accepted(schema: &Map<String, Value>, content: &Map<String, Value>) -> Result
     }
     let none = Map::new();
     let fields = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
-    for (name, value) in content {
+    for (name, value) in &content {
         let Some(field) = fields.get(name) else { continue };
         if let Some(expected) = misfit(field, value) {
             return Err(format!("`{name}` must be {expected}"));
@@ -343,6 +351,16 @@ mod tests {
         assert_eq!(said(&two, "words"), accepts(&json!({ "a": "words" })));
         let accepted = json!({ "action": "accept", "content": whole });
         assert_eq!(said(&two, &accepted.to_string()), Ok(accepted));
+    }
+
+    #[test]
+    fn what_is_left_out_is_what_the_form_says() {
+        let form = form(&json!({ "type": "object", "required": ["a"], "properties": {
+            "a": { "type": "string", "default": "x" }, "b": { "type": "integer", "default": 30 }, "c": { "type": "string" },
+        } }));
+        assert_eq!(said(&form, "{}"), accepts(&json!({ "a": "x", "b": 30 })));
+        assert_eq!(said(&form, "{\"action\":\"accept\"}"), accepts(&json!({ "a": "x", "b": 30 })));
+        assert_eq!(said(&form, "{\"a\":\"y\"}"), accepts(&json!({ "a": "y", "b": 30 })));
     }
 
     #[test]

@@ -15,11 +15,13 @@ use rialto_model::{
 use rmcp::model::{ProgressNotificationParam, ServerPeerInfo, Tool};
 use serde_json::{Map, Value, json};
 
+use crate::render::facts::{MCP, STRUCTURED};
+
 /// A server's description of itself is cut after so many characters.
 const LONGEST: usize = 2_000;
 
 /// The card of a server with these tools.
-pub(super) fn card(name: &str, info: Option<&ServerPeerInfo>, tools: &[Tool]) -> Card {
+pub(crate) fn card(name: &str, info: Option<&ServerPeerInfo>, tools: &[Tool]) -> Card {
     let own = info.and_then(|info| info.server_info.as_ref());
     let description = info.and_then(|info| info.instructions.as_deref()).unwrap_or_default();
     let description: String = description.chars().take(LONGEST).collect();
@@ -49,8 +51,13 @@ fn skill(tool: &Tool) -> Skill {
 }
 
 /// What a server tells of a call on its way.
-pub(super) fn progress(told: ProgressNotificationParam) -> Event {
-    let message = told.message.map(|text| Message::new(fresh(), Role::Agent, vec![Part::text(text)]));
+pub(crate) fn progress(told: ProgressNotificationParam) -> Event {
+    // Until 2025-03-26 there are no words for it.
+    let text = told.message.unwrap_or_else(|| match told.total {
+        Some(total) => format!("{}/{total}", told.progress),
+        None => told.progress.to_string(),
+    });
+    let message = Some(Message::new(fresh(), Role::Agent, vec![Part::text(text)]));
     let facts = json!({ "progress": told.progress, "total": told.total });
     Event::Progress {
         working: true,
@@ -60,7 +67,7 @@ pub(super) fn progress(told: ProgressNotificationParam) -> Event {
 }
 
 /// How a call of `tool` ended.
-pub(super) fn result(value: &Value, server: &str, tool: &str) -> Vec<Event> {
+pub(crate) fn result(value: &Value, server: &str, tool: &str) -> Vec<Event> {
     let Some(content) = value.get("content").and_then(Value::as_array) else {
         let message = format!("what MCP server {server} answered is not the result of a tool");
         return vec![Event::failed(Failure::new(Kind::PeerGarbled, message))];
@@ -69,7 +76,10 @@ pub(super) fn result(value: &Value, server: &str, tool: &str) -> Vec<Event> {
     if value.get("isError").and_then(Value::as_bool) == Some(true) {
         return vec![failed(parts, tool)];
     }
-    let artifact = Artifact { name: Some(format!("{tool}-result")), ..Artifact::new("result", parts) };
+    let metadata =
+        value.get("_meta").and_then(beside).map(|meta| Json::of(&json!({ MCP: { "_meta": meta } })));
+    let name = Some(format!("{tool}-result"));
+    let artifact = Artifact { name, metadata, ..Artifact::new("result", parts) };
     vec![
         Event::Artifact { artifact, append: false, last: true, aside: Aside::default() },
         Event::Finished { message: None, aside: Aside::default() },
@@ -87,11 +97,23 @@ fn failed(parts: Vec<Part>, tool: &str) -> Event {
     }
 }
 
+/// What the server says beside its result. Who it is stands in every result, and is known.
+fn beside(meta: &Value) -> Option<Map<String, Value>> {
+    let mut meta = meta.as_object()?.clone();
+    meta.retain(|name, _| !name.starts_with("io.modelcontextprotocol/"));
+    (!meta.is_empty()).then_some(meta)
+}
+
 /// Structured content comes first; a text that only repeats it is left out.
 fn parts(content: &[Value], structured: Option<&Value>) -> Vec<Part> {
     let blocks = content.iter().filter(|block| !structured.is_some_and(|whole| repeats(block, whole)));
-    let data = structured.map(|whole| Part::data(Json::of(whole)));
-    data.into_iter().chain(blocks.map(part)).collect()
+    let blocks: Vec<Part> = blocks.map(part).collect();
+    let data = structured.map(|whole| {
+        // Among others it must be known again.
+        let metadata = (!blocks.is_empty()).then(|| Json::of(&json!({ MCP: { STRUCTURED: true } })));
+        Part { metadata, ..Part::data(Json::of(whole)) }
+    });
+    data.into_iter().chain(blocks).collect()
 }
 
 /// Whether a text says what the structured content says. Some servers wrap a plain result as `{"result": …}`.
@@ -106,18 +128,27 @@ fn repeats(block: &Value, structured: &Value) -> bool {
 
 fn part(block: &Value) -> Part {
     let known = block.as_object().and_then(|block| match text(block, "type")? {
-        "text" => Some(Part::text(text(block, "text")?)),
-        "image" | "audio" => Some(file(text(block, "data")?, block, None)),
-        "resource" => resource(block.get("resource")?.as_object()?),
+        "text" => Some(Part { metadata: rest(block, &["type", "text"]), ..Part::text(text(block, "text")?) }),
+        "image" | "audio" => Some(Part {
+            metadata: rest(block, &["type", "data", "mimeType"]),
+            ..file(text(block, "data")?, block, None)
+        }),
+        "resource" => resource(block, block.get("resource")?.as_object()?),
         "resource_link" => Some(link(block)?),
         _ => None,
     });
     known.unwrap_or_else(|| Part::new(Content::Unknown(Json::of(block))))
 }
 
-fn resource(resource: &Map<String, Value>) -> Option<Part> {
+/// A resource has an address and sometimes more, all of which is kept: only so it is a resource again for MCP clients.
+fn resource(block: &Map<String, Value>, resource: &Map<String, Value>) -> Option<Part> {
     let uri = text(resource, "uri");
-    let metadata = uri.map(|uri| Json::of(&json!({ "uri": uri })));
+    let mut kept = block.clone();
+    let mut inner = resource.clone();
+    inner.retain(|name, _| !matches!(name.as_str(), "text" | "blob" | "mimeType"));
+    kept.insert("resource".to_owned(), Value::Object(inner));
+    exact(&mut kept);
+    let metadata = Some(Json::of(&json!({ "uri": uri, MCP: kept })));
     if let Some(blob) = text(resource, "blob") {
         return Some(Part { metadata, ..file(blob, resource, uri.and_then(last)) });
     }
@@ -134,6 +165,7 @@ fn link(block: &Map<String, Value>) -> Option<Part> {
     Some(Part {
         media_type: text(block, "mimeType").map(str::to_owned),
         filename: text(block, "name").map(str::to_owned),
+        metadata: rest(block, &["type", "uri", "name", "mimeType"]),
         ..Part::new(Content::Url(text(block, "uri")?.to_owned()))
     })
 }
@@ -143,6 +175,29 @@ fn file(data: &str, block: &Map<String, Value>, name: Option<&str>) -> Part {
         media_type: text(block, "mimeType").map(str::to_owned),
         filename: name.map(str::to_owned),
         ..Part::new(Content::Raw(data.to_owned()))
+    }
+}
+
+/// What a block says beside its content, if it says anything: annotations, `_meta`, a link's title and size.
+fn rest(block: &Map<String, Value>, content: &[&str]) -> Option<Json> {
+    let mut rest = block.clone();
+    rest.retain(|name, _| !content.contains(&name.as_str()));
+    exact(&mut rest);
+    (!rest.is_empty()).then(|| Json::of(&json!({ MCP: rest })))
+}
+
+/// rmcp keeps a priority as 32 bits, which 64 bits would show.
+fn exact(block: &mut Map<String, Value>) {
+    let Some(priority) = block.get_mut("annotations").and_then(|annotations| annotations.get_mut("priority"))
+    else {
+        return;
+    };
+    let short = priority.as_f64().map(|priority| {
+        #[expect(clippy::cast_possible_truncation, reason = "it was 32 bits before")]
+        (priority as f32).to_string()
+    });
+    if let Some(exact) = short.and_then(|short| short.parse::<f64>().ok()) {
+        *priority = json!(exact);
     }
 }
 

@@ -6,7 +6,7 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::{Runner, Scope},
     json::Extra,
-    message::Role,
+    message::{Artifact, Role},
     task::TaskHead,
 };
 use rmcp::model::CallToolResult;
@@ -17,7 +17,7 @@ use super::*;
 const OLDEST: Fluency = Fluency { modern: false, choices: false, links: false, audio: false };
 const LEGACY: Fluency = Fluency { modern: false, choices: false, links: true, audio: true };
 
-fn task(state: TaskState) -> Task {
+pub(super) fn task(state: TaskState) -> Task {
     Task::new(TaskHead {
         id: "task_1".into(),
         scope: Scope::default(),
@@ -57,7 +57,12 @@ fn file(kind: &str, name: Option<&str>, base64: &str) -> Part {
 }
 
 fn shown(task: &Task, fluency: Fluency) -> Value {
-    serde_json::to_value(CallToolResult::from(result(task, "weather", fluency))).unwrap()
+    serde_json::to_value(CallToolResult::from(result(
+        task,
+        "weather",
+        Reader { fluency, inline: 0, is_promised: false, structured_first: false },
+    )))
+    .unwrap()
 }
 
 /// The one block that an artifact of one part becomes.
@@ -76,7 +81,11 @@ fn one_data_part_is_its_data() {
 #[test]
 fn data_keeps_every_digit() {
     let part = Part::data(Json::parse(r#"{"n": 12345678901234567890.10}"#).unwrap());
-    let answer = result(&made(vec![Artifact::new("out", vec![part])]), "weather", Fluency::NEWEST);
+    let answer = result(
+        &made(vec![Artifact::new("out", vec![part])]),
+        "weather",
+        Reader { fluency: Fluency::NEWEST, inline: 0, is_promised: false, structured_first: false },
+    );
     assert_eq!(answer.structured.unwrap().get(), r#"{"n": 12345678901234567890.10}"#);
     assert_eq!(answer.content, [ContentBlock::text(r#"{"n": 12345678901234567890.10}"#)]);
 }
@@ -142,11 +151,11 @@ fn files_are_shown_by_their_kind() {
     );
     assert_eq!(
         one_block(file("text/csv", Some("täble.csv"), "YSxi"), LEGACY)["resource"],
-        json!({ "uri": "rialto://tasks/task_1/a%20b/0/t%C3%A4ble.csv", "mimeType": "text/csv", "text": "a,b" })
+        json!({ "uri": "rialto://tasks/task_1/artifacts/0/parts/0/t%C3%A4ble.csv", "mimeType": "text/csv", "text": "a,b" })
     );
     assert_eq!(
         one_block(file("application/pdf", None, "AAAA"), LEGACY)["resource"],
-        json!({ "uri": "rialto://tasks/task_1/a%20b/0", "mimeType": "application/pdf", "blob": "AAAA" })
+        json!({ "uri": "rialto://tasks/task_1/artifacts/0/parts/0", "mimeType": "application/pdf", "blob": "AAAA" })
     );
     assert_eq!(one_block(file("text/plain", None, "not base64!"), LEGACY)["resource"]["blob"], "not base64!");
 }
@@ -196,7 +205,12 @@ fn a_question_without_words_is_its_data() {
 #[test]
 fn a_task_is_shown_with_where_it_stands() {
     let looked_at = |task: &Task| {
-        serde_json::to_value(CallToolResult::from(status(task, "weather", Fluency::NEWEST))).unwrap()
+        serde_json::to_value(CallToolResult::from(status(
+            task,
+            "weather",
+            Reader { fluency: Fluency::NEWEST, inline: 0, is_promised: false, structured_first: false },
+        )))
+        .unwrap()
     };
     let failed = Task {
         failure: Some(Failure::new(Kind::PeerFailed, "no such city")),
@@ -207,4 +221,13 @@ fn a_task_is_shown_with_where_it_stands() {
         looked_at(&made(vec![Artifact::new("out", vec![Part::text("sunny")])])),
         looked_at(&failed),
     ]);
+}
+
+#[test]
+fn a_question_of_a_tool_that_promised_something_else_is_told_as_an_error() {
+    let reader =
+        Reader { fluency: LEGACY, inline: 0, is_promised: false, structured_first: false }.promised();
+    let asking = said(TaskState::InputRequired, vec![Part::text("Which city?")]);
+    assert!(result(&asking, "weather", reader).is_error);
+    assert!(!result(&made(vec![Artifact::new("out", vec![data(json!({}))])]), "weather", reader).is_error);
 }

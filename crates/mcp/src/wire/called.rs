@@ -67,6 +67,12 @@ fn push_marks(out: &mut Vec<u8>, marks: &Marks) {
             out.push(b',');
         }
     }
+    for (name, value) in marks.beside.iter().flat_map(|beside| beside.raw().members()).flatten() {
+        push_text(out, &name);
+        out.push(b':');
+        out.extend_from_slice(value.get().as_bytes());
+        out.push(b',');
+    }
     out.extend_from_slice(b"\"io.modelcontextprotocol/serverInfo\":{");
     for (name, text) in
         [("\"name\":", SERVER.name), (",\"title\":", SERVER.title), (",\"version\":", SERVER.version)]

@@ -47,6 +47,7 @@ fn any_answer() -> impl Strategy<Value = Answer> {
             context,
             state: is_said.then_some("completed"),
             remote_task,
+            beside: None,
             server: None,
         });
     let content = prop::collection::vec(any_block(), 0..3);
@@ -63,6 +64,17 @@ proptest! {
         let written = called(id.raw(), &Ok(answer.clone()));
         prop_assert_eq!(String::from_utf8(written).unwrap(), String::from_utf8(expected(id.raw(), &answer)).unwrap());
     }
+}
+
+#[test]
+fn what_a_server_said_beside_its_result_stands_among_our_marks() {
+    let beside = Some(Json::parse(r#"{"example.com/\"x\"": [1.0], "y": null}"#).unwrap());
+    let marks = Marks { task: Some("task_1".into()), beside, ..Marks::default() };
+    let answer = Answer { marks, ..Answer::text("a") };
+    let written: Value = serde_json::from_slice(&called(Json::of(&1).raw(), &Ok(answer.clone()))).unwrap();
+    let expected = crate::answer::as_meta(&Marks { server: Some(&SERVER), ..answer.marks });
+    assert_eq!(written["result"]["_meta"], json!(expected));
+    assert_eq!(written["result"]["_meta"]["example.com/\"x\""], json!([1.0]));
 }
 
 /// A good request, changed.

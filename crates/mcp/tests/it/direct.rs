@@ -29,6 +29,7 @@ fn plan() -> Plan {
             r#"{"pretty":true}"# => finished_with(vec![Part::data(
                 rialto_model::json::Json::parse("{\r\n  \"a\": 1\n}").unwrap(),
             )]),
+            r#"{"large":true}"# => finished_with(vec![Part::text("x".repeat(3_000))]),
             _ => finished_with(vec![Part::data(call.args())]),
         };
         let slowly = |event| async {
@@ -40,7 +41,7 @@ fn plan() -> Plan {
     let agents = vec![card("Weather", vec![skill("forecast"), skill("history")])];
     let mut plan = Plan { agents, ..Plan::with(ScriptedPeer::with(script)) };
     plan.config.allowed_origins = vec![format!("{PAGE}:443")];
-    plan.config.page_size = 1;
+    (plan.config.page_size, plan.config.inline_limit_kb) = (1, 2);
     plan
 }
 
@@ -66,6 +67,8 @@ async fn both_ways_answer_alike() {
         ("tools/call", call("weather.forecast", json!({ "city": "Venice", "n": 1.5 })), json!({})),
         ("tools/call", call("weather.forecast", json!({ "pretty": true })), json!({})),
         ("tools/call", call("weather.forecast", json!({ "pretty": true })), token.clone()),
+        ("tools/call", call("weather.forecast", json!({ "large": true })), json!({})),
+        ("tools/call", call("weather.forecast", json!({ "large": true })), token.clone()),
         ("tools/call", call("weather.forecast", json!({ "fail": true })), json!({})),
         ("tools/call", call("weather.forecast", json!({ "fail": true })), token.clone()),
         ("tools/call", call("weather.forecast", json!([1])), json!({})),

@@ -190,3 +190,41 @@ async fn a_skill_is_listed_under_the_name_it_was_given_and_answers_to_all() {
     }
     assert!(house.peer.calls.lock().iter().all(|call| call.target.verb() == "weather.forecast"));
 }
+
+#[tokio::test]
+async fn clients_that_need_it_or_ask_for_it_are_shown_portable_schemas() {
+    let schema = json!({
+        "type": "object", "properties": { "day": { "$ref": "#/$defs/day" } }, "$defs": { "day": { "type": "string" } },
+    });
+    let skill = rialto_testkit::agents::skill_with_schema("forecast", schema.clone());
+    let house = Plan { agents: vec![card("Weather", vec![skill])], ..Plan::default() }.build().await;
+    let portable = json!({ "type": "object", "properties": { "day": { "type": "string" } } });
+    for (client, path, is_portable) in [
+        ("claude-code", "/mcp", true),
+        ("claude-code", "/mcp?schemas=original", false),
+        ("x", "/mcp", false),
+        ("x", "/mcp?tools=all&schemas=portable", true),
+    ] {
+        let web = Web { client, path: path.into(), ..Web::new(&house) };
+        let listed = web.ask("tools/list", json!({})).await.only();
+        let tools = listed["result"]["tools"].as_array().unwrap();
+        let tool = tools.iter().find(|tool| tool["_meta"]["rialto/canonical"] == "weather.forecast").unwrap();
+        assert_eq!(
+            tool["inputSchema"],
+            if is_portable { portable.clone() } else { schema.clone() },
+            "{client} {path}"
+        );
+        assert_eq!(
+            tool["_meta"].get("rialto/inputSchema"),
+            is_portable.then_some(&schema),
+            "{client} {path}"
+        );
+        let described = web.call("describe_tool", json!({ "name": "weather.forecast" })).await;
+        assert_eq!(
+            described["result"]["structuredContent"]["inputSchema"], tool["inputSchema"],
+            "{client} {path}"
+        );
+    }
+    let web = Web { path: "/mcp?schemas=pretty".into(), ..Web::new(&house) };
+    assert_eq!(web.ask("tools/list", json!({})).await.status, 400);
+}

@@ -18,6 +18,7 @@ mod lazy;
 mod lines;
 mod list;
 mod own;
+mod resources;
 mod tasks;
 mod versions;
 mod web;

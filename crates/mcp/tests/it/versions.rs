@@ -95,8 +95,7 @@ async fn what_we_do_not_offer_does_not_exist() {
         json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "a", "value": "b" } });
     for (method, params) in [
         ("prompts/list", json!({})),
-        ("resources/list", json!({})),
-        ("resources/templates/list", json!({})),
+        ("prompts/get", json!({ "name": "x" })),
         ("completion/complete", complete),
         ("nonsense", json!({})),
     ] {

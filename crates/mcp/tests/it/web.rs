@@ -83,7 +83,11 @@ impl Web {
     }
 
     pub(crate) fn modern(&self, method: &str, mut params: Value, meta: Value) -> Request<Body> {
-        let name = params["name"].as_str().or(params["taskId"].as_str()).map(str::to_owned);
+        let name = params["name"]
+            .as_str()
+            .or(params["taskId"].as_str())
+            .or(params["uri"].as_str())
+            .map(str::to_owned);
         params["_meta"] = modern(self.client, meta);
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let request = self.post().header("mcp-protocol-version", "2026-07-28").header("mcp-method", method);

@@ -1,7 +1,7 @@
 //! `rialto mcp`: an MCP server on stdin and stdout, for one client.
 
 use rialto_engine::Engine;
-use rialto_mcp::{Control, Door, LoadAgents, ToolList, ToolNames};
+use rialto_mcp::{Control, Door, LoadAgents, Schemas, ToolList, ToolNames};
 use url::Url;
 
 use crate::{
@@ -23,6 +23,11 @@ pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
     if let Some(list) = &mcp.tools {
         config.tools = ToolList::parse(list)
             .ok_or_else(|| Trouble::usage(format!("\"{list}\" is no list of tools; use all or search")))?;
+    }
+    if let Some(schemas) = &mcp.schemas {
+        config.schemas = Schemas::parse(schemas).ok_or_else(|| {
+            Trouble::usage(format!("\"{schemas}\" is no kind of schemas; use auto, portable or original"))
+        })?;
     }
     config.task_ttl_ms = program.config.store.keeps_tasks_ms();
     load(&program, &mcp.agents).await;
