@@ -43,7 +43,6 @@ class Seen:
     session: Session
     play: Play
     bridge: Bridge
-    took: float
 
     def wire(self, method: str) -> list[Heard]:
         return [one for one in self.session.server.heard() if one.message.get("method") == method]

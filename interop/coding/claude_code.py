@@ -54,6 +54,7 @@ terminal there is a dialogue):
     def start(self, session: Session, prompt: str) -> None:
         binary = next(path for path in self.installed("@anthropic-ai").glob("claude-code-*/claude"))
         env = {"ANTHROPIC_BASE_URL": session.model, "ANTHROPIC_API_KEY": KEY, "DISABLE_AUTOUPDATER": "1"}
+        env["MCP_CONNECTION_NONBLOCKING"] = "0"  # else its first turn does not wait for tools
         if session.patience:
             env["MCP_TOOL_TIMEOUT"] = str(session.patience * 1000)
         alone = [] if session.in_terminal else ["-p", prompt, "--output-format", "stream-json", "--verbose"]

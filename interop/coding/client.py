@@ -66,7 +66,7 @@ class Session:
         self.process.wait()
 
     def clean(self) -> None:
-        """Ends what the client left behind."""
+        """Ends what the client left behind, once."""
         if self.process:
             deadline = time.monotonic() + 8  # Rialto ends by itself when its client is gone
             while _lives(self.process.pid) and time.monotonic() < deadline:
@@ -76,6 +76,7 @@ class Session:
             except ProcessLookupError:
                 pass
             self.process.poll()
+            self.process = None
 
     def told(self) -> list[dict[str, Any]]:
         """The JSON lines on stdout."""

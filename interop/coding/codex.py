@@ -55,7 +55,7 @@ class Codex(Client):
             session.server.install("codex", session.home, ".codex/config.toml")
         else:
             path.write_text(path.read_text() + HTTP.format(url=session.server.url))
-        more = 'default_tools_approval_mode = "approve"\n'
+        more = 'default_tools_approval_mode = "approve"\nrequired = true\n'
         if session.patience:
             more += f"tool_timeout_sec = {session.patience}\n"
         path.write_text(path.read_text() + more)

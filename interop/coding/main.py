@@ -61,7 +61,8 @@ class Attempt(Session):
         self.home.mkdir(parents=True)
         self.work.mkdir()
         path = client.configure(self)
-        self.run.snippets.setdefault((client.key, self.server.transport), page.snippet(path, self.server))
+        if self.patience is None:
+            self.run.snippets.setdefault((client.key, self.server.transport), page.snippet(path, self.server))
         client.start(self, PROMPT)
 
 
@@ -78,8 +79,7 @@ def try_out(run: Run, client: Client, transport: str, trial: Trial) -> dict[tupl
     key = f"{client.key}-{transport}-{trial.key}"
     folder = run.folder / key
     folder.mkdir()
-    server = None
-    begun = time.monotonic()
+    server = session = None
     try:
         server = run.bridge.server(transport, folder)
         session = attempt(run, client, key, server, trial.script(client))
@@ -93,12 +93,14 @@ def try_out(run: Run, client: Client, transport: str, trial: Trial) -> dict[tupl
         else:
             session.wait(120)
         session.clean()
-        seen = Seen(client, session, run.models.plays[key], run.bridge, time.monotonic() - begun)
+        seen = Seen(client, session, run.models.plays[key], run.bridge)
         verdicts = {case: judge(seen) for case, judge in trial.cases.items()}
     except Exception as trouble:  # a session that breaks is a bad result, not the end of the run
         (folder / "trouble").write_text(traceback.format_exc())
         verdicts = {case: Verdict(FAILED, f"{type(trouble).__name__}: {trouble}") for case in trial.cases}
     finally:
+        if session:
+            session.clean()
         if server:
             server.stop()
     for case, verdict in verdicts.items():
@@ -175,8 +177,6 @@ def main() -> None:
                 verdicts |= told
     finally:
         run.bridge.stop()
-        if not chosen.keep:
-            shutil.rmtree(folder, ignore_errors=True)
     whole = len(every) == len(TRIALS) * len(CLIENTS) * len(TRANSPORTS)
     if whole and chosen.page:
         chosen.page.write_text(page.page(CLIENTS, TRANSPORTS, verdicts, run.snippets))
@@ -184,6 +184,10 @@ def main() -> None:
     faults = worse(verdicts)
     for fault in faults:
         print(f"apps: {fault}", file=sys.stderr)
+    if faults:
+        print(f"apps: what the sessions left behind is in {folder}", file=sys.stderr)
+    elif not chosen.keep:
+        shutil.rmtree(folder, ignore_errors=True)
     sys.exit(1 if faults else 0)
 
 

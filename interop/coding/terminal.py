@@ -7,7 +7,6 @@ import fcntl
 import os
 import pty
 import re
-import select
 import struct
 import subprocess
 import termios

@@ -32,11 +32,16 @@ pub(crate) async fn told(engine: &Engine, client: &Client) -> Result<Answer, Fai
     Ok(Answer::text(text).with_structured(Json::of(&json!({ "tasks": tasks }))))
 }
 
-/// What was called: `<agent>.<skill>`, or the agent alone.
+/// What was called: `<agent>.<skill>`, or the agent alone. An agent may have another id than it had in the process that called it.
 fn name(engine: &Engine, head: &TaskHead) -> String {
-    let agent = engine.registry().get(&head.agent);
-    let agent = agent.map_or_else(|| head.agent_url.clone(), |agent| agent.slug.clone());
-    head.skill.as_ref().map_or_else(|| agent.clone(), |skill| format!("{agent}.{skill}"))
+    let registry = engine.registry();
+    let agent = registry.get(&head.agent).or_else(|| registry.find(&head.scope, &head.agent_url).ok());
+    match (agent, &head.skill) {
+        (Some(agent), Some(skill)) => format!("{}.{skill}", agent.slug),
+        (Some(agent), None) => agent.slug.clone(),
+        (None, Some(skill)) => format!("{skill} of {}", head.agent_url),
+        (None, None) => head.agent_url.clone(),
+    }
 }
 
 fn described(head: &TaskHead, called: &str) -> Value {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{agent::SampleAgent, client::names, rialto::Rialto, stdio::Stdio};
+use crate::harness::{agent::SampleAgent, client::names, rialto::Rialto, stdio::Stdio, until};
 
 #[test]
 fn garbage_on_stdin_does_not_end_it() {
@@ -35,6 +35,32 @@ fn it_ends_content_when_its_client_leaves_without_a_word() {
     let mut server = rialto.mcp(&[]);
     server.initialize();
     server.leave();
+}
+
+#[test]
+fn what_an_agent_does_for_a_client_that_is_gone_is_found_by_the_next_one() {
+    let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
+    agent.learn("later");
+    let mut server = rialto.mcp(&["--agent", &agent.url]);
+    server.initialize();
+    // Longer than calls are waited for whose client has closed stdin.
+    let params = json!({ "name": "desk.later", "arguments": { "ms": 8000 } });
+    let call = json!({ "jsonrpc": "2.0", "id": "long", "method": "tools/call", "params": params });
+    server.write(call.to_string().as_bytes());
+    until("the agent has heard of it", || (!agent.heard().is_empty()).then_some(()));
+    server.leave();
+
+    let mut next = rialto.mcp(&["--agent", &agent.url]);
+    next.initialize();
+    let latest = next.call("get_task", &json!({}));
+    let task = &latest.data()["tasks"][0];
+    assert_eq!((&task["called"], &task["state"]), (&json!("desk.later"), &json!("working")));
+    let done = until("the task is done", || {
+        let seen = next.call("get_task", &json!({ "task_id": task["task_id"] }));
+        (seen.data()["state"] == "completed").then_some(seen)
+    });
+    assert_eq!(done.text(), "done at last");
+    next.leave();
 }
 
 #[test]
