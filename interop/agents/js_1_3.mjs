@@ -2,7 +2,7 @@
 
 import { createRequire } from 'node:module';
 import { parseArgs } from 'node:util';
-import { SKILLS, Skills, asked } from './skills.mjs';
+import { SKILLS, Skills, asked, last } from './skills.mjs';
 
 // The packages live in the cache folder that `interop/setup` filled; `interop/run` names it.
 const require = createRequire(`${process.env.RIALTO_INTEROP_HOME}/a2a_js/package.json`);
@@ -134,6 +134,10 @@ function main() {
       new InMemoryTaskStore(),
       new Executor(),
     );
+    app.use((request, _answer, next) => {
+      if (request.method === 'POST') last.trace = request.headers.traceparent ?? '';
+      next();
+    });
     const calls = rest ? restHandler : jsonRpcHandler;
     const described = agentCardHandler({ agentCardProvider: requestHandler });
     app.use('/.well-known/agent-card.json', described);

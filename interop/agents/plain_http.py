@@ -16,6 +16,7 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def read_body(self) -> bytes:
+        serving.note_trace(self.headers.get("traceparent") or "")
         return self.rfile.read(int(self.headers.get("content-length") or 0))
 
     def answer(self, status: int, body: bytes, media_type: str = "application/json") -> None:

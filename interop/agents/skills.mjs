@@ -8,6 +8,11 @@ const REPORT_URL = 'https://files.example.com/report.pdf';
 const PIXEL_PNG =
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==';
 
+const SILENCE_WAV = 'UklGRiwAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQgAAACAgICAgICAgA==';
+
+/** The `traceparent` of the last request, which the agent notes. */
+export const last = { trace: '' };
+
 // What the card says: id -> {name, description, example, inputSchema?}
 export const SKILLS = JSON.parse(readFileSync(new URL('./skills.json', import.meta.url), 'utf8'));
 
@@ -65,6 +70,17 @@ const BEHAVIOURS = {
     yield status('working', 'this takes a while');
     await sleep(1000 * Number(argument(asked, 'seconds', 3)), undefined, { signal });
     yield artifact('slow', [{ text: 'done at last' }]);
+    yield status('completed');
+  },
+  async *media() {
+    yield artifact('media', [
+      { raw: SILENCE_WAV, filename: 'silence.wav', mediaType: 'audio/wav' },
+      { raw: Buffer.from('a note').toString('base64'), filename: 'note.txt', mediaType: 'text/plain' },
+    ]);
+    yield status('completed');
+  },
+  async *heard() {
+    yield artifact('trace', [{ text: last.trace }]);
     yield status('completed');
   },
   async *ask() {

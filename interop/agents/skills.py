@@ -23,6 +23,11 @@ PIXEL_PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 )
 
+SILENCE_WAV = base64.b64decode("UklGRiwAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQgAAACAgICAgICAgA==")
+
+# The `traceparent` of the last request, which serving.py and plain_http.py note.
+last_trace = ""
+
 # What the cards say: id -> {name, description, example, inputSchema?}
 SKILLS = json.loads((Path(__file__).parent / "skills.json").read_text())
 
@@ -135,6 +140,20 @@ async def _files(asked: Asked):
     yield Status("completed")
 
 
+async def _media(asked: Asked):
+    parts = [
+        {"raw": SILENCE_WAV, "name": "silence.wav", "mime": "audio/wav"},
+        {"raw": b"a note", "name": "note.txt", "mime": "text/plain"},
+    ]
+    yield Artifact("media", parts)
+    yield Status("completed")
+
+
+async def _heard(asked: Asked):
+    yield Artifact("trace", [{"text": last_trace}])
+    yield Status("completed")
+
+
 async def _login(asked: Asked):
     yield Status("auth-required", f"please sign in at {LOGIN_URL}")
 
@@ -166,6 +185,8 @@ _BEHAVIOURS = {
     "files": _files,
     "login": _login,
     "reply": _reply,
+    "media": _media,
+    "heard": _heard,
 }
 
 

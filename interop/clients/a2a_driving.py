@@ -103,6 +103,12 @@ def parts_of(command: dict[str, Any]) -> list[dict[str, Any]]:
     return [{key: command[key]} for key in ("text", "data") if key in command]
 
 
+def metadata_of(command: dict[str, Any]) -> dict[str, Any]:
+    """What goes with a message: the skill it is for, and whatever the command adds."""
+    skill = {"skillId": command["skill"]} if "skill" in command else {}
+    return skill | command.get("metadata", {})
+
+
 def card(shown: dict[str, Any]) -> dict[str, Any]:
     """A card's JSON, of any generation."""
     return {

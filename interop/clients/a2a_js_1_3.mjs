@@ -96,7 +96,7 @@ const OPERATIONS = {
   },
 };
 
-function request({ skill, text, data, task = '', context = '', at_once = false, push }) {
+function request({ skill, text, data, task = '', context = '', at_once = false, push, metadata }) {
   return sdk.SendMessageRequest.fromJSON({
     message: {
       messageId: crypto.randomUUID(),
@@ -106,7 +106,7 @@ function request({ skill, text, data, task = '', context = '', at_once = false, 
       contextId: context,
     },
     configuration: { returnImmediately: at_once, ...(push && { taskPushNotificationConfig: push }) },
-    metadata: skill ? { skillId: skill } : {},
+    metadata: { ...(skill && { skillId: skill }), ...metadata },
   });
 }
 

@@ -102,8 +102,8 @@ def params(command) -> dict[str, Any]:
         "sessionId": command.get("context") or str(uuid.uuid4()),
         "message": {"role": "user", "parts": parts},
     }
-    if "skill" in command:
-        made["metadata"] = {"skillId": command["skill"]}
+    if metadata := driving.metadata_of(command):
+        made["metadata"] = metadata
     if "push" in command:
         made["pushNotification"] = command["push"]
     return made

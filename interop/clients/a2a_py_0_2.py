@@ -105,7 +105,7 @@ def params(command) -> MessageSendParams:
     return MessageSendParams(
         message=message(command),
         configuration=configuration,
-        metadata={"skillId": command["skill"]} if "skill" in command else None,
+        metadata=driving.metadata_of(command) or None,
     )
 
 

@@ -119,7 +119,7 @@ def asked(command) -> dict[str, Any]:
     return {
         "request": message(command),
         "configuration": MessageSendConfiguration(blocking=not command.get("at_once", False)),
-        "request_metadata": {"skillId": command["skill"]} if "skill" in command else None,
+        "request_metadata": driving.metadata_of(command) or None,
         "context": context(),
     }
 

@@ -128,7 +128,7 @@ def request(command) -> SendMessageRequest:
     configuration = {"returnImmediately": command.get("at_once", False)}
     if push := command.get("push"):
         configuration["taskPushNotificationConfig"] = push
-    metadata = {"skillId": command["skill"]} if "skill" in command else {}
+    metadata = driving.metadata_of(command)
     params = {"message": message, "configuration": configuration, "metadata": metadata}
     return ParseDict(params, SendMessageRequest())
 

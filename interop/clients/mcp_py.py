@@ -10,19 +10,18 @@ import argparse
 import json
 import os
 import sys
-import threading
-import time
 from contextlib import AsyncExitStack
-from typing import Any
+from typing import Any, Literal
 
 import anyio
 import anyio.to_thread
 import mcp_types as types
+from driving import elicit_with, end_with_parent, failure, plain, say
 from mcp.client.client import Client
+from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
-from mcp.shared.exceptions import MCPError
 
 
 class Driver:
@@ -62,7 +61,10 @@ class Driver:
             if "list" in command:
                 return {"tools": await self.tools()}
             called = await self.client.call_tool(
-                command["call"], command.get("arguments"), progress_callback=progress
+                command["call"],
+                command.get("arguments"),
+                progress_callback=progress,
+                meta=command.get("meta"),
             )
             return {"result": plain(called)}
         except Exception as error:
@@ -93,56 +95,68 @@ class Driver:
             listening.set()
 
 
+class Handle(types.Result):
+    """A call that became a task."""
+
+    result_type: Literal["task"] = "task"
+    task_id: str
+    status: str
+
+
+class TaskRequest(types.Request[dict[str, Any], str]):
+    """`tasks/get`, which the SDK does not know."""
+
+    name_param = "taskId"
+
+    method: str
+    params: dict[str, Any]
+
+
+class Tasks(ClientExtension):
+    """The Tasks extension: says that there is a handle, and asks for the task until it is over."""
+
+    identifier = "io.modelcontextprotocol/tasks"
+
+    def claims(self):
+        return [ResultClaim(result_type="task", model=Handle, resolve=self.settle)]
+
+    async def settle(self, handle: Handle, context: ClaimContext) -> types.CallToolResult:
+        say({"task": plain(handle)})
+        try:
+            while True:
+                seen = await self.ask(context, "tasks/get", handle, Seen)
+                if seen.status == "completed":
+                    return types.CallToolResult.model_validate(seen.result)
+                if seen.status != "working":
+                    raise RuntimeError(f"the task is {seen.status}: {plain(seen)}")
+                await anyio.sleep(0.1)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                await self.ask(context, "tasks/cancel", handle, types.Result)
+            raise
+
+    async def ask(self, context: ClaimContext, method: str, handle: Handle, answer: type) -> Any:
+        request = TaskRequest(method=method, params={"taskId": handle.task_id})
+        return await context.session.send_request(request, answer)
+
+
+class Seen(types.Result):
+    model_config = {"extra": "allow"}
+
+    status: str
+    result: dict[str, Any] | None = None
+
+
 async def hear(message: Any) -> None:
     if isinstance(message, types.ToolListChangedNotification):
         say({"notification": "tools/list_changed"})
-
-
-def elicit_with(answer: dict[str, Any] | None):
-    """A callback that prints what the server asks and gives the answer from --elicit."""
-    if answer is None:
-        return None
-
-    async def elicit(_context: Any, params: Any) -> types.ElicitResult:
-        say({"elicitation": plain(params)})
-        return types.ElicitResult.model_validate(answer)
-
-    return elicit
-
-
-def failure(error: BaseException) -> dict[str, Any]:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    if isinstance(error, MCPError):
-        return {"error": plain(error.error)}
-    # the SDK's own complaint about what the server sent
-    return {"error": {"code": None, "message": f"{type(error).__name__}: {error}"}}
-
-
-def plain(model: Any) -> Any:
-    return model.model_dump(mode="json", by_alias=True, exclude_unset=True)
-
-
-def say(line: dict[str, Any]) -> None:
-    print(json.dumps(line, ensure_ascii=False), flush=True)
-
-
-def end_with_parent() -> None:
-    """A dead parent leaves no client behind, even one that waits for an answer."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mode", default="auto", help="auto, legacy or a protocol version")
     parser.add_argument("--token", help="sent as a bearer token to --url")
+    parser.add_argument("--tasks", action="store_true", help="declare the Tasks extension")
     parser.add_argument("--elicit", type=json.loads, help="the JSON answer to every elicitation")
     server = parser.add_mutually_exclusive_group(required=True)
     server.add_argument("--url")
@@ -166,7 +180,8 @@ async def main() -> None:
                 server,
                 mode=args.mode,
                 message_handler=hear,
-                elicitation_callback=elicit_with(args.elicit),
+                elicitation_callback=elicit_with(args.elicit, types),
+                extensions=[Tasks()] if args.tasks else None,
             )
         )
         driver = Driver(client)

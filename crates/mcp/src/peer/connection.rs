@@ -1,6 +1,13 @@
 //! One connection to a server, from hello to the end.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use rialto_edge::{
@@ -69,6 +76,9 @@ pub(super) struct Connection {
     over: watch::Sender<bool>,
 }
 
+/// Whether a program ended by itself while it was greeted.
+struct Ended(bool);
+
 /// Why a server did not do as it was asked.
 #[derive(Debug)]
 pub(super) enum Trouble {
@@ -84,31 +94,59 @@ pub(super) enum Trouble {
 
 impl Connection {
     /// Starts or calls the server and says hello, in whichever version it speaks.
-    pub(super) async fn open(key: &Key, ports: &Ports) -> Result<Self, Trouble> {
+    ///
+    /// A program that turns out to be from before 2026 is remembered in `is_aged`.
+    pub(super) async fn open(key: &Key, ports: &Ports, is_aged: &AtomicBool) -> Result<Self, Trouble> {
         match &key.server.via {
-            Via::Command(command) => Self::start(key, ports, command).await,
+            Via::Command(command) => Self::start(key, ports, command, is_aged).await,
             Via::Http(endpoint) => Self::reach(key, ports, endpoint).await,
         }
     }
 
-    async fn start(key: &Key, ports: &Ports, command: &Command) -> Result<Self, Trouble> {
+    /// A server from before 2026 may end when it is asked for something that it does not know, which the first thing that
+    /// newer ones are asked is; so one that ended is started once more, and greeted as they used to be.
+    async fn start(
+        key: &Key,
+        ports: &Ports,
+        command: &Command,
+        is_aged: &AtomicBool,
+    ) -> Result<Self, Trouble> {
+        if !is_aged.load(Ordering::Relaxed) {
+            match Self::greet(key, ports, command, lifecycle()).await {
+                Err((_, Ended(true))) => {}
+                met => return met.map_err(|(trouble, _)| trouble),
+            }
+        }
+        let met = Self::greet(key, ports, command, ClientLifecycleMode::Initialize).await;
+        is_aged.store(met.is_ok(), Ordering::Relaxed);
+        met.map_err(|(trouble, _)| trouble)
+    }
+
+    async fn greet(
+        key: &Key,
+        ports: &Ports,
+        command: &Command,
+        lifecycle: ClientLifecycleMode,
+    ) -> Result<Self, (Trouble, Ended)> {
         let name = &key.server.name;
-        let mut child = ports.launcher.start(command, name).await.map_err(Trouble::Unreachable)?;
+        let unreachable = |why| (Trouble::Unreachable(why), Ended(false));
+        let mut child = ports.launcher.start(command, name).await.map_err(unreachable)?;
         let pipes = child.stdout().zip(child.stdin());
         let Some(pipes) = pipes else {
-            return Err(Trouble::Unreachable("it has no stdin and stdout".into()));
+            return Err(unreachable("it has no stdin and stdout".into()));
         };
         let ears = Ears::default();
         let listener = Listener::new(ears.clone(), key.server.sampling.is_some());
         let way = Hello::new(IntoTransport::<RoleClient, _, _>::into_transport(pipes));
         let way = InOrder::new(way, ears.clone());
-        match listener.serve_with_lifecycle(way, lifecycle()).await {
+        match listener.serve_with_lifecycle(way, lifecycle).await {
             Ok(running) => Ok(Self::of(name, ears, running, Some(child))),
             Err(error) => {
                 let status = timeout(GOODBYE, child.wait()).await.ok().and_then(Result::ok);
                 let ended = status.map(|status| format!("it ended ({status})"));
+                let has_ended = Ended(ended.is_some());
                 let why = ended.unwrap_or_else(|| said_no(&error));
-                Err(Trouble::Unreachable(with_last_words(why, &child.said())))
+                Err((Trouble::Unreachable(with_last_words(why, &child.said())), has_ended))
             }
         }
     }

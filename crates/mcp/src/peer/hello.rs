@@ -1,7 +1,8 @@
 //! Takes a strange answer to the first question for what it means: this server is an older one.
 //!
 //! A server from before 2026-07-28 does not know `server/discover`, and should say so; then rmcp says hello in the older way. But some answer
-//! whatever they do not know with an empty result. That is no reason to give up on them.
+//! whatever they do not know with an empty result, and some take so long to start that the older greeting is already said when they answer. That
+//! is no reason to give up on them.
 
 use std::{borrow::Cow, future::Future};
 
@@ -17,13 +18,15 @@ pub(super) struct Hello<T> {
     way: T,
     /// The last such request that was not answered yet.
     asked: Option<RequestId>,
+    /// The one that nobody waits for any more: the older greeting was said instead.
+    late: Option<RequestId>,
 }
 
 // === impl Hello ===
 
 impl<T> Hello<T> {
     pub(super) const fn new(way: T) -> Self {
-        Self { way, asked: None }
+        Self { way, asked: None, late: None }
     }
 }
 
@@ -38,16 +41,24 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Hello<T> {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        if let JsonRpcMessage::Request(request) = &item
-            && matches!(request.request, ClientRequest::DiscoverRequest(_))
-        {
-            self.asked = Some(request.id.clone());
+        if let JsonRpcMessage::Request(request) = &item {
+            match request.request {
+                ClientRequest::DiscoverRequest(_) => self.asked = Some(request.id.clone()),
+                ClientRequest::InitializeRequest(_) => self.late = self.asked.take(),
+                _ => {}
+            }
         }
         self.way.send(item)
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
-        let message = self.way.receive().await?;
+        let message = loop {
+            let message = self.way.receive().await?;
+            if self.late.is_none() || answered(&message) != self.late.as_ref() {
+                break message;
+            }
+            self.late = None;
+        };
         let JsonRpcMessage::Response(answer) = message else { return Some(message) };
         if self.asked.as_ref() != Some(&answer.id) {
             return Some(JsonRpcMessage::Response(answer));
@@ -62,6 +73,15 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Hello<T> {
 
     fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
         self.way.close()
+    }
+}
+
+/// The request that this is the answer to.
+fn answered(message: &RxJsonRpcMessage<RoleClient>) -> Option<&RequestId> {
+    match message {
+        JsonRpcMessage::Response(answer) => Some(&answer.id),
+        JsonRpcMessage::Error(error) => error.id.as_ref(),
+        _ => None,
     }
 }
 
@@ -105,5 +125,50 @@ mod tests {
         running.cancel().await.unwrap();
         let heard = server.await.unwrap();
         assert_eq!(heard, ["server/discover", "initialize", "notifications/initialized"]);
+    }
+
+    /// A server that takes so long to start that both greetings wait for it.
+    async fn slow(stream: tokio::io::DuplexStream) {
+        let (from, mut to) = split(stream);
+        let mut lines = BufReader::new(from).lines();
+        let first: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+        let second: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+        let unknown = json!({ "code": -32601, "message": "Method not found" });
+        let about = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": { "name": "slow", "version": "1" },
+        });
+        for answer in [
+            json!({ "jsonrpc": "2.0", "id": first["id"], "error": unknown }),
+            json!({ "jsonrpc": "2.0", "id": second["id"], "result": about }),
+        ] {
+            to.write_all(format!("{answer}\n").as_bytes()).await.unwrap();
+        }
+        while let Ok(Some(_)) = lines.next_line().await {}
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_comes_after_the_older_greeting_is_not_taken_for_the_answer_to_it() {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let server = tokio::spawn(slow(theirs));
+        let mut way = Hello::new(IntoTransport::<RoleClient, _, _>::into_transport(split(ours)));
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "rialto", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let about = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "rialto", "version": "1" },
+        });
+        for request in [
+            json!({ "jsonrpc": "2.0", "id": 0, "method": "server/discover", "params": { "_meta": meta } }),
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about }),
+        ] {
+            way.send(serde_json::from_value(request).unwrap()).await.unwrap();
+        }
+        let heard = way.receive().await.unwrap();
+        assert_eq!(answered(&heard), Some(&RequestId::Number(1)), "{heard:?}");
+        way.close().await.unwrap();
+        drop(way);
+        server.await.unwrap();
     }
 }

@@ -4,7 +4,7 @@
 //! caller waits.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, atomic::AtomicBool},
     time::{Duration, Instant},
 };
 
@@ -42,6 +42,8 @@ pub(super) struct Line {
     pub(super) key: Key,
     ports: Ports,
     state: Mutex<State>,
+    /// Whether its program is one that only the old greeting suits.
+    is_aged: AtomicBool,
 }
 
 type Attempt = Shared<BoxFuture<'static, Result<Arc<Connection>, String>>>;
@@ -69,7 +71,7 @@ struct Rest {
 
 impl Line {
     pub(super) fn new(key: Key, ports: Ports) -> Self {
-        Self { key, ports, state: Mutex::new(State::Idle(Rest::default())) }
+        Self { key, ports, state: Mutex::new(State::Idle(Rest::default())), is_aged: AtomicBool::new(false) }
     }
 
     /// The connection, made if need be. The error says why there is none.
@@ -106,7 +108,7 @@ impl Line {
     fn attempt(self: &Arc<Self>) -> Attempt {
         let line = Arc::clone(self);
         let made = tokio::spawn(async move {
-            let made = match timeout(START, Connection::open(&line.key, &line.ports)).await {
+            let made = match timeout(START, Connection::open(&line.key, &line.ports, &line.is_aged)).await {
                 Ok(made) => made.map_err(|trouble| trouble.to_string()),
                 Err(_) => Err(format!("it did not start within {} s", START.as_secs())),
             };

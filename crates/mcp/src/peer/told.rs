@@ -52,7 +52,12 @@ fn skill(tool: &Tool) -> Skill {
 
 /// What a server tells of a call on its way.
 pub(crate) fn progress(told: ProgressNotificationParam) -> Event {
-    let message = told.message.map(|text| Message::new(fresh(), Role::Agent, vec![Part::text(text)]));
+    // Until 2025-03-26 there are no words for it.
+    let text = told.message.unwrap_or_else(|| match told.total {
+        Some(total) => format!("{}/{total}", told.progress),
+        None => told.progress.to_string(),
+    });
+    let message = Some(Message::new(fresh(), Role::Agent, vec![Part::text(text)]));
     let facts = json!({ "progress": told.progress, "total": told.total });
     Event::Progress {
         working: true,

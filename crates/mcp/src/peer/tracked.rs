@@ -13,7 +13,10 @@ use rialto_model::{
     json::Json,
     message::{Message, Part, Role},
 };
-use rmcp::model::{CancelTaskParams, GetTaskParams, Task, TaskPayload, UpdateTaskParams};
+use rmcp::{
+    ServiceError,
+    model::{CancelTaskParams, GetTaskParams, Task, TaskPayload, UpdateTaskParams},
+};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -146,7 +149,7 @@ impl Tracked {
     pub(super) async fn answer(&self, line: &Arc<Line>, answers: Answers) -> Result<(), Trouble> {
         let connection = line.connection().await.map_err(Trouble::Unreachable)?;
         let told = connection.peer.update_task(UpdateTaskParams::new(self.id.clone(), answers)).await;
-        told.map_err(Connection::trouble)
+        acknowledged(told).map_err(Connection::trouble)
     }
 
     /// Calls it off, and tells what became of it as far as that is known soon.
@@ -154,7 +157,7 @@ impl Tracked {
         let failed = |trouble: Trouble| trouble.failure(&line.key.server.name);
         let connection = line.connection().await.map_err(|why| failed(Trouble::Unreachable(why)))?;
         let asked = connection.peer.cancel_task(CancelTaskParams::new(self.id.clone())).await;
-        asked.map_err(|error| failed(Connection::trouble(error)))?;
+        acknowledged(asked).map_err(|error| failed(Connection::trouble(error)))?;
         for _ in 0..NOTICES {
             if let Look::Over(events) = self.look(line, caller, "").await.map_err(failed)? {
                 return Ok(events);
@@ -201,4 +204,12 @@ fn pause(task: &Task) -> Duration {
 
 fn message(words: Option<String>) -> Option<Message> {
     words.map(|words| Message::new(fresh(), Role::Agent, vec![Part::text(words)]))
+}
+
+/// A result is a yes, whatever else a server puts into it.
+fn acknowledged(told: Result<(), ServiceError>) -> Result<(), ServiceError> {
+    match told {
+        Err(ServiceError::UnexpectedResponse) => Ok(()),
+        told => told,
+    }
 }

@@ -63,6 +63,14 @@ fn a_tool_has_one_name_at_every_door_without_a_restart() {
 }
 
 #[test]
+fn a_server_that_ends_at_a_question_of_newer_ones_is_greeted_as_they_used_to_be() {
+    let rialto = fresh();
+    let added = Upstream::new(&rialto, "aged", &["echo"]).add(&rialto, &["--env", "BRITTLE=1"]);
+    assert_eq!(added["tools"][0]["name"], "echo");
+    assert_eq!(rialto.cli(&["call", "echo"]).ok().out, "hello from aged\n");
+}
+
+#[test]
 fn what_a_tool_says_about_its_failure_is_told() {
     let rialto = fresh();
     Upstream::new(&rialto, "weather", &["fail", "echo"]).add(&rialto, &[]);

@@ -11,7 +11,8 @@ use crate::harness::{
 };
 
 /// What all foreign agents can do.
-const SKILLS: [&str; 9] = ["ask", "count", "echo", "fail", "files", "login", "reply", "say", "slow"];
+const SKILLS: [&str; 11] =
+    ["ask", "count", "echo", "fail", "files", "heard", "login", "media", "reply", "say", "slow"];
 
 /// The wall clock of these tests, in milliseconds; `slow` is asked to take longer.
 const WALL_CLOCK: &str = "3000";

@@ -348,19 +348,19 @@ fn is_refused(error: &Value, code: i64, http: u16, grpc: &str) -> bool {
     error["code"] == code || error["http"] == http || error["grpc"] == grpc
 }
 
-fn task_of(event: &Value) -> Result<String, String> {
+pub(super) fn task_of(event: &Value) -> Result<String, String> {
     let id = event["task"]["id"].as_str().or(event["task_id"].as_str());
     id.map(str::to_owned).ok_or_else(|| format!("this does not name its task: {event}"))
 }
 
 /// All that a task's artifacts say.
-fn text(task: &Value) -> String {
+pub(super) fn text(task: &Value) -> String {
     let artifacts = task["artifacts"].as_array().into_iter().flatten();
     artifacts.map(texts).collect()
 }
 
 /// All that a stream's artifacts say; a task that comes whole has them, too.
-fn streamed(events: &[Value]) -> String {
+pub(super) fn streamed(events: &[Value]) -> String {
     events.iter().map(|event| text(&event["task"]) + &texts(&event["artifact"]["parts"])).collect()
 }
 
@@ -369,7 +369,7 @@ fn texts(parts: &Value) -> String {
 }
 
 /// The state that a stream ended in.
-fn last_state(events: &[Value]) -> &str {
+pub(super) fn last_state(events: &[Value]) -> &str {
     let has_state = |event: &Value| event["status"]["state"].as_str().is_some() || event["task"].is_object();
     let last = events.iter().rev().find(|event| has_state(event)).unwrap_or(&Value::Null);
     last["status"]["state"].as_str().or(last["task"]["state"].as_str()).unwrap_or_default()

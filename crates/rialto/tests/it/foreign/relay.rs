@@ -28,7 +28,7 @@ const END: &str = "<!-- end -->\n";
 const AT_ONCE: usize = 3;
 
 /// Every agent there is: what a reader is told, and how it is started.
-const AGENTS: &[(&str, &str, &[&str])] = &[
+pub(super) const AGENTS: &[(&str, &str, &[&str])] = &[
     ("py 1.3 JSON-RPC", "py_1_3", &[]),
     ("py 1.3 HTTP+JSON", "py_1_3", &["--binding", "rest"]),
     ("py 1.3 gRPC", "py_1_3", &["--binding", "grpc"]),

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use crate::harness::{http, interop, peer::Peer, rialto::Rialto, server::Server, until};
 
-fn fresh() -> Rialto {
+/// A fresh installation that can start what `interop/run` starts.
+pub(super) fn fresh() -> Rialto {
     let path = std::env::var_os("PATH").unwrap().into_string().unwrap();
     let home = std::env::var_os("RIALTO_INTEROP_HOME").map_or_else(
         || format!("{}/.cache/rialto/interop", std::env::var_os("HOME").unwrap().display()),

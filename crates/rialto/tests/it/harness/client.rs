@@ -15,6 +15,8 @@ use super::{PATIENCE, interop, outcome::Outcome, process::Process};
 pub(crate) enum Sdk {
     Python,
     TypeScript,
+    /// The Python one of another time, as `interop/run` calls it, and the one protocol that it speaks.
+    Aged(&'static str, &'static str),
 }
 
 /// Which protocol it tries to speak.
@@ -51,6 +53,15 @@ impl Sdk {
         match self {
             Self::Python => "mcp_py",
             Self::TypeScript => "mcp_ts",
+            Self::Aged(peer, _) => peer,
+        }
+    }
+
+    /// The protocol that it must end up with here.
+    const fn protocol(self, era: Era) -> &'static str {
+        match self {
+            Self::Python | Self::TypeScript => era.protocol(),
+            Self::Aged(_, protocol) => protocol,
         }
     }
 }
@@ -119,11 +130,17 @@ impl McpClient {
         Self::open(sdk, era, door, &["--elicit", &answer.to_string()]).greeted(sdk, era)
     }
 
+    /// The same for one that is started with more words.
+    #[track_caller]
+    pub(crate) fn start_with(sdk: Sdk, era: Era, door: &Door, words: &[&str]) -> Self {
+        Self::open(sdk, era, door, words).greeted(sdk, era)
+    }
+
     #[track_caller]
     fn greeted(mut self, sdk: Sdk, era: Era) -> Self {
         let client = &mut self;
         let greeting = client.wait_for("the first list of tools", |line| !line["protocol"].is_null());
-        assert_eq!(greeting["protocol"], era.protocol(), "{sdk:?} {era:?}");
+        assert_eq!(greeting["protocol"], sdk.protocol(era), "{sdk:?} {era:?}");
         client.greeting = greeting;
         self
     }
@@ -165,6 +182,26 @@ impl McpClient {
     /// Begins to call a tool, beside whatever else is done.
     pub(crate) fn begin(&mut self, id: u32, tool: &str, arguments: &Value) {
         self.say(&json!({ "id": id, "call": tool, "arguments": arguments }));
+    }
+
+    /// The same, with this in the request's `_meta`.
+    pub(crate) fn begin_with(&mut self, id: u32, tool: &str, arguments: &Value, meta: &Value) {
+        self.say(&json!({ "id": id, "call": tool, "arguments": arguments, "meta": meta }));
+    }
+
+    /// Waits until this many calls were answered with the handle of a task.
+    #[track_caller]
+    pub(crate) fn hear_of_tasks(&mut self, count: usize) -> Vec<Value> {
+        let handle = |client: &mut Self| client.wait_for("a task's handle", |line| !line["task"].is_null());
+        (0..count).map(|_| handle(self)["task"].take()).collect()
+    }
+
+    /// What was said with this member and nobody wanted; it is forgotten.
+    pub(crate) fn unheard(&mut self, member: &str) -> Vec<Value> {
+        let (told, others): (VecDeque<_>, _) =
+            self.unread.drain(..).partition(|line| !line[member].is_null());
+        self.unread = others;
+        told.into_iter().map(|mut line| line[member].take()).collect()
     }
 
     /// Waits for the end of a call that was begun.

@@ -1,5 +1,5 @@
 //! A small MCP server as a shell script: it speaks 2025-06-18 on stdin and stdout, or with `$MODERN` set 2026-07-28, and some
-//! of its tools misbehave.
+//! of its tools misbehave. With `$BRITTLE` set it ends when it is asked for what it does not know.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
@@ -23,6 +23,7 @@ while IFS= read -r line; do
   case "$line" in
     *'"server/discover"'*) if [ -n "$MODERN" ]; then
         printf '{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}},"ttlMs":0,"cacheScope":"private"}}\n' "$id"
+      elif [ -n "$BRITTLE" ]; then exit 1
       else printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}\n' "$id"; fi ;;
     *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"sh","version":"7"}}}\n' "$id" ;;
     *'"tools/list"'*) list "$id" ;;
