@@ -5,6 +5,8 @@ use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::client::Reader;
+
 /// What a tool answers. Structured content stays the text it came in.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Answer {
@@ -72,6 +74,37 @@ impl Answer {
         self.structured = Some(structured);
         self
     }
+
+    /// The same answer as a certain client should have it.
+    ///
+    /// Structured content repeats the files of a result as text. A client that shows it to its model in place of the rest would show
+    /// these letters, and no picture.
+    #[must_use]
+    pub(crate) fn read_by(mut self, reader: Reader) -> Self {
+        let is_unseen = reader.structured_first && !reader.is_promised;
+        if is_unseen && self.structured.is_some() && self.content.iter().any(is_file) {
+            self.structured = None;
+        }
+        self
+    }
+
+    /// The same for one that tells where its task stands, which is then said in words.
+    #[must_use]
+    pub(crate) fn standing_read_by(self, reader: Reader) -> Self {
+        let had_structured = self.structured.is_some();
+        let mut answer = self.read_by(reader);
+        if had_structured && answer.structured.is_none() {
+            let Marks { task, context, state, .. } = &answer.marks;
+            let (task, state) = (task.as_deref().unwrap_or_default(), state.unwrap_or_default());
+            let context = context.as_ref().map(|id| format!(", context_id {id}")).unwrap_or_default();
+            answer.content.push(ContentBlock::text(format!("task_id {task}{context}, state {state}")));
+        }
+        answer
+    }
+}
+
+fn is_file(block: &ContentBlock) -> bool {
+    matches!(block, ContentBlock::Image(_) | ContentBlock::Audio(_) | ContentBlock::Resource(_))
 }
 
 impl From<Answer> for CallToolResult {

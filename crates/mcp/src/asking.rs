@@ -239,7 +239,7 @@ impl Desk {
         };
         let reader = client.reader();
         let reader = if promises().unwrap_or(false) { reader.promised() } else { reader };
-        render::result(task, &crate::own::address(&self.engine, task), reader)
+        render::result(task, &crate::own::address(&self.engine, task), reader).read_by(reader)
     }
 }
 

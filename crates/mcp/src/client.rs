@@ -41,6 +41,8 @@ pub(crate) struct Reader {
     pub(crate) inline: usize,
     /// Whether it was told in which shape results are, and throws away whatever is neither that nor an error.
     pub(crate) is_promised: bool,
+    /// Whether it shows its model structured content in place of the rest.
+    pub(crate) structured_first: bool,
 }
 
 /// What a client can do when it is asked to, as far as this request may ask for it.
@@ -85,8 +87,13 @@ impl Client {
     }
 
     /// How results are told to it.
-    pub(crate) const fn reader(&self) -> Reader {
-        Reader { fluency: self.fluency, inline: self.inline, is_promised: false }
+    pub(crate) fn reader(&self) -> Reader {
+        Reader {
+            fluency: self.fluency,
+            inline: self.inline,
+            is_promised: false,
+            structured_first: self.naming.rule.reads_structured_first(),
+        }
     }
 }
 

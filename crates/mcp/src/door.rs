@@ -75,7 +75,8 @@ impl Door {
 
     /// Serves one client on any pair of streams, one JSON message a line.
     ///
-    /// When the input ends, calls in flight get a few seconds to answer; then they are called off.
+    /// When the input ends, calls in flight get a few seconds to answer. Those that do not go on without their client; whoever runs
+    /// the engine hands them back.
     pub async fn serve<R, W>(
         &self,
         input: R,

@@ -1,6 +1,7 @@
 //! The door as rmcp sees it: one handler for every protocol version and transport.
 
 mod calling;
+mod leaving;
 
 use std::sync::Arc;
 
@@ -14,19 +15,20 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskMethod,
-        CancelTaskParams, CompleteRequestMethod, CompleteRequestParams, CompleteResult, ConstString,
-        CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetTaskMethod, GetTaskParams, GetTaskResult,
-        Implementation, InitializeRequestParams, InitializeResult, ListPromptsRequestMethod,
-        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
-        PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-        ServerCapabilities, ServerConfig, SubscriptionFilter, UpdateTaskMethod, UpdateTaskParams,
+        CancelTaskParams, CancelledNotificationParam, CompleteRequestMethod, CompleteRequestParams,
+        CompleteResult, ConstString, CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetTaskMethod,
+        GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
+        ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+        ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+        ReadResourceResponse, ServerCapabilities, ServerConfig, SubscriptionFilter, UpdateTaskMethod,
+        UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use self::calling::Settled;
+use self::{calling::Settled, leaving::Reasons};
 use crate::{
     answer::{Answer, Marks, SERVER},
     changes::Listeners,
@@ -55,6 +57,8 @@ pub(crate) struct Handler {
     whose: Whose,
     /// Ends what would otherwise last as long as the connection.
     closing: CancellationToken,
+    /// Why its client let go of requests.
+    reasons: Arc<Reasons>,
 }
 
 /// How to know who calls.
@@ -75,7 +79,7 @@ impl Handler {
         whose: Whose,
         closing: CancellationToken,
     ) -> Self {
-        Self { desk, listeners, whose, closing }
+        Self { desk, listeners, whose, closing, reasons: Arc::default() }
     }
 
     /// Who asks, and what it can bear.
@@ -243,6 +247,14 @@ impl ServerHandler for Handler {
                 }
             }
         }
+    }
+
+    async fn on_cancelled(
+        &self,
+        told: CancelledNotificationParam,
+        _context: NotificationContext<RoleServer>,
+    ) {
+        self.reasons.add(told);
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

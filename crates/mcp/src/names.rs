@@ -117,6 +117,10 @@ static RULES: [Rule; 8] = [
     },
 ];
 
+/// Clients that show their model the structured content of a result in place of its texts, and pass over its files (Codex) or show
+/// them too (Claude Code). By one of the names that they are known as.
+static STRUCTURED_FIRST: [&str; 2] = ["claude-code", "codex"];
+
 /// How many hex digits of its hash a cut name ends in.
 const HASH_DIGITS: usize = 8;
 
@@ -136,6 +140,11 @@ impl Rule {
     /// Whether the client rewrites names, so that two of them may become equal.
     pub(crate) const fn rewrites(&self) -> bool {
         self.rewrites_all_but.is_some()
+    }
+
+    /// Whether the client shows its model the structured content of a result in place of the rest.
+    pub(crate) fn reads_structured_first(&self) -> bool {
+        self.known_as.iter().any(|name| STRUCTURED_FIRST.contains(name))
     }
 
     /// The name as the client will rewrite it.

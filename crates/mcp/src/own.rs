@@ -2,6 +2,8 @@
 //!
 //! Their names cannot be a skill's: a skill's name has a dot, begins with `a2a_`, or ends in a hash.
 
+mod latest;
+
 use std::sync::LazyLock;
 
 use rialto_engine::{Engine, Request, registry::Registration};
@@ -74,7 +76,7 @@ struct SendMessage {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GetTask {
-    pub(crate) task_id: String,
+    pub(crate) task_id: Option<String>,
     /// A large part of its result, in place of how it stands.
     pub(crate) part: Option<String>,
     pub(crate) offset: Option<usize>,
@@ -164,10 +166,11 @@ pub(crate) async fn message(engine: &Engine, client: &Client, args: &Json) -> Re
     Ok(request)
 }
 
-/// `get_task`: how a task stands, asked at its agent.
-pub(crate) async fn get_task(engine: &Engine, client: &Client, id: &str) -> Result<Answer, Failure> {
-    let task = engine.task(&client.caller, id).await?;
-    Ok(render::status(&task, &address(engine, &task), client.reader()))
+/// `get_task`: how a task stands, asked at its agent; without an id, which tasks there are.
+pub(crate) async fn get_task(engine: &Engine, client: &Client, id: Option<&str>) -> Result<Answer, Failure> {
+    let Some(id) = id else { return latest::told(engine, client).await };
+    let (task, reader) = (engine.task(&client.caller, id).await?, client.reader());
+    Ok(render::status(&task, &address(engine, &task), reader).standing_read_by(reader))
 }
 
 /// `cancel_task`: calls a task off, at its agent too.
@@ -338,8 +341,9 @@ fn get_task_tool() -> Tool {
     own_tool(
         "get_task",
         "Look at a task",
-        "Tells how a task stands and gives its result if it is there. The task's id is all that is needed. A part of a \
-         result that was too large to be shown is read in pieces with part and offset.",
+        "Tells how a task stands and gives its result if it is there. The task's id is all that is needed; without it, your \
+         latest tasks are listed, those included whose call timed out. A part of a result that was too large to be shown \
+         is read in pieces with part and offset.",
         json!({
             "type": "object",
             "properties": {
@@ -347,7 +351,6 @@ fn get_task_tool() -> Tool {
                 "part": { "type": "string", "description": "A part that was left out of the result, as the result names it." },
                 "offset": { "type": "integer", "minimum": 0, "description": "Where to read on in that part, as the piece before says." },
             },
-            "required": ["task_id"],
             "additionalProperties": false,
         }),
         ToolAnnotations::new().read_only(true).idempotent(true).open_world(true),

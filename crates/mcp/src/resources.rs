@@ -131,9 +131,15 @@ impl Desk {
         let GetTask { task_id, part, offset } = own::read(args)?;
         let Some(part) = part else {
             return match offset {
-                None => own::get_task(&self.engine, client, &task_id).await,
+                None => own::get_task(&self.engine, client, task_id.as_deref()).await,
                 Some(_) => Err(Failure::new(Kind::Invalid, "an offset is one in a part: name the part too")),
             };
+        };
+        let Some(task_id) = task_id else {
+            return Err(Failure::new(
+                Kind::Invalid,
+                "a part is one of a task's result: name the task_id too",
+            ));
         };
         let task = self.engine.look(&client.caller, &task_id).await?;
         let no_such = || {

@@ -109,19 +109,18 @@ impl Underway {
     }
 
     fn done(&self, task: &Task) -> Note {
-        let render = match self.manner {
+        Note::End(Ok(match self.manner {
             Manner::Skill => {
                 if task.head.state.is_waiting()
                     && let Some(inquiry) = Inquiry::of(task, self.abilities, self.reader.fluency)
                 {
                     return Note::Asked(Box::new(inquiry));
                 }
-                render::result
+                render::result(task, &self.agent, self.reader).read_by(self.reader)
             }
             // Whoever talks to an agent answers its questions in the same way.
-            Manner::Message => render::status,
-        };
-        Note::End(Ok(render(task, &self.agent, self.reader)))
+            Manner::Message => render::status(task, &self.agent, self.reader).standing_read_by(self.reader),
+        }))
     }
 
     /// Tells its result in the shape that was promised.
@@ -160,6 +159,11 @@ impl Underway {
     pub(crate) fn hand_over(&mut self) -> TaskId {
         self.is_over = true;
         self.running.task().clone()
+    }
+
+    /// Whether nothing more comes.
+    pub(crate) const fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// Counts on from where another call of the same request has stopped.

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use rmcp::{ErrorData, RoleServer, model::CreateTaskResult, service::RequestContext};
 
-use super::Handler;
+use super::{
+    Handler,
+    leaving::{Kept, Why},
+};
 use crate::{
     answer::Answer,
     asking::Inquiry,
@@ -76,18 +79,24 @@ impl Handler {
     /// Waits for a call's end, telling the client what happens meanwhile.
     async fn follow(
         &self,
-        mut call: Box<Underway>,
+        call: Box<Underway>,
         pulse: &mut Pulse<'_>,
         context: &RequestContext<RoleServer>,
     ) -> Result<Begun, ErrorData> {
-        call.count_on(pulse.meter);
+        let mut kept = Kept::new(call, &self.closing);
+        kept.call.count_on(pulse.meter);
         loop {
             let note = tokio::select! {
-                note = call.next() => note,
-                // Letting go of the call calls it off.
-                () = context.ct.cancelled() => return Err(given_up()),
+                note = kept.call.next() => note,
+                () = context.ct.cancelled() => {
+                    if !self.closing.is_cancelled() && self.reasons.of(&context.id).await == Why::TooLong {
+                        kept.go_on();
+                    }
+                    // Else letting go of the call calls it off.
+                    return Err(given_up());
+                }
             };
-            pulse.meter = call.meter();
+            pulse.meter = kept.call.meter();
             match note {
                 Note::End(Ok(answer)) => return Ok(Begun::Done(answer)),
                 Note::End(Err(failure)) => {

@@ -11,7 +11,7 @@ use rialto_mcp::ToolErrors;
 use rialto_model::{
     event::{Aside, Ask, Event},
     failure::{Failure, Kind},
-    message::{Artifact, Message, Part, Role},
+    message::{Artifact, Content, Message, Part, Role},
 };
 use rialto_testkit::{
     agents::{card, skill, skill_with_schema},
@@ -250,6 +250,76 @@ async fn a_cancelled_request_calls_the_remote_task_off() {
     until_cancelled(&house).await;
     // A cancelled request gets no answer; the next one does.
     client.ask("ping", json!({})).await;
+}
+
+#[tokio::test]
+async fn a_request_that_timed_out_at_its_client_goes_on_without_it() {
+    let begun = vec![accepted("remote-1", "context-1"), working()];
+    let house = Plan::with(ScriptedPeer::with(move |_: &_| {
+        let rest = stream::iter(finished_with(vec![Part::text("late")]).split_off(1));
+        let later =
+            stream::once(tokio::time::sleep(Duration::from_millis(300))).flat_map(move |()| rest.clone());
+        stream::iter(begun.clone()).chain(later).boxed()
+    }))
+    .build()
+    .await;
+    let mut client = Client::initialized(&house, "2025-06-18", "test").await;
+    let mut params = forecast(json!({}));
+    params["_meta"] = json!({ "progressToken": 7 });
+    let id = client.begin("tools/call", params).await;
+    assert_eq!(client.hear().await["params"]["message"], "working");
+    let given_up = json!({ "requestId": id, "reason": "McpError: MCP error -32001: Request timed out" });
+    client.say(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": given_up })).await;
+    let task = house.peer.calls.lock()[0].task.to_string();
+    within(async {
+        let fetch = json!({ "name": "get_task", "arguments": { "task_id": task } });
+        while client.ask("tools/call", fetch.clone()).await["result"]["content"][0]["text"] != "late" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    assert!(house.peer.cancels.lock().is_empty());
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_calls_nothing_off() {
+    let house = stuck_after(vec![accepted("remote-1", "context-1"), working()]).build().await;
+    let mut client = Client::initialized(&house, "2025-06-18", "test").await;
+    let mut params = forecast(json!({}));
+    params["_meta"] = json!({ "progressToken": 7 });
+    client.begin("tools/call", params).await;
+    client.hear().await;
+    client.hang_up().await.unwrap();
+    assert_eq!(house.engine.in_flight(), 1);
+    house.engine.hand_back().await;
+    assert_eq!(house.engine.in_flight(), 0);
+    assert!(house.peer.cancels.lock().is_empty());
+}
+
+#[tokio::test]
+async fn a_client_that_reads_structured_content_first_gets_none_beside_a_picture() {
+    let picture = Part { media_type: Some("image/png".into()), ..Part::new(Content::Raw("AAAA".into())) };
+    let parts = vec![Part::text("a pixel"), picture];
+    let house =
+        Plan::with(ScriptedPeer::with(move |_: &_| stream::iter(finished_with(parts.clone())).boxed()));
+    let house = house.build().await;
+    let picture = json!({ "type": "image", "data": "AAAA", "mimeType": "image/png" });
+    for (name, is_told) in
+        [("codex-mcp-client", false), ("claude-code", false), ("gemini-cli-mcp-client", true)]
+    {
+        let mut client = Client::initialized(&house, "2025-06-18", name).await;
+        let drawn = client.ask("tools/call", forecast(json!({}))).await;
+        assert_eq!(drawn["result"]["content"][1], picture, "{drawn}");
+        assert_eq!(drawn["result"]["structuredContent"].is_object(), is_told, "{drawn}");
+        let sent = json!({ "name": "send_message", "arguments": { "agent": "weather", "message": "draw" } });
+        let sent = client.ask("tools/call", sent).await;
+        assert_eq!(sent["result"]["content"][1], picture, "{sent}");
+        assert_eq!(sent["result"]["structuredContent"].is_object(), is_told, "{sent}");
+        if !is_told {
+            let standing = steady(&sent)["result"]["content"][2]["text"].take();
+            assert_eq!(standing, "task_id task_1, context_id context-1, state completed");
+        }
+    }
 }
 
 #[tokio::test]

@@ -137,6 +137,23 @@ async fn a_message_that_takes_too_long_gives_the_task_id() {
 }
 
 #[tokio::test]
+async fn who_knows_no_id_is_told_its_latest_tasks_and_nobody_elses() {
+    let house = Plan::default().build().await;
+    let web = Web::new(&house);
+    let none = web.call("get_task", json!({})).await;
+    assert_eq!(none["result"]["content"][0]["text"], "you have no tasks yet");
+    web.call("weather.forecast", json!({ "city": "Venice" })).await;
+    web.call("send_message", json!({ "agent": "weather", "message": "sun?" })).await;
+    let latest = web.call("get_task", json!({})).await;
+    assert_json_snapshot!(steady(&latest["result"]));
+    let newest = &latest["result"]["structuredContent"]["tasks"][0]["task_id"];
+    let fetched = web.call("get_task", json!({ "task_id": newest })).await;
+    assert_eq!(fetched["result"]["structuredContent"]["state"], "completed");
+    let others = Web::of(&house, rialto_model::call::Caller::user("bob")).call("get_task", json!({})).await;
+    assert_eq!(others["result"]["structuredContent"]["tasks"], json!([]));
+}
+
+#[tokio::test]
 async fn a_message_goes_on_with_its_task_at_the_agent_that_has_it() {
     let peer = ScriptedPeer::with(|call| {
         let asked =

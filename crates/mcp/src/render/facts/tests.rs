@@ -25,7 +25,12 @@ fn crossed(result: &Value, version: &str) -> Value {
 }
 
 fn shown(task: &Task, version: &str) -> Value {
-    let reader = Reader { fluency: Fluency::of(Some(version)), inline: 0, is_promised: false };
+    let reader = Reader {
+        fluency: Fluency::of(Some(version)),
+        inline: 0,
+        is_promised: false,
+        structured_first: false,
+    };
     serde_json::to_value(CallToolResult::from(render::result(task, "files", reader))).unwrap()
 }
 

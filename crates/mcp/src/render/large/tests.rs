@@ -16,7 +16,12 @@ fn made(artifacts: Vec<Artifact>) -> Task {
 }
 
 fn shown(task: &Task, version: &str) -> Value {
-    let reader = Reader { fluency: Fluency::of(Some(version)), inline: LIMIT, is_promised: false };
+    let reader = Reader {
+        fluency: Fluency::of(Some(version)),
+        inline: LIMIT,
+        is_promised: false,
+        structured_first: false,
+    };
     serde_json::to_value(CallToolResult::from(render::result(task, "weather", reader))).unwrap()
 }
 
@@ -113,7 +118,8 @@ fn a_large_message_is_a_link_too_unless_it_is_not_shown_or_asks() {
 #[test]
 fn a_look_at_a_task_leaves_out_the_same() {
     let task = made(vec![Artifact::new("out", vec![text(LIMIT + 1)])]);
-    let reader = Reader { fluency: Fluency::NEWEST, inline: LIMIT, is_promised: false };
+    let reader =
+        Reader { fluency: Fluency::NEWEST, inline: LIMIT, is_promised: false, structured_first: false };
     let shown = serde_json::to_value(CallToolResult::from(render::status(&task, "weather", reader))).unwrap();
     assert_eq!(links(&shown), ["rialto://tasks/task_1/artifacts/0/parts/0"]);
     let part = &shown["structuredContent"]["artifacts"][0]["parts"][0];

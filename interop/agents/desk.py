@@ -1,0 +1,147 @@
+"""The agent behind Rialto when coding clients call it (`interop/apps`), on a2a-sdk 1.3.0.
+
+Its skills have schemas, and do what such a client has to bear: structured data, a picture, work that takes its time and tells of it, a
+question with choices.
+"""
+
+import asyncio
+
+import serving
+from a2a.helpers import new_task_from_user_message
+from a2a.server.agent_execution import AgentExecutor
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.routes import create_jsonrpc_routes
+from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part, TaskState
+from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.struct_pb2 import Value
+from skills import PIXEL_PNG
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+COLOURS = ["red", "green", "blue"]
+LINE = {"type": "object", "properties": {"sku": {"type": "string"}, "count": {"type": "integer"}}, "required": ["sku"]}
+
+
+def form(**properties) -> dict:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+# id -> (description, schema)
+SKILLS = {
+    "order": (
+        "Takes an order and confirms it, line by line.",
+        form(customer={"type": "string"}, lines={"type": "array", "items": LINE}),
+    ),
+    "picture": ("Draws a very small picture.", {"type": "object", "properties": {}}),
+    "work": (
+        "Works for some seconds, and says each second how far it is.",
+        form(seconds={"type": "integer", "minimum": 1, "description": "how long"}),
+    ),
+    "paint": ("Paints something, and asks in which colour.", form(thing={"type": "string"})),
+}
+
+
+class Executor(AgentExecutor):
+    def __init__(self) -> None:
+        self._painting: dict[str, str] = {}
+
+    async def execute(self, context, event_queue) -> None:
+        updater = TaskUpdater(event_queue, context.task_id, context.context_id)
+        if context.current_task is None:
+            await event_queue.enqueue_event(new_task_from_user_message(context.message))
+        told = heard(context)
+        if (thing := self._painting.pop(context.task_id, None)) is not None:
+            await finish(updater, Part(text=f"the {thing} is {told.get('colour') or told.get('text')} now"))
+            return
+        skill = asked_for(context)
+        if skill == "order":
+            await finish(updater, Part(data=ParseDict({"accepted": True, "order": told}, Value())))
+        elif skill == "picture":
+            await finish(updater, Part(text="a pixel"), Part(raw=PIXEL_PNG, filename="pixel.png", media_type="image/png"))
+        elif skill == "work":
+            await work(updater, int(told.get("seconds", 3)))
+        elif skill == "paint":
+            self._painting[context.task_id] = str(told.get("thing"))
+            await updater.requires_input(updater.new_agent_message([question(f"Which colour for the {told.get('thing')}?")]))
+        else:
+            await updater.failed(updater.new_agent_message([Part(text=f"there is no skill {skill!r}: {', '.join(SKILLS)}")]))
+
+    async def cancel(self, context, event_queue) -> None:
+        await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
+
+
+async def work(updater: TaskUpdater, seconds: int) -> None:
+    for second in range(1, seconds + 1):
+        await updater.update_status(
+            TaskState.TASK_STATE_WORKING,
+            updater.new_agent_message([Part(text=f"second {second} of {seconds}")]),
+            metadata={"progress": second, "total": seconds},
+        )
+        await asyncio.sleep(1)
+    await finish(updater, Part(text=f"worked for {seconds} seconds"))
+
+
+async def finish(updater: TaskUpdater, *parts: Part) -> None:
+    await updater.add_artifact(list(parts), "result", "result")
+    await updater.complete()
+
+
+def question(words: str) -> Part:
+    schema = form(colour={"type": "string", "enum": COLOURS})
+    return Part(data=ParseDict({"name": "colour", "message": words, "requestedSchema": schema}, Value()))
+
+
+def asked_for(context) -> str:
+    for metadata in (context.metadata, MessageToDict(context.message.metadata)):
+        if metadata and metadata.get("skillId"):
+            return str(metadata["skillId"])
+    return str(heard(context).get("skill", ""))
+
+
+def heard(context) -> dict:
+    """The data of the message; its text, if it has none."""
+    for part in context.message.parts:
+        if part.HasField("data"):
+            data = MessageToDict(part.data)
+            return data if isinstance(data, dict) else {"data": data}
+    return {"text": context.get_user_input()}
+
+
+def card(url: str) -> AgentCard:
+    return AgentCard(
+        name="Desk",
+        description="Takes orders, works and paints.",
+        version="1.0.0",
+        supported_interfaces=[AgentInterface(url=url, protocol_binding="JSONRPC", protocol_version="1.0")],
+        capabilities=AgentCapabilities(streaming=True),
+        default_input_modes=["text/plain", "application/json"],
+        default_output_modes=["text/plain", "application/json"],
+        skills=[AgentSkill(id=id, name=id, description=told, tags=["desk"]) for id, (told, _) in SKILLS.items()],
+    )
+
+
+def described(known: AgentCard) -> dict:
+    """The card, and the schemas of its skills, for which the SDK's own types have no member."""
+    card = MessageToDict(known)
+    for skill in card["skills"]:
+        skill["inputSchema"] = SKILLS[skill["id"]][1]
+    return card
+
+
+def main() -> None:
+    args = serving.parser(__doc__).parse_args()
+    sock, url = serving.bind(args.port)
+    known = card(f"{url}/")
+    handler = DefaultRequestHandler(Executor(), InMemoryTaskStore(), known)
+
+    async def show(_request) -> JSONResponse:
+        return JSONResponse(described(known))
+
+    routes = [Route("/.well-known/agent-card.json", show), *create_jsonrpc_routes(handler, "/")]
+    serving.serve(Starlette(routes=routes), sock, url)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Writes down how the clients did: docs/CLIENTS.md, as a run of all of them saw it."""
+
+import json
+from pathlib import Path
+
+from bridge import Server
+from cases import CASES, Verdict
+from client import Client
+
+Cell = tuple[str, str, str]  # client, transport, case
+TITLES = {"stdio": "stdio", "http": "HTTP"}
+HEAD = """# Coding clients
+
+How {clients} get along with an A2A agent through Rialto. `interop/apps` runs it all again and writes this page.
+
+Each client is the published npm package. It talks to a model of ours on loopback, a script that calls the tools which it is offered and repeats what
+it is told; what the client says to Rialto is listened to. The agent is `interop/agents/desk.py` on the official Python SDK (A2A 1.0).
+Rialto is configured by nothing but what is shown below: on stdio the entry is the one that `rialto install` writes, over HTTP there is a
+`rialto serve` and a token in `RIALTO_TOKEN`.
+
+*Exact*: nothing is lost. *Degraded*: less than the agent offers; how is said with each client.
+"""
+FOOT = """## What the clients taught us
+
+- **Timeouts.** When its own timeout is over, Gemini CLI and, on stdio, Claude Code say so in `notifications/cancelled` (`Request timed out`): the task goes on. Codex
+  says `MCP response future dropped`, which may mean anything, and Claude Code over HTTP hangs up, which in 2026-07-28 means that the call is not wanted:
+  the task is called off. The model learns no task id then, but `get_task` without one lists its latest tasks. Rialto answers a call after 30 s
+  (`[calls] timeout_ms`) with the task's id, and all three wait longer than that unless they are told otherwise.
+- **Nobody there.** Without a terminal and without a hook, `claude -p` cancels an agent's question, which calls the task off, and `codex exec` declines it, which
+  the agent is told. A model that talks to an agent with `send_message` gets its questions as results, and answers them.
+- **Structured content.** Claude Code and Codex show their model the structured content of a result, if there is one, in place of its texts; Codex leaves out its
+  pictures then. So results with files have none for these two.
+- **Patience.** Gemini CLI stops a model that makes the same call five times in a row, `get_task` included.
+- **Approval.** `codex exec` refuses a call that its person would have to approve: `default_tools_approval_mode` above is what lets it through.
+"""
+
+
+def snippet(path: Path, server: Server) -> str:
+    """What a client's configuration says of Rialto, as anybody would write it."""
+    text = path.read_text()
+    if path.suffix == ".json":
+        text = json.dumps({"mcpServers": json.loads(text)["mcpServers"]}, indent=2)
+        kind = "json"
+    else:
+        text = text[text.index("[mcp_servers.rialto]") :].strip()
+        kind = "toml"
+    text = text.replace(str(server.folder / "rialto"), "/usr/local/bin/rialto")
+    text = text.replace(server.agent, "https://agents.example.com/desk")
+    text = text.replace(server.url or "\0", "http://127.0.0.1:8420/mcp")
+    home = path.parts.index("home")
+    return f"`~/{'/'.join(path.parts[home + 1 :])}`:\n\n```{kind}\n{text}\n```"
+
+
+def page(
+    clients: list[Client], transports: tuple[str, ...], verdicts: dict[Cell, Verdict], snippets: dict[tuple[str, str], str]
+) -> str:
+    named = [f"{client.title} {client.version}" for client in clients]
+    lines = [HEAD.format(clients=f"{', '.join(named[:-1])} and {named[-1]}")]
+    lines += summary(clients, transports, verdicts)
+    for client in clients:
+        lines += ["", f"## {client.title}", ""]
+        lines += [f"Version {client.version} of `{client.package}`. {client.about}", ""]
+        lines += table(client, transports, verdicts)
+        for transport in transports:
+            lines += ["", f"{TITLES[transport]}, {snippets[client.key, transport]}"]
+        if client.more:
+            lines += ["", client.more]
+    return "\n".join([*lines, "", FOOT])
+
+
+def summary(clients: list[Client], transports: tuple[str, ...], verdicts: dict[Cell, Verdict]) -> list[str]:
+    columns = [(client, transport) for client in clients for transport in transports]
+    titles = [f"{client.title}, {TITLES[transport]}" for client, transport in columns]
+    lines = [f"| | {' | '.join(titles)} |", "|---" * (len(columns) + 1) + "|"]
+    for case, told in CASES.items():
+        grades = [verdicts[client.key, transport, case].grade for client, transport in columns]
+        lines.append(f"| {told} | {' | '.join(grades)} |")
+    return lines
+
+
+def table(client: Client, transports: tuple[str, ...], verdicts: dict[Cell, Verdict]) -> list[str]:
+    lines = [f"| | {' | '.join(TITLES[transport] for transport in transports)} |", "|---" * (len(transports) + 1) + "|"]
+    for case, told in CASES.items():
+        cells = [cell(verdicts[client.key, transport, case]) for transport in transports]
+        lines.append(f"| {told} | {' | '.join(cells)} |")
+    return lines
+
+
+def cell(verdict: Verdict) -> str:
+    note = verdict.note.replace("\n", " ").replace("|", "\\|")
+    return f"{verdict.grade}: {note}" if note else verdict.grade
