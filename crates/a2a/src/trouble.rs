@@ -52,7 +52,9 @@ impl Trouble {
             _ => format!("the agent could not be reached: {error}"),
         };
         let is_passing = !matches!(error, FetchError::Forbidden(_));
-        Self { is_passing, ..Failure::new(kind, message).into() }
+        let failure = Failure::new(kind, message);
+        let failure = if error.surely_not_sent() { failure.not_sent() } else { failure };
+        Self { is_passing, ..failure.into() }
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {

@@ -18,6 +18,7 @@ mod process;
 mod program;
 mod proxy;
 mod report;
+mod routing;
 mod seconds;
 mod start;
 mod tasks;
@@ -59,6 +60,8 @@ enum Command {
     Start(start::Args),
     /// Reading and writing tasks in every dialect.
     Wire(wire::Args),
+    /// Choosing agents: what is lost by not knowing them, and what a choice costs.
+    Routing(routing::Args),
     /// The agent that answers at once, as a child process.
     #[command(hide = true)]
     Agent(agent::Args),
@@ -93,6 +96,7 @@ async fn run(cli: &Cli) -> Result<ExitCode, Trouble> {
         Command::List(args) => Box::pin(list::run(args)).await.map(|report| show(cli, &report)),
         Command::Start(args) => start::run(args).await.map(|report| show(cli, &report)),
         Command::Wire(args) => wire::run(args).map(|report| show(cli, &report)),
+        Command::Routing(args) => routing::run(args).map(|report| show(cli, &report)),
         Command::Agent(args) => agent::serve(*args).await.map(|()| ExitCode::SUCCESS),
         Command::Fleet(args) => fleet::serve(args).await.map(|()| ExitCode::SUCCESS),
         Command::Proxy { to } => proxy::serve(*to).await.map(|()| ExitCode::SUCCESS),

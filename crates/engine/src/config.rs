@@ -10,13 +10,13 @@ use rialto_model::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::limits;
+use crate::{limits, routing};
 
 /// A program that is started for the first time may have to be downloaded.
 const START: Duration = Duration::from_secs(60);
 
 /// How calls are made and agents looked after.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Wall clock of one call, in milliseconds. A call that takes longer is answered with its task id.
@@ -38,6 +38,9 @@ pub struct Config {
     /// How much callers and orgs may ask for. It has a section of its own in the configuration.
     #[serde(skip)]
     pub limits: limits::Config,
+    /// How agents are chosen for work that names none. It has a section of its own in the configuration.
+    #[serde(skip)]
+    pub routing: routing::Config,
     /// Whether calls that come without a trace begin one, which takes somebody who collects them.
     #[serde(skip)]
     pub traces: Option<Sampling>,
@@ -57,6 +60,7 @@ impl Default for Config {
             probe_concurrency: 16,
             pin_cards: false,
             limits: limits::Config::default(),
+            routing: routing::Config::default(),
             traces: None,
         }
     }

@@ -19,7 +19,7 @@ use rialto_model::{
 };
 
 /// Names that belong to Rialto's own tools at the MCP door.
-pub const RESERVED: [&str; 12] = [
+pub const RESERVED: [&str; 13] = [
     "load_agent",
     "list_agents",
     "send_message",
@@ -28,6 +28,7 @@ pub const RESERVED: [&str; 12] = [
     "search_tools",
     "describe_tool",
     "call_tool",
+    "dispatch",
     "invoke_a2a",
     "mesh_resolve",
     "orchestrate_workflow",

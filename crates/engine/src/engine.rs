@@ -40,6 +40,7 @@ use crate::{
     peer::Peer,
     redact::{redact, redact_message},
     registry::Registry,
+    routing::Router,
     run::{Leg, Run},
     running::Running,
     schema::Schemas,
@@ -90,7 +91,9 @@ pub(crate) struct Inner {
     /// Whether the policies, when they were last read, did not hold up.
     policy_is_behind: AtomicBool,
     bus: Arc<Bus>,
-    schemas: Schemas,
+    pub(crate) schemas: Schemas,
+    /// What is remembered for choosing agents.
+    pub(crate) router: Router,
     pub(crate) limits: Arc<Limits>,
     /// Counts what runs, to be waited for at the end.
     pub(crate) tracker: TaskTracker,
@@ -115,6 +118,8 @@ pub struct Request {
     pub target: Target,
     /// What is said.
     pub parts: Vec<Part>,
+    /// The id that a new task shall have, when it was promised to somebody under one.
+    pub id: Option<TaskId>,
     /// The task to go on with: our id for it, or the agent's.
     pub task: Option<String>,
     /// The version of that task which is answered: when it has changed since, nothing is said.
@@ -144,6 +149,7 @@ impl Request {
             door,
             target,
             parts,
+            id: None,
             task: None,
             answers: None,
             context: None,
@@ -170,6 +176,7 @@ impl Engine {
             policy_read_at: AtomicU64::new(0),
             policy_is_behind: AtomicBool::new(false),
             limits: Limits::new(&parts.config.limits),
+            router: Router::new(parts.config.routing.clone()),
             config: parts.config,
             running: Mutex::default(),
             bus,
@@ -358,7 +365,8 @@ impl Engine {
             None => Remote { task_id: None, context_id: request.context },
         };
         let call = Call {
-            task: goes_on.map_or_else(TaskId::fresh, |task| task.head.id.clone()),
+            task: goes_on
+                .map_or_else(|| request.id.unwrap_or_else(TaskId::fresh), |task| task.head.id.clone()),
             caller: request.caller,
             door: request.door,
             target: request.target,
@@ -459,7 +467,7 @@ impl Inner {
         self.policy.load().check_as(deed, row.as_deref())
     }
 
-    fn caller_agent(&self, caller: &Caller) -> Option<Arc<Agent>> {
+    pub(crate) fn caller_agent(&self, caller: &Caller) -> Option<Arc<Agent>> {
         match caller.kind {
             CallerKind::User | CallerKind::Session => None,
             CallerKind::Agent => self.registry.get(&AgentId::from(caller.id.as_str())),

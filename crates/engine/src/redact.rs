@@ -43,17 +43,19 @@ pub(crate) fn redact(json: &Json) -> Json {
     Json::of(&value)
 }
 
+/// The same text, or nothing of it if a secret stands in it.
+pub(crate) fn redact_text(text: &str) -> String {
+    let is_secret = looks_secret(text) && PREFIXES.iter().any(|prefix| text.contains(prefix));
+    if is_secret { MASK.to_owned() } else { text.to_owned() }
+}
+
 /// The same message with whatever looks like a secret masked. What is in `clean` was looked through before.
 pub(crate) fn redact_message(mut message: Message, clean: Option<&Json>) -> Message {
     for part in &mut message.parts {
         match &mut part.content {
             Content::Data(data) if clean.is_some_and(|clean| clean.shares(data)) => {}
             Content::Data(data) | Content::Unknown(data) => *data = redact(data),
-            Content::Text(text) if looks_secret(text) => {
-                if PREFIXES.iter().any(|prefix| text.contains(prefix)) {
-                    MASK.clone_into(text);
-                }
-            }
+            Content::Text(text) if looks_secret(text) => *text = redact_text(text),
             Content::Text(_) | Content::Raw(_) | Content::Url(_) => {}
         }
     }

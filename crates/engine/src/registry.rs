@@ -17,7 +17,7 @@ use std::{
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rialto_model::{
-    agent::{Agent, Health, Keep, OldCard, PendingCard, Probe, Trust},
+    agent::{Agent, Health, Keep, OldCard, PendingCard, Probe, Signature, Trust},
     card::{Card, Dialect},
     clock::Clock,
     credential::Credential,
@@ -42,6 +42,9 @@ use crate::{
 
 /// A row that others change too is tried again this often.
 const TRIES: usize = 5;
+
+/// How the path of a card begins that was not fetched from its agent.
+const BY_HAND: &str = "by hand: ";
 
 /// A valid card that takes longer than this makes an agent `degraded`.
 pub(crate) const SLOW: Duration = Duration::from_secs(2);
@@ -186,6 +189,11 @@ impl Registry {
         self.live.load().generation == Some(self.store.generation())
     }
 
+    /// Moves with every change that can be seen from outside.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
     /// How often something had been changed that we did not change ourselves.
     pub fn surprises(&self) -> u64 {
         self.surprises.load(Ordering::Acquire)
@@ -280,14 +288,33 @@ impl Registry {
             timeout: self.config.discovery_timeout(),
         };
         let fetched = self.discovery.fetch(&place).await?;
+        self.take_in(url, &wanted, fetched).await
+    }
+
+    /// Writes an agent down whose card somebody has at hand. The card says where the agent is; nobody is asked for another one.
+    pub async fn register_card(&self, wanted: Registration, card: Card) -> Result<Registered, RegistryError> {
+        let place = card.interfaces.first().map_or(wanted.url.as_str(), |interface| interface.url.as_str());
+        let url = address::normalize(place)?;
+        let signature = if card.signed { Signature::Unchecked } else { Signature::None };
+        let path = format!("{BY_HAND}{}", wanted.url);
+        let fetched = Fetched::Card { card: Box::new(card), path, etag: None, signature };
+        self.take_in(url, &wanted, fetched).await
+    }
+
+    async fn take_in(
+        &self,
+        url: String,
+        wanted: &Registration,
+        fetched: Fetched,
+    ) -> Result<Registered, RegistryError> {
         let _changing = self.changing.lock().await;
         if self.live.load().generation != Some(self.store.generation()) {
             self.reload().await?;
         }
         let known = self.live.load().all().find(|a| a.scope == wanted.scope && a.url == url).cloned();
         let agent = match (&known, wanted.keep) {
-            (Some(known), keep) if known.keep == keep => self.updated(known, &wanted, fetched),
-            _ => self.created(url, &wanted, fetched)?,
+            (Some(known), keep) if known.keep == keep => self.updated(known, wanted, fetched),
+            _ => self.created(url, wanted, fetched)?,
         };
         let expected = known.as_ref().filter(|known| known.id == agent.id).map(|known| known.version);
         let agent = self.put(agent, expected).await?;
@@ -314,7 +341,8 @@ impl Registry {
 
     /// Asks an agent how it is, and writes the answer down.
     pub async fn probe(&self, agent: &Arc<Agent>) -> Result<Health, RegistryError> {
-        if matches!(agent.backing, Backing::Function(_)) {
+        let is_by_hand = agent.card_path.as_ref().is_some_and(|path| path.starts_with(BY_HAND));
+        if matches!(agent.backing, Backing::Function(_)) || is_by_hand {
             // Nobody can be asked how it is without calling it.
             return Ok(agent.health);
         }

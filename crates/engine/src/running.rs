@@ -11,7 +11,7 @@ use futures::{FutureExt, future::BoxFuture};
 use rialto_model::{
     event::Event,
     failure::{Failure, Kind},
-    ids::TaskId,
+    ids::{DispatchId, TaskId},
     task::Task,
 };
 use tokio::{
@@ -21,7 +21,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::run::{End, News, Run};
+use crate::{
+    routing::{After, Routed},
+    run::{End, News, Run},
+};
 
 /// Progress that nobody collects is dropped beyond this; the result never is.
 const UNCOLLECTED: usize = 64;
@@ -32,6 +35,10 @@ pub struct Running {
     /// The task as it was when the call began, for those who want to see it.
     begun: Option<Box<Task>>,
     drive: Drive,
+    /// Sees to what comes after it, if somebody was chosen to do it.
+    routed: Option<Box<Routed>>,
+    /// The choice that it came from.
+    dispatch: Option<DispatchId>,
     cancel: CancellationToken,
     /// Where it goes on when it is let go of, which may happen outside of any runtime.
     runtime: Handle,
@@ -59,6 +66,8 @@ enum Drive {
     Inline(BoxFuture<'static, News>),
     /// A task of its own.
     Background(Ears),
+    /// It has ended, and it is seen to whether somebody else goes on. Like the first, it lives here and not in the waiting.
+    Settling(BoxFuture<'static, After>),
     /// Nobody who is waited for: the end has been told.
     Over,
 }
@@ -84,6 +93,8 @@ impl Running {
         Self {
             task: run.id().clone(),
             begun,
+            routed: None,
+            dispatch: None,
             cancel: run.canceller(),
             drive: Drive::Inline(run.news(Some(next_beat)).boxed()),
             runtime: Handle::current(),
@@ -92,7 +103,18 @@ impl Running {
         }
     }
 
-    /// Our name for the task.
+    /// The same call, of which somebody hears when it has ended.
+    pub(crate) fn routed(mut self, routed: Box<Routed>) -> Self {
+        (self.dispatch, self.routed) = (Some(routed.id().clone()), Some(routed));
+        self
+    }
+
+    /// The choice that it came from, if somebody was chosen to do it.
+    pub const fn dispatch(&self) -> Option<&DispatchId> {
+        self.dispatch.as_ref()
+    }
+
+    /// Our name for the task. It is another one when another agent has gone on with the work.
     pub const fn task(&self) -> &TaskId {
         &self.task
     }
@@ -106,13 +128,32 @@ impl Running {
     ///
     /// The waiting can be given up and begun again: nothing is lost.
     pub async fn next(&mut self) -> Step {
-        if let Drive::Inline(first) = &mut self.drive {
-            match first.await {
-                News::End(end) => return self.over(end),
-                news => self.go_on(future::ready(news)),
+        loop {
+            let end = match &mut self.drive {
+                Drive::Inline(first) => match first.await {
+                    News::End(end) => end,
+                    news => {
+                        self.go_on(future::ready(news));
+                        continue;
+                    }
+                },
+                Drive::Settling(after) => match after.await {
+                    After::End(end) => end,
+                    After::Next(next) => {
+                        self.become_next(*next);
+                        continue;
+                    }
+                },
+                Drive::Background(_) | Drive::Over => match self.listen().await {
+                    Ok(step) => return step,
+                    Err(end) => end,
+                },
+            };
+            match self.routed.take() {
+                None => return self.over(end),
+                Some(routed) => self.drive = Drive::Settling(routed.after(end).boxed()),
             }
         }
-        self.listen().await
     }
 
     /// Waits for the end.
@@ -129,27 +170,39 @@ impl Running {
     /// Calls it off: the agent is told, as soon as we know what it calls the task.
     pub fn cancel(&mut self) {
         self.cancel.cancel();
-        self.let_go();
+        if matches!(self.drive, Drive::Inline(_)) {
+            self.let_go();
+        }
     }
 
-    /// Waits for what the background tells.
-    async fn listen(&mut self) -> Step {
+    /// Goes on as another call, of another agent.
+    fn become_next(&mut self, mut next: Self) {
+        if self.cancel.is_cancelled() {
+            next.cancel();
+        }
+        self.drive = Drive::Over;
+        *self = next;
+    }
+
+    /// Waits for what the background tells, or for its end.
+    async fn listen(&mut self) -> Result<Step, End> {
         let Drive::Background(ears) = &mut self.drive else {
-            return Step::Failed(Failure::new(Kind::Internal, "the call is over, and its end was told"));
+            let told = Failure::new(Kind::Internal, "the call is over, and its end was told");
+            return Ok(Step::Failed(told));
         };
         let end = tokio::select! {
             biased;
             Some(event) = ears.updates.recv() => {
                 self.next_beat = Instant::now() + self.heartbeat;
-                return Step::Event(Box::new(event));
+                return Ok(Step::Event(Box::new(event)));
             }
             end = &mut ears.end => end.unwrap_or_else(|_| Err(lost())),
             () = sleep_until(self.next_beat) => {
                 self.next_beat = Instant::now() + self.heartbeat;
-                return Step::Heartbeat;
+                return Ok(Step::Heartbeat);
             }
         };
-        self.over(end)
+        Err(end)
     }
 
     fn over(&mut self, end: End) -> Step {
@@ -161,6 +214,9 @@ impl Running {
     fn let_go(&mut self) {
         match mem::replace(&mut self.drive, Drive::Over) {
             Drive::Inline(first) => self.go_on(first),
+            Drive::Settling(after) => {
+                self.runtime.spawn(async move { drop(after.await) });
+            }
             drive => self.drive = drive,
         }
     }

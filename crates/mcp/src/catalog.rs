@@ -18,7 +18,7 @@ use rialto_engine::{
 use rialto_model::{call::Caller, ids::Scope};
 use rmcp::model::Tool;
 
-use crate::{aliases::Aliases, names::Naming, own, tool};
+use crate::{aliases::Aliases, names::Naming, own, routing, tool};
 
 /// Lists are kept for this many projects and ways of naming; one more forgets the oldest.
 const KEPT: usize = 64;
@@ -49,6 +49,8 @@ pub(crate) struct Page {
     catalog: Arc<Catalog>,
     /// Whether our own tools come first.
     is_first: bool,
+    /// Whether those that choose an agent are among our own.
+    routes: bool,
     /// The places of the skills that are on it.
     places: Vec<usize>,
     /// What is on it in place of all that.
@@ -109,6 +111,7 @@ impl Catalog {
         let mut page = Page {
             catalog: Arc::clone(self),
             is_first: cursor.is_none(),
+            routes: false,
             places: Vec::new(),
             only: None,
             next: None,
@@ -129,7 +132,14 @@ impl Catalog {
 
     /// The one page of a list with only these tools.
     pub(crate) fn only(self: &Arc<Self>, tools: &'static [Tool]) -> Page {
-        Page { catalog: Arc::clone(self), is_first: true, places: Vec::new(), only: Some(tools), next: None }
+        Page {
+            catalog: Arc::clone(self),
+            is_first: true,
+            routes: false,
+            places: Vec::new(),
+            only: Some(tools),
+            next: None,
+        }
     }
 
     /// Whether its schemas are portable ones.
@@ -167,14 +177,21 @@ impl Catalog {
 // === impl Page ===
 
 impl Page {
+    /// The same, with the tools that choose an agent if they are to be listed.
+    pub(crate) const fn with_routing(mut self, routes: bool) -> Self {
+        self.routes = routes;
+        self
+    }
+
     /// The tools, in order.
     pub(crate) fn tools(&self) -> Vec<&Tool> {
         if let Some(only) = self.only {
             return only.iter().collect();
         }
         let own = if self.is_first { own::tools() } else { &[] };
+        let routing = if self.is_first && self.routes { routing::tools() } else { &[] };
         let skills = self.places.iter().flat_map(|place| self.catalog.tools_at(*place));
-        own.iter().chain(skills).collect()
+        own.iter().chain(routing).chain(skills).collect()
     }
 }
 

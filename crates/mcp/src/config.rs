@@ -1,7 +1,8 @@
 //! What can be set about the MCP door.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use rialto_model::card::Card;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +48,12 @@ pub struct Config {
     /// How long a task can be fetched at least, in milliseconds; none is for ever. The program says so, as it keeps them.
     #[serde(skip)]
     pub task_ttl_ms: Option<u64>,
+    /// Whether the tools that choose an agent are listed; they stand in a section of their own, `[routing]`.
+    #[serde(skip)]
+    pub routing_tools: bool,
+    /// How `invoke_a2a` finds agents; it stands in `[a2a]`.
+    #[serde(skip)]
+    pub invoking: Invoking,
     /// Whether HTTP clients of protocol versions before 2026-07-28 get a session, and with it news of changed tools.
     /// Without sessions such clients are served request by request, which survives a restart.
     pub legacy_sessions: bool,
@@ -58,6 +65,20 @@ pub struct Config {
     pub allowed_origins: Vec<String>,
     /// The largest request body over HTTP, in bytes.
     pub max_body_bytes: usize,
+}
+
+/// Reads a card file.
+pub type CardReader = Arc<dyn Fn(&str) -> Result<Card, String> + Send + Sync>;
+
+/// How `invoke_a2a` finds agents.
+#[derive(Clone)]
+pub struct Invoking {
+    /// The agent that is called when none is named: its URL, or a card file.
+    pub default_agent_card_url: Option<String>,
+    /// How long to wait for an agent, in seconds.
+    pub default_timeout_secs: u64,
+    /// Reads card files; none where no client may name a file of this machine.
+    pub read_card: Option<CardReader>,
 }
 
 /// Which names `tools/list` shows.
@@ -129,12 +150,41 @@ impl Default for Config {
             task_after_ms: 3_000,
             task_poll_ms: 1_000,
             task_ttl_ms: None,
+            routing_tools: false,
+            invoking: Invoking::default(),
             legacy_sessions: true,
             max_sessions: 1_000,
             allowed_hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec(),
             allowed_origins: Vec::new(),
             max_body_bytes: 4 * 1024 * 1024,
         }
+    }
+}
+
+// === impl Invoking ===
+
+impl Default for Invoking {
+    fn default() -> Self {
+        Self { default_agent_card_url: None, default_timeout_secs: 120, read_card: None }
+    }
+}
+
+impl PartialEq for Invoking {
+    fn eq(&self, other: &Self) -> bool {
+        self.default_agent_card_url == other.default_agent_card_url
+            && self.default_timeout_secs == other.default_timeout_secs
+            && self.read_card.is_some() == other.read_card.is_some()
+    }
+}
+
+impl Eq for Invoking {}
+
+impl fmt::Debug for Invoking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Invoking")
+            .field("default_agent_card_url", &self.default_agent_card_url)
+            .field("default_timeout_secs", &self.default_timeout_secs)
+            .finish_non_exhaustive()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rialto_engine::{Engine, Request};
+use rialto_engine::{DispatchRequest, Engine, Request};
 use rialto_model::{
     call::{Caller, Target},
     failure::{Failure, Kind},
@@ -23,6 +23,8 @@ use crate::{
     find::{self, Finder},
     lazy::{self, Searcher},
     own::{self, Own},
+    render,
+    routing::{self, Invocation, Local},
     tasks::InPart,
     tool, trouble,
     underway::{Manner, Underway},
@@ -72,7 +74,8 @@ impl Desk {
         if self.is_lazy(client, &catalog) {
             return Ok(catalog.only(lazy::tools()));
         }
-        catalog.page(&self.engine, &client.caller, cursor, self.config.page_size.max(1)).ok_or_else(|| {
+        let page = catalog.page(&self.engine, &client.caller, cursor, self.config.page_size.max(1));
+        page.map(|page| page.with_routing(self.config.routing_tools)).ok_or_else(|| {
             let message = "this cursor is not one that tools/list gave; ask for the first page again";
             trouble::error(&Failure::new(Kind::Invalid, message))
         })
@@ -178,8 +181,32 @@ impl Desk {
                 let catalog = self.catalogs.of(engine, &client.caller.scope, client.naming);
                 lazy::describe(&catalog, |name| self.find(&client.caller, name), args).map(Begun::Done)
             }
+            Own::Dispatch => self.dispatch(client, routing::dispatch(client, args)?).await,
+            Own::MeshResolve => Box::pin(routing::resolve(engine, client, args)).await.map(Begun::Done),
+            Own::InvokeA2a => Box::pin(self.invoke(client, args)).await,
             Own::GetTask => Box::pin(self.look_at(client, args)).await.map(Begun::Done),
             Own::CancelTask => own::cancel_task(engine, client, args).await.map(Begun::Done),
+        }
+    }
+
+    /// Has whoever does it best do some work.
+    async fn dispatch(&self, client: &Client, wanted: DispatchRequest) -> Result<Begun, Failure> {
+        let running = Box::pin(self.engine.dispatch(wanted)).await?;
+        let call =
+            Underway::new(self.engine.clone(), client, "the agent".to_owned(), running, Manner::Invoked);
+        Ok(Begun::Underway(Box::new(call)))
+    }
+
+    async fn invoke(&self, client: &Client, args: &Json) -> Result<Begun, Failure> {
+        let local = Local { load_agents: &self.load_agents, invoking: &self.config.invoking };
+        match routing::invoke(&self.engine, client, &local, args).await? {
+            Invocation::Message(request) => self.begin(client, *request, Manner::Invoked).await,
+            Invocation::Work(wanted) => self.dispatch(client, *wanted).await,
+            Invocation::Refresh(id) => {
+                let task = self.engine.task(&client.caller, &id).await?;
+                let agent = own::address(&self.engine, &task);
+                Ok(Begun::Done(render::invoked(&task, &agent, None, client.reader())))
+            }
         }
     }
 

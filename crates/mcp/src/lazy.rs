@@ -16,7 +16,7 @@ use rmcp::model::{Tool, ToolAnnotations};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{answer::Answer, catalog::Catalog, client::Client, own, tool};
+use crate::{answer::Answer, catalog::Catalog, client::Client, own, routing, tool};
 
 /// The tool that calls another one.
 pub(crate) const CALL: &str = "call_tool";
@@ -124,7 +124,7 @@ pub(crate) fn describe(
     args: &Json,
 ) -> Result<Answer, Failure> {
     let wanted: Describe = own::read(args)?;
-    if let Some(own) = own::tools().iter().find(|tool| tool.name == wanted.name) {
+    if let Some(own) = own::tools().iter().chain(routing::tools()).find(|tool| tool.name == wanted.name) {
         return Ok(described(own));
     }
     let missing = || {

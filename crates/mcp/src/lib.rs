@@ -1,7 +1,7 @@
 //! MCP: the door through which MCP clients come in, over stdin and stdout or over HTTP, and the peer that calls the tools of
 //! MCP servers ([`peer`]).
 //!
-//! Every skill of every agent is a tool here, beside five tools of Rialto's own. All protocol versions from
+//! Every skill of every agent is a tool here, beside tools of Rialto's own. All protocol versions from
 //! 2024-11-05 to 2026-07-28 are served at once. rmcp speaks the protocol; no other crate names it, and none of its
 //! types leave this one.
 
@@ -32,6 +32,7 @@ mod place;
 mod progress;
 mod render;
 mod resources;
+mod routing;
 mod sessions;
 mod shallow;
 mod tasks;
@@ -42,5 +43,5 @@ mod underway;
 mod wire;
 
 pub use aliases::Aliases;
-pub use config::{Config, Schemas, ToolErrors, ToolList, ToolNames};
+pub use config::{CardReader, Config, Invoking, Schemas, ToolErrors, ToolList, ToolNames};
 pub use door::{Control, Door, LoadAgents, ServeError};

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::{answer::Answer, client::Client, lazy, render};
 
 /// Their names.
-pub(crate) const NAMES: [&str; 8] = [
+pub(crate) const NAMES: [&str; 11] = [
     "load_agent",
     "list_agents",
     "send_message",
@@ -32,6 +32,9 @@ pub(crate) const NAMES: [&str; 8] = [
     "search_tools",
     "describe_tool",
     lazy::CALL,
+    "dispatch",
+    "mesh_resolve",
+    "invoke_a2a",
 ];
 
 /// At most so many agents are listed at once.
@@ -47,6 +50,9 @@ pub(crate) enum Own {
     CancelTask,
     SearchTools,
     DescribeTool,
+    Dispatch,
+    MeshResolve,
+    InvokeA2a,
 }
 
 #[derive(Deserialize)]
@@ -101,6 +107,9 @@ impl Own {
             "cancel_task" => Some(Self::CancelTask),
             "search_tools" => Some(Self::SearchTools),
             "describe_tool" => Some(Self::DescribeTool),
+            "dispatch" => Some(Self::Dispatch),
+            "mesh_resolve" => Some(Self::MeshResolve),
+            "invoke_a2a" => Some(Self::InvokeA2a),
             _ => None,
         }
     }
@@ -214,13 +223,13 @@ async fn addressee(engine: &Engine, client: &Client, wanted: &SendMessage) -> Re
     }
 }
 
-fn unknown_agent(key: &str) -> Failure {
+pub(crate) fn unknown_agent(key: &str) -> Failure {
     let message =
         format!("no agent is known as \"{key}\"; list_agents shows those that are, load_agent adds one");
     Failure::new(Kind::NotFound, message)
 }
 
-fn part_of(message: Json) -> Result<Part, Failure> {
+pub(crate) fn part_of(message: Json) -> Result<Part, Failure> {
     if message.is_object() {
         return Ok(Part::data(message));
     }
@@ -376,7 +385,7 @@ fn one_task_schema(about: &str) -> Value {
     })
 }
 
-fn own_tool(
+pub(crate) fn own_tool(
     name: &'static str,
     title: &str,
     description: &'static str,

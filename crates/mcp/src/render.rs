@@ -9,9 +9,10 @@ mod large;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rialto_model::{
+    ids::DispatchId,
     json::Json,
     message::{Content, Message, Part, text_of},
-    shape::{AsArtifact, AsMessage},
+    shape::{AsArtifact, AsMessage, AsPart},
     task::{Task, TaskState},
 };
 use rmcp::model::{ContentBlock, Resource, ResourceContents};
@@ -57,6 +58,67 @@ pub(crate) fn status(task: &Task, agent: &str, reader: Reader) -> Answer {
     answer.structured = Some(Json::of(&Standing::of(task, agent)));
     answer.marks = Marks::of(task);
     answer
+}
+
+/// What `dispatch` and `invoke_a2a` answer: the whole text for the model to read, and everything for programs.
+pub(crate) fn invoked(task: &Task, agent: &str, dispatch: Option<&DispatchId>, reader: Reader) -> Answer {
+    if reader.inline > 0 && large::weight(task, true) > reader.inline {
+        return large::answer(task, reader.inline, true, |light| {
+            invoked(light, agent, dispatch, reader.unbounded())
+        });
+    }
+    let mut answer = status(task, agent, reader);
+    if task.head.state == TaskState::Completed {
+        let made =
+            task.artifacts.iter().map(|artifact| text_of(&artifact.parts)).filter(|text| !text.is_empty());
+        let said = || task.message.as_ref().map(|message| text_of(&message.parts)).unwrap_or_default();
+        let made: Vec<String> = made.collect();
+        let text = if made.is_empty() { said() } else { made.join("\n\n") };
+        if !text.is_empty() {
+            answer.content = vec![ContentBlock::text(text)];
+        }
+    }
+    answer.structured = Some(Json::of(&Invoked::of(task, agent, dispatch)));
+    answer
+}
+
+/// A task as `dispatch` and `invoke_a2a` tell of it.
+#[derive(Serialize)]
+struct Invoked<'a> {
+    task_id: &'a str,
+    context_id: Option<&'a str>,
+    state: &'static str,
+    status_message: Option<String>,
+    parts: Vec<AsPart<'a>>,
+    artifacts: Vec<AsArtifact<'a>>,
+    agent: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remote_task_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dispatch_id: Option<&'a DispatchId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<serde_json::Value>,
+}
+
+// === impl Invoked ===
+
+impl<'a> Invoked<'a> {
+    fn of(task: &'a Task, agent: &'a str, dispatch_id: Option<&'a DispatchId>) -> Self {
+        let said = task.message.as_ref();
+        let parts = said.into_iter().flat_map(|message| &message.parts);
+        Self {
+            task_id: task.head.id.as_str(),
+            context_id: task.head.remote.context_id.as_deref(),
+            state: task.head.state.as_str(),
+            status_message: said.map(|message| text_of(&message.parts)).filter(|text| !text.is_empty()),
+            parts: parts.map(AsPart).collect(),
+            artifacts: task.artifacts.iter().map(AsArtifact).collect(),
+            agent,
+            remote_task_id: task.head.remote.task_id.as_deref(),
+            dispatch_id,
+            error: task.failure.as_ref().map(trouble::described),
+        }
+    }
 }
 
 /// A task as `structuredContent` shows it.

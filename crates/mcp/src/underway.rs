@@ -15,6 +15,7 @@ use crate::{
     answer::Answer,
     asking::Inquiry,
     client::{Abilities, Client, Reader},
+    own,
     progress::{self, Mark, Meter},
     render,
 };
@@ -26,6 +27,8 @@ pub(crate) enum Manner {
     Skill,
     /// `send_message`: with how the task stands; taking too long is not an error.
     Message,
+    /// `dispatch` and `invoke_a2a`: like a message, with what they say of a task.
+    Invoked,
 }
 
 /// A call that runs. A client that lets go of it before its end calls it off.
@@ -120,6 +123,7 @@ impl Underway {
             }
             // Whoever talks to an agent answers its questions in the same way.
             Manner::Message => render::status(task, &self.agent, self.reader).standing_read_by(self.reader),
+            Manner::Invoked => self.invoked(task),
         }))
     }
 
@@ -127,6 +131,12 @@ impl Underway {
     pub(crate) const fn with_promise(mut self) -> Self {
         self.reader = self.reader.promised();
         self
+    }
+
+    /// The agent may have been chosen, or be another one than at first.
+    fn invoked(&self, task: &Task) -> Answer {
+        let agent = own::address(&self.engine, task);
+        render::invoked(task, &agent, self.running.dispatch(), self.reader)
     }
 
     /// From then on its client wants a task instead.
@@ -180,9 +190,12 @@ impl Underway {
     ///
     /// By `&mut`, because a call under way can be handed from thread to thread, but not shared between them.
     async fn failed(&mut self, failure: Failure) -> Result<Answer, Failure> {
-        if self.manner == Manner::Message && failure.kind == Kind::PeerTimeout {
+        if self.manner != Manner::Skill && failure.kind == Kind::PeerTimeout {
             let task = self.engine.task(&self.caller, self.running.task().as_str()).await?;
             if !task.head.state.is_terminal() {
+                if self.manner == Manner::Invoked {
+                    return Ok(self.invoked(&task));
+                }
                 return Ok(render::status(&task, &self.agent, self.reader));
             }
         }

@@ -252,10 +252,15 @@ impl Target {
 impl Call {
     /// The arguments as one JSON value: a single data part is itself, anything else is an object that names it.
     pub fn args(&self) -> Json {
-        match self.parts.as_slice() {
-            [Part { content: Content::Data(data), .. }] => data.clone(),
-            [Part { content: Content::Text(text), .. }] => Json::of(&serde_json::json!({ "text": text })),
-            parts => Json::of(&serde_json::json!({ "parts": parts })),
-        }
+        args_of(&self.parts)
+    }
+}
+
+/// Parts as one JSON value: a single data part is itself, anything else is an object that names it.
+pub fn args_of(parts: &[Part]) -> Json {
+    match parts {
+        [Part { content: Content::Data(data), .. }] => data.clone(),
+        [Part { content: Content::Text(text), .. }] => Json::of(&serde_json::json!({ "text": text })),
+        parts => Json::of(&serde_json::json!({ "parts": parts })),
     }
 }

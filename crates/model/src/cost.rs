@@ -74,6 +74,12 @@ pub struct CostSum {
 // === impl Cents ===
 
 impl Cents {
+    /// The amount as a number, to be compared with others.
+    #[expect(clippy::cast_precision_loss, reason = "it is compared, not summed up")]
+    pub const fn as_f64(self) -> f64 {
+        self.millionths as f64 / MILLIONTHS as f64
+    }
+
     /// An amount in millionths of a cent.
     pub const fn from_millionths(millionths: u64) -> Self {
         Self { millionths }

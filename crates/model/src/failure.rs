@@ -49,6 +49,13 @@ pub struct Failure {
     pub data: Option<Json>,
 }
 
+/// The fact that a request was not received.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NotSent {
+    not_sent: bool,
+}
+
 // === impl Kind ===
 
 impl Kind {
@@ -94,6 +101,18 @@ impl Failure {
     /// A failure without further facts.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), data: None }
+    }
+
+    /// The same failure, for a request that surely nobody has received.
+    #[must_use]
+    pub fn not_sent(self) -> Self {
+        self.with_data(Json::of(&NotSent { not_sent: true }))
+    }
+
+    /// Whether the request surely was not received, so that another may be asked instead.
+    pub fn is_not_sent(&self) -> bool {
+        let data = self.data.as_ref().filter(|data| data.get().contains("\"notSent\":true"));
+        data.is_some_and(|data| data.read::<NotSent>().is_ok_and(|data| data.not_sent))
     }
 
     /// The same failure with facts for programs.

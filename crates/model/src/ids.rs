@@ -64,6 +64,10 @@ text_id!(
     /// A conversation: tasks that belong together.
     ContextId
 );
+text_id!(
+    /// One choice of who does some work (`dsp_…`).
+    DispatchId
+);
 
 /// A process that works on tasks, for as long as it lives. Zero is nobody.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -111,6 +115,15 @@ impl ContextId {
     /// A new id, later than every one before it.
     pub fn fresh() -> Self {
         Self::from(["ctx_", &fresh()].concat())
+    }
+}
+
+// === impl DispatchId ===
+
+impl DispatchId {
+    /// A new id, later than every one before it.
+    pub fn fresh() -> Self {
+        Self::from(["dsp_", &fresh()].concat())
     }
 }
 

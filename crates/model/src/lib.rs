@@ -25,6 +25,7 @@ pub mod name;
 pub mod policy;
 pub mod push;
 pub mod rights;
+pub mod routing;
 pub mod shape;
 pub mod store;
 pub mod task;

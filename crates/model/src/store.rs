@@ -20,6 +20,9 @@ use crate::{
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
     rights::Rights,
+    routing::{
+        Dispatch, DispatchFilter, PlayEnd, Reservation, Standing as AgentStanding, StandingQuery, Unsettled,
+    },
     task::{TaskHead, TaskState},
     verb::{Outcome, VerbEvent},
     webhook::{Lease, Leased, Standing, Webhook},
@@ -359,6 +362,23 @@ pub trait Store: Send + Sync {
     /// How many tasks each agent of an org has that are not over. Agents without any are left out. A call that was
     /// refused is no task.
     async fn load(&self, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, StoreError>;
+
+    /// What a decision needs to know of these agents. Those nobody knows anything about are left out.
+    async fn standings(&self, query: &StandingQuery) -> Result<BTreeMap<AgentId, AgentStanding>, StoreError>;
+
+    /// Takes a slot of an agent and writes down the decision that wants it; both, or nothing and `false` when the agent has
+    /// no slot left. However many ask at once, in however many processes, no more slots are given out than there are.
+    async fn reserve(&self, reservation: &Reservation) -> Result<bool, StoreError>;
+
+    /// Says how a play ended and, if that says something about the agent, lets its posterior learn from it. The answer says
+    /// whether it is news: each play ends once.
+    async fn end_play(&self, task: &TaskId, end: &PlayEnd) -> Result<bool, StoreError>;
+
+    /// Plays whose tasks are over though nobody has said so, the oldest first, at most so many.
+    async fn unsettled_plays(&self, limit: usize) -> Result<Vec<Unsettled>, StoreError>;
+
+    /// Decisions of a scope, newest first, with what became of them.
+    async fn dispatches(&self, scope: &Scope, filter: &DispatchFilter) -> Result<Vec<Dispatch>, StoreError>;
 
     /// Appends to the audit trail what belongs to no task. Arguments are kept with the first announcement of an invocation
     /// only ([`VerbEvent::record`]).

@@ -4,6 +4,7 @@ mod audit;
 mod costs;
 mod credential;
 mod policy;
+mod routing;
 mod secrets;
 mod tokens;
 mod tools;
@@ -20,6 +21,7 @@ pub(crate) use self::{
     costs::{CostKey, Costs},
     credential::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
     policy::{AddPolicy, Policy, PolicyKind, PolicyTest},
+    routing::{Dispatch, Dispatches, RouteCommand, Routing, WorkFlags},
     secrets::Secrets,
     tokens::{CreateToken, Lifetime, RightName, Tokens},
     tools::{AddTool, Tools},
@@ -70,6 +72,8 @@ pub(crate) enum Command {
     Tools(Tools),
     /// Call a skill and print its result
     Call(Call),
+    #[command(flatten)]
+    Routing(Routing),
     /// Look at tasks and call them off
     #[command(subcommand)]
     Tasks(Tasks),

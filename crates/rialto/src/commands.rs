@@ -11,6 +11,7 @@ pub(crate) mod install;
 pub(crate) mod keys;
 pub(crate) mod mcp;
 pub(crate) mod policy;
+pub(crate) mod routing;
 pub(crate) mod secrets;
 pub(crate) mod serve;
 pub(crate) mod tasks;

@@ -14,6 +14,7 @@ use std::{
 use crate::commands::keys;
 use rialto_edge::site::Site;
 use rialto_engine::registry::Deployment;
+use rialto_mcp::Invoking;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -47,6 +48,8 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// Calls and the registry.
     pub(crate) calls: rialto_engine::Config,
+    /// Choosing who does work that names nobody.
+    pub(crate) routing: rialto_engine::routing::Config,
     /// Everything that leaves over HTTP.
     pub(crate) outbound: rialto_edge::client::Config,
     /// The MCP door.
@@ -140,9 +143,9 @@ pub(crate) struct A2a {
     /// Whether a message that comes again, with the same `messageId` from the same caller, is answered with the task that it
     /// began before. Without it, clients that use an id more than once get a task each time.
     pub(crate) once_per_message: bool,
-    /// Wall clock of `invoke_a2a`, in seconds. Read by `invoke_a2a`, which this version does not have yet.
+    /// How long `invoke_a2a` waits for an agent when its caller does not say, in seconds.
     pub(crate) default_timeout: u64,
-    /// The agent that is called when none is named. Read by `invoke_a2a`.
+    /// The agent that `invoke_a2a` calls when none is named: its URL or, for `rialto mcp`, a card file.
     pub(crate) default_agent_card_url: Option<String>,
     /// The private key that our own cards are signed with: a PEM file, made by `rialto keys create`. Its public half is at
     /// `/.well-known/jwks.json`.
@@ -331,11 +334,30 @@ impl Config {
                 place: format!("{place}: {}", error.path()),
                 reason: error.inner().to_string().trim().to_owned(),
             })?;
+        config
+            .routing
+            .check()
+            .map_err(|reason| ConfigError::Invalid { place: format!("{place}: routing"), reason })?;
         config.deployments().map_err(|(key, reason)| {
             let place = format!("{place}: {key}");
             ConfigError::Invalid { place, reason }
         })?;
         Ok(config)
+    }
+
+    /// What the MCP door is to know, also from sections that are not its own.
+    pub(crate) fn mcp_door(&self) -> rialto_mcp::Config {
+        let invoking = Invoking {
+            default_agent_card_url: self.a2a.default_agent_card_url.clone(),
+            default_timeout_secs: self.a2a.default_timeout,
+            read_card: None,
+        };
+        rialto_mcp::Config {
+            task_ttl_ms: self.store.keeps_tasks_ms(),
+            routing_tools: self.routing.tools,
+            invoking,
+            ..self.mcp.clone()
+        }
     }
 
     /// What is to be deployed, or where the first thing is wrong, and what.

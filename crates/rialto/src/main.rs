@@ -9,6 +9,7 @@ mod events;
 mod output;
 mod policies;
 mod program;
+mod routing;
 mod telemetry;
 mod tools;
 mod vault;
@@ -84,6 +85,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Agents(command) => agents::run(&open(&common, environment).await?, command).await,
         Command::Tools(command) => run_tools(&common, environment, command).await,
         Command::Call(options) => run_call(&common, environment, options).await,
+        Command::Routing(command) => run_routing(&common, environment, command).await,
         Command::Tasks(command) => tasks::run(&open(&common, environment).await?, command).await,
         Command::Secrets(command) => run_secrets(&common, environment, command).await,
         Command::Record(command) => {
@@ -140,6 +142,17 @@ async fn run_call(common: &Common, environment: &Environment, options: cli::Call
     program.finish_traces().await;
     program.tools.close().await;
     called
+}
+
+async fn run_routing(
+    common: &Common,
+    environment: &Environment,
+    command: cli::Routing,
+) -> Result<(), Trouble> {
+    let program = open(common, environment).await?;
+    let done = commands::routing::run(&program, command).await;
+    program.finish_traces().await;
+    done
 }
 
 async fn run_secrets(

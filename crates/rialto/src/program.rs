@@ -235,6 +235,12 @@ impl Program {
         tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store.clone(), self.stop.clone()));
     }
 
+    /// Learns from tasks that end while nobody waits for them.
+    pub(crate) fn keep_learning(&self) {
+        let (engine, stop) = (self.engine.clone(), self.stop.clone());
+        self.closing.spawn(async move { engine.keep_learning(stop).await });
+    }
+
     /// Answers for the tasks of this process, and takes over those of processes that are gone.
     pub(crate) fn keep_post(&self) {
         let (engine, stop) = (self.engine.clone(), self.stop.clone());
@@ -312,6 +318,7 @@ fn loader(book: Book) -> PolicyLoader {
 fn calls(config: &Config, is_traced: bool) -> rialto_engine::Config {
     rialto_engine::Config {
         limits: config.limits.calls(),
+        routing: config.routing.clone(),
         traces: is_traced.then(|| Sampling::share(config.telemetry.sample_ratio)),
         ..config.calls.clone()
     }

@@ -14,6 +14,7 @@ mod generation;
 mod journal;
 mod policies;
 mod pushes;
+mod routing;
 mod secrets;
 mod snag;
 mod sql;
@@ -37,6 +38,9 @@ use rialto_model::{
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
+    routing::{
+        Dispatch, DispatchFilter, PlayEnd, Reservation, Standing as AgentStanding, StandingQuery, Unsettled,
+    },
     store::{
         AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter,
         Token, Verdict,
@@ -242,6 +246,34 @@ impl Store for PostgresStore {
         Ok(tasks::load(&self.client().await?, org).await?)
     }
 
+    async fn standings(&self, query: &StandingQuery) -> Result<BTreeMap<AgentId, AgentStanding>, StoreError> {
+        Ok(routing::standings(&self.client().await?, query).await?)
+    }
+
+    async fn reserve(&self, reservation: &Reservation) -> Result<bool, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        let is_taken = routing::reserve(&transaction, reservation).await?;
+        self.commit(transaction, false).await?;
+        Ok(is_taken)
+    }
+
+    async fn end_play(&self, task: &TaskId, end: &PlayEnd) -> Result<bool, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        let is_news = routing::end(&transaction, task, end).await?;
+        self.commit(transaction, false).await?;
+        Ok(is_news)
+    }
+
+    async fn unsettled_plays(&self, limit: usize) -> Result<Vec<Unsettled>, StoreError> {
+        Ok(routing::unsettled(&self.client().await?, limit).await?)
+    }
+
+    async fn dispatches(&self, scope: &Scope, filter: &DispatchFilter) -> Result<Vec<Dispatch>, StoreError> {
+        Ok(routing::list(&self.client().await?, scope, filter).await?)
+    }
+
     async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError> {
         self.journal.write(Line::Audit(events)).await
     }
@@ -282,6 +314,7 @@ impl Store for PostgresStore {
             if swept.tasks > 0 {
                 pushes::sweep(&transaction).await?;
             }
+            routing::sweep(&transaction, moment).await?;
         }
         if let Some(moment) = sweep.audit_before {
             swept.audit = audit::sweep(&transaction, moment).await?;

@@ -18,6 +18,7 @@ mod posting;
 mod presence;
 mod pushes;
 mod readers;
+mod routing;
 mod secrets;
 mod talks;
 mod tasks;
@@ -44,6 +45,9 @@ use rialto_model::{
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
+    routing::{
+        Dispatch, DispatchFilter, PlayEnd, Reservation, Standing as AgentStanding, StandingQuery, Unsettled,
+    },
     store::{
         AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter,
         Token, Verdict,
@@ -426,6 +430,30 @@ impl Store for SqliteStore {
         self.read_journal(move |connection| tasks::load(connection, &org)).await
     }
 
+    async fn standings(&self, query: &StandingQuery) -> Result<BTreeMap<AgentId, AgentStanding>, StoreError> {
+        let query = query.clone();
+        self.read(move |connection| routing::standings(connection, &query)).await
+    }
+
+    async fn reserve(&self, reservation: &Reservation) -> Result<bool, StoreError> {
+        let reservation = reservation.clone();
+        self.transact(move |transaction| routing::reserve(transaction, &reservation)).await
+    }
+
+    async fn end_play(&self, task: &TaskId, end: &PlayEnd) -> Result<bool, StoreError> {
+        let (task, end) = (task.clone(), *end);
+        self.transact(move |transaction| routing::end(transaction, &task, &end)).await
+    }
+
+    async fn unsettled_plays(&self, limit: usize) -> Result<Vec<Unsettled>, StoreError> {
+        self.read(move |connection| routing::unsettled(connection, limit)).await
+    }
+
+    async fn dispatches(&self, scope: &Scope, filter: &DispatchFilter) -> Result<Vec<Dispatch>, StoreError> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read(move |connection| routing::list(connection, &scope, &filter)).await
+    }
+
     async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError> {
         self.write_journal(Note::audit(&events)?).await
     }
@@ -461,6 +489,7 @@ impl Store for SqliteStore {
             if tasks > 0 {
                 pushes::sweep(transaction)?;
             }
+            sweep.tasks_before.map_or(Ok(()), |moment| routing::sweep(transaction, moment))?;
             let audit = sweep.audit_before.map_or(Ok(0), |moment| audit::sweep(transaction, moment))?;
             Ok(Swept { tasks, audit })
         })

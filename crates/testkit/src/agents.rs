@@ -34,6 +34,11 @@ pub fn skill_with_schema(id: &str, schema: serde_json::Value) -> Skill {
     Skill { input_schema: Some(Json::from(schema)), ..skill(id) }
 }
 
+/// A skill that is found by these words.
+pub fn tagged_skill(id: &str, tags: &[&str]) -> Skill {
+    Skill { tags: tags.iter().map(|tag| (*tag).to_owned()).collect(), ..skill(id) }
+}
+
 /// A skill that says that it may be run twice.
 pub fn repeatable_skill(id: &str) -> Skill {
     let mut skill = skill(id);
@@ -48,6 +53,9 @@ pub fn card(name: &str, skills: Vec<Skill>) -> Card {
         let mut told = serde_json::json!({ "id": skill.id, "name": skill.name });
         if let Some(hints) = skill.extra.get("annotations") {
             told["annotations"] = hints.value();
+        }
+        if !skill.tags.is_empty() {
+            told["tags"] = serde_json::json!(skill.tags);
         }
         told
     };
@@ -105,6 +113,8 @@ pub fn parse_card(text: &str) -> Result<Card, String> {
         if let Some(hints) = told.get("annotations") {
             skill.extra.push("annotations", Json::of(hints));
         }
+        let tags = told["tags"].as_array().into_iter().flatten();
+        skill.tags = tags.filter_map(|tag| tag.as_str().map(str::to_owned)).collect();
         Some(skill)
     };
     let skills = value["skills"].as_array().into_iter().flatten().filter_map(read).collect();

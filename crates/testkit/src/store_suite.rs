@@ -19,6 +19,7 @@ mod load;
 mod policies;
 mod pushes;
 mod registry;
+mod routing;
 mod talks;
 mod webhooks;
 
@@ -41,7 +42,8 @@ use rialto_model::{
 use serde_json::Value;
 
 pub use self::{
-    audit::*, costs::*, journal::*, load::*, policies::*, pushes::*, registry::*, talks::*, webhooks::*,
+    audit::*, costs::*, journal::*, load::*, policies::*, pushes::*, registry::*, routing::*, talks::*,
+    webhooks::*,
 };
 
 /// Makes one test of each promise, for the store that the block gives.
@@ -123,6 +125,15 @@ macro_rules! store_suite {
             a_push_comes_back_as_it_was_put,
             a_push_is_due_while_its_task_is_ahead_of_it,
             a_push_that_fails_waits_and_is_given_up,
+            no_more_slots_are_given_out_than_there_are,
+            an_open_task_takes_a_slot_and_counts_once,
+            a_slot_whose_task_never_came_is_free_again,
+            a_task_that_nobody_looks_after_takes_no_slot,
+            a_play_ends_once_and_its_agent_learns_from_it,
+            what_says_nothing_about_an_agent_teaches_nothing,
+            plays_whose_tasks_are_over_are_found,
+            decisions_come_newest_first_with_what_became_of_them,
+            decisions_are_forgotten_with_their_tasks,
         );
     };
     (@together ($server:ident = $start:expr; $open:expr); $($promise:ident,)+) => {

@@ -4,12 +4,17 @@ use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use rialto_a2a_wire::{error::Code, request::SendRequest};
+use rialto_engine::DispatchRequest;
 use rialto_model::{
     agent::Agent,
     call::{Caller, Door, Target},
     failure::Failure,
+    ids::TaskId,
+    message::text_of,
+    routing::{LONGEST_DESCRIPTION, Work},
     task::Task,
 };
+use serde::Deserialize;
 
 use super::{incoming::Visit, render, service::Service, trouble::Trouble};
 
@@ -23,6 +28,16 @@ const TAKING: Duration = Duration::from_secs(10);
 pub(crate) struct Aim {
     pub(crate) target: Target,
     pub(crate) task: Option<Task>,
+    /// The id that a new task must have, because somebody was promised work under it.
+    pub(crate) id: Option<TaskId>,
+}
+
+/// What a message may say about the work in its metadata.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Beside {
+    work_type: String,
+    required_skills: Vec<String>,
 }
 
 // === impl Service ===
@@ -32,7 +47,7 @@ impl Service {
     pub(crate) async fn aim(&self, visit: &Visit, send: &SendRequest) -> Result<Aim, Trouble> {
         if let Some(task) = self.goes_on(visit, send).await? {
             let target = self.engine.worker(&visit.caller, task.head.id.as_str()).boxed().await?;
-            return Ok(Aim { target, task: Some(task) });
+            return Ok(Aim { target, task: Some(task), id: None });
         }
         let target = match (&visit.agent, send.skill_id()) {
             (Some(agent), skill) => of_agent(agent, skill.as_deref())?,
@@ -40,9 +55,29 @@ impl Service {
                 let message = format!("there is no skill \"{skill}\"; {}", self.choices(&visit.caller));
                 Trouble::new(Code::InvalidParams, message)
             })?,
+            (None, None) if self.routes(&visit.caller) => return self.choose(visit, send).boxed().await,
             (None, None) => self.without_skill(&visit.caller)?,
         };
-        Ok(Aim { target, task: None })
+        Ok(Aim { target, task: None, id: None })
+    }
+
+    fn routes(&self, caller: &Caller) -> bool {
+        self.engine.config().routing.routes_messages(caller.scope.org.as_str())
+    }
+
+    /// Whoever does best what a message says. Who wants to say more about the work says it in the metadata.
+    async fn choose(&self, visit: &Visit, send: &SendRequest) -> Result<Aim, Trouble> {
+        let beside = [send.message.metadata.as_ref(), send.metadata.as_ref()];
+        let beside = beside.into_iter().flatten().find_map(|metadata| metadata.read::<Beside>().ok());
+        let Beside { work_type, required_skills } = beside.unwrap_or_default();
+        let mut description = text_of(&send.message.parts);
+        let end = description.char_indices().map(|(at, _)| at).find(|at| *at > LONGEST_DESCRIPTION - 4);
+        description.truncate(end.unwrap_or(description.len()));
+        let work = Work { work_type, description, required_skills };
+        let parts = send.message.parts.clone();
+        let wanted = DispatchRequest::new(visit.caller.clone(), visit.door, work, parts);
+        let assigned = self.engine.assign(wanted).await?;
+        Ok(Aim { target: assigned.target, task: None, id: Some(assigned.task) })
     }
 
     /// The task that a message goes on with, if it names one.

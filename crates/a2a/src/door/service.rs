@@ -227,6 +227,7 @@ impl Service {
         });
         let (caller, parts) = (visit.caller.clone(), message.parts.clone());
         let mut request = Request::message(caller, visit.door, aim.target, parts);
+        request.id = aim.id;
         request.task = aim.task.map(|task| task.head.id.as_str().to_owned());
         request.wall_clock = Some(self.config.task_timeout);
         request.trace = trace;

@@ -5,6 +5,7 @@ mod calls;
 mod closing;
 mod conversations;
 mod deployed;
+mod dispatches;
 mod heirs;
 mod listeners;
 mod registry;

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use rialto_engine::{
     Config, Engine, Overheard, Parts, Registry, Request, Said, Talk, registry::Registration,
 };
@@ -33,12 +34,13 @@ pub(crate) struct World {
     pub(crate) discovery: Arc<ScriptedDiscovery>,
     pub(crate) heard: Overheard,
     pub(crate) caller: Caller,
+    pub(crate) clock: Arc<Ahead>,
 }
 
 pub(crate) const URL: &str = "https://vercel.example.com";
 
 /// A clock that goes ahead of everybody else's.
-struct Ahead(Duration);
+pub(crate) struct Ahead(Mutex<Duration>);
 
 impl World {
     /// One trusted agent, `Vercel Ops`, with the skill `deploy`.
@@ -76,7 +78,7 @@ impl World {
         peer: Arc<ScriptedPeer>,
         (config, ahead): (Config, Duration),
     ) -> Self {
-        let clock = Arc::new(Ahead(ahead));
+        let clock = Arc::new(Ahead(Mutex::new(ahead)));
         let registry =
             Arc::new(Registry::new(store.clone(), discovery.clone(), clock.clone(), config.clone()));
         let engine = Engine::new(Parts {
@@ -85,12 +87,12 @@ impl World {
             peer: peer.clone(),
             policy: Policy::starter().unwrap(),
             policy_loader: None,
-            clock,
+            clock: clock.clone(),
             config,
         });
         let heard = Overheard::default();
         engine.bus().subscribe(Arc::new(heard.clone()));
-        Self { engine, store, peer, discovery, heard, caller: Caller::user("ann") }
+        Self { engine, store, peer, discovery, heard, caller: Caller::user("ann"), clock }
     }
 
     pub(crate) async fn register(&self, skill: Skill, trust: Trust) {
@@ -148,9 +150,16 @@ impl World {
 
 // === impl Ahead ===
 
+impl Ahead {
+    /// From now on it is so much later.
+    pub(crate) fn forward(&self, by: Duration) {
+        *self.0.lock() += by;
+    }
+}
+
 impl Clock for Ahead {
     fn now(&self) -> Timestamp {
-        SystemClock.now() + self.0
+        SystemClock.now() + *self.0.lock()
     }
 }
 

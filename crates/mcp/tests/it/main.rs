@@ -19,6 +19,7 @@ mod lines;
 mod list;
 mod own;
 mod resources;
+mod routing;
 mod tasks;
 mod versions;
 mod web;

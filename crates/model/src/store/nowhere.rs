@@ -18,6 +18,9 @@ use crate::{
     ids::{AgentId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
+    routing::{
+        Dispatch, DispatchFilter, PlayEnd, Reservation, Standing as AgentStanding, StandingQuery, Unsettled,
+    },
     task::TaskHead,
     verb::VerbEvent,
     webhook::{Lease, Leased, Standing, Webhook},
@@ -115,6 +118,26 @@ impl Store for Nowhere {
 
     async fn load(&self, _: &OrgId) -> Result<BTreeMap<AgentId, u64>, StoreError> {
         Ok(BTreeMap::new())
+    }
+
+    async fn standings(&self, _: &StandingQuery) -> Result<BTreeMap<AgentId, AgentStanding>, StoreError> {
+        Ok(BTreeMap::new())
+    }
+
+    async fn reserve(&self, _: &Reservation) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+
+    async fn end_play(&self, _: &TaskId, _: &PlayEnd) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn unsettled_plays(&self, _: usize) -> Result<Vec<Unsettled>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn dispatches(&self, _: &Scope, _: &DispatchFilter) -> Result<Vec<Dispatch>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn audit(&self, _: Vec<VerbEvent>) -> Result<(), StoreError> {

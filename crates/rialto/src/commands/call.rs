@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rialto_engine::{Request, Step, registry::Registration};
+use rialto_engine::{Request, Running, Step, registry::Registration};
 use rialto_model::{
     agent::{Keep, Trust},
     call::{Caller, Door, Target},
@@ -107,8 +107,13 @@ fn unknown(program: &Program, caller: &Caller, name: &str) -> Failure {
 /// Makes a call and shows its progress on stderr.
 pub(crate) async fn follow(program: &Program, request: Request, quiet: bool) -> Result<Task, Failure> {
     let name = request.target.verb();
-    let mut running = program.engine.call(request).await?;
-    let spinner = Spinner::new(format!("calling {name}"));
+    let running = program.engine.call(request).await?;
+    wait(running, &format!("calling {name}"), quiet).await
+}
+
+/// Waits for a call and shows its progress on stderr.
+pub(crate) async fn wait(mut running: Running, doing: &str, quiet: bool) -> Result<Task, Failure> {
+    let spinner = Spinner::new(doing.to_owned());
     let interrupted = tokio::signal::ctrl_c();
     tokio::pin!(interrupted);
     loop {

@@ -1,7 +1,10 @@
 //! `rialto mcp`: an MCP server on stdin and stdout, for one client.
 
+use std::sync::Arc;
+
 use rialto_engine::Engine;
 use rialto_mcp::{Control, Door, LoadAgents, Schemas, ToolList, ToolNames};
+use rialto_model::card::Card;
 use url::Url;
 
 use crate::{
@@ -11,8 +14,13 @@ use crate::{
     program::Program,
 };
 
+/// The largest card file.
+const LARGEST_CARD: u64 = 1024 * 1024;
+
 pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
-    let mut config = program.config.mcp.clone();
+    let mut config = program.config.mcp_door();
+    // Whoever talks to us on stdin sits at this machine.
+    config.invoking.read_card = Some(Arc::new(read_card));
     if let Some(mode) = &mcp.names {
         config.tool_names = ToolNames::parse(mode).ok_or_else(|| {
             Trouble::usage(format!(
@@ -29,10 +37,10 @@ pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
             Trouble::usage(format!("\"{schemas}\" is no kind of schemas; use auto, portable or original"))
         })?;
     }
-    config.task_ttl_ms = program.config.store.keeps_tasks_ms();
     load(&program, &mcp.agents).await;
     program.log_calls();
     program.start();
+    program.keep_learning();
     let door = Door::new(program.engine.clone(), config, Control { load_agents: LoadAgents::Session });
     let stop = program.stop().clone();
     let terminated = stop.clone();
@@ -55,6 +63,16 @@ async fn load(program: &Program, agents: &[String]) {
         }
     });
     futures::future::join_all(loading).await;
+}
+
+/// Reads a card file of this machine.
+fn read_card(path: &str) -> Result<Card, String> {
+    let about = std::fs::metadata(path).map_err(|error| error.to_string())?;
+    if !about.is_file() || about.len() > LARGEST_CARD {
+        return Err(format!("it is no file of at most {LARGEST_CARD} bytes"));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    rialto_a2a_wire::card::decode(&text).map_err(|error| error.to_string())
 }
 
 /// An address as it may be shown: a password in it is not.

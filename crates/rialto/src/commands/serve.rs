@@ -26,6 +26,7 @@ use crate::{
     events,
     output::{self, Trouble},
     program::Program,
+    routing,
     telemetry::{self, CallCounts, HEALTH, METRICS, Metrics, READY, Readiness},
     tools::api,
 };
@@ -53,6 +54,7 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     program.engine.take_post().await.map_err(|failure| Trouble::other(failure.message))?;
     program.start();
     program.keep_post();
+    program.keep_learning();
     program.deliver();
     greet(&program, door.address(), serve.allow_no_auth);
     tokio::select! {
@@ -95,7 +97,7 @@ pub(crate) fn app(
     let pages = telemetry::router(metrics, readiness);
     let plain = door::router(program.engine.clone(), program.config.server.max_body_bytes);
     let mut doors = mcp_door(program).router(program.stop().clone()).merge(plain);
-    doors = doors.merge(events::router(program)).merge(api::router(program));
+    doors = doors.merge(events::router(program)).merge(api::router(program)).merge(routing::router(program));
     if program.config.a2a.enabled {
         let door = a2a_door(program, needs_token)?;
         program.push(&door);
@@ -126,6 +128,9 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
             Entrance { path: METRICS, needs: Rights::of([Right::Admin]) },
             Entrance { path: events::PATH, needs: Rights::of([Right::Admin]) },
             Entrance { path: api::PATH, needs: Rights::of([Right::Admin]) },
+            Entrance { path: routing::DISPATCH, needs: Rights::of([Right::Call]) },
+            Entrance { path: routing::DISPATCHES, needs: Rights::of([Right::Call]) },
+            Entrance { path: routing::RESOLVE, needs: Rights::of([Right::Discover]) },
         ])
         .showing(&[CARDS[0], CARDS[1], rialto_a2a::door::KEYS], rialto_a2a::door::AGENTS)
         .limited(program.config.limits.requests())
@@ -147,9 +152,8 @@ fn a2a_door(program: &Program, needs_token: bool) -> Result<rialto_a2a::door::Do
 
 fn mcp_door(program: &Program) -> rialto_mcp::Door {
     let server = &program.config.server;
-    let mut mcp = program.config.mcp.clone();
+    let mut mcp = program.config.mcp_door();
     mcp.allowed_hosts.extend(server.hosts());
-    mcp.task_ttl_ms = program.config.store.keeps_tasks_ms();
     if server.domain.is_some() {
         // It knows whole names only, and the gate has looked at them already.
         mcp.allowed_hosts = vec!["*".to_owned()];

@@ -10,6 +10,7 @@ mod crash;
 mod credentials;
 mod deaths;
 mod digits;
+mod dispatches;
 mod events;
 mod grpc;
 mod handles;

@@ -6,6 +6,7 @@ mod cancels;
 mod clients;
 mod comings;
 mod crash;
+mod dispatches;
 mod fidelity;
 mod grpc;
 mod operations;

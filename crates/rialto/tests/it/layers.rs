@@ -12,7 +12,9 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rialto-model", &[]),
     ("rialto-a2a-wire", &["rialto-model"]),
     ("rialto-policy", &["rialto-model"]),
-    ("rialto-engine", &["rialto-model", "rialto-policy"]),
+    // Who should do some work: pure, so that it can be simulated.
+    ("rialto-route", &["rialto-model"]),
+    ("rialto-engine", &["rialto-model", "rialto-policy", "rialto-route"]),
     ("rialto-store", &["rialto-model"]),
     ("rialto-edge", &["rialto-model"]),
     ("rialto-hooks", &["rialto-model", "rialto-edge"]),
@@ -36,8 +38,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("rialto-testkit", &["rialto-model", "rialto-policy", "rialto-engine"]),
-    // The load harness measures the codecs directly.
-    ("rialto-bench", &["rialto-model", "rialto-a2a-wire"]),
+    // The load harness measures the codecs and the choice of agents directly.
+    ("rialto-bench", &["rialto-model", "rialto-a2a-wire", "rialto-route"]),
 ];
 
 /// Libraries that are words of the language: any crate may use them.
@@ -95,7 +97,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("pin-project-lite", &["rialto-edge"]),
     ("prometheus-client", &["rialto"]),
     ("prost", &["rialto"]),
-    ("rand", &["rialto-engine", "rialto-a2a", "rialto-hooks"]),
+    ("rand", &["rialto-engine", "rialto-a2a", "rialto-bench", "rialto-hooks", "rialto-route"]),
+    ("rand_distr", &["rialto-route"]),
     ("refinery", &["rialto-store"]),
     ("rmcp", &["rialto-mcp"]),
     ("rusqlite", &["rialto-store"]),

@@ -61,6 +61,7 @@ pub(super) async fn put(
 
 /// Removes a row, with all that belongs to it. Answers whether it was there.
 pub(super) async fn remove(client: &impl GenericClient, id: &AgentId) -> Result<bool, Snag> {
+    sql::execute(client, "DELETE FROM arms WHERE agent = $1", &[&id.as_str()]).await?;
     Ok(sql::execute(client, "DELETE FROM agent_cards WHERE id = $1", &[&id.as_str()]).await? > 0)
 }
 

@@ -67,7 +67,9 @@ async fn migrate(client: &mut Client) -> Result<(), refinery::Error> {
     let everything =
         Migration::unapplied("V1__everything", include_str!("../../migrations/postgres/V1__everything.sql"))?;
     let seeds = Migration::unapplied("V2__seeds", include_str!("../../migrations/postgres/V2__seeds.sql"))?;
-    Runner::new(&[everything, seeds]).set_grouped(true).run_async(client).await.map(drop)
+    let routing =
+        Migration::unapplied("V3__routing", include_str!("../../migrations/postgres/V3__routing.sql"))?;
+    Runner::new(&[everything, seeds, routing]).set_grouped(true).run_async(client).await.map(drop)
 }
 
 /// The number of the last migration; zero for a database without any.

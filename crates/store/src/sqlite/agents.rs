@@ -15,7 +15,10 @@ use rialto_model::{
 use rusqlite::{Connection, OptionalExtension, Params, Row, named_params, params};
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::column::{At, Word, scope, taken};
+use super::{
+    column::{At, Word, scope, taken},
+    routing,
+};
 use crate::{fault::Snag, open::CardParser};
 
 /// So many probes are kept per agent, the newest.
@@ -46,6 +49,7 @@ pub(super) fn write(connection: &Connection, write: &AgentWrite) -> Result<bool,
         AgentWrite::Put { agent, expected: None } => insert(connection, agent),
         AgentWrite::Put { agent, expected: Some(expected) } => replace(connection, agent, *expected),
         AgentWrite::Remove(id) => {
+            routing::forget(connection, id)?;
             let mut delete = connection.prepare_cached("DELETE FROM agent_cards WHERE id = ?1")?;
             Ok(delete.execute([id.as_str()])? > 0)
         }

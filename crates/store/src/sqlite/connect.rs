@@ -20,7 +20,7 @@ use crate::{
 pub(super) const FILE: &str = "rialto.db";
 
 /// The schema this program knows; each migration ends by writing its number into the file.
-const SCHEMA: i32 = 7;
+const SCHEMA: i32 = 8;
 
 /// What brings a database to the present schema, in order.
 const MIGRATIONS: &[(&str, &str)] = &[
@@ -31,13 +31,14 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V5__policies", include_str!("../../migrations/sqlite/V5__policies.sql")),
     ("V6__push", include_str!("../../migrations/sqlite/V6__push.sql")),
     ("V7__messages", include_str!("../../migrations/sqlite/V7__messages.sql")),
+    ("V8__routing", include_str!("../../migrations/sqlite/V8__routing.sql")),
 ];
 
 /// How often a lock that another process holds is tried again, one millisecond apart.
 const PATIENCE: i32 = 10_000;
 
 /// Statements kept ready per connection: every one we have, with room for the combinations of a task filter.
-const STATEMENTS: usize = 48;
+const STATEMENTS: usize = 64;
 
 /// Makes the folder, if need be for its owner alone: what was said to agents is in it.
 pub(super) fn make_folder(folder: &Path) -> Result<(), StoreError> {

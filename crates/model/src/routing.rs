@@ -1,0 +1,417 @@
+//! Choosing who does some work: what is wanted, who was considered, and what became of it.
+//!
+//! A [`Dispatch`] is the whole record of one choice. It is written down with the choice, so that anybody can read later why
+//! this agent was asked and not another. What agents are worth is learned from how their tasks end: a [`Play`] is one task
+//! given to one agent, and its reward moves the [`Posterior`] of that agent for that type of work.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    agent::Health,
+    call::CallerId,
+    ids::{AgentId, DispatchId, OrgId, Scope, SkillId, TaskId},
+    task::TaskState,
+};
+
+/// The longest description, in bytes; what is behind it is not looked at.
+pub const LONGEST_DESCRIPTION: usize = 4_000;
+
+/// The longest name of a type of work or of a required skill, in bytes.
+pub const LONGEST_NAME: usize = 200;
+
+/// At most so many skills can be required.
+pub const MOST_REQUIRED: usize = 32;
+
+/// What is to be done, in the words of whoever wants it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Work {
+    /// The type of work (`qa`): agents are remembered by how well they do it.
+    #[serde(alias = "work_type")]
+    pub work_type: String,
+    /// What is to be done.
+    pub description: String,
+    /// What the agent must have, each by the id, the name or a tag of one of its skills.
+    #[serde(alias = "required_skills")]
+    pub required_skills: Vec<String>,
+}
+
+/// What is known about how well an agent does a type of work. Old news counts less than new.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Posterior {
+    /// What went well, discounted.
+    pub wins: f64,
+    /// What did not, discounted.
+    pub losses: f64,
+    /// How often it was observed, not discounted.
+    pub observed: u64,
+}
+
+/// What a decision needs to know about an agent from the store.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Standing {
+    /// How well it does this type of work.
+    pub posterior: Posterior,
+    /// How many tasks it has just now, those that were promised to it included.
+    pub active: u64,
+}
+
+/// Whose standing is wanted, for which work.
+#[derive(Clone, Debug)]
+pub struct StandingQuery {
+    /// Whose.
+    pub org: OrgId,
+    /// For which type of work.
+    pub work_type: String,
+    /// Of which agents.
+    pub agents: Vec<AgentId>,
+    /// Which tasks count as active.
+    pub window: Window,
+}
+
+/// Which tasks count as active at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// That moment.
+    pub now: Timestamp,
+    /// A task of which nothing was heard since then is one that nobody looks after any more.
+    pub since: Timestamp,
+}
+
+/// One task given to one agent. Until its end is known it takes one of the agent's slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Play {
+    /// The task, which may not be written down yet.
+    pub task: TaskId,
+    /// Whom it is given to.
+    pub agent: AgentId,
+    /// A slot whose task is not there by then is free again: its process is gone.
+    pub until: Timestamp,
+}
+
+/// A slot that is wanted, with the record of the decision that wants it.
+#[derive(Clone, Debug)]
+pub struct Reservation {
+    /// The record. It is written with the slot, or replaces the one written with the slot before.
+    pub dispatch: Dispatch,
+    /// The slot.
+    pub play: Play,
+    /// The agent has no slot left when it has so many tasks.
+    pub hard_cap: u64,
+    /// Which tasks count.
+    pub window: Window,
+}
+
+/// How a play ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlayOutcome {
+    /// The task was completed.
+    Completed,
+    /// It failed.
+    Failed,
+    /// The agent would not do it.
+    Rejected,
+    /// It was called off: that says nothing about the agent.
+    Canceled,
+    /// The agent could not be reached, and surely has heard nothing.
+    Unreachable,
+    /// It was refused here, before anything left: that says nothing about the agent.
+    Refused,
+}
+
+/// The end of a play.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PlayEnd {
+    /// How it ended.
+    pub outcome: PlayOutcome,
+    /// What that is worth, from 0 to 1; none says nothing about the agent.
+    pub reward: Option<f64>,
+    /// What older observations keep of their weight.
+    pub discount: f64,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A play whose task has ended without anybody saying so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsettled {
+    /// The task.
+    pub task: TaskId,
+    /// How it ended.
+    pub state: TaskState,
+    /// When it began.
+    pub begun_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Timestamp,
+}
+
+/// One choice: who was considered, with what result, and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Dispatch {
+    /// Its id.
+    pub id: DispatchId,
+    /// Where.
+    pub scope: Scope,
+    /// For whom.
+    pub caller: CallerId,
+    /// When.
+    pub at: Timestamp,
+    /// What the draws were made from: the same seed and the same standings give the same choice.
+    pub seed: u64,
+    /// What is to be done.
+    pub work: Work,
+    /// Who was considered, best first; those that fell out come last.
+    pub candidates: Vec<Candidate>,
+    /// How many more were considered that are not written down.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: usize,
+    /// Whom it was given to, in order.
+    pub attempts: Vec<Attempt>,
+}
+
+/// One agent that was considered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Candidate {
+    /// The agent.
+    pub agent_id: AgentId,
+    /// What it is called.
+    pub agent: String,
+    /// The skill that fits best.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<SkillId>,
+    /// How well it fits, from 0 to 1.
+    pub capability_score: f64,
+    /// Why.
+    pub reasons: Vec<String>,
+    /// How it is doing.
+    pub health: Health,
+    /// What that counts.
+    pub health_factor: f64,
+    /// How many tasks it has.
+    pub active_tasks: u64,
+    /// What that counts.
+    pub load_factor: f64,
+    /// What its price counts; 1 where prices do not count.
+    pub cost_factor: f64,
+    /// What is known about how well it does this type of work.
+    pub posterior: Beta,
+    /// One draw from that; none when it fell out before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draw: Option<f64>,
+    /// The product of all of them: the highest wins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+    /// What was decided about it.
+    pub verdict: Verdict,
+}
+
+/// A Beta distribution, and how often it was observed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Beta {
+    /// One, and what went well.
+    pub alpha: f64,
+    /// One, and what did not.
+    pub beta: f64,
+    /// How often it was observed.
+    pub observed: u64,
+}
+
+/// What was decided about a candidate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It has the highest score.
+    Chosen,
+    /// Another has a higher one.
+    Passed,
+    /// It cannot be chosen, and this is why.
+    Out(String),
+}
+
+/// One agent that was given the work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attempt {
+    /// The agent.
+    pub agent_id: AgentId,
+    /// What it is called.
+    pub agent: String,
+    /// The task it was given.
+    pub task_id: TaskId,
+    /// How that ended, as far as it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<PlayOutcome>,
+    /// Why it was left for the next one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_left: Option<String>,
+}
+
+/// Which dispatches to list, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct DispatchFilter {
+    /// Only this caller's.
+    pub caller: Option<CallerId>,
+    /// Only of this type of work.
+    pub work_type: Option<String>,
+    /// Only the one with this id, or the one that made this task.
+    pub id: Option<String>,
+    /// Only those older than this one: the last id of the page before.
+    pub before: Option<DispatchId>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+// === impl Work ===
+
+impl Work {
+    /// Whether it says anything that an agent could be chosen by.
+    pub fn is_empty(&self) -> bool {
+        let is_blank = |text: &str| text.trim().is_empty();
+        is_blank(&self.work_type)
+            && is_blank(&self.description)
+            && self.required_skills.iter().all(|item| is_blank(item))
+    }
+
+    /// What does not make sense about it, naming the member.
+    pub fn check(&self) -> Result<(), String> {
+        if self.is_empty() {
+            return Err("say what is to be done: a work type, a description or required skills".to_owned());
+        }
+        if self.work_type.len() > LONGEST_NAME {
+            return Err(format!("workType: expected at most {LONGEST_NAME} bytes"));
+        }
+        if self.description.len() > LONGEST_DESCRIPTION {
+            return Err(format!("description: expected at most {LONGEST_DESCRIPTION} bytes"));
+        }
+        if self.required_skills.len() > MOST_REQUIRED {
+            return Err(format!("requiredSkills: expected at most {MOST_REQUIRED}"));
+        }
+        if self.required_skills.iter().any(|item| item.len() > LONGEST_NAME) {
+            return Err(format!("requiredSkills: expected at most {LONGEST_NAME} bytes each"));
+        }
+        Ok(())
+    }
+}
+
+// === impl Posterior ===
+
+impl Posterior {
+    /// The distribution: everything is possible until something was observed.
+    pub fn beta(&self) -> Beta {
+        Beta { alpha: 1.0 + self.wins.max(0.0), beta: 1.0 + self.losses.max(0.0), observed: self.observed }
+    }
+
+    /// What is known after one more observation.
+    #[must_use]
+    pub fn after(self, reward: f64, discount: f64) -> Self {
+        let reward = reward.clamp(0.0, 1.0);
+        Self {
+            wins: self.wins * discount + reward,
+            losses: self.losses * discount + (1.0 - reward),
+            observed: self.observed + 1,
+        }
+    }
+}
+
+// === impl PlayOutcome ===
+
+impl PlayOutcome {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Rejected => "rejected",
+            Self::Canceled => "canceled",
+            Self::Unreachable => "unreachable",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// How a task in this state has ended, if it has.
+    pub const fn of(state: TaskState) -> Option<Self> {
+        match state {
+            TaskState::Completed => Some(Self::Completed),
+            TaskState::Failed => Some(Self::Failed),
+            TaskState::Rejected => Some(Self::Rejected),
+            TaskState::Canceled => Some(Self::Canceled),
+            TaskState::Submitted
+            | TaskState::Working
+            | TaskState::InputRequired
+            | TaskState::AuthRequired => None,
+        }
+    }
+
+    /// Whether it says something about the agent.
+    pub const fn is_observed(self) -> bool {
+        match self {
+            Self::Completed | Self::Failed | Self::Rejected | Self::Unreachable => true,
+            Self::Canceled | Self::Refused => false,
+        }
+    }
+}
+
+// === impl Dispatch ===
+
+impl Dispatch {
+    /// Who does the work, as far as is known: the last one that was asked.
+    pub fn worker(&self) -> Option<&Attempt> {
+        self.attempts.last()
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks like this")]
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_observations_count_less_than_new_ones() {
+        let mut known = Posterior::default();
+        for _ in 0..1_000 {
+            known = known.after(1.0, 0.99);
+        }
+        assert!((known.wins - 100.0).abs() < 0.1 && known.losses == 0.0, "{known:?}");
+        for _ in 0..100 {
+            known = known.after(0.0, 0.99);
+        }
+        let Beta { alpha, beta, observed } = known.beta();
+        assert!(alpha / (alpha + beta) < 0.4 && observed == 1_100, "{known:?}");
+    }
+
+    #[test]
+    fn work_that_says_nothing_is_refused() {
+        assert!(Work::default().check().unwrap_err().contains("say what"));
+        assert!(Work { description: " ".to_owned(), ..Work::default() }.check().is_err());
+        let work = Work { work_type: "q".repeat(LONGEST_NAME + 1), ..Work::default() };
+        assert!(work.check().unwrap_err().contains("workType"));
+    }
+
+    #[test]
+    fn only_what_the_agent_did_is_observed() {
+        let all = [
+            PlayOutcome::Completed,
+            PlayOutcome::Failed,
+            PlayOutcome::Rejected,
+            PlayOutcome::Canceled,
+            PlayOutcome::Unreachable,
+            PlayOutcome::Refused,
+        ];
+        let observed: Vec<_> = all.into_iter().filter(|outcome| outcome.is_observed()).collect();
+        assert!(!observed.contains(&PlayOutcome::Canceled) && !observed.contains(&PlayOutcome::Refused));
+        assert_eq!(observed.len(), 4);
+        for state in
+            [TaskState::Submitted, TaskState::Working, TaskState::InputRequired, TaskState::AuthRequired]
+        {
+            assert_eq!(PlayOutcome::of(state), None);
+        }
+    }
+}

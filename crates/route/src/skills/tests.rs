@@ -1,0 +1,104 @@
+use proptest::prelude::*;
+use rialto_testkit::agents::{agent, skill};
+
+use super::*;
+
+fn about(id: &str, description: &str, tags: &[&str]) -> Skill {
+    let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
+    Skill { description: description.to_owned(), tags, ..skill(id) }
+}
+
+fn index() -> SkillIndex {
+    let agents = [
+        agent("Reviewer", vec![about("review", "Reviews pull requests", &["typescript", "code"])]),
+        agent(
+            "Tester",
+            vec![
+                about("lint", "Looks for bad style", &["typescript"]),
+                about("run_tests", "Runs integration tests of a feature", &["qa"]),
+            ],
+        ),
+        agent("Clicker", vec![about("click", "Runs tests in a browser", &["QA", "web"])]),
+    ];
+    SkillIndex::of(7, agents.map(Arc::new).into())
+}
+
+fn work(work_type: &str, description: &str, required: &[&str]) -> Work {
+    let required_skills = required.iter().map(|item| (*item).to_owned()).collect();
+    Work { work_type: work_type.to_owned(), description: description.to_owned(), required_skills }
+}
+
+fn slugs(fits: &Fits) -> Vec<(&str, &str)> {
+    fits.best.iter().map(|fit| (fit.agent.slug.as_str(), fit.skill.id.as_str())).collect()
+}
+
+#[test]
+fn what_is_required_must_be_there_as_an_id_a_name_or_a_tag() {
+    let index = index();
+    assert_eq!(
+        slugs(&index.fits(&work("", "", &["typescript"]), 9)),
+        [("reviewer", "review"), ("tester", "lint")]
+    );
+    let both = index.fits(&work("", "", &["TypeScript", "Run Tests"]), 9);
+    assert_eq!(slugs(&both), [("tester", "lint")]);
+    assert_eq!(
+        both.best[0].reasons,
+        ["a tag of skill lint is \"TypeScript\"", "the id of skill run_tests is \"Run Tests\""]
+    );
+    assert!(index.fits(&work("", "", &["typescript", "cobol"]), 9).best.is_empty());
+}
+
+#[test]
+fn a_type_of_work_is_looked_for_among_tags_in_any_case() {
+    let fits = index().fits(&work("qa", "", &[]), 9);
+    assert_eq!(slugs(&fits), [("tester", "run_tests"), ("clicker", "click")]);
+    assert!(fits.best.iter().all(|fit| (fit.score - 1.0).abs() < 1e-9), "{fits:?}");
+    assert_eq!(index().fits(&work("review", "", &[]), 9).best.len(), 0, "an id is no tag");
+}
+
+#[test]
+fn a_description_is_compared_by_its_words() {
+    let fits = index().fits(&work("", "run the integration tests of the new feature", &[]), 9);
+    assert_eq!(slugs(&fits)[0], ("tester", "run_tests"));
+    assert!(fits.best[0].score > 1.2 * fits.best[1].score, "{fits:?}");
+    assert!(
+        fits.best[0].reasons[0].starts_with("skill run_tests is about 5 of the 7 words"),
+        "{:?}",
+        fits.best[0]
+    );
+}
+
+#[test]
+fn of_what_was_asked_for_each_part_counts_its_share() {
+    let index = index();
+    let asked = work("qa", "integration tests", &["typescript"]);
+    let fits = index.fits(&asked, 9);
+    assert_eq!(slugs(&fits), [("tester", "run_tests"), ("reviewer", "review")]);
+    assert!(fits.best[0].score > 0.8 && fits.best[0].score <= 1.0, "{fits:?}");
+    assert!((fits.best[1].score - 0.5).abs() < 1e-9, "only what is required: {fits:?}");
+    let few = index.fits(&asked, 1);
+    assert_eq!((slugs(&few), few.more), (vec![("tester", "run_tests")], 1));
+}
+
+#[test]
+fn who_has_nothing_of_it_does_not_fit() {
+    assert!(index().fits(&work("gardening", "roses", &[]), 9).best.is_empty());
+    assert!(index().fits(&Work::default(), 9).best.is_empty());
+    assert!(SkillIndex::of(1, Vec::new()).fits(&work("qa", "tests", &["qa"]), 9).best.is_empty());
+}
+
+proptest! {
+    #[test]
+    fn a_score_is_between_zero_and_one_and_always_the_same(
+        work_type in "(qa|web|code|)", words in "(run|tests|browser|style|of|x| ){0,8}", required in "(typescript|qa|)",
+    ) {
+        let index = index();
+        let asked = work(&work_type, &words, &[&required]);
+        let (one, other) = (index.fits(&asked, 9), index.fits(&asked, 9));
+        for fit in &one.best {
+            prop_assert!(fit.score > 0.0 && fit.score <= 1.0, "{fit:?}");
+            prop_assert!(required.is_empty() || fit.agent.card.skills.iter().any(|skill| label_of(skill, &required).is_some()));
+        }
+        prop_assert_eq!(slugs(&one), slugs(&other));
+    }
+}

@@ -1,0 +1,188 @@
+//! Who was chosen to do some work, what slots are taken, and what was learned from it.
+
+use std::collections::BTreeMap;
+
+use deadpool_postgres::GenericClient;
+use rialto_model::{
+    call::CallerId,
+    clock::Timestamp,
+    ids::{AgentId, DispatchId, Scope, TaskId},
+    routing::{
+        Dispatch, DispatchFilter, PlayEnd, PlayOutcome, Posterior, Reservation, Standing, StandingQuery,
+        Unsettled,
+    },
+};
+
+use super::{
+    column::{Cells, json, limit, nanoseconds, nearest},
+    snag::Snag,
+    sql::{self, Value},
+};
+
+/// So many are forgotten at once.
+const SWEPT_AT_ONCE: i64 = 1_000;
+
+/// What is known of these agents.
+pub(super) async fn standings(
+    client: &impl GenericClient,
+    query: &StandingQuery,
+) -> Result<BTreeMap<AgentId, Standing>, Snag> {
+    let agents: Vec<&str> = query.agents.iter().map(AgentId::as_str).collect();
+    let org = query.org.as_str();
+    let mut standings: BTreeMap<AgentId, Standing> = BTreeMap::new();
+    let select = "
+        SELECT agent, wins, losses, observed FROM arms WHERE org = $1 AND work_type = $2 AND agent = ANY ($3)";
+    for row in sql::rows(client, select, &[&org, &query.work_type, &agents]).await? {
+        let row = Cells(&row);
+        standings.entry(AgentId::from(row.text("agent")?)).or_default().posterior = posterior(row)?;
+    }
+    let select = "
+        SELECT agent_id, sum(tasks)::bigint AS tasks FROM (
+            SELECT agent_id, count(*) AS tasks FROM a2a_task_instances
+            WHERE active AND org = $1 AND updated_at >= $2 GROUP BY agent_id
+            UNION ALL
+            SELECT agent, count(*) FROM plays
+            WHERE outcome IS NULL AND org = $1 AND until > $3
+                AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.id = plays.task) GROUP BY agent
+        ) AS counted WHERE agent_id = ANY ($4) GROUP BY agent_id";
+    let (since, now) = (nearest(query.window.since), nearest(query.window.now));
+    for row in sql::rows(client, select, &[&org, &since, &now, &agents]).await? {
+        let row = Cells(&row);
+        standings.entry(AgentId::from(row.text("agent_id")?)).or_default().active = row.number("tasks")?;
+    }
+    Ok(standings)
+}
+
+fn posterior(row: Cells<'_>) -> Result<Posterior, Snag> {
+    Ok(Posterior { wins: row.get("wins")?, losses: row.get("losses")?, observed: row.number("observed")? })
+}
+
+/// Takes a slot and writes the decision down, if there is one left. One at a time for each agent.
+pub(super) async fn reserve(client: &impl GenericClient, wanted: &Reservation) -> Result<bool, Snag> {
+    let (dispatch, play) = (&wanted.dispatch, &wanted.play);
+    let (org, agent) = (dispatch.scope.org.as_str(), play.agent.as_str());
+    let lock =
+        "SELECT pg_advisory_xact_lock(hashtextextended('rialto slots ' || $1::text || ' ' || $2::text, 0))";
+    sql::rows(client, lock, &[&org, &agent]).await?;
+    let select = "
+        SELECT (SELECT count(*) FROM a2a_task_instances
+                WHERE active AND org = $1 AND agent_id = $2 AND updated_at >= $3)
+             + (SELECT count(*) FROM plays
+                WHERE outcome IS NULL AND org = $1 AND agent = $2 AND until > $4
+                    AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.id = plays.task)) AS tasks";
+    let (since, now) = (nearest(wanted.window.since), nearest(wanted.window.now));
+    let row = sql::row(client, select, &[&org, &agent, &since, &now]).await?;
+    if Cells(&row).number("tasks")? >= wanted.hard_cap {
+        return Ok(false);
+    }
+    let insert = "
+        INSERT INTO dispatches (id, org, project, caller, work_type, at, record) VALUES ($1, $2, $3, $4, $5, $6, $7)
+        ON CONFLICT (id) DO UPDATE SET record = excluded.record";
+    let (id, work_type) = (dispatch.id.as_str(), &dispatch.work.work_type);
+    let values: [Value<'_>; 7] = [
+        &id,
+        &org,
+        &dispatch.scope.project.as_str(),
+        &dispatch.caller.as_str(),
+        work_type,
+        &nanoseconds(dispatch.at)?,
+        &json(dispatch)?,
+    ];
+    sql::execute(client, insert, &values).await?;
+    let insert = "
+        INSERT INTO plays (task, dispatch, org, agent, work_type, until) VALUES ($1, $2, $3, $4, $5, $6)";
+    let values: [Value<'_>; 6] =
+        [&play.task.as_str(), &id, &org, &agent, work_type, &nanoseconds(play.until)?];
+    sql::execute(client, insert, &values).await?;
+    Ok(true)
+}
+
+/// Ends a play, once, and has the agent's posterior learn from it.
+pub(super) async fn end(client: &impl GenericClient, task: &TaskId, end: &PlayEnd) -> Result<bool, Snag> {
+    let update = "
+        UPDATE plays SET outcome = $2, ended_at = $3 WHERE task = $1 AND outcome IS NULL
+        RETURNING org, agent, work_type";
+    let at = nanoseconds(end.at)?;
+    let ended = sql::maybe_row(client, update, &[&task.as_str(), &end.outcome.as_str(), &at]).await?;
+    let Some(ended) = ended else { return Ok(false) };
+    let Some(reward) = end.reward else { return Ok(true) };
+    let reward = reward.clamp(0.0, 1.0);
+    let ended = Cells(&ended);
+    let upsert = "
+        INSERT INTO arms AS known (org, agent, work_type, wins, losses, observed, updated_at)
+        VALUES ($1, $2, $3, $4, $5, 1, $7)
+        ON CONFLICT (org, work_type, agent) DO UPDATE
+        SET wins = known.wins * $6 + $4, losses = known.losses * $6 + $5, observed = known.observed + 1, updated_at = $7";
+    let (org, agent, work_type) = (ended.text("org")?, ended.text("agent")?, ended.text("work_type")?);
+    let values: [Value<'_>; 7] = [&org, &agent, &work_type, &reward, &(1.0 - reward), &end.discount, &at];
+    sql::execute(client, upsert, &values).await?;
+    Ok(true)
+}
+
+/// Plays whose tasks are over.
+pub(super) async fn unsettled(client: &impl GenericClient, most: usize) -> Result<Vec<Unsettled>, Snag> {
+    let select = "
+        SELECT tasks.id, tasks.state, tasks.created_at, tasks.updated_at
+        FROM plays JOIN tasks ON tasks.id = plays.task
+        WHERE plays.outcome IS NULL AND NOT tasks.open ORDER BY tasks.id LIMIT $1";
+    let unsettled = |row| {
+        let row = Cells(row);
+        Ok(Unsettled {
+            task: TaskId::from(row.text("id")?),
+            state: row.word("state")?,
+            begun_at: row.at("created_at")?,
+            ended_at: row.at("updated_at")?,
+        })
+    };
+    sql::rows(client, select, &[&limit(most)]).await?.iter().map(unsettled).collect()
+}
+
+/// Decisions, newest first, with what became of them.
+pub(super) async fn list(
+    client: &impl GenericClient,
+    scope: &Scope,
+    filter: &DispatchFilter,
+) -> Result<Vec<Dispatch>, Snag> {
+    let select = "
+        SELECT record FROM dispatches
+        WHERE org = $1 AND project = $2 AND ($3::text IS NULL OR caller = $3) AND ($4::text IS NULL OR work_type = $4)
+            AND ($5::text IS NULL OR id = $5 OR id = (SELECT dispatch FROM plays WHERE task = $5))
+            AND ($6::text IS NULL OR id < $6)
+        ORDER BY id DESC LIMIT $7";
+    let values: [Value<'_>; 7] = [
+        &scope.org.as_str(),
+        &scope.project.as_str(),
+        &filter.caller.as_ref().map(CallerId::as_str),
+        &filter.work_type,
+        &filter.id,
+        &filter.before.as_ref().map(DispatchId::as_str),
+        &limit(filter.limit),
+    ];
+    let rows = sql::rows(client, select, &values).await?;
+    let mut found: Vec<Dispatch> =
+        rows.iter().map(|row| Cells(row).json("record")).collect::<Result<_, _>>()?;
+    let ids: Vec<&str> = found.iter().map(|dispatch| dispatch.id.as_str()).collect();
+    let select = "SELECT task, outcome FROM plays WHERE dispatch = ANY ($1) AND outcome IS NOT NULL";
+    let mut outcomes: BTreeMap<String, PlayOutcome> = BTreeMap::new();
+    for row in sql::rows(client, select, &[&ids]).await? {
+        let row = Cells(&row);
+        outcomes.insert(row.text("task")?, row.word("outcome")?);
+    }
+    for attempt in found.iter_mut().flat_map(|dispatch| &mut dispatch.attempts) {
+        attempt.outcome = outcomes.get(attempt.task_id.as_str()).copied();
+    }
+    Ok(found)
+}
+
+/// Forgets decisions that were made before this moment, and plays of tasks that are forgotten.
+pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<(), Snag> {
+    let moment = nearest(moment);
+    let delete = "
+        DELETE FROM dispatches WHERE id IN (SELECT id FROM dispatches WHERE at < $1 ORDER BY id LIMIT $2)";
+    sql::execute(client, delete, &[&moment, &SWEPT_AT_ONCE]).await?;
+    let delete = "
+        DELETE FROM plays WHERE task IN (
+            SELECT task FROM plays WHERE until < $1 AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.id = plays.task)
+            ORDER BY task LIMIT $2)";
+    sql::execute(client, delete, &[&moment, &SWEPT_AT_ONCE]).await.map(drop)
+}
