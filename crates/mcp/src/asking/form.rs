@@ -6,6 +6,8 @@
 use rmcp::model::ElicitationSchema;
 use serde_json::{Map, Value, json};
 
+use crate::forms;
+
 type Object = Map<String, Value>;
 
 /// The form of that shape. `choices` tells whether several can be chosen, and choices can have titles.
@@ -41,50 +43,7 @@ pub(super) fn of(schema: &Value, choices: bool) -> Option<ElicitationSchema> {
 /// Why an answer does not fit a form; none when it does.
 pub(super) fn misfit(schema: &ElicitationSchema, answer: &Object) -> Option<String> {
     let schema = serde_json::to_value(schema).ok()?;
-    let empty = Object::new();
-    let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
-    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    for name in required.filter_map(Value::as_str) {
-        if answer.get(name).is_none_or(Value::is_null) {
-            return Some(format!("`{name}` is missing"));
-        }
-    }
-    answer.iter().find_map(|(name, value)| {
-        let expected = unlike(properties.get(name)?.as_object()?, value)?;
-        Some(format!("`{name}` must be {expected}"))
-    })
-}
-
-/// What a value should have been; none when it is that.
-fn unlike(field: &Object, value: &Value) -> Option<String> {
-    let kind = field.get("type").and_then(Value::as_str).unwrap_or_default();
-    let (fits, name) = match kind {
-        "string" => (value.is_string(), "a text"),
-        "integer" => (value.as_f64().is_some_and(|number| number.fract() == 0.0), "a whole number"),
-        "number" => (value.is_number(), "a number"),
-        "boolean" => (value.is_boolean(), "true or false"),
-        "array" => (value.is_array(), "a list"),
-        _ => (true, ""),
-    };
-    if !fits {
-        return Some(name.to_owned());
-    }
-    let empty = Object::new();
-    let items = field.get("items").and_then(Value::as_object).unwrap_or(&empty);
-    let chosen = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
-    let known = choices_of(field).or_else(|| choices_of(items))?;
-    chosen.iter().any(|one| !known.contains(one)).then(|| {
-        let known: Vec<String> = known.iter().map(ToString::to_string).collect();
-        format!("one of {}", known.join(", "))
-    })
-}
-
-fn choices_of(field: &Object) -> Option<Vec<Value>> {
-    if let Some(Value::Array(values)) = field.get("enum") {
-        return Some(values.clone());
-    }
-    let titled = field.get("oneOf").or_else(|| field.get("anyOf"))?.as_array()?;
-    titled.iter().map(|choice| choice.get("const").cloned()).collect()
+    forms::misfit(schema.as_object()?, answer)
 }
 
 /// One member, as a form has it.

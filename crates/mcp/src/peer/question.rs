@@ -13,6 +13,8 @@ use rialto_model::{
 };
 use serde_json::{Map, Value, json};
 
+use crate::forms;
+
 /// How a text declines to answer.
 const DECLINES: [&str; 4] = ["decline", "declined", "deny", "the person declined to answer."];
 
@@ -163,19 +165,8 @@ fn accepted(schema: &Map<String, Value>, content: &Map<String, Value>) -> Result
             content.insert(name.clone(), default.clone());
         }
     }
-    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    if let Some(missing) =
-        required.filter_map(Value::as_str).find(|name| content.get(*name).is_none_or(Value::is_null))
-    {
-        return Err(format!("`{missing}` is missing"));
-    }
-    let none = Map::new();
-    let fields = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
-    for (name, value) in &content {
-        let Some(field) = fields.get(name) else { continue };
-        if let Some(expected) = misfit(field, value) {
-            return Err(format!("`{name}` must be {expected}"));
-        }
+    if let Some(why) = forms::misfit(schema, &content) {
+        return Err(why);
     }
     Ok(json!({ "action": "accept", "content": content }))
 }
@@ -201,13 +192,16 @@ fn only_field(schema: &Map<String, Value>, text: &str) -> Result<Map<String, Val
     };
     let field = fields.get(name).unwrap_or(&Value::Null);
     let value = valued(field, text).ok_or_else(|| {
-        format!("`{name}` must be {}", expected(field).unwrap_or_else(|| "another value".into()))
+        format!("`{name}` must be {}", forms::expected(field).unwrap_or_else(|| "another value".into()))
     })?;
     Ok(Map::from_iter([(name.to_owned(), value)]))
 }
 
 /// A text as a value of this field, if it can be one.
 fn valued(field: &Value, text: &str) -> Option<Value> {
+    if forms::choices(field).is_some() {
+        return forms::chosen(field, text);
+    }
     let word = text.to_lowercase();
     let value = match field.get("type").and_then(Value::as_str) {
         Some("boolean") if YES.contains(&word.as_str()) => json!(true),
@@ -215,72 +209,10 @@ fn valued(field: &Value, text: &str) -> Option<Value> {
         Some("boolean") => return None,
         Some("integer") => json!(text.parse::<i64>().ok()?),
         Some("number") => Value::Number(serde_json::Number::from_f64(text.parse().ok()?)?),
-        Some("array") => json!([chosen(field.get("items")?, text)?]),
-        _ if choices(field).is_some() => json!(chosen(field, text)?),
+        Some("array") => json!([forms::chosen(field.get("items")?, text)?]),
         _ => json!(text),
     };
-    misfit(field, &value).is_none().then_some(value)
-}
-
-/// The choice that a text means: what it is, or what it is called.
-fn chosen(field: &Value, text: &str) -> Option<String> {
-    let choices = choices(field)?;
-    let same = |name: &str| name.eq_ignore_ascii_case(text);
-    choices.into_iter().find(|(value, title)| same(value) || same(title)).map(|(value, _)| value)
-}
-
-/// The choices a field has, each with what it is called.
-fn choices(field: &Value) -> Option<Vec<(String, String)>> {
-    if let Some(values) = field.get("enum").and_then(Value::as_array) {
-        let names = field.get("enumNames").and_then(Value::as_array);
-        let pairs = values.iter().enumerate().filter_map(|(at, value)| {
-            let value = value.as_str()?.to_owned();
-            let name = names.and_then(|names| names.get(at)?.as_str()).unwrap_or(&value).to_owned();
-            Some((value, name))
-        });
-        return Some(pairs.collect());
-    }
-    let titled = field.get("oneOf").or_else(|| field.get("anyOf"))?.as_array()?;
-    let pairs = titled.iter().filter_map(|choice| {
-        let value = choice.get("const")?.as_str()?;
-        let title = choice.get("title").and_then(Value::as_str).unwrap_or(value);
-        Some((value.to_owned(), title.to_owned()))
-    });
-    Some(pairs.collect())
-}
-
-/// What a value should have been; none when it is that, or nothing is said about it.
-fn misfit(field: &Value, value: &Value) -> Option<String> {
-    let fits = match field.get("type").and_then(Value::as_str) {
-        Some("string") => value.is_string(),
-        Some("integer") => value.is_i64() || value.is_u64(),
-        Some("number") => value.is_number(),
-        Some("boolean") => value.is_boolean(),
-        Some("array") => value.is_array(),
-        _ => true,
-    };
-    let known = choices(field).or_else(|| choices(field.get("items")?));
-    let picked = value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
-    let is_known = known.as_ref().is_none_or(|known| {
-        picked.iter().all(|one| known.iter().any(|(value, _)| one.as_str() == Some(value)))
-    });
-    if fits && is_known { None } else { expected(field) }
-}
-
-fn expected(field: &Value) -> Option<String> {
-    if let Some(choices) = choices(field).or_else(|| choices(field.get("items")?)) {
-        let values: Vec<String> = choices.into_iter().map(|(value, _)| value).collect();
-        return Some(format!("one of {}", values.join(", ")));
-    }
-    let name = match field.get("type").and_then(Value::as_str)? {
-        "string" => "a text",
-        "integer" => "a whole number",
-        "number" => "a number",
-        "boolean" => "true or false",
-        "array" => "a list",
-        _ => return None,
-    };
-    Some(name.to_owned())
+    forms::unlike(field, &value).is_none().then_some(value)
 }
 
 /// The object that a part is: data, or JSON as text.

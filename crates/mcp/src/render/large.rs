@@ -20,7 +20,7 @@ use crate::{
 /// Nothing smaller than this is worth a link.
 const SMALLEST: usize = 1_024;
 
-/// So many parts are left out one by one; of more, whole artifacts are.
+/// So many parts are left out one by one, and told of in words; of more, whole artifacts are.
 const MOST: usize = 20;
 
 /// So much is told of the beginning of what is left out.
@@ -196,12 +196,15 @@ impl Large {
 /// What the model reads about what was left out.
 fn words(task: &Task, left_out: &[Large]) -> String {
     let mut text = "Too large to be shown here, and to be read in pieces:\n".to_owned();
-    for large in left_out {
+    for large in left_out.iter().take(MOST) {
         let Large { uri, name, kind, size, begins, .. } = large;
         text.push_str(&format!("\n- {name} ({kind}, {size} bytes): {uri}\n"));
         if !begins.is_empty() {
             text.push_str(&format!("  It begins: {begins}…\n"));
         }
+    }
+    if left_out.len() > MOST {
+        text.push_str(&format!("\n- and {} more that are linked\n", left_out.len() - MOST));
     }
     let first = left_out.first().map(|large| large.place.to_string()).unwrap_or_default();
     let id = &task.head.id;

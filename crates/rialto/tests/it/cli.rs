@@ -18,6 +18,7 @@ mod limits;
 mod logs;
 mod policies;
 mod policy_changes;
+mod resources;
 mod secrets;
 mod server;
 mod setup;

@@ -128,3 +128,13 @@ fn a_look_at_a_task_leaves_out_the_same() {
         (&json!("rialto://tasks/task_1/artifacts/0/parts/0"), &json!(LIMIT + 1))
     );
 }
+
+#[test]
+fn many_artifacts_are_linked_and_only_some_told_of_in_words() {
+    let artifacts = (0..60).map(|at| Artifact::new(format!("a{at}"), vec![text(2_000)])).collect();
+    let shown = shown(&made(artifacts), "2026-07-28");
+    assert!(links(&shown).len() > 50, "{}", links(&shown).len());
+    let words = shown["content"].as_array().unwrap().last().unwrap()["text"].as_str().unwrap();
+    assert_eq!(words.matches("It begins").count(), MOST);
+    assert!(words.contains("more that are linked"), "{words}");
+}
