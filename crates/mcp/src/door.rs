@@ -30,6 +30,8 @@ use crate::{
 #[derive(Clone)]
 pub struct Door {
     desk: Arc<Desk>,
+    /// Cancelled when everything is there that was to be there from the start.
+    complete: Option<CancellationToken>,
 }
 
 /// What a door lets its clients do beside calling.
@@ -64,7 +66,15 @@ pub enum ServeError {
 impl Door {
     /// A door to `engine`.
     pub fn new(engine: Engine, config: Config, control: Control) -> Self {
-        Self { desk: Desk::new(engine, config, control.load_agents) }
+        Self { desk: Desk::new(engine, config, control.load_agents), complete: None }
+    }
+
+    /// Greets clients on stdin and stdout at once, and lists and calls tools when `complete` is cancelled: a client that has to wait for its
+    /// greeting goes on without us.
+    #[must_use]
+    pub fn complete_after(mut self, complete: CancellationToken) -> Self {
+        self.complete = Some(complete);
+        self
     }
 
     /// Serves one client on stdin and stdout, until stdin is closed or it is told to stop.
@@ -98,7 +108,8 @@ impl Door {
             Arc::clone(&listeners),
             Whose::Known(caller),
             closing.clone(),
-        );
+        )
+        .complete_after(self.complete.clone());
         let transport = AsyncRwTransport::new_server(Ending { input: Shallow::new(input), closing }, output);
         let serving = async {
             let running = match serve_server_with_ct(handler, transport, stop.clone()).await {

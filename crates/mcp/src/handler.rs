@@ -59,6 +59,8 @@ pub(crate) struct Handler {
     closing: CancellationToken,
     /// Why its client let go of requests.
     reasons: Arc<Reasons>,
+    /// Cancelled when everything is there that is to be listed from the start.
+    complete: Option<CancellationToken>,
 }
 
 /// How to know who calls.
@@ -79,7 +81,19 @@ impl Handler {
         whose: Whose,
         closing: CancellationToken,
     ) -> Self {
-        Self { desk, listeners, whose, closing, reasons: Arc::default() }
+        Self { desk, listeners, whose, closing, reasons: Arc::default(), complete: None }
+    }
+
+    /// The same, which lists and calls nothing before that.
+    pub(crate) fn complete_after(mut self, complete: Option<CancellationToken>) -> Self {
+        self.complete = complete;
+        self
+    }
+
+    async fn completed(&self) {
+        if let Some(complete) = &self.complete {
+            complete.cancelled().await;
+        }
     }
 
     /// Who asks, and what it can bear.
@@ -155,6 +169,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        self.completed().await;
         let client = self.client(&context)?;
         let cursor = request.and_then(|request| request.cursor);
         let page = self.desk.list(&client, cursor.as_deref()).await?;
@@ -172,6 +187,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        self.completed().await;
         let client = self.client(&context)?;
         let begun = match request.request_state.filter(|_| client.fluency.modern) {
             Some(state) => {

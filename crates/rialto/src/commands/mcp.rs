@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rialto_engine::Engine;
 use rialto_mcp::{Control, Door, LoadAgents, Schemas, ToolList, ToolNames};
 use rialto_model::card::Card;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::{
@@ -37,18 +38,27 @@ pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
             Trouble::usage(format!("\"{schemas}\" is no kind of schemas; use auto, portable or original"))
         })?;
     }
-    load(&program, &mcp.agents).await;
     program.log_calls();
     program.start();
     program.keep_learning();
-    let door = Door::new(program.engine.clone(), config, Control { load_agents: LoadAgents::Session });
+    let loaded = CancellationToken::new();
+    let door = Door::new(program.engine.clone(), config, Control { load_agents: LoadAgents::Session })
+        .complete_after(loaded.clone());
     let stop = program.stop().clone();
     let terminated = stop.clone();
     tokio::spawn(async move {
         serve::terminated().await;
         terminated.cancel();
     });
-    let served = door.serve_stdio(Program::local_caller(), stop).await;
+    let loading = async {
+        load(&program, &mcp.agents).await;
+        loaded.cancel();
+        std::future::pending().await
+    };
+    let served = tokio::select! {
+        served = door.serve_stdio(Program::local_caller(), stop) => served,
+        served = loading => served,
+    };
     drain(&program.engine).await;
     program.close().await;
     served.map_err(|error| Trouble::other(error.to_string()))

@@ -17,6 +17,20 @@ fn garbage_on_stdin_does_not_end_it() {
 }
 
 #[test]
+fn it_greets_its_client_while_an_agent_is_still_asked_for_its_card() {
+    let agent = SampleAgent::named("Desk");
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let rialto = Rialto::fresh().with("A2A_DISCOVERY_TIMEOUT_MS", "600000");
+    let mut server = rialto.mcp(&["--agent", &url, "--agent", &agent.url]);
+    server.initialize();
+    // Whoever wants to see tools waits until it is known which there are.
+    drop(silent);
+    assert_eq!(server.call("desk.greet", &json!({ "name": "Ann" })).text(), "hello Ann");
+    server.leave();
+}
+
+#[test]
 fn a_request_that_is_not_understood_is_answered_with_an_error() {
     let rialto = Rialto::fresh();
     let mut server = rialto.mcp(&[]);
