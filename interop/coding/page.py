@@ -26,8 +26,8 @@ FOOT = """## What the clients taught us
   says `MCP response future dropped`, as it does when its person interrupts it, and Claude Code over HTTP hangs up, which in 2026-07-28 means that the
   call is not wanted: the task is called off. The model learns no task id then, but `get_task` without one lists its latest tasks. Rialto answers a call after 30 s
   (`[calls] timeout_ms`) with the task's id, and all three wait longer than that unless they are told otherwise.
-- **The first turn.** `claude -p` and `codex exec` begin without a server that takes a few seconds to start, as `rialto mcp` does when an agent is slow to show
-  its card. `MCP_CONNECTION_NONBLOCKING=0` in the environment of the one and `required = true` in the configuration of the other have them wait.
+- **The first turn.** `claude -p` and `codex exec` begin without a server that takes a few seconds to list its tools, as `rialto mcp` does when an agent is slow to
+  show its card (it greets at once, and lists when all cards are there). `MCP_CONNECTION_NONBLOCKING=0` in the environment of the one and `required = true` in the configuration of the other have them wait.
 - **Nobody there.** Without a terminal and without a hook, `claude -p` cancels an agent's question, which calls the task off, and `codex exec` declines it, which
   the agent is told. A model that talks to an agent with `send_message` gets its questions as results, and answers them.
 - **Structured content.** Claude Code and Codex show their model the structured content of a result, if there is one, in place of its texts; Codex leaves out its
