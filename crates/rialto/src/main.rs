@@ -6,6 +6,7 @@ mod config;
 mod demo;
 mod environment;
 mod events;
+mod mesh;
 mod output;
 mod policies;
 mod program;
@@ -70,13 +71,8 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Demo(options) => demo::run(options, environment).await,
         Command::Doctor(listing) => doctor::run(&common, environment, listing.json).await,
         Command::Install(options) => install::run(&options, environment),
-        Command::Keys(command) => {
-            let config = Config::load(common.config.as_deref(), environment)?;
-            commands::keys::run(&config, &common, environment, command)
-        }
-        Command::Config(command) => {
-            commands::config::run(&Config::load(common.config.as_deref(), environment)?, &command)
-        }
+        Command::Keys(command) => run_keys(&common, environment, command),
+        Command::Config(command) => run_config(&common, environment, &command),
         Command::Policy(command) => run_policy(&common, environment, command).await,
         Command::Mcp(options) => {
             Box::pin(mcp::run(open_for_client(&common, &options, environment).await?, options)).await
@@ -93,6 +89,15 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         }
         Command::Tokens(command) => tokens::run(&open(&common, environment).await?, command).await,
     }
+}
+
+fn run_keys(common: &Common, environment: &Environment, command: cli::Keys) -> Result<(), Trouble> {
+    let config = Config::load(common.config.as_deref(), environment)?;
+    commands::keys::run(&config, common, environment, command)
+}
+
+fn run_config(common: &Common, environment: &Environment, command: &cli::Config) -> Result<(), Trouble> {
+    commands::config::run(&Config::load(common.config.as_deref(), environment)?, command)
 }
 
 async fn run_record(

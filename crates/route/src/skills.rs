@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use rialto_model::{agent::Agent, card::Skill, routing::Work};
+use rialto_model::{agent::Agent, call::Target, card::Skill, routing::Work};
 
 use crate::text::{Overlaps, Reader, TextIndex};
 
@@ -60,6 +60,15 @@ struct Wanted<'a> {
     required: Vec<&'a str>,
     work_type: &'a str,
     overlaps: Option<Overlaps>,
+}
+
+// === impl Fit ===
+
+impl Fit {
+    /// What a call to it is made to.
+    pub fn target(&self) -> Target {
+        Target { agent: Arc::clone(&self.agent), skill: Some(Arc::clone(&self.skill)) }
+    }
 }
 
 // === impl SkillIndex ===
