@@ -189,7 +189,7 @@ fn times(each: Duration) -> Times {
 fn entrant(n: u32) -> Entrant {
     Entrant {
         fit: 1.0 - f64::from(n % 10) / 20.0,
-        health: if n % 7 == 0 { Health::Unknown } else { Health::Healthy },
+        health: if n.is_multiple_of(7) { Health::Unknown } else { Health::Healthy },
         active: u64::from(n % 9),
         cents: None,
         posterior: Posterior { wins: f64::from(n % 90), losses: f64::from(n % 13), observed: 100 },

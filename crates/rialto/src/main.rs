@@ -82,7 +82,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Tools(command) => run_tools(&common, environment, command).await,
         Command::Call(options) => run_call(&common, environment, options).await,
         Command::Routing(command) => run_routing(&common, environment, command).await,
-        Command::Tasks(command) => tasks::run(&open(&common, environment).await?, command).await,
+        Command::Tasks(command) => run_tasks(&common, environment, command).await,
         Command::Secrets(command) => run_secrets(&common, environment, command).await,
         Command::Record(command) => {
             run_record(&open(&common, environment).await?, command, environment).await
@@ -135,6 +135,10 @@ async fn run_policy(common: &Common, environment: &Environment, command: cli::Po
         }
         command => policy::run(&open(common, environment).await?, command).await,
     }
+}
+
+async fn run_tasks(common: &Common, environment: &Environment, command: cli::Tasks) -> Result<(), Trouble> {
+    tasks::run(&open(common, environment).await?, command).await
 }
 
 async fn run_tools(common: &Common, environment: &Environment, command: cli::Tools) -> Result<(), Trouble> {
