@@ -275,6 +275,17 @@ impl Registry {
 
     /// Fetches an agent's card and writes the agent down. On any failure nothing is stored.
     pub async fn register(&self, wanted: Registration) -> Result<Registered, RegistryError> {
+        let (url, fetched) = self.look_up(&wanted).await?;
+        self.take_in(url, &wanted, fetched).await
+    }
+
+    /// Fetches an agent's card and tells what its row would be. Nothing is stored.
+    pub async fn preview(&self, wanted: Registration) -> Result<Agent, RegistryError> {
+        let (url, fetched) = self.look_up(&wanted).await?;
+        self.created(url, &wanted, fetched)
+    }
+
+    async fn look_up(&self, wanted: &Registration) -> Result<(String, Fetched), RegistryError> {
         let url = address::normalize(&wanted.url)?;
         let place = Place {
             scope: wanted.scope.clone(),
@@ -287,8 +298,7 @@ impl Registry {
             known: None,
             timeout: self.config.discovery_timeout(),
         };
-        let fetched = self.discovery.fetch(&place).await?;
-        self.take_in(url, &wanted, fetched).await
+        Ok((url, self.discovery.fetch(&place).await?))
     }
 
     /// Writes an agent down whose card somebody has at hand. The card says where the agent is; nobody is asked for another one.

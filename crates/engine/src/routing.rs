@@ -6,10 +6,11 @@
 pub mod config;
 mod deciding;
 mod dispatching;
+mod mesh;
 mod routed;
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicI64, Ordering},
 };
 
@@ -32,6 +33,7 @@ pub(crate) use self::routed::{After, Routed};
 pub use self::{
     config::Config,
     dispatching::{Assigned, DispatchRequest},
+    mesh::{Lookup, Mesh, Proposal},
 };
 use crate::registry::Registry;
 
@@ -53,6 +55,8 @@ pub(crate) struct Router {
     breakers: Mutex<FastMap<AgentId, Breaker>>,
     seeds: Mutex<StdRng>,
     looked_at: AtomicI64,
+    /// A registry elsewhere.
+    mesh: OnceLock<Mesh>,
 }
 
 // === impl Router ===
@@ -67,6 +71,7 @@ impl Router {
             breakers: Mutex::default(),
             seeds: Mutex::new(seeds),
             looked_at: AtomicI64::new(0),
+            mesh: OnceLock::new(),
         }
     }
 

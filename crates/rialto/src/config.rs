@@ -50,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) calls: rialto_engine::Config,
     /// Choosing who does work that names nobody.
     pub(crate) routing: rialto_engine::routing::Config,
+    /// A registry elsewhere that is asked when nobody here can do some work.
+    pub(crate) mesh: crate::mesh::Config,
     /// Everything that leaves over HTTP.
     pub(crate) outbound: rialto_edge::client::Config,
     /// The MCP door.
@@ -338,6 +340,10 @@ impl Config {
             .routing
             .check()
             .map_err(|reason| ConfigError::Invalid { place: format!("{place}: routing"), reason })?;
+        config
+            .mesh
+            .check()
+            .map_err(|reason| ConfigError::Invalid { place: format!("{place}: mesh"), reason })?;
         config.deployments().map_err(|(key, reason)| {
             let place = format!("{place}: {key}");
             ConfigError::Invalid { place, reason }

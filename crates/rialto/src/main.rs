@@ -6,6 +6,7 @@ mod config;
 mod demo;
 mod environment;
 mod events;
+mod mesh;
 mod output;
 mod policies;
 mod program;
@@ -70,13 +71,8 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Demo(options) => demo::run(options, environment).await,
         Command::Doctor(listing) => doctor::run(&common, environment, listing.json).await,
         Command::Install(options) => install::run(&options, environment),
-        Command::Keys(command) => {
-            let config = Config::load(common.config.as_deref(), environment)?;
-            commands::keys::run(&config, &common, environment, command)
-        }
-        Command::Config(command) => {
-            commands::config::run(&Config::load(common.config.as_deref(), environment)?, &command)
-        }
+        Command::Keys(command) => run_keys(&common, environment, command),
+        Command::Config(command) => run_config(&common, environment, &command),
         Command::Policy(command) => run_policy(&common, environment, command).await,
         Command::Mcp(options) => {
             Box::pin(mcp::run(open_for_client(&common, &options, environment).await?, options)).await
@@ -86,13 +82,22 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Tools(command) => run_tools(&common, environment, command).await,
         Command::Call(options) => run_call(&common, environment, options).await,
         Command::Routing(command) => run_routing(&common, environment, command).await,
-        Command::Tasks(command) => tasks::run(&open(&common, environment).await?, command).await,
+        Command::Tasks(command) => run_tasks(&common, environment, command).await,
         Command::Secrets(command) => run_secrets(&common, environment, command).await,
         Command::Record(command) => {
             run_record(&open(&common, environment).await?, command, environment).await
         }
         Command::Tokens(command) => tokens::run(&open(&common, environment).await?, command).await,
     }
+}
+
+fn run_keys(common: &Common, environment: &Environment, command: cli::Keys) -> Result<(), Trouble> {
+    let config = Config::load(common.config.as_deref(), environment)?;
+    commands::keys::run(&config, common, environment, command)
+}
+
+fn run_config(common: &Common, environment: &Environment, command: &cli::Config) -> Result<(), Trouble> {
+    commands::config::run(&Config::load(common.config.as_deref(), environment)?, command)
 }
 
 async fn run_record(
@@ -130,6 +135,10 @@ async fn run_policy(common: &Common, environment: &Environment, command: cli::Po
         }
         command => policy::run(&open(common, environment).await?, command).await,
     }
+}
+
+async fn run_tasks(common: &Common, environment: &Environment, command: cli::Tasks) -> Result<(), Trouble> {
+    tasks::run(&open(common, environment).await?, command).await
 }
 
 async fn run_tools(common: &Common, environment: &Environment, command: cli::Tools) -> Result<(), Trouble> {

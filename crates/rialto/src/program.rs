@@ -21,13 +21,14 @@ use rialto_edge::{
     fetch::Fetch,
     proxy::Proxies,
 };
-use rialto_engine::{Engine, Parts, Prober, Registry, engine::PolicyLoader};
+use rialto_engine::{Engine, Parts, Prober, Registry, engine::PolicyLoader, routing::Mesh};
 use rialto_model::{
     call::Caller,
     clock::{Clock, SystemClock},
     credential::Secret,
     store::{Store, StoreError, Swept},
     trace::Sampling,
+    verb::Hook,
 };
 use rialto_policy::{PolicyError, Source};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -176,9 +177,7 @@ impl Program {
             clock,
             config: calls,
         });
-        if let Some(traces) = &traces {
-            engine.bus().subscribe(traces.clone());
-        }
+        connect(&engine, traces.as_ref(), config.mesh.open(&fetch, &secrets));
         engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
         tools.configure(&config, &engine, false).await?;
         Ok(Self {
@@ -321,6 +320,16 @@ fn calls(config: &Config, is_traced: bool) -> rialto_engine::Config {
         routing: config.routing.clone(),
         traces: is_traced.then(|| Sampling::share(config.telemetry.sample_ratio)),
         ..config.calls.clone()
+    }
+}
+
+/// Has an engine tell of its calls, and ask elsewhere, where that is wanted.
+fn connect(engine: &Engine, traces: Option<&Arc<Traces>>, mesh: Option<Mesh>) {
+    if let Some(traces) = traces {
+        engine.bus().subscribe(Arc::clone(traces) as Arc<dyn Hook>);
+    }
+    if let Some(mesh) = mesh {
+        engine.join(mesh);
     }
 }
 

@@ -168,7 +168,7 @@ impl Api {
     async fn resolve(&self, request: Request) -> Result<rialto_model::routing::Dispatch, Failure> {
         let caller = caller_of(&request, Right::Discover)?;
         let work: Work = self.body(request).await?;
-        self.engine.explain(&caller, &work).await
+        self.engine.explain_here(&caller, &work).await
     }
 
     async fn read_back(

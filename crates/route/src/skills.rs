@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use rialto_model::{agent::Agent, card::Skill, routing::Work};
+use rialto_model::{agent::Agent, call::Target, card::Skill, routing::Work};
 
 use crate::text::{Overlaps, Reader, TextIndex};
 
@@ -15,8 +15,11 @@ const REQUIRED: f64 = 0.5;
 const TYPE: f64 = 0.3;
 const DESCRIPTION: f64 = 0.2;
 
+/// Where the numbers of names begin.
+const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+
 /// So many occurrences of the words of a description are looked at: beyond that, common words are passed over.
-const BUDGET: usize = 60_000;
+const BUDGET: usize = 30_000;
 
 /// The agents of one project by what they can do.
 pub struct SkillIndex {
@@ -59,7 +62,18 @@ pub struct Fits {
 struct Wanted<'a> {
     required: Vec<&'a str>,
     work_type: &'a str,
+    /// Who has a skill that is tagged with the type of work, in order.
+    typed: Vec<u32>,
     overlaps: Option<Overlaps>,
+}
+
+// === impl Fit ===
+
+impl Fit {
+    /// What a call to it is made to.
+    pub fn target(&self) -> Target {
+        Target { agent: Arc::clone(&self.agent), skill: Some(Arc::clone(&self.skill)) }
+    }
 }
 
 // === impl SkillIndex ===
@@ -132,7 +146,9 @@ impl SkillIndex {
         let required = work.required_skills.iter().map(|item| item.trim()).filter(|item| !item.is_empty());
         let description = work.description.trim();
         let overlaps = (!description.is_empty()).then(|| self.text.overlaps(description, BUDGET));
-        Wanted { required: required.collect(), work_type: work.work_type.trim(), overlaps }
+        let work_type = work.work_type.trim();
+        let typed = if work_type.is_empty() { Vec::new() } else { self.owners_of(&self.tags, work_type) };
+        Wanted { required: required.collect(), work_type, typed, overlaps }
     }
 
     /// Those who may fit: who has all that is required, or else who has anything that was asked for.
@@ -141,10 +157,7 @@ impl SkillIndex {
         if let Some(first) = required.next() {
             return required.fold(first, |all, next| intersection(&all, &next));
         }
-        let mut any = match wanted.work_type {
-            "" => Vec::new(),
-            work_type => self.owners_of(&self.tags, work_type),
-        };
+        let mut any = wanted.typed.clone();
         if let Some(overlaps) = &wanted.overlaps {
             any.extend(overlaps.places().iter().filter_map(|place| self.owners.get(*place)));
             any.sort_unstable();
@@ -183,7 +196,7 @@ impl SkillIndex {
         }
         if !wanted.work_type.is_empty() {
             asked += TYPE;
-            if self.skills(agent).iter().any(|skill| has_tag(skill, wanted.work_type)) {
+            if wanted.typed.binary_search(&agent).is_ok() {
                 score += TYPE;
             }
         }
@@ -267,7 +280,20 @@ fn has_tag(skill: &Skill, label: &str) -> bool {
 
 /// Names are the same whatever their case, and whatever joins their words.
 fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.trim(), other.trim());
+    if one.is_ascii() && other.is_ascii() {
+        // Most names are, and there are many to be compared.
+        return one.len() == other.len() && one.bytes().map(plain).eq(other.bytes().map(plain));
+    }
     folded(one).eq(folded(other))
+}
+
+/// The same for one byte of a plain text.
+const fn plain(byte: u8) -> u8 {
+    match byte {
+        b'_' | b'-' | b'\t' => b' ',
+        other => other.to_ascii_lowercase(),
+    }
 }
 
 fn folded(text: &str) -> impl Iterator<Item = char> {
@@ -280,9 +306,15 @@ fn folded(text: &str) -> impl Iterator<Item = char> {
 
 /// A number that is the same for names that are the same: FNV-1a over what is compared.
 fn number(text: &str) -> u64 {
-    folded(text).fold(0xcbf2_9ce4_8422_2325, |number, c| {
-        (number ^ u64::from(u32::from(c))).wrapping_mul(0x0100_0000_01b3)
-    })
+    let with = |number: u64, c: u32| (number ^ u64::from(c)).wrapping_mul(0x0100_0000_01b3);
+    let text = text.trim();
+    if text.is_ascii() {
+        // Most names are, and there are many to be read.
+        let fold =
+            |byte: u8| if matches!(byte, b'_' | b'-' | b'\t') { b' ' } else { byte.to_ascii_lowercase() };
+        return text.bytes().fold(BASIS, |number, byte| with(number, u32::from(fold(byte))));
+    }
+    folded(text).fold(BASIS, |number, c| with(number, u32::from(c)))
 }
 
 /// What is in both of two ordered lists.

@@ -47,7 +47,6 @@ pub struct Reader {
     numbers: FastMap<Box<str>, u32>,
     postings: Vec<Vec<Posting>>,
     lengths: Vec<f32>,
-    own: Vec<(u32, f32)>,
     word: String,
 }
 
@@ -92,26 +91,22 @@ pub struct Overlaps {
 impl Reader {
     /// Reads one skill of an agent.
     pub fn read(&mut self, agent: &Agent, skill: &Skill) {
-        self.own.clear();
         let place = u32::try_from(self.lengths.len()).unwrap_or(u32::MAX);
         let mut length = 0.0_f32;
-        let (numbers, postings, own) = (&mut self.numbers, &mut self.postings, &mut self.own);
+        let (numbers, postings) = (&mut self.numbers, &mut self.postings);
         let word = &mut self.word;
         fields(agent, skill, &mut |text, weight| {
             each_word(text, word, &mut |word| {
                 length += 1.0;
                 let number = number_of(numbers, postings, word);
-                match own.iter_mut().find(|(known, _)| *known == number) {
-                    Some((_, sum)) => *sum += weight,
-                    None => own.push((number, weight)),
+                let Some(list) = postings.get_mut(number as usize) else { return };
+                match list.last_mut() {
+                    // It has stood there before.
+                    Some(last) if last.place == place => last.weight += weight,
+                    _ => list.push(Posting { place, weight }),
                 }
             });
         });
-        for (number, weight) in &self.own {
-            if let Some(list) = self.postings.get_mut(*number as usize) {
-                list.push(Posting { place, weight: *weight });
-            }
-        }
         self.lengths.push(length);
     }
 
@@ -331,20 +326,27 @@ fn each_word(text: &str, word: &mut String, tell: &mut impl FnMut(&str)) {
     word.clear();
     let mut was_lower = false;
     for c in text.chars().chain([' ']) {
-        let is_inside = c.is_alphanumeric() && !(c.is_uppercase() && was_lower);
-        if !is_inside {
+        // Most texts are plain, and there are many to be read.
+        let is_plain = c.is_ascii();
+        let is_letter = if is_plain { c.is_ascii_alphanumeric() } else { c.is_alphanumeric() };
+        let is_upper = if is_plain { c.is_ascii_uppercase() } else { c.is_uppercase() };
+        if !is_letter || (is_upper && was_lower) {
             if !word.is_empty() {
                 tell(stem(word));
                 word.clear();
             }
-            if !c.is_alphanumeric() {
+            if !is_letter {
                 was_lower = false;
                 continue;
             }
         }
-        was_lower = c.is_lowercase() || c.is_numeric();
+        was_lower = if is_plain { !is_upper } else { c.is_lowercase() || c.is_numeric() };
         if word.len() < LONGEST {
-            word.extend(c.to_lowercase());
+            if is_plain {
+                word.push(c.to_ascii_lowercase());
+            } else {
+                word.extend(c.to_lowercase());
+            }
         }
     }
 }

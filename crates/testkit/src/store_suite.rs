@@ -133,6 +133,7 @@ macro_rules! store_suite {
             what_says_nothing_about_an_agent_teaches_nothing,
             plays_whose_tasks_are_over_are_found,
             decisions_come_newest_first_with_what_became_of_them,
+            decisions_can_be_narrowed,
             decisions_are_forgotten_with_their_tasks,
         );
     };

@@ -49,6 +49,15 @@ pub(super) struct Deciding {
     more: usize,
 }
 
+/// Who may be asked who can do some work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asks {
+    /// Only the registry here: whoever asks for another registry must not be sent on to a third.
+    Here,
+    /// Also a registry elsewhere, if there is one.
+    Elsewhere,
+}
+
 /// One who was considered.
 struct Choice {
     candidate: Candidate,
@@ -58,10 +67,11 @@ struct Choice {
 }
 
 /// One who fits and may be seen.
-struct Seen {
-    fit: Fit,
-    target: Target,
-    barred: Option<(Kind, String)>,
+pub(super) struct Seen {
+    pub(super) fit: Fit,
+    pub(super) target: Target,
+    /// Why it cannot be chosen, and whose fault that is.
+    pub(super) barred: Option<(Kind, String)>,
 }
 
 // === impl Engine ===
@@ -73,6 +83,7 @@ impl Engine {
         caller: &Caller,
         work: &Work,
         parts: &[Part],
+        asks: Asks,
     ) -> Result<Deciding, Failure> {
         work.check().map_err(|why| Failure::new(Kind::Invalid, why))?;
         self.sync().await?;
@@ -81,8 +92,12 @@ impl Engine {
         let index = router.index(&inner.registry, &caller.scope).await?;
         let fits = index.fits(work, router.config.candidates);
         let more = fits.more;
-        let seen: Vec<Seen> =
+        let mut seen: Vec<Seen> =
             fits.best.into_iter().filter_map(|fit| self.see(caller, fit, parts, now)).collect();
+        if asks == Asks::Elsewhere {
+            let is_needed = seen.iter().all(|seen| seen.barred.is_some());
+            seen.extend(Box::pin(self.proposed(caller, work, parts, is_needed)).await);
+        }
         let query = StandingQuery {
             org: caller.scope.org.clone(),
             work_type: work.work_type.trim().to_owned(),
@@ -133,7 +148,12 @@ impl Engine {
     }
 
     /// What exactly would be called: the skill, or the agent as such where words are said to a skill that wants arguments.
-    fn aim(&self, caller: &Caller, target: Target, parts: &[Part]) -> Result<Target, (Target, Kind, String)> {
+    pub(super) fn aim(
+        &self,
+        caller: &Caller,
+        target: Target,
+        parts: &[Part],
+    ) -> Result<Target, (Target, Kind, String)> {
         if caller.kind == CallerKind::Agent && caller.id.as_str() == target.agent.id.as_str() {
             return Err((target, Kind::Denied, "it is the caller itself".to_owned()));
         }

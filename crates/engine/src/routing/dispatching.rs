@@ -14,7 +14,7 @@ use rialto_model::{
 use rialto_route::choice;
 use tokio_util::sync::CancellationToken;
 
-use super::routed::Routed;
+use super::{deciding::Asks, routed::Routed};
 use crate::{
     engine::{Engine, store_failure},
     running::Running,
@@ -78,22 +78,31 @@ impl Engine {
     /// The decision can be read back ([`Engine::dispatches`]) by its id ([`Running::dispatch`]) or by the task's.
     pub async fn dispatch(&self, wanted: DispatchRequest) -> Result<Running, Failure> {
         self.learn_if_due().await;
-        let deciding = self.decide(&wanted.caller, &wanted.work, &wanted.parts).await?;
+        let deciding = self.decide(&wanted.caller, &wanted.work, &wanted.parts, Asks::Elsewhere).await?;
         Box::pin(Routed::new(self.clone(), wanted, deciding).begin()).await
     }
 
     /// Chooses who does some work and takes a slot for it. Whoever asks makes the call, under the id that is answered.
     pub async fn assign(&self, wanted: DispatchRequest) -> Result<Assigned, Failure> {
         self.learn_if_due().await;
-        let deciding = self.decide(&wanted.caller, &wanted.work, &wanted.parts).await?;
+        let deciding = self.decide(&wanted.caller, &wanted.work, &wanted.parts, Asks::Elsewhere).await?;
         Box::pin(Routed::new(self.clone(), wanted, deciding).assign()).await
     }
 
     /// Who would be asked to do some work now, and why: the same record that is written down with every choice. Nothing is
     /// promised to anybody.
     pub async fn explain(&self, caller: &Caller, work: &Work) -> Result<Dispatch, Failure> {
+        self.explained(caller, work, Asks::Elsewhere).await
+    }
+
+    /// The same among those who are registered here, for whoever asks from another registry.
+    pub async fn explain_here(&self, caller: &Caller, work: &Work) -> Result<Dispatch, Failure> {
+        self.explained(caller, work, Asks::Here).await
+    }
+
+    async fn explained(&self, caller: &Caller, work: &Work, asks: Asks) -> Result<Dispatch, Failure> {
         self.learn_if_due().await;
-        let mut deciding = self.decide(caller, work, &[]).await?;
+        let mut deciding = Box::pin(self.decide(caller, work, &[], asks)).await?;
         deciding.next();
         Ok(deciding.record())
     }

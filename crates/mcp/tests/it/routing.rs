@@ -154,7 +154,7 @@ async fn an_agent_is_invoked_by_address_by_name_by_capability_or_by_default() {
         let answer = web.call("invoke_a2a", args.clone()).await;
         assert_eq!(answer["result"]["structuredContent"]["agent"], expected, "{args}: {answer}");
     }
-    assert_eq!(house.peer.calls.lock()[0].target.skill.is_none(), true);
+    assert!(house.peer.calls.lock()[0].target.skill.is_none());
     assert_json_snapshot!(without_ids(
         &web.call("invoke_a2a", json!({ "agent_name": "anna", "message": { "a": 1 } })).await["result"]
     ));

@@ -89,6 +89,12 @@ fn who_has_nothing_of_it_does_not_fit() {
 
 proptest! {
     #[test]
+    fn names_that_are_the_same_have_the_same_number(name in "[ a-zA-Z_\\-\u{c4}\u{e4}\u{df}\t]{0,12}") {
+        let other = name.replace('-', "_").to_lowercase();
+        prop_assert_eq!(is_same(&name, &other), number(&name) == number(&other), "{} {}", name, other);
+    }
+
+    #[test]
     fn a_score_is_between_zero_and_one_and_always_the_same(
         work_type in "(qa|web|code|)", words in "(run|tests|browser|style|of|x| ){0,8}", required in "(typescript|qa|)",
     ) {

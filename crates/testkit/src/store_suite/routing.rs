@@ -118,40 +118,54 @@ pub async fn plays_whose_tasks_are_over_are_found(store: &dyn Store) {
     assert_eq!(store.unsettled_plays(10).await.unwrap(), [expected]);
 }
 
-/// Page by page, with how each attempt ended; those of another project are not among them.
+/// Page by page, with how each attempt ended.
 pub async fn decisions_come_newest_first_with_what_became_of_them(store: &dyn Store) {
+    three_decisions(store).await;
+    let page = listed(store, DispatchFilter { limit: 2, ..DispatchFilter::default() }).await;
+    assert_eq!(ids(&page), ["dsp_task_3", "dsp_task_2"]);
+    let before = Some(DispatchId::from("dsp_task_2"));
+    let page = listed(store, DispatchFilter { before, limit: 2, ..DispatchFilter::default() }).await;
+    assert_eq!(ids(&page), ["dsp_task_1"]);
+    let outcomes: Vec<_> = page[0].attempts.iter().map(|attempt| attempt.outcome).collect();
+    assert_eq!(outcomes, [Some(PlayOutcome::Unreachable), None]);
+}
+
+/// To one, to a caller's and to a type of work; those of another project are never among them.
+pub async fn decisions_can_be_narrowed(store: &dyn Store) {
+    three_decisions(store).await;
+    let all = DispatchFilter { limit: 5, ..DispatchFilter::default() };
+    for id in ["task_4", "dsp_task_1"] {
+        let found = listed(store, DispatchFilter { id: Some(id.to_owned()), ..all.clone() }).await;
+        assert_eq!(ids(&found), ["dsp_task_1"], "by {id}");
+    }
+    let count = async |filter| listed(store, filter).await.len();
+    assert_eq!(count(DispatchFilter { caller: Some("bob".into()), ..all.clone() }).await, 0);
+    assert_eq!(count(DispatchFilter { caller: Some("ann".into()), ..all.clone() }).await, 3);
+    assert_eq!(count(DispatchFilter { work_type: Some("qa".to_owned()), ..all.clone() }).await, 3);
+    assert_eq!(count(DispatchFilter { work_type: Some("other".to_owned()), ..all.clone() }).await, 0);
+    let elsewhere = Scope { project: "web".into(), ..Scope::default() };
+    assert!(store.dispatches(&elsewhere, &all).await.unwrap().is_empty());
+}
+
+/// Three decisions, the first of which went on from one agent to another.
+async fn three_decisions(store: &dyn Store) {
     for task in ["task_1", "task_2", "task_3"] {
         assert!(store.reserve(&wanted("weather", task)).await.unwrap());
     }
     store.end_play(&TaskId::from("task_1"), &ended(PlayOutcome::Unreachable, Some(0.0))).await.unwrap();
-    // The same decision goes on with another agent.
     let mut on = wanted("ops", "task_4");
     let mut first = decision("weather", "task_1");
     first.attempts.append(&mut on.dispatch.attempts);
     on.dispatch = first;
     assert!(store.reserve(&on).await.unwrap());
-    let list =
-        |filter: DispatchFilter| async move { store.dispatches(&Scope::default(), &filter).await.unwrap() };
-    let ids = |found: &[Dispatch]| found.iter().map(|one| one.id.to_string()).collect::<Vec<_>>();
-    let page = list(DispatchFilter { limit: 2, ..DispatchFilter::default() }).await;
-    assert_eq!(ids(&page), ["dsp_task_3", "dsp_task_2"]);
-    let before = Some(DispatchId::from("dsp_task_2"));
-    let page = list(DispatchFilter { before, limit: 2, ..DispatchFilter::default() }).await;
-    assert_eq!(ids(&page), ["dsp_task_1"]);
-    let outcomes: Vec<_> = page[0].attempts.iter().map(|attempt| attempt.outcome).collect();
-    assert_eq!(outcomes, [Some(PlayOutcome::Unreachable), None]);
-    for id in ["task_4", "dsp_task_1"] {
-        let found =
-            list(DispatchFilter { id: Some(id.to_owned()), limit: 5, ..DispatchFilter::default() }).await;
-        assert_eq!(ids(&found), ["dsp_task_1"], "by {id}");
-    }
-    let nobody = DispatchFilter { caller: Some("bob".into()), limit: 5, ..DispatchFilter::default() };
-    assert!(list(nobody).await.is_empty());
-    let other = DispatchFilter { work_type: Some("qa".to_owned()), limit: 5, ..DispatchFilter::default() };
-    assert_eq!(list(other).await.len(), 3);
-    let elsewhere = Scope { project: "web".into(), ..Scope::default() };
-    let all = DispatchFilter { limit: 5, ..DispatchFilter::default() };
-    assert!(store.dispatches(&elsewhere, &all).await.unwrap().is_empty());
+}
+
+async fn listed(store: &dyn Store, filter: DispatchFilter) -> Vec<Dispatch> {
+    store.dispatches(&Scope::default(), &filter).await.unwrap()
+}
+
+fn ids(found: &[Dispatch]) -> Vec<&str> {
+    found.iter().map(|one| one.id.as_str()).collect()
 }
 
 /// What is older than tasks are kept goes with them.

@@ -147,3 +147,37 @@ fn messages_without_a_skill_are_routed_where_the_org_says_so() {
         }
     }
 }
+
+#[test]
+fn another_registry_proposes_agents_and_local_policy_accepts_them() {
+    let anna = tagged("Anna", &["qa"]);
+    let there = Rialto::fresh();
+    there.trust(&anna.url);
+    let token = there.json(&["tokens", "create", "bridge", "--json"])["token"].as_str().unwrap().to_owned();
+    let server = there.serve(&[]);
+    let here = Rialto::fresh()
+        .with("RIALTO_MESH__REGISTRY_URL", &server.url)
+        .with("RIALTO_MESH__TOKEN", "env:MESH_TOKEN")
+        .with("RIALTO_MESH__ALLOW_PRIVATE", "true")
+        .with("MESH_TOKEN", &token);
+    let dispatch = ["dispatch", "--skills", "echo", "--input", r#"{"a":1}"#, "keep this to yourself"];
+
+    let refused = here.cli(&dispatch).exit(3);
+    assert!(
+        refused.err.contains("proposed by the mesh") && refused.err.contains("/a2a/agents/anna"),
+        "{}",
+        refused.err
+    );
+    assert!(!refused.err.contains(&token));
+    assert_eq!(anna.heard(), Vec::<String>::new());
+    here.cli(&["policy", "add", "allow-trust", "external"]).ok();
+    let done = here.cli(&dispatch).ok();
+    assert_eq!(serde_json::from_str::<Value>(&done.out).unwrap(), json!({ "a": 1 }));
+    assert_eq!(anna.heard().len(), 1);
+    assert_eq!(here.json(&["agents", "list", "--json"]), json!([]), "a proposal is no row of ours");
+    let nobody = here.cli(&["dispatch", "--skills", "gardening", "roses"]).exit(4);
+    assert!(nobody.err.contains("no agent that you may see fits"), "{}", nobody.err);
+    let wrong = here.with("MESH_TOKEN", "wrong");
+    let refused = wrong.cli(&dispatch).exit(4);
+    assert!(refused.err.contains("could not be asked") && refused.err.contains("401"), "{}", refused.err);
+}

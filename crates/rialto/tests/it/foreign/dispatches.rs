@@ -30,30 +30,8 @@ fn five_hundred_dispatches_go_mostly_to_the_good_ones_and_none_is_lost() {
     let _slow = start("Slow", &["--delay", "2.5"]);
     let mortal = std::sync::Mutex::new(start("Mortal", &[]));
     let server = rialto.serve(&[]);
-    let url = server.mcp();
-    let begun = AtomicUsize::new(0);
-    let work = json!({ "work_type": "labour", "description": "work as you are told" });
-    std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
-            scope.spawn(|| {
-                loop {
-                    let number = begun.fetch_add(1, Ordering::SeqCst);
-                    if number >= DISPATCHES {
-                        return;
-                    }
-                    if number == DISPATCHES / 2 {
-                        mortal.lock().unwrap().kill();
-                    }
-                    let call = json!({ "name": "dispatch", "arguments": work });
-                    let answer = request(&url, "tools/call", call, Some("mine"), &[]);
-                    // It was done, or it was tried: -32204 is a task that failed, -32202 an agent that died over it.
-                    let is_told =
-                        ["\"result\"", "-32204", "-32202"].iter().any(|word| answer.body.contains(word));
-                    assert!(is_told, "{answer:?}");
-                }
-            });
-        }
-    });
+    let middle = || mortal.lock().unwrap().kill();
+    dispatch_all(&server.mcp(), middle);
     let records = until("every dispatch has come to its end", || {
         let records = all(&rialto);
         let is_over = |record: &Value| {
@@ -62,13 +40,8 @@ fn five_hundred_dispatches_go_mostly_to_the_good_ones_and_none_is_lost() {
         (records.iter().all(is_over)).then_some(records)
     });
     assert_eq!(records.len(), DISPATCHES, "each is on record");
-    let mut by_agent: BTreeMap<String, usize> = BTreeMap::new();
-    let mut outcomes: BTreeMap<String, usize> = BTreeMap::new();
-    for record in &records {
-        let last = record["attempts"].as_array().unwrap().last().unwrap();
-        *by_agent.entry(last["agent"].as_str().unwrap().to_owned()).or_default() += 1;
-        *outcomes.entry(last["outcome"].as_str().unwrap().to_owned()).or_default() += 1;
-    }
+    let by_agent = tally(&records, "agent");
+    let outcomes = tally(&records, "outcome");
     let count = |name: &str| by_agent.get(name).copied().unwrap_or_default();
     let good = count("good_one") + count("good_two") + count("mortal");
     assert!(good >= DISPATCHES * 3 / 4, "{by_agent:?} {outcomes:?}");
@@ -82,6 +55,43 @@ fn five_hundred_dispatches_go_mostly_to_the_good_ones_and_none_is_lost() {
     assert!(dead["verdict"]["out"].is_string(), "{dead}");
     let moved = records.iter().filter(|record| record["attempts"].as_array().unwrap().len() > 1).count();
     println!("{by_agent:?} {outcomes:?}, {moved} went on to another agent");
+}
+
+/// Dispatches everything, several at once, and does something in the middle.
+fn dispatch_all(url: &str, in_the_middle: impl Fn() + Sync) {
+    let begun = AtomicUsize::new(0);
+    let work = json!({ "work_type": "labour", "description": "work as you are told" });
+    let dispatch = || {
+        loop {
+            let number = begun.fetch_add(1, Ordering::SeqCst);
+            if number >= DISPATCHES {
+                return;
+            }
+            if number == DISPATCHES / 2 {
+                in_the_middle();
+            }
+            let call = json!({ "name": "dispatch", "arguments": work });
+            let answer = request(url, "tools/call", call, Some("mine"), &[]);
+            // It was done, or it was tried: -32204 is a task that failed, -32202 an agent that died over it.
+            let is_told = ["\"result\"", "-32204", "-32202"].iter().any(|word| answer.body.contains(word));
+            assert!(is_told, "{answer:?}");
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(dispatch);
+        }
+    });
+}
+
+/// How often each value stands in the last attempts.
+fn tally(records: &[Value], member: &str) -> BTreeMap<String, usize> {
+    let mut tally = BTreeMap::new();
+    for record in records {
+        let last = record["attempts"].as_array().unwrap().last().unwrap();
+        *tally.entry(last[member].as_str().unwrap().to_owned()).or_default() += 1;
+    }
+    tally
 }
 
 /// All decisions, page by page.
