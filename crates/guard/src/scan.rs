@@ -24,6 +24,9 @@ use crate::{
 /// How many bytes are compared at once.
 const BLOCK: usize = 64;
 
+/// Nothing in ASCII that is looked for is shorter: `a@b.de`, `[INST]`. Most names of members are.
+const SHORTEST: usize = 6;
+
 /// Looks for some kinds.
 pub(crate) struct Scanner {
     kinds: Kinds,
@@ -63,6 +66,9 @@ impl Scanner {
 
     /// Adds what is found in a text, in order. `key` is the member that the text is the value of.
     pub(crate) fn scan(&self, text: &str, key: Option<&str>, hits: &mut Vec<Hit>) {
+        if text.len() < SHORTEST && text.is_ascii() {
+            return;
+        }
         let first = hits.len();
         let mut found = |kind: Kind, at: Range<usize>| {
             if self.kinds.has(kind) {
@@ -97,9 +103,9 @@ impl Scanner {
             if at_signs && seen.at_sign {
                 mailed = mail::scan(text, span.start.max(mailed)..span.end, found);
             }
-            is_beyond |= seen.beyond_ascii;
+            is_beyond = is_beyond || (beyond_ascii && seen.beyond_ascii && hidden::is_suspicious(text, span));
         }
-        if beyond_ascii && is_beyond {
+        if is_beyond {
             hidden::scan(text, &self.anchors, found);
         }
     }

@@ -3,7 +3,7 @@
 //! An anchor is a word that clean text hardly ever has. Where one stands its rule reads on: a key's alphabet and length, or a
 //! pattern in a window around a phrase.
 
-use std::ops::Range;
+use std::{ops::Range, sync::LazyLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
@@ -39,6 +39,10 @@ enum Rule {
     Marker(Kind),
 }
 
+/// The patterns of phrases, built once for all guardrails: that takes longer than everything else.
+static PATTERNS: LazyLock<Vec<Result<Regex, regex::Error>>> =
+    LazyLock::new(|| PHRASES.iter().map(|phrase| Regex::new(phrase.pattern)).collect());
+
 // === impl Anchors ===
 
 impl Anchors {
@@ -56,9 +60,11 @@ impl Anchors {
         }
         // What is hidden or wrapped is any of the others: then all of them are looked for.
         let is_deep = kinds.has(Kind::HiddenText) || kinds.has(Kind::EncodedInstruction);
-        for phrase in PHRASES.iter().filter(|phrase| is_deep || kinds.has(phrase.kind)) {
-            let pattern =
-                Regex::new(phrase.pattern).map_err(|error| CompileError::BuiltIn(error.to_string()))?;
+        for (phrase, pattern) in PHRASES.iter().zip(PATTERNS.iter()) {
+            if !is_deep && !kinds.has(phrase.kind) {
+                continue;
+            }
+            let pattern = pattern.clone().map_err(|error| CompileError::BuiltIn(error.to_string()))?;
             phrase.anchors.iter().for_each(|word| add(word, Rule::Phrase(phrases.len())));
             phrases.push((phrase.kind, pattern));
         }
@@ -75,12 +81,20 @@ impl Anchors {
 
     /// Has every place looked at where an anchor stands.
     pub(crate) fn scan(&self, text: &str, found: &mut impl FnMut(Kind, Range<usize>)) {
-        let mut searched = Vec::new();
+        // Up to where keys, values and each phrase were read: nothing is read twice for the same.
+        let (mut keyed, mut valued, mut searched) = (0, 0, Vec::new());
         for anchor in self.words.find_overlapping_iter(text) {
             let at = anchor.range();
             match self.rules[anchor.pattern().as_usize()] {
-                Rule::Key(n) => keys::read(&KEYS[n], text, at.start, found),
-                Rule::Assigned => keys::assigned(text, at, found),
+                Rule::Key(_) if at.start < keyed => {}
+                Rule::Key(n) => {
+                    if let Some(place) = keys::read(&KEYS[n], text, at.start) {
+                        keyed = place.end;
+                        found(KEYS[n].kind, place);
+                    }
+                }
+                Rule::Assigned if at.start < valued => {}
+                Rule::Assigned => valued = keys::assigned(text, at, found),
                 Rule::Marker(kind) => found(kind, at),
                 Rule::Phrase(n) => {
                     searched.resize(self.phrases.len(), 0);

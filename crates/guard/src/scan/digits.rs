@@ -6,6 +6,9 @@ use crate::kind::Kind;
 
 /// No number that is looked for has more groups than this.
 const MOST_GROUPS: usize = 8;
+/// No number that is looked for has fewer digits, or is written in more bytes.
+const FEWEST: usize = 7;
+const LONGEST: usize = 28;
 /// How far before a number a word is looked for that says what it is.
 const CONTEXT: usize = 40;
 
@@ -22,6 +25,11 @@ pub(crate) fn scan(text: &str, span: Range<usize>, found: &mut impl FnMut(Kind, 
     let mut at = span.start;
     while let Some(next) = bytes.get(at..span.end).and_then(|rest| rest.iter().position(u8::is_ascii_digit)) {
         let start = at + next;
+        let (end, count) = stretch(bytes, start);
+        if count < FEWEST && end < start + LONGEST {
+            at = end;
+            continue;
+        }
         let groups = Groups::read(bytes, start);
         at = match number(text, &groups) {
             Some((kind, place)) => {
@@ -35,6 +43,17 @@ pub(crate) fn scan(text: &str, span: Range<usize>, found: &mut impl FnMut(Kind, 
         at += bytes[at..].iter().take_while(|b| b.is_ascii_alphanumeric()).count();
     }
     at
+}
+
+/// Where the digits end that may belong together, and how many there are.
+fn stretch(bytes: &[u8], start: usize) -> (usize, usize) {
+    let rest = bytes[start..].iter().take(LONGEST).take_while(|b| is_part(b));
+    rest.fold((start, 0), |(end, count), b| (end + 1, count + usize::from(b.is_ascii_digit())))
+}
+
+/// What stands in a phone number, or between the digits of any number.
+fn is_part(b: &u8) -> bool {
+    b.is_ascii_digit() || matches!(b, b' ' | b'-' | b'.' | b'(' | b')' | b'/')
 }
 
 fn number(text: &str, groups: &Groups) -> Option<(Kind, Range<usize>)> {
@@ -189,8 +208,7 @@ fn phone(text: &str, start: usize) -> Option<Range<usize>> {
     };
     let begin =
         if begin >= 1 && bytes[begin] == b'(' && bytes[begin - 1] == b'+' { begin - 1 } else { begin };
-    let is_part = |b: &u8| b.is_ascii_digit() || matches!(b, b' ' | b'-' | b'.' | b'(' | b')' | b'/');
-    let length = bytes[start..].iter().take(28).take_while(|b| is_part(b)).count();
+    let length = bytes[start..].iter().take(LONGEST).take_while(|b| is_part(b)).count();
     let written = text.get(start..start + length)?.trim_end_matches(|c: char| !c.is_ascii_digit());
     let end = start + written.len();
     if bytes.get(end).is_some_and(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'%' | b':')) {

@@ -5,10 +5,24 @@ use std::ops::Range;
 use super::anchors::{Anchors, is_instruction};
 use crate::kind::Kind;
 
+/// Whether a block that is not all ASCII may have something in it that is looked for: told by its bytes alone.
+pub(crate) fn is_suspicious(text: &str, block: Range<usize>) -> bool {
+    let bytes = text.as_bytes();
+    let at = |n: usize| bytes.get(n).copied().unwrap_or_default();
+    // A Cyrillic letter is suspicious only beside a Latin one.
+    let is_beside = |n: usize| n > 0 && at(n - 1).is_ascii_alphabetic() || at(n + 2).is_ascii_alphabetic();
+    block.into_iter().any(|n| match (at(n), at(n + 1), at(n + 2)) {
+        (0xC2, 0xAD, _) | (0xE1, 0xA0, 0x8E) | (0xE2, 0x80, 0x8B..=0x8F | 0xAD..=0xAE) => true,
+        (0xE2, 0x81, 0xA0..=0xA4) | (0xEF, 0xB8..=0xBD, _) | (0xF0, 0x9D, _) | (0xF3, 0xA0, _) => true,
+        (0xD0 | 0xD1, ..) => is_beside(n),
+        _ => false,
+    })
+}
+
 /// Looks through a text that is not all ASCII.
 pub(crate) fn scan(text: &str, anchors: &Anchors, found: &mut impl FnMut(Kind, Range<usize>)) {
     let mut broken = Vec::new();
-    let (mut is_foldable, mut last, mut told) = (false, None, 0);
+    let (mut is_foldable, mut last, mut told, mut breaks) = (false, None, 0, 0);
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
         // What belongs to the last finding is not looked at again.
@@ -22,7 +36,10 @@ pub(crate) fn scan(text: &str, anchors: &Anchors, found: &mut impl FnMut(Kind, R
             is_foldable = true;
             let is_within = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphabetic());
             if c != '\u{ad}' && is_within(last) && is_within(chars.peek().map(|(_, c)| *c)) {
-                broken.push(word_around(text, at));
+                if broken.last().is_none_or(|word: &Range<usize>| at >= word.end) {
+                    broken.push(word_around(text, at));
+                }
+                breaks += 1;
             }
         }
         is_foldable |= folded(c).is_some();
@@ -31,8 +48,7 @@ pub(crate) fn scan(text: &str, anchors: &Anchors, found: &mut impl FnMut(Kind, R
         }
     }
     // One may be a hint where a line can be broken.
-    if broken.len() >= 2 {
-        broken.dedup();
+    if breaks >= 2 {
         broken.into_iter().for_each(|at| found(Kind::HiddenText, at));
     }
     if is_foldable {

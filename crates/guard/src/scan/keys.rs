@@ -90,13 +90,13 @@ const fn key(kind: Kind, prefix: &'static str, alphabet: Alphabet, least: usize,
     Key { kind, prefix, shape: Shape::Word(alphabet, least, most) }
 }
 
-/// Reads on where a prefix stands, in whatever case.
-pub(crate) fn read(key: &Key, text: &str, at: usize, found: &mut impl FnMut(Kind, Range<usize>)) {
-    let Some(rest) = text.get(at..).and_then(|rest| rest.strip_prefix(key.prefix)) else { return };
+/// Reads on where a prefix stands, in whatever case, and says where the key is.
+pub(crate) fn read(key: &Key, text: &str, at: usize) -> Option<Range<usize>> {
+    let rest = text.get(at..)?.strip_prefix(key.prefix)?;
     // Within a longer word nothing begins; so no character is read for two keys.
     let goes_on = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
     if at > 0 && goes_on(text.as_bytes()[at - 1]) && !matches!(key.shape, Shape::Pem) {
-        return;
+        return None;
     }
     let length = match key.shape {
         Shape::Word(alphabet, least, most) => {
@@ -107,13 +107,11 @@ pub(crate) fn read(key: &Key, text: &str, at: usize, found: &mut impl FnMut(Kind
         Shape::Jwt => jwt(rest),
         Shape::Pem => pem(rest),
     };
-    if let Some(length) = length {
-        found(key.kind, at..at + key.prefix.len() + length);
-    }
+    length.map(|length| at..at + key.prefix.len() + length)
 }
 
-/// Reads a value behind a name: `password: …`, `"api_key" = "…"`.
-pub(crate) fn assigned(text: &str, name: Range<usize>, found: &mut impl FnMut(Kind, Range<usize>)) {
+/// Reads a value behind a name (`password: …`, `"api_key" = "…"`), and says up to where it has read.
+pub(crate) fn assigned(text: &str, name: Range<usize>, found: &mut impl FnMut(Kind, Range<usize>)) -> usize {
     let bytes = text.as_bytes();
     let is_word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
     let mut at = name.end;
@@ -121,7 +119,7 @@ pub(crate) fn assigned(text: &str, name: Range<usize>, found: &mut impl FnMut(Ki
     at += bytes[at..].iter().take(24).take_while(|b| is_word(b)).count();
     at += bytes[at..].iter().take(3).take_while(|b| matches!(b, b'"' | b'\'' | b'`' | b' ')).count();
     if !matches!(bytes.get(at), Some(b':' | b'=')) {
-        return;
+        return name.end;
     }
     at += bytes[at..]
         .iter()
@@ -137,12 +135,16 @@ pub(crate) fn assigned(text: &str, name: Range<usize>, found: &mut impl FnMut(Ki
     if is_secret_value(value) {
         found(Kind::AssignedSecret, at..at + value.len());
     }
+    at + length
 }
 
 /// The value of a member that is called a secret.
 pub(crate) fn named(key: &str, value: &str, found: &mut impl FnMut(Kind, Range<usize>)) {
+    if value.contains(' ') || !is_secret_value(value) {
+        return;
+    }
     let key = key.to_ascii_lowercase();
-    if NAMES.iter().any(|name| key.contains(name)) && !value.contains(' ') && is_secret_value(value) {
+    if NAMES.iter().any(|name| key.contains(name)) {
         found(Kind::AssignedSecret, 0..value.len());
     }
 }
@@ -183,7 +185,8 @@ fn pem(rest: &str) -> Option<usize> {
     }
     // A key without an end is cut out up to where it could end.
     let bounded = rest.get(..super::floor(rest, 16_384)).unwrap_or(rest);
-    let end = bounded.find("-----END ").map(|end| end + "-----END ".len() + label.len() + 5);
+    let end = memchr::memmem::find(bounded.as_bytes(), b"-----END ")
+        .map(|end| end + "-----END ".len() + label.len() + 5);
     Some(end.map_or(bounded.len(), |end| super::floor(rest, end)))
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use memchr::memchr;
+use memchr::{memchr, memrchr};
 
 use crate::kind::Kind;
 
@@ -56,8 +56,12 @@ fn address(text: &str, sign: usize) -> Option<Range<usize>> {
 /// `scheme://name:password@host`.
 fn password(text: &str, sign: usize) -> Option<Range<usize>> {
     let start = super::floor(text, sign.saturating_sub(200));
-    let before = text.get(start..sign)?;
-    let (_, login) = before.rsplit_once("://")?;
+    // A login has no slash in it, so the last one before the sign belongs to the scheme.
+    let slash = memrchr(b'/', text.as_bytes().get(start..sign)?)?;
+    let login = text.get(start + slash + 1..sign)?;
+    if !text.get(start..=start + slash)?.ends_with("://") {
+        return None;
+    }
     let (_, password) = login.split_once(':')?;
     let is_plain = |c: char| c.is_ascii_graphic() && !matches!(c, '/' | '<' | '$' | '{' | '"' | '\'');
     let is_masked = password.bytes().all(|b| matches!(b, b'*' | b'x' | b'X' | b'.'));
