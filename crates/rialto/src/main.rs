@@ -77,6 +77,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Config(command) => {
             commands::config::run(&Config::load(common.config.as_deref(), environment)?, &command)
         }
+        Command::Guard(command) => commands::guard::run(command),
         Command::Policy(command) => run_policy(&common, environment, command).await,
         Command::Mcp(options) => {
             Box::pin(mcp::run(open_for_client(&common, &options, environment).await?, options)).await

@@ -37,6 +37,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-a2a",
             "rialto-a2a-wire",
             "rialto-function",
+            "rialto-guard",
         ],
     ),
     ("rialto-testkit", &["rialto-model", "rialto-policy", "rialto-engine"]),
