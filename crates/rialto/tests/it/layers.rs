@@ -41,8 +41,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("rialto-testkit", &["rialto-model", "rialto-policy", "rialto-engine"]),
-    // The load harness measures the codecs and the choice of agents directly.
-    ("rialto-bench", &["rialto-model", "rialto-a2a-wire", "rialto-route"]),
+    // The load harness measures the codecs, the guardrails and the choice of agents directly.
+    ("rialto-bench", &["rialto-model", "rialto-a2a-wire", "rialto-guard", "rialto-route"]),
 ];
 
 /// Libraries that are words of the language: any crate may use them.
