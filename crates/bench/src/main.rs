@@ -11,6 +11,7 @@ mod child;
 mod fleet;
 mod governed;
 mod guard;
+mod guardrails;
 mod list;
 mod load;
 mod mcp;
@@ -62,6 +63,8 @@ enum Command {
     Wire(wire::Args),
     /// Choosing agents: what is lost by not knowing them, and what a choice costs.
     Routing(routing::Args),
+    /// Looking through clean text with the built-in guardrails.
+    Guardrails(guardrails::Args),
     /// The agent that answers at once, as a child process.
     #[command(hide = true)]
     Agent(agent::Args),
@@ -97,6 +100,7 @@ async fn run(cli: &Cli) -> Result<ExitCode, Trouble> {
         Command::Start(args) => start::run(args).await.map(|report| show(cli, &report)),
         Command::Wire(args) => wire::run(args).map(|report| show(cli, &report)),
         Command::Routing(args) => routing::run(args).map(|report| show(cli, &report)),
+        Command::Guardrails(args) => guardrails::run(args).map(|report| show(cli, &report)),
         Command::Agent(args) => agent::serve(*args).await.map(|()| ExitCode::SUCCESS),
         Command::Fleet(args) => fleet::serve(args).await.map(|()| ExitCode::SUCCESS),
         Command::Proxy { to } => proxy::serve(*to).await.map(|()| ExitCode::SUCCESS),

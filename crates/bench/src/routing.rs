@@ -145,12 +145,7 @@ fn checks(rows: &[Row], times: &Times) -> Vec<Check> {
         for other in [Way::RoundRobin, Way::LeastLoaded, Way::EpsilonGreedy] {
             if let Some(theirs) = of(other) {
                 let what = format!("{agents} agents: lost against {}", other.name());
-                checks.push(Check::at_most(
-                    what,
-                    ours.regret / theirs.regret.max(1e-9),
-                    1.0,
-                    "times",
-                ));
+                checks.push(Check::at_most(what, ours.regret / theirs.regret.max(1e-9), 1.0, "times"));
             }
         }
         if let Some(fixed) = of(Way::Undiscounted) {

@@ -3,6 +3,7 @@
 mod audit;
 mod costs;
 mod credential;
+mod guard;
 mod policy;
 mod routing;
 mod secrets;
@@ -20,6 +21,7 @@ pub(crate) use self::{
     audit::{Audit, AuditCommand, AuditSearch, OutcomeName},
     costs::{CostKey, Costs},
     credential::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
+    guard::{Guard, GuardTest},
     policy::{AddPolicy, Policy, PolicyKind, PolicyTest},
     routing::{Dispatch, Dispatches, RouteCommand, Routing, WorkFlags},
     secrets::Secrets,
@@ -82,6 +84,9 @@ pub(crate) enum Command {
     /// Say who may do what: write, check, test and list policies
     #[command(subcommand)]
     Policy(Policy),
+    /// Try guardrails out: what may be said, and what may not
+    #[command(subcommand)]
+    Guard(Guard),
     /// Make and revoke tokens for callers of the server
     #[command(subcommand)]
     Tokens(Tokens),

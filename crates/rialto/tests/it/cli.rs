@@ -13,6 +13,7 @@ mod digits;
 mod dispatches;
 mod events;
 mod grpc;
+mod guard;
 mod handles;
 mod limits;
 mod logs;

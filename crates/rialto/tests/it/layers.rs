@@ -14,6 +14,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rialto-policy", &["rialto-model"]),
     // Who should do some work: pure, so that it can be simulated.
     ("rialto-route", &["rialto-model"]),
+    // What may be said: pure, so that it can be tried out beforehand and measured.
+    ("rialto-guard", &["rialto-model"]),
     ("rialto-engine", &["rialto-model", "rialto-policy", "rialto-route"]),
     ("rialto-store", &["rialto-model"]),
     ("rialto-edge", &["rialto-model"]),
@@ -35,11 +37,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-a2a",
             "rialto-a2a-wire",
             "rialto-function",
+            "rialto-guard",
         ],
     ),
     ("rialto-testkit", &["rialto-model", "rialto-policy", "rialto-engine"]),
-    // The load harness measures the codecs and the choice of agents directly.
-    ("rialto-bench", &["rialto-model", "rialto-a2a-wire", "rialto-route"]),
+    // The load harness measures the codecs, the guardrails and the choice of agents directly.
+    ("rialto-bench", &["rialto-model", "rialto-a2a-wire", "rialto-guard", "rialto-route"]),
 ];
 
 /// Libraries that are words of the language: any crate may use them.
@@ -63,11 +66,22 @@ const EVERYBODY: &[&str] = &[
 
 /// Every other library, and the crates that may name it.
 const OWNERS: &[(&str, &[&str])] = &[
-    ("aho-corasick", &["rialto-engine"]),
+    ("aho-corasick", &["rialto-engine", "rialto-guard"]),
     // Encrypts what is kept, and makes the key that cards are signed with; rustls brings it anyway.
     ("aws-lc-rs", &["rialto", "rialto-store"]),
     ("axum", &["rialto-a2a", "rialto-edge", "rialto-function", "rialto-mcp", "rialto"]),
-    ("base64", &["rialto", "rialto-a2a", "rialto-a2a-wire", "rialto-function", "rialto-hooks", "rialto-mcp"]),
+    (
+        "base64",
+        &[
+            "rialto",
+            "rialto-a2a",
+            "rialto-a2a-wire",
+            "rialto-function",
+            "rialto-guard",
+            "rialto-hooks",
+            "rialto-mcp",
+        ],
+    ),
     ("cedar-policy", &["rialto-policy"]),
     ("cedar-policy-formatter", &["rialto-policy"]),
     ("clap", &["rialto", "rialto-bench"]),
@@ -87,10 +101,11 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("hyper-rustls", &["rialto-edge"]),
     ("hyper-util", &["rialto-edge", "rialto-bench"]),
     ("indicatif", &["rialto"]),
-    ("jsonschema", &["rialto-engine"]),
+    // Arguments are held against skills' schemas, messages against those of guardrails.
+    ("jsonschema", &["rialto-engine", "rialto-guard"]),
     // Cards are signed on one side, callers' tokens on the other.
     ("jsonwebtoken", &["rialto-a2a-wire", "rialto-edge"]),
-    ("memchr", &["rialto-a2a"]),
+    ("memchr", &["rialto-a2a", "rialto-guard"]),
     ("miette", &["rialto-policy"]),
     ("mimalloc", &["rialto"]),
     ("moka", &["rialto-policy"]),
@@ -100,6 +115,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rand", &["rialto-engine", "rialto-a2a", "rialto-bench", "rialto-hooks", "rialto-route"]),
     ("rand_distr", &["rialto-route"]),
     ("refinery", &["rialto-store"]),
+    ("regex", &["rialto-guard"]),
     ("rmcp", &["rialto-mcp"]),
     ("rusqlite", &["rialto-store"]),
     // Ends groups of processes.

@@ -1,0 +1,76 @@
+//! `rialto guard`, as `--help` shows it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use rialto_guard::config::{Action, Target};
+
+use super::Listing;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Guard {
+    /// Say what guardrails find in a text, what would be left of it, and what would become of it
+    ///
+    /// The exit status is 3 when it would be blocked.
+    Test(GuardTest),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GuardTest {
+    /// The text, or a JSON object that is looked through in its strings; `-` or nothing reads stdin
+    pub(crate) text: Option<String>,
+    /// What is looked for: pii, prompt-injection, secrets, max-tokens
+    #[arg(long, value_name = "CHECK", value_delimiter = ',', default_value = "pii,prompt-injection,secrets")]
+    pub(crate) checks: Vec<String>,
+    /// A file with a guardrail, as TOML or JSON, in place of --checks
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["checks", "action"])]
+    pub(crate) guardrail: Option<PathBuf>,
+    /// Which way the text goes
+    #[arg(long, value_name = "WAY", default_value = "input")]
+    pub(crate) target: Way,
+    /// What is done when something is found
+    #[arg(long, value_name = "ACTION", default_value = "block")]
+    pub(crate) action: ActionName,
+    #[command(flatten)]
+    pub(crate) listing: Listing,
+}
+
+/// Which way a text goes.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Way {
+    Input,
+    Output,
+}
+
+/// What is done when something is found.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ActionName {
+    Log,
+    Warn,
+    Redact,
+    Block,
+}
+
+// === impl Way ===
+
+impl Way {
+    pub(crate) const fn target(self) -> Target {
+        match self {
+            Self::Input => Target::Input,
+            Self::Output => Target::Output,
+        }
+    }
+}
+
+// === impl ActionName ===
+
+impl ActionName {
+    pub(crate) const fn action(self) -> Action {
+        match self {
+            Self::Log => Action::Log,
+            Self::Warn => Action::Warn,
+            Self::Redact => Action::Redact,
+            Self::Block => Action::Block,
+        }
+    }
+}
