@@ -16,8 +16,15 @@ use crate::{
     fault::Fault,
 };
 
-/// The schema this program knows.
-const SCHEMA: i32 = 2;
+/// The steps to the schema that this program knows, from nothing.
+const MIGRATIONS: [(&str, &str); 3] = [
+    ("V1__everything", include_str!("../../migrations/postgres/V1__everything.sql")),
+    ("V2__seeds", include_str!("../../migrations/postgres/V2__seeds.sql")),
+    ("V3__routing", include_str!("../../migrations/postgres/V3__routing.sql")),
+];
+
+/// The number of that schema.
+const SCHEMA: usize = MIGRATIONS.len();
 
 /// Whoever holds this lock changes the schema.
 const LOCK: i64 = 0x0052_4941_4c54_4f00;
@@ -64,21 +71,18 @@ pub(super) async fn prepare(client: &mut Client) -> Result<(), Snag> {
 }
 
 async fn migrate(client: &mut Client) -> Result<(), refinery::Error> {
-    let everything =
-        Migration::unapplied("V1__everything", include_str!("../../migrations/postgres/V1__everything.sql"))?;
-    let seeds = Migration::unapplied("V2__seeds", include_str!("../../migrations/postgres/V2__seeds.sql"))?;
-    let routing =
-        Migration::unapplied("V3__routing", include_str!("../../migrations/postgres/V3__routing.sql"))?;
-    Runner::new(&[everything, seeds, routing]).set_grouped(true).run_async(client).await.map(drop)
+    let steps = MIGRATIONS.iter().map(|(name, sql)| Migration::unapplied(name, sql));
+    let steps = steps.collect::<Result<Vec<_>, _>>()?;
+    Runner::new(&steps).set_grouped(true).run_async(client).await.map(drop)
 }
 
 /// The number of the last migration; zero for a database without any.
-async fn schema_of(client: &Client) -> Result<i32, Snag> {
+async fn schema_of(client: &Client) -> Result<usize, Snag> {
     let table = client.query_one("SELECT to_regclass('refinery_schema_history') IS NOT NULL", &[]).await?;
     if !table.try_get::<_, bool>(0)? {
         return Ok(0);
     }
     let row =
         client.query_one("SELECT coalesce(max(version), 0)::int FROM refinery_schema_history", &[]).await?;
-    Ok(row.try_get(0)?)
+    Ok(usize::try_from(row.try_get::<_, i32>(0)?).unwrap_or_default())
 }
