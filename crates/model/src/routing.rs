@@ -37,14 +37,26 @@ pub struct Work {
     pub required_skills: Vec<String>,
 }
 
-/// What is known about how well an agent does a type of work. Old news counts less than new.
+/// So many standard deviations are more than chance: one in some thousand agents that never change is taken for one that did.
+const SURPRISE: f64 = 4.0;
+
+/// What is known about how well an agent does a type of work.
+///
+/// Everything counts as long as the agent stays as it was. What it did lately is known apart, with older news losing weight; once that
+/// does not fit the rest any more, the agent has changed, and only what is recent counts from then on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Posterior {
-    /// What went well, discounted.
+    /// What went well since the agent last changed.
     pub wins: f64,
-    /// What did not, discounted.
+    /// What did not.
     pub losses: f64,
-    /// How often it was observed, not discounted.
+    /// What went well lately, discounted.
+    #[serde(default)]
+    pub recent_wins: f64,
+    /// What did not, discounted.
+    #[serde(default)]
+    pub recent_losses: f64,
+    /// How often it was observed in all.
     pub observed: u64,
 }
 
@@ -305,15 +317,33 @@ impl Posterior {
         Beta { alpha: 1.0 + self.wins.max(0.0), beta: 1.0 + self.losses.max(0.0), observed: self.observed }
     }
 
-    /// What is known after one more observation.
+    /// What is known after one more observation, when recent ones lose `1 - discount` of their weight with each.
     #[must_use]
     pub fn after(self, reward: f64, discount: f64) -> Self {
         let reward = reward.clamp(0.0, 1.0);
-        Self {
-            wins: self.wins * discount + reward,
-            losses: self.losses * discount + (1.0 - reward),
+        let known = Self {
+            wins: self.wins + reward,
+            losses: self.losses + (1.0 - reward),
+            recent_wins: self.recent_wins * discount + reward,
+            recent_losses: self.recent_losses * discount + (1.0 - reward),
             observed: self.observed + 1,
+        };
+        if known.has_changed() {
+            return Self { wins: known.recent_wins, losses: known.recent_losses, ..known };
         }
+        known
+    }
+
+    /// Whether what the agent did lately would be too much of a surprise, were it still as it was.
+    fn has_changed(&self) -> bool {
+        let (all, recent) = (self.wins + self.losses, self.recent_wins + self.recent_losses);
+        if all < recent + 1.0 {
+            // There is nothing older to compare with.
+            return false;
+        }
+        let rate = (self.wins + 1.0) / (all + 2.0);
+        let deviation = (rate * (1.0 - rate) / recent).sqrt();
+        (self.recent_wins / recent - rate).abs() > SURPRISE * deviation
     }
 }
 
@@ -374,20 +404,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_observations_count_less_than_new_ones() {
-        let mut known = Posterior::default();
-        for _ in 0..1_000 {
-            known = known.after(1.0, 0.99);
-        }
-        assert!((known.wins - 100.0).abs() < 0.1 && known.losses == 0.0, "{known:?}");
-        for _ in 0..100 {
-            known = known.after(0.0, 0.99);
-        }
-        let Beta { alpha, beta, observed } = known.beta();
-        assert!(alpha / (alpha + beta) < 0.4 && observed == 1_100, "{known:?}");
-    }
-
-    #[test]
     fn work_that_says_nothing_is_refused() {
         assert!(Work::default().check().unwrap_err().contains("say what"));
         assert!(Work { description: " ".to_owned(), ..Work::default() }.check().is_err());
@@ -413,5 +429,34 @@ mod tests {
         {
             assert_eq!(PlayOutcome::of(state), None);
         }
+    }
+
+    fn observed(known: Posterior, rewards: impl IntoIterator<Item = f64>) -> Posterior {
+        rewards.into_iter().fold(known, |known, reward| known.after(reward, 0.99))
+    }
+
+    /// Four of five go well, evenly.
+    fn steady(count: usize) -> impl Iterator<Item = f64> {
+        (0..count).map(|n| if n % 5 == 4 { 0.0 } else { 1.0 })
+    }
+
+    #[test]
+    fn everything_counts_of_an_agent_that_stays_as_it_was() {
+        let known = observed(Posterior::default(), steady(5_000));
+        assert_eq!((known.wins, known.losses, known.observed), (4_000.0, 1_000.0, 5_000));
+        assert!(known.recent_wins + known.recent_losses < 101.0);
+    }
+
+    #[test]
+    fn what_was_is_forgotten_once_an_agent_has_changed() {
+        let known = observed(Posterior::default(), steady(5_000));
+        let changed = observed(known, [0.0; 40]);
+        assert!(changed.wins + changed.losses < 140.0, "{changed:?}");
+        assert_eq!(changed.observed, 5_040);
+        let beta = changed.beta();
+        assert!(beta.alpha / (beta.alpha + beta.beta) < 0.65, "{beta:?}");
+        let rewards = steady(5_000).chain([0.0; 40]);
+        let never = rewards.fold(Posterior::default(), |known, reward| known.after(reward, 1.0));
+        assert!(never.wins > 3_999.0, "without a discount nothing is forgotten: {never:?}");
     }
 }

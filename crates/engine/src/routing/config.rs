@@ -18,7 +18,8 @@ pub struct Config {
     pub soft_cap: u64,
     /// With so many tasks under way an agent gets no more.
     pub hard_cap: u64,
-    /// What an observation keeps of its weight when the next one comes: 1 forgets nothing, less follows agents that change.
+    /// What an observation of late keeps of its weight when the next one comes; once those of late do not fit the rest, the agent has
+    /// changed, and only they count. 1 never forgets anything.
     pub discount: f64,
     /// How much prices count, where cards say them: 0 is not at all, 1 is that half the price counts double.
     pub cost_weight: f64,

@@ -114,7 +114,7 @@ async fn work_goes_to_somebody_who_fits_and_the_decision_can_be_read_back() {
         assert_eq!(record.attempts[0].task_id, task.head.id);
     }
     let slug = &records(&world).await[0].attempts[0].agent;
-    assert_eq!(known(&world, slug).await, Posterior { wins: 1.0, losses: 0.0, observed: 1 });
+    assert_eq!(known(&world, slug).await, Posterior::default().after(1.0, 0.99));
 }
 
 #[tokio::test]

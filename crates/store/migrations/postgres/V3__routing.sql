@@ -32,6 +32,8 @@ CREATE TABLE arms (
     work_type  TEXT COLLATE "C" NOT NULL,
     wins       DOUBLE PRECISION NOT NULL,
     losses     DOUBLE PRECISION NOT NULL,
+    recent_wins   DOUBLE PRECISION NOT NULL,
+    recent_losses DOUBLE PRECISION NOT NULL,
     observed   BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     PRIMARY KEY (org, work_type, agent)

@@ -33,6 +33,8 @@ CREATE TABLE arms (
     work_type  TEXT NOT NULL,
     wins       REAL NOT NULL,
     losses     REAL NOT NULL,
+    recent_wins   REAL NOT NULL,
+    recent_losses REAL NOT NULL,
     observed   INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
     PRIMARY KEY (org, work_type, agent)

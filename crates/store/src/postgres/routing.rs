@@ -31,7 +31,8 @@ pub(super) async fn standings(
     let org = query.org.as_str();
     let mut standings: BTreeMap<AgentId, Standing> = BTreeMap::new();
     let select = "
-        SELECT agent, wins, losses, observed FROM arms WHERE org = $1 AND work_type = $2 AND agent = ANY ($3)";
+        SELECT agent, wins, losses, recent_wins, recent_losses, observed FROM arms
+        WHERE org = $1 AND work_type = $2 AND agent = ANY ($3)";
     for row in sql::rows(client, select, &[&org, &query.work_type, &agents]).await? {
         let row = Cells(&row);
         standings.entry(AgentId::from(row.text("agent")?)).or_default().posterior = posterior(row)?;
@@ -54,7 +55,13 @@ pub(super) async fn standings(
 }
 
 fn posterior(row: Cells<'_>) -> Result<Posterior, Snag> {
-    Ok(Posterior { wins: row.get("wins")?, losses: row.get("losses")?, observed: row.number("observed")? })
+    Ok(Posterior {
+        wins: row.get("wins")?,
+        losses: row.get("losses")?,
+        recent_wins: row.get("recent_wins")?,
+        recent_losses: row.get("recent_losses")?,
+        observed: row.number("observed")?,
+    })
 }
 
 /// Takes a slot and writes the decision down, if there is one left. One at a time for each agent.
@@ -106,16 +113,26 @@ pub(super) async fn end(client: &impl GenericClient, task: &TaskId, end: &PlayEn
     let ended = sql::maybe_row(client, update, &[&task.as_str(), &end.outcome.as_str(), &at]).await?;
     let Some(ended) = ended else { return Ok(false) };
     let Some(reward) = end.reward else { return Ok(true) };
-    let reward = reward.clamp(0.0, 1.0);
     let ended = Cells(&ended);
-    let upsert = "
-        INSERT INTO arms AS known (org, agent, work_type, wins, losses, observed, updated_at)
-        VALUES ($1, $2, $3, $4, $5, 1, $7)
-        ON CONFLICT (org, work_type, agent) DO UPDATE
-        SET wins = known.wins * $6 + $4, losses = known.losses * $6 + $5, observed = known.observed + 1, updated_at = $7";
     let (org, agent, work_type) = (ended.text("org")?, ended.text("agent")?, ended.text("work_type")?);
-    let values: [Value<'_>; 7] = [&org, &agent, &work_type, &reward, &(1.0 - reward), &end.discount, &at];
-    sql::execute(client, upsert, &values).await?;
+    // Whoever is second waits for the row, and learns from what the first has learned.
+    let begin = "
+        INSERT INTO arms (org, agent, work_type, wins, losses, recent_wins, recent_losses, observed, updated_at)
+        VALUES ($1, $2, $3, 0, 0, 0, 0, 0, $4) ON CONFLICT DO NOTHING";
+    sql::execute(client, begin, &[&org, &agent, &work_type, &at]).await?;
+    let select = "
+        SELECT wins, losses, recent_wins, recent_losses, observed FROM arms
+        WHERE org = $1 AND work_type = $2 AND agent = $3 FOR UPDATE";
+    let known = sql::maybe_row(client, select, &[&org, &work_type, &agent]).await?;
+    let known = known.as_ref().map(|row| posterior(Cells(row))).transpose()?.unwrap_or_default();
+    let Posterior { wins, losses, recent_wins, recent_losses, observed } = known.after(reward, end.discount);
+    let observed = i64::try_from(observed).unwrap_or(i64::MAX);
+    let update = "
+        UPDATE arms SET wins = $4, losses = $5, recent_wins = $6, recent_losses = $7, observed = $8, updated_at = $9
+        WHERE org = $1 AND work_type = $2 AND agent = $3";
+    let values: [Value<'_>; 9] =
+        [&org, &work_type, &agent, &wins, &losses, &recent_wins, &recent_losses, &observed, &at];
+    sql::execute(client, update, &values).await?;
     Ok(true)
 }
 

@@ -30,13 +30,12 @@ pub(super) fn standings(
     let agents = serde_json::to_string(&agents).unwrap_or_default();
     let mut standings: BTreeMap<AgentId, Standing> = BTreeMap::new();
     let mut select = reading.prepare_cached(
-        "SELECT agent, wins, losses, observed FROM arms
+        "SELECT agent, wins, losses, recent_wins, recent_losses, observed FROM arms
          WHERE org = ?1 AND work_type = ?2 AND agent IN (SELECT value FROM json_each(?3))",
     )?;
     let mut rows = select.query(params![query.org.as_str(), query.work_type, agents])?;
     while let Some(row) = rows.next()? {
-        let posterior =
-            Posterior { wins: row.get("wins")?, losses: row.get("losses")?, observed: row.get("observed")? };
+        let posterior = posterior(row)?;
         let agent = AgentId::from(row.get::<_, String>("agent")?);
         standings.entry(agent).or_default().posterior = posterior;
     }
@@ -115,19 +114,30 @@ pub(super) fn end(connection: &Connection, task: &TaskId, end: &PlayEnd) -> Resu
     let Some((org, agent, work_type)) = ended else { return Ok(false) };
     let Some(reward) = end.reward else { return Ok(true) };
     let mut select = connection.prepare_cached(
-        "SELECT wins, losses, observed FROM arms WHERE org = ?1 AND work_type = ?2 AND agent = ?3",
+        "SELECT wins, losses, recent_wins, recent_losses, observed FROM arms
+         WHERE org = ?1 AND work_type = ?2 AND agent = ?3",
     )?;
-    let posterior =
-        |row: &Row<'_>| Ok(Posterior { wins: row.get(0)?, losses: row.get(1)?, observed: row.get(2)? });
     let known = select.query_row(params![org, work_type, agent], posterior).optional()?;
-    let Posterior { wins, losses, observed } = known.unwrap_or_default().after(reward, end.discount);
+    let known = known.unwrap_or_default().after(reward, end.discount);
     let mut upsert = connection.prepare_cached(
-        "INSERT INTO arms (org, agent, work_type, wins, losses, observed, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-         ON CONFLICT (org, work_type, agent) DO UPDATE
-         SET wins = excluded.wins, losses = excluded.losses, observed = excluded.observed, updated_at = excluded.updated_at",
+        "INSERT OR REPLACE INTO arms
+             (org, agent, work_type, wins, losses, recent_wins, recent_losses, observed, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     )?;
-    upsert.execute(params![org, agent, work_type, wins, losses, observed, At(end.at)])?;
+    let Posterior { wins, losses, recent_wins, recent_losses, observed } = known;
+    let at = At(end.at);
+    upsert.execute(params![org, agent, work_type, wins, losses, recent_wins, recent_losses, observed, at])?;
     Ok(true)
+}
+
+fn posterior(row: &Row<'_>) -> rusqlite::Result<Posterior> {
+    Ok(Posterior {
+        wins: row.get("wins")?,
+        losses: row.get("losses")?,
+        recent_wins: row.get("recent_wins")?,
+        recent_losses: row.get("recent_losses")?,
+        observed: row.get("observed")?,
+    })
 }
 
 /// Plays whose tasks are over.

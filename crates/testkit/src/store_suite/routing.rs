@@ -80,9 +80,13 @@ pub async fn a_play_ends_once_and_its_agent_learns_from_it(store: &dyn Store) {
     }
     let known = standing(store, "weather").await;
     assert_eq!(known.active, 0);
-    let Posterior { wins, losses, observed } = known.posterior;
-    assert!((wins - expected.wins).abs() < 1e-9 && (losses - expected.losses).abs() < 1e-9, "{known:?}");
-    assert_eq!(observed, 3);
+    let told = |posterior: Posterior| {
+        let Posterior { wins, losses, recent_wins, recent_losses, .. } = posterior;
+        [wins, losses, recent_wins, recent_losses]
+    };
+    let pairs = told(known.posterior).into_iter().zip(told(expected));
+    assert!(pairs.into_iter().all(|(known, expected)| (known - expected).abs() < 1e-9), "{known:?}");
+    assert_eq!(known.posterior.observed, 3);
     let other = StandingQuery { work_type: "other".to_owned(), ..query("weather") };
     assert!(store.standings(&other).await.unwrap().is_empty());
     assert!(
