@@ -3,7 +3,7 @@
 //! Both count alike. A policy in the store stands as `store:NAME` wherever a file's name would, so the two cannot be taken
 //! for each other; and what is saved on one side is checked together with the other, so that no two have the same id.
 
-use std::{fmt, path::PathBuf, sync::Arc};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use rialto_model::{
@@ -21,6 +21,10 @@ const STORED: &str = "store:";
 
 /// How often a change is tried again when others change policies at the same time.
 const TRIES: usize = 20;
+
+/// How often an empty file is looked at before it counts as empty, and how long it may take to be written meanwhile.
+const LOOKS: u32 = 20;
+const WRITING: Duration = Duration::from_millis(10);
 
 /// All policies in force. Cloning shares them.
 #[derive(Clone)]
@@ -66,7 +70,20 @@ impl Book {
     /// All texts, the files' first.
     pub(crate) async fn sources(&self) -> Result<Result<Vec<Source>, PolicyError>, StoreError> {
         let stored = self.stored().await?.1;
-        Ok(self.files.sources().map(|files| [files, stored].concat()))
+        Ok(self.written().await.map(|files| [files, stored].concat()))
+    }
+
+    /// The files. One that is just being written is empty for a moment, and an empty one is valid: it is looked at again before it
+    /// counts.
+    async fn written(&self) -> Result<Vec<Source>, PolicyError> {
+        for _ in 0..LOOKS {
+            let files = self.files.sources()?;
+            if files.iter().all(|file| !file.text.trim().is_empty()) {
+                return Ok(files);
+            }
+            tokio::time::sleep(WRITING).await;
+        }
+        self.files.sources()
     }
 
     /// Reads and compiles them.
