@@ -9,7 +9,7 @@
 //! Inbound there are the checks that come before any protocol: whether the request was meant for us at all ([`guard`])
 //! and who calls ([`auth`]), both made at one [`gate`], which counts what it sees ([`tally`])
 //! and lets nobody have more than their share ([`limits`]); what strangers are told about the way in
-//! ([`site`]); and how a listener starts and stops ([`serve`]).
+//! ([`site`]); how trouble is numbered ([`status`]); and how a listener starts and stops ([`serve`]).
 
 pub mod address;
 pub mod auth;
@@ -31,6 +31,7 @@ mod rules;
 pub mod serve;
 pub mod settings;
 pub mod site;
+pub mod status;
 pub mod tally;
 mod tls;
 pub mod trace;

@@ -1,32 +1,14 @@
 //! How trouble is said in plain HTTP: a status, and a body of RFC 9457 that carries our code and class.
 
 use axum::response::{IntoResponse, Response};
-use http::{HeaderValue, StatusCode, header};
-use rialto_model::{
-    failure::{Failure, Kind},
-    json::Json,
-};
+use http::{HeaderValue, header};
+use rialto_edge::status;
+use rialto_model::{failure::Failure, json::Json};
 use serde_json::{Value, json};
-
-/// The status that stands for a kind of trouble.
-pub(crate) const fn status(kind: Kind) -> StatusCode {
-    match kind {
-        Kind::Invalid => StatusCode::BAD_REQUEST,
-        Kind::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Kind::Denied => StatusCode::FORBIDDEN,
-        Kind::NotFound => StatusCode::NOT_FOUND,
-        Kind::Conflict => StatusCode::CONFLICT,
-        Kind::Busy => StatusCode::TOO_MANY_REQUESTS,
-        Kind::PeerTimeout => StatusCode::GATEWAY_TIMEOUT,
-        Kind::PeerUnreachable | Kind::PeerGarbled | Kind::PeerFailed => StatusCode::BAD_GATEWAY,
-        Kind::Unsupported => StatusCode::NOT_IMPLEMENTED,
-        Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-    }
-}
 
 /// A failure as an answer.
 pub(crate) fn answer(failure: &Failure) -> Response {
-    let status = status(failure.kind);
+    let status = status::of(failure.kind);
     let mut body = json!({
         "title": failure.kind.class(),
         "status": status.as_u16(),

@@ -12,6 +12,7 @@ use axum::{
     routing::{get, post},
 };
 use http::{HeaderValue, StatusCode, header};
+use rialto_edge::status;
 use rialto_engine::{DispatchRequest, Engine};
 use rialto_model::{
     call::{Caller, CallerKind, Door},
@@ -235,23 +236,11 @@ fn answer<T: Serialize>(value: &T) -> Response {
 }
 
 fn problem(failure: &Failure) -> Response {
-    let status = match failure.kind {
-        Kind::Invalid => StatusCode::BAD_REQUEST,
-        Kind::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Kind::Denied => StatusCode::FORBIDDEN,
-        Kind::NotFound => StatusCode::NOT_FOUND,
-        Kind::Conflict => StatusCode::CONFLICT,
-        Kind::Busy => StatusCode::TOO_MANY_REQUESTS,
-        Kind::PeerTimeout => StatusCode::GATEWAY_TIMEOUT,
-        Kind::PeerUnreachable | Kind::PeerGarbled | Kind::PeerFailed => StatusCode::BAD_GATEWAY,
-        Kind::Unsupported => StatusCode::NOT_IMPLEMENTED,
-        Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-    };
     let body = json!({
         "error": failure.kind.class(),
         "code": failure.kind.rpc_code(),
         "message": failure.message,
         "data": failure.data,
     });
-    (status, axum::Json(body)).into_response()
+    (status::of(failure.kind), axum::Json(body)).into_response()
 }

@@ -13,6 +13,7 @@ use axum::{
     routing::{delete, get},
 };
 use http::{HeaderValue, StatusCode, header};
+use rialto_edge::status;
 use rialto_engine::{
     Engine,
     registry::{Deployment, RegistryError},
@@ -21,7 +22,6 @@ use rialto_model::{
     call::{Caller, CallerKind},
     clock::{Clock, SystemClock},
     deployed::{Piece, Via},
-    failure::Kind,
     ids::AgentId,
 };
 use rialto_policy::{Action, Question};
@@ -207,17 +207,5 @@ fn answer(status: StatusCode, json: String) -> Response {
 }
 
 fn trouble(error: &RegistryError) -> Response {
-    let status = match error.kind() {
-        Kind::Invalid => StatusCode::BAD_REQUEST,
-        Kind::Denied => StatusCode::FORBIDDEN,
-        Kind::NotFound => StatusCode::NOT_FOUND,
-        Kind::Conflict => StatusCode::CONFLICT,
-        Kind::PeerUnreachable | Kind::PeerGarbled | Kind::PeerFailed => StatusCode::BAD_GATEWAY,
-        Kind::PeerTimeout => StatusCode::GATEWAY_TIMEOUT,
-        Kind::Busy => StatusCode::TOO_MANY_REQUESTS,
-        Kind::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Kind::Unsupported => StatusCode::NOT_IMPLEMENTED,
-        Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-    };
-    refused(status, "not-deployed", &error.to_string())
+    refused(status::of(error.kind()), "not-deployed", &error.to_string())
 }

@@ -1,0 +1,20 @@
+//! Which HTTP status stands for which kind of trouble, at every door that speaks plain HTTP.
+
+use http::StatusCode;
+use rialto_model::failure::Kind;
+
+/// The status that stands for a kind of trouble.
+pub const fn of(kind: Kind) -> StatusCode {
+    match kind {
+        Kind::Invalid => StatusCode::BAD_REQUEST,
+        Kind::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Kind::Denied => StatusCode::FORBIDDEN,
+        Kind::NotFound => StatusCode::NOT_FOUND,
+        Kind::Conflict => StatusCode::CONFLICT,
+        Kind::Busy => StatusCode::TOO_MANY_REQUESTS,
+        Kind::PeerTimeout => StatusCode::GATEWAY_TIMEOUT,
+        Kind::PeerUnreachable | Kind::PeerGarbled | Kind::PeerFailed => StatusCode::BAD_GATEWAY,
+        Kind::Unsupported => StatusCode::NOT_IMPLEMENTED,
+        Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
