@@ -20,6 +20,7 @@ pub mod failure;
 pub mod ids;
 pub mod json;
 pub mod maps;
+pub mod media;
 pub mod message;
 pub mod name;
 pub mod policy;

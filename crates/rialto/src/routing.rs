@@ -57,6 +57,8 @@ struct Body {
     description: String,
     #[serde(default, alias = "required_skills")]
     required_skills: Vec<String>,
+    #[serde(default, alias = "input_modes")]
+    input_modes: Vec<String>,
     /// What is said to the agent: a text or an object; without it, the description.
     message: Option<Json>,
     #[serde(alias = "context_id")]
@@ -151,6 +153,7 @@ impl Api {
             work_type: body.work_type,
             description: body.description,
             required_skills: body.required_skills,
+            input_modes: body.input_modes,
         };
         let wanted = DispatchRequest {
             context: body.context_id,

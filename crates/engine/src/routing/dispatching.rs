@@ -115,13 +115,13 @@ impl Engine {
         let named = Work {
             required_skills: vec![work_type.clone()],
             work_type: work_type.clone(),
-            description: String::new(),
+            ..Work::default()
         };
         let index = self.inner().router.index(self.registry(), &caller.scope).await?;
         if !work_type.is_empty() && !index.fits(&named, 1).best.is_empty() {
             return Ok(named);
         }
-        Ok(Work { work_type: work_type.clone(), description: work_type, required_skills: Vec::new() })
+        Ok(Work { work_type: work_type.clone(), description: work_type, ..Work::default() })
     }
 
     /// Decisions of a caller's project, newest first: 50, or as many as are asked for, up to 200.

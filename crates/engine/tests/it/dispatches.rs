@@ -8,9 +8,10 @@ use rialto_engine::{Config, DispatchRequest, Request, Running, registry::Registr
 use rialto_model::{
     agent::Trust,
     call::{Call, Caller, Door, Target},
+    card::Skill,
     event::{Aside, Ask, Event},
     failure::{Failure, Kind},
-    message::Part,
+    message::{Content, Part},
     routing::{Dispatch, DispatchFilter, PlayOutcome, Posterior, StandingQuery, Verdict, Window, Work},
     task::{Task, TaskState},
 };
@@ -421,4 +422,31 @@ async fn words_go_to_the_agent_where_its_skill_wants_arguments() {
     let failure = world.engine.dispatch(with(data(r#"{"sight":"a"}"#))).await.unwrap_err();
     assert_eq!(failure.kind, Kind::Invalid);
     assert!(failure.message.contains("do not fit the schema"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_file_goes_to_who_takes_its_kind_and_the_record_says_who_does_not() {
+    let world = world_of(&["anna"], ScriptedPeer::echo()).await;
+    let url = "https://words.example.com".to_owned();
+    let skill = Skill { input_modes: vec!["text/plain".to_owned()], ..agents::tagged_skill("test", &["qa"]) };
+    world.discovery.serve(&url, agents::card("words", vec![skill]));
+    let wanted_row = Registration { trust: Some(Trust::Trusted), ..Registration::new(url) };
+    world.engine.registry().register(wanted_row).await.unwrap();
+    let picture = Part {
+        media_type: Some("image/png".to_owned()),
+        ..Part::new(Content::Raw("iVBORw0KGgo=".to_owned()))
+    };
+    for _ in 0..10 {
+        let request = DispatchRequest { parts: vec![picture.clone()], ..wanted(&world) };
+        let task = world.engine.dispatch(request).await.unwrap().finish().await.unwrap();
+        let record = records(&world).await.remove(0);
+        assert_eq!(record.worker().unwrap().task_id, task.head.id);
+        assert_eq!(record.work.input_modes, ["image/png"]);
+        let out = record.candidates.iter().find(|one| one.agent == "words").unwrap();
+        let why = "its skill test takes text/plain, not image/png".to_owned();
+        assert_eq!(out.verdict, Verdict::Out(why));
+    }
+    let named = Work { input_modes: vec!["video/mp4".to_owned()], ..qa() };
+    let record = world.engine.explain(&world.caller, &named).await.unwrap();
+    assert_eq!(record.candidates[0].agent, "anna", "who says nothing takes everything");
 }
