@@ -142,6 +142,15 @@ impl Journal {
         self.tell(closing);
     }
 
+    /// Puts something on record that belongs to no invocation, and tells it.
+    pub(crate) async fn note(&self, verb: Verb, phase: Phase) {
+        let event = VerbEvent::new(phase, Arc::new(verb), self.clock.now());
+        if let Err(error) = self.store.audit(vec![event.clone()]).await {
+            tracing::error!("an audit record was lost: {error}");
+        }
+        self.tell(vec![event]);
+    }
+
     /// The task as it stands in the store.
     pub(crate) async fn read(&self, head: TaskHead) -> Result<Task, StoreError> {
         let version = head.version;

@@ -1,4 +1,4 @@
-//! The verb bus: what is announced before and after every invocation.
+//! The verb bus: what is announced before and after every invocation, and when an agent gets no work for a while.
 
 mod record;
 
@@ -19,6 +19,8 @@ pub enum Phase {
     PostVerb,
     /// Beside the post-verb of a failure.
     VerbError,
+    /// No invocation: the breaker of an agent opened, let one call through, or closed. `verb` says which, `args` until when.
+    Breaker,
 }
 
 /// How an invocation ended.
@@ -171,7 +173,7 @@ struct Flat {
 
 impl Phase {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::PreVerb, Self::PostVerb, Self::VerbError];
+    pub const ALL: [Self; 4] = [Self::PreVerb, Self::PostVerb, Self::VerbError, Self::Breaker];
 
     /// Its name.
     pub const fn as_str(self) -> &'static str {
@@ -179,6 +181,7 @@ impl Phase {
             Self::PreVerb => "pre-verb",
             Self::PostVerb => "post-verb",
             Self::VerbError => "verb-error",
+            Self::Breaker => "breaker",
         }
     }
 

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
-use rialto_engine::{Config, DispatchRequest, Request, Running, registry::Registration, routing};
+use rialto_engine::{Config, DispatchRequest, Overheard, Request, Running, registry::Registration, routing};
 use rialto_model::{
     agent::Trust,
     call::{Call, Caller, Door, Target},
@@ -13,7 +13,9 @@ use rialto_model::{
     failure::{Failure, Kind},
     message::{Content, Part},
     routing::{Dispatch, DispatchFilter, PlayOutcome, Posterior, StandingQuery, Verdict, Window, Work},
+    store::AuditFilter,
     task::{Task, TaskState},
+    verb::{Phase, VerbEvent},
 };
 use rialto_testkit::{
     agents,
@@ -212,6 +214,8 @@ async fn whoever_cannot_be_reached_again_and_again_is_left_alone_and_then_tried_
     let peer = answering(move |_| if *dead.lock() { vec![not_sent()] } else { done() });
     let breaker = routing::Config { breaker_pause_secs: 30, seed: Some(1), ..routing::Config::default() };
     let world = world_with(&["solo"], peer, breaker).await;
+    let overheard = Overheard::default();
+    world.engine.bus().subscribe(Arc::new(overheard.clone()));
     for _ in 0..3 {
         assert_eq!(dispatch(&world).await.unwrap_err().kind, Kind::PeerUnreachable);
     }
@@ -223,6 +227,24 @@ async fn whoever_cannot_be_reached_again_and_again_is_left_alone_and_then_tried_
     world.clock.forward(Duration::from_secs(31));
     assert_eq!(dispatch(&world).await.unwrap().head.state, TaskState::Completed);
     assert_eq!(dispatch(&world).await.unwrap().head.state, TaskState::Completed, "it is closed again");
+
+    let turns = |events: Vec<VerbEvent>| -> Vec<(String, String)> {
+        let turns = events.into_iter().filter(|event| event.phase == Phase::Breaker);
+        turns.map(|event| (event.verb.verb.clone(), event.verb.args.get().to_owned())).collect()
+    };
+    let heard = turns(overheard.events());
+    let names: Vec<&str> = heard.iter().map(|(verb, _)| verb.as_str()).collect();
+    assert_eq!(names, ["breaker.open", "breaker.half-open", "breaker.closed"]);
+    assert_eq!(heard[2].1, r#"{"agent":"solo","state":"closed"}"#);
+    assert!(heard[0].1.starts_with(r#"{"agent":"solo","state":"open","until":"20"#), "{heard:?}");
+    let trail = world
+        .store
+        .audit_trail(&world.caller.scope, &AuditFilter { limit: 100, ..AuditFilter::default() })
+        .await
+        .unwrap();
+    let mut recorded = turns(trail.into_iter().map(|audited| audited.event).collect());
+    recorded.reverse();
+    assert_eq!(recorded, heard, "what was told is on record");
 }
 
 #[tokio::test]

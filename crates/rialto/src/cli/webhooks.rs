@@ -50,6 +50,7 @@ pub(crate) enum EventName {
     PreVerb,
     PostVerb,
     VerbError,
+    Breaker,
 }
 
 // === impl EventName ===
@@ -60,6 +61,7 @@ impl EventName {
             Self::PreVerb => Phase::PreVerb,
             Self::PostVerb => Phase::PostVerb,
             Self::VerbError => Phase::VerbError,
+            Self::Breaker => Phase::Breaker,
         }
     }
 }

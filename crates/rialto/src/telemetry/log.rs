@@ -95,7 +95,8 @@ impl Hook for CallLog {
                     error.code
                 );
             }
-            (Phase::PreVerb | Phase::PostVerb | Phase::VerbError, _) => {}
+            // Whoever turns a breaker says so itself.
+            (Phase::PreVerb | Phase::PostVerb | Phase::VerbError | Phase::Breaker, _) => {}
         }
     }
 }
