@@ -35,6 +35,7 @@ use crate::{
     config::Config,
     conversation::{Messages, Talk},
     earlier::Earlier,
+    guarding::{self, Post},
     journal::{Announcement, Journal},
     limits::Limits,
     peer::Peer,
@@ -105,6 +106,8 @@ pub(crate) struct Inner {
     pub(crate) earlier: Earlier,
     /// Whether what runs is handed back.
     pub(crate) closing: AtomicBool,
+    /// The guardrails in force.
+    pub(crate) guarding: Post,
 }
 
 /// What a caller wants, with its target found.
@@ -166,11 +169,20 @@ impl Engine {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Self {
         let bus = Arc::new(Bus::default());
-        Self(Arc::new(Inner {
-            journal: Journal::new(Arc::clone(&parts.store), Arc::clone(&bus), parts.clock),
-            store: parts.store,
-            registry: parts.registry,
+        let journal = Journal::new(Arc::clone(&parts.store), Arc::clone(&bus), parts.clock);
+        let (guarding, registry) = (Post::default(), parts.registry);
+        let peer = guarding::peer::Guarded {
             peer: parts.peer,
+            post: guarding.clone(),
+            journal: journal.clone(),
+            registry: Arc::clone(&registry),
+        };
+        Self(Arc::new(Inner {
+            journal,
+            store: parts.store,
+            registry,
+            peer: Arc::new(peer),
+            guarding,
             policy: ArcSwap::from_pointee(parts.policy),
             policy_loader: parts.policy_loader,
             policy_read_at: AtomicU64::new(0),
@@ -280,11 +292,12 @@ impl Engine {
         self.sync().await?;
         let seat = self.0.limits.admit(&request.caller, self.0.journal.now())?;
         let goes_on = self.continued(&request).await?;
-        let talk = request.talk.take();
+        let mut talk = request.talk.take();
         let wants_begun = talk.as_ref().is_some_and(|talk| talk.wants_begun);
         let spoken = talk.as_ref().map(|talk| Arc::clone(&talk.spoken));
         let (wall_clock, call) = self.call_of(request, spoken, goes_on.as_ref())?;
         let Cleared { call, announcement, pre } = self.permit(call).await?;
+        guarding::as_cleared(&mut talk, call.get());
         let task = match (goes_on, talk) {
             (Some(task), talk) => {
                 let said = talk.map_or_else(
@@ -402,8 +415,12 @@ impl Engine {
         }
     }
 
-    /// Authorizes, announces, checks the arguments. A call that is refused here has left no packet.
+    /// Guards, authorizes, announces, checks the arguments. A call that is refused here has left no packet.
     async fn permit(&self, call: Call) -> Result<Cleared, Failure> {
+        let call = match self.guard_of(&call) {
+            Some(screen) => Box::pin(self.guard_call(screen, call)).await?,
+            None => call,
+        };
         let args = call.args();
         let (verb, cost) = (verb_of(&call, redact(&args)), call.target.cost());
         let verdict = self.0.check(call);

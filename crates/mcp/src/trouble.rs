@@ -47,6 +47,7 @@ const fn manner(kind: Kind) -> Manner {
         // A model that reads what was wrong with its call can make a better one.
         Kind::Invalid
         | Kind::Denied
+        | Kind::Blocked
         | Kind::NotFound
         | Kind::Conflict
         | Kind::Busy
@@ -98,10 +99,11 @@ fn data(failure: &Failure) -> Map<String, Value> {
 mod tests {
     use super::*;
 
-    const ALL: [Kind; 12] = [
+    const ALL: [Kind; 13] = [
         Kind::Invalid,
         Kind::Unauthenticated,
         Kind::Denied,
+        Kind::Blocked,
         Kind::NotFound,
         Kind::Conflict,
         Kind::Busy,

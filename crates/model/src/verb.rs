@@ -21,6 +21,8 @@ pub enum Phase {
     VerbError,
     /// No invocation: the breaker of an agent opened, let one call through, or closed. `verb` says which, `args` until when.
     Breaker,
+    /// A guardrail found something in what was said or answered. `args` says which way, what kinds, and what was done.
+    Guardrail,
 }
 
 /// How an invocation ended.
@@ -173,7 +175,8 @@ struct Flat {
 
 impl Phase {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::PreVerb, Self::PostVerb, Self::VerbError, Self::Breaker];
+    pub const ALL: [Self; 5] =
+        [Self::PreVerb, Self::PostVerb, Self::VerbError, Self::Breaker, Self::Guardrail];
 
     /// Its name.
     pub const fn as_str(self) -> &'static str {
@@ -182,6 +185,7 @@ impl Phase {
             Self::PostVerb => "post-verb",
             Self::VerbError => "verb-error",
             Self::Breaker => "breaker",
+            Self::Guardrail => "guardrail",
         }
     }
 

@@ -257,6 +257,11 @@ impl Deciding {
         &self.record.id
     }
 
+    /// What is to be done, as it will be on record.
+    pub(super) const fn work(&mut self) -> &mut Work {
+        &mut self.record.work
+    }
+
     /// The next best, if there is one.
     pub(super) fn next(&mut self) -> Option<Target> {
         if self.tried >= self.ranked {

@@ -90,6 +90,8 @@ impl Routed {
         let inner = engine.inner();
         let config = &inner.router.config;
         while let Some(target) = self.deciding.next() {
+            let (caller, parts) = (&self.wanted.caller, &self.wanted.parts);
+            engine.guard_work(caller, &target, self.deciding.work(), parts).await?;
             let (task, now) = (TaskId::fresh(), inner.journal.now());
             self.deciding.give(&target, &task);
             let until = now.checked_add(HELD).unwrap_or(now);
@@ -168,6 +170,9 @@ impl Routed {
             }
             Err(failure) => {
                 let outcome = state_of(failure).and_then(PlayOutcome::of);
+                // What a guardrail found says nothing about how well the agent works.
+                let is_blocked = failure.kind == Kind::Blocked;
+                let outcome = outcome.map(|outcome| if is_blocked { PlayOutcome::Refused } else { outcome });
                 let heard = match (failure.kind, outcome) {
                     (Kind::PeerUnreachable, _) => Heard::Missed,
                     (_, Some(PlayOutcome::Canceled) | None) => Heard::Nothing,

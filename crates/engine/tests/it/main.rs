@@ -6,6 +6,7 @@ mod closing;
 mod conversations;
 mod deployed;
 mod dispatches;
+mod guardrails;
 mod heirs;
 mod listeners;
 mod registry;

@@ -29,7 +29,7 @@ impl VerbEvent {
             push_text(out, text);
         }
         let args = match self.phase {
-            Phase::PreVerb | Phase::Breaker => verb.args.get(),
+            Phase::PreVerb | Phase::Breaker | Phase::Guardrail => verb.args.get(),
             Phase::PostVerb | Phase::VerbError => "null",
         };
         out.extend_from_slice(b",\"args\":");

@@ -51,6 +51,7 @@ pub(crate) enum EventName {
     PostVerb,
     VerbError,
     Breaker,
+    Guardrail,
 }
 
 // === impl EventName ===
@@ -62,6 +63,7 @@ impl EventName {
             Self::PostVerb => Phase::PostVerb,
             Self::VerbError => Phase::VerbError,
             Self::Breaker => Phase::Breaker,
+            Self::Guardrail => Phase::Guardrail,
         }
     }
 }

@@ -95,8 +95,9 @@ impl Hook for CallLog {
                     error.code
                 );
             }
-            // Whoever turns a breaker says so itself.
-            (Phase::PreVerb | Phase::PostVerb | Phase::VerbError | Phase::Breaker, _) => {}
+            // Whoever turns a breaker or finds something says so itself.
+            (Phase::Breaker | Phase::Guardrail, _) => {}
+            (Phase::PreVerb | Phase::PostVerb | Phase::VerbError, _) => {}
         }
     }
 }

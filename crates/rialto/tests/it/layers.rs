@@ -16,7 +16,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rialto-route", &["rialto-model"]),
     // What may be said: pure, so that it can be tried out beforehand and measured.
     ("rialto-guard", &["rialto-model"]),
-    ("rialto-engine", &["rialto-model", "rialto-policy", "rialto-route"]),
+    // Every call passes the guardrails, whatever door it came in by.
+    ("rialto-engine", &["rialto-guard", "rialto-model", "rialto-policy", "rialto-route"]),
     ("rialto-store", &["rialto-model"]),
     ("rialto-edge", &["rialto-model"]),
     ("rialto-hooks", &["rialto-model", "rialto-edge"]),
