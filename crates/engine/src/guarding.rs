@@ -21,7 +21,7 @@ use parking_lot::{Mutex, RwLock};
 use rialto_guard::{
     CompileError, Guards,
     classifier::{Answer, Classifier},
-    setting::{Called, Guardrails, Placed},
+    setting::{Called, Guardrails, Placed, SettingError},
 };
 use rialto_model::{
     call::Target,
@@ -47,8 +47,7 @@ pub(crate) struct Post(Arc<ArcSwapOption<Guarding>>);
 /// The guardrails of an installation, put into shape as they are needed.
 pub struct Guarding {
     placed: Vec<Placed>,
-    /// How much of a task's artifacts is held back at most, in bytes.
-    hold_bytes: usize,
+    setting: Guardrails,
     asker: Asker,
     /// By which of them apply: there are few ways, and building one takes some milliseconds.
     compiled: Mutex<FastMap<Vec<usize>, Option<Arc<Guards>>>>,
@@ -77,26 +76,31 @@ impl Post {
 // === impl Guarding ===
 
 impl Guarding {
-    /// Guardrails as they are written; none when nothing is looked for. Each was checked by itself before
-    /// ([`Guardrails::check`]).
-    pub fn new(setting: &Guardrails, asker: Asker) -> Result<Option<Self>, CompileError> {
+    /// Guardrails as they are written; none when nothing is looked for. Each is put into shape, so what does not hold up is found here.
+    pub fn new(setting: &Guardrails, asker: Asker) -> Result<Option<Self>, SettingError> {
         let placed = setting.placed();
         if placed.is_empty() {
             return Ok(None);
         }
-        let guarding = Self {
+        let mut compiled = FastMap::default();
+        for (at, Placed { place, guardrail, .. }) in placed.iter().enumerate() {
+            let guards = Guards::compile([guardrail]);
+            let guards = guards.map_err(|source| SettingError { place: place.clone(), source })?;
+            compiled.insert(vec![at], guards.map(Arc::new));
+        }
+        Ok(Some(Self {
             placed,
-            hold_bytes: setting.hold_bytes,
+            setting: setting.clone(),
             asker,
-            compiled: Mutex::default(),
+            compiled: Mutex::new(compiled),
             known: RwLock::default(),
             warnings: Mutex::default(),
-        };
-        // The one for everybody, and what is built once for all of them, is there before the first call.
-        let for_all: Vec<usize> =
-            (0..1).filter(|_| guarding.placed.first().is_some_and(is_for_all)).collect();
-        guarding.compile(for_all)?;
-        Ok(Some(guarding))
+        }))
+    }
+
+    /// The same as they are written.
+    pub const fn setting(&self) -> &Guardrails {
+        &self.setting
     }
 
     /// The guardrails on whatever is called, if there are any.
@@ -120,41 +124,35 @@ impl Guarding {
         guards
     }
 
-    /// Where those stand that are on whatever is called.
-    pub fn places(&self, target: &Target) -> Vec<&Placed> {
-        self.applying(target).into_iter().filter_map(|at| self.placed.get(at)).collect()
+    /// Where those stand that are on whatever is called so.
+    pub fn places(&self, called: &Called<'_>) -> Vec<&str> {
+        let applying = self.placed.iter().filter(|placed| placed.whose.is_for(called));
+        applying.map(|placed| placed.place.as_str()).collect()
     }
 
-    /// The guardrails on whatever is called.
-    pub fn guards(&self, target: &Target) -> Option<Arc<Guards>> {
-        self.find(target)
+    /// The guardrails on whatever is called so.
+    pub fn guards(&self, called: &Called<'_>) -> Option<Arc<Guards>> {
+        let applying = self.placed.iter().enumerate().filter(|(_, placed)| placed.whose.is_for(called));
+        let applying = applying.map(|(at, _)| at).collect();
+        self.compile(applying).unwrap_or_else(|error| {
+            // Each of them holds up by itself, so all of them together do. If not, nothing goes on.
+            tracing::error!("guardrails cannot be put together, so what they are on is blocked: {error}");
+            Some(Arc::new(Guards::closed()))
+        })
     }
 
     fn find(&self, target: &Target) -> Option<Arc<Guards>> {
-        match self.compile(self.applying(target)) {
-            Ok(guards) => guards,
-            Err(error) => {
-                // Each of them holds up by itself, so all of them together do. If not, nothing goes on.
-                tracing::error!("guardrails cannot be put together, so what they are on is blocked: {error}");
-                Some(Arc::new(Guards::closed()))
-            }
-        }
-    }
-
-    fn applying(&self, target: &Target) -> Vec<usize> {
         let skill = target.verb();
         let canonical = match &target.skill {
             Some(skill) => name::canonical(&target.agent.slug, skill.id.as_str()),
             None => skill.clone(),
         };
-        let called = Called {
+        self.guards(&Called {
             org: target.agent.scope.org.as_str(),
             agent: &target.agent.slug,
             skill: &skill,
             canonical: &canonical,
-        };
-        let applying = self.placed.iter().enumerate().filter(|(_, placed)| placed.whose.is_for(&called));
-        applying.map(|(at, _)| at).collect()
+        })
     }
 
     fn compile(&self, applying: Vec<usize>) -> Result<Option<Arc<Guards>>, CompileError> {
@@ -187,10 +185,6 @@ impl Guarding {
         let mut warnings = self.warnings.lock();
         if warnings.is_empty() { None } else { warnings.remove(task) }
     }
-}
-
-fn is_for_all(placed: &Placed) -> bool {
-    placed.whose == rialto_guard::setting::Whose::All
 }
 
 // === impl Engine ===

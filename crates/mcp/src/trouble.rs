@@ -80,6 +80,7 @@ fn marks(failure: &Failure) -> Marks {
         context: text("contextId"),
         state: text("state").and_then(|state| TaskState::parse(&state)).map(TaskState::as_str),
         remote_task: text("remoteTaskId"),
+        guardrail: None,
         beside: None,
         server: None,
     }

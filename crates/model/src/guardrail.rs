@@ -1,6 +1,6 @@
 //! What a caller is told when a guardrail has found something and lets it go on.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct};
 
 use crate::{
     json::{Extra, Json},
@@ -14,7 +14,7 @@ pub const HEADER: &str = "x-rialto-guardrail";
 pub const MEMBER: &str = "rialto/guardrail";
 
 /// A warning: which checks have found which kinds. Never the text.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Notice {
     /// The types of the checks, in order, each once.
     pub checks: Vec<String>,
@@ -57,9 +57,18 @@ impl Notice {
         }
         let mut members = metadata.and_then(|metadata| metadata.read::<Extra>().ok()).unwrap_or_default();
         members.take(MEMBER);
-        let told = serde_json::json!({ "action": "warn", "checks": all.checks, "kinds": all.kinds });
-        members.push(MEMBER, Json::of(&told));
+        members.push(MEMBER, Json::of(&all));
         Json::of(&members)
+    }
+}
+
+impl Serialize for Notice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut told = serializer.serialize_struct("Notice", 3)?;
+        told.serialize_field("action", "warn")?;
+        told.serialize_field("checks", &self.checks)?;
+        told.serialize_field("kinds", &self.kinds)?;
+        told.end()
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) use self::{
     audit::{Audit, AuditCommand, AuditSearch, OutcomeName},
     costs::{CostKey, Costs},
     credential::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
-    guard::{Guard, GuardTest},
+    guard::{ActionName, Guard, GuardTest},
     policy::{AddPolicy, Policy, PolicyKind, PolicyTest},
     routing::{Dispatch, Dispatches, RouteCommand, Routing, WorkFlags},
     secrets::Secrets,

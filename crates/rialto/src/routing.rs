@@ -166,7 +166,9 @@ impl Api {
         let task = running.finish().await?;
         let agent = self.engine.registry().get(&task.head.agent);
         let agent = agent.as_ref().map(|agent| agent.slug.as_str());
-        Ok(answer(&Dispatched { dispatch_id: id.as_ref(), agent, task: TaskJson::of(&task) }))
+        let mut response = answer(&Dispatched { dispatch_id: id.as_ref(), agent, task: TaskJson::of(&task) });
+        rialto_edge::warning::put(response.headers_mut(), task.guardrail().as_ref());
+        Ok(response)
     }
 
     async fn resolve(&self, request: Request) -> Result<rialto_model::routing::Dispatch, Failure> {

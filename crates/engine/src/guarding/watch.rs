@@ -139,7 +139,7 @@ impl Watch {
             self.ready.push_back(Ok(event));
             return Ok(());
         };
-        let (holds, most) = (screen.guards.hold(screen.target), screen.guarding.hold_bytes);
+        let (holds, most) = (screen.guards.hold(screen.target), screen.guarding.setting.hold_bytes);
         if !holds {
             self.ready.push_back(Ok(event.clone()));
             if !self.is_full {

@@ -44,7 +44,6 @@ fn guard(world: &World, setting: Value) {
 
 fn guard_with(world: &World, setting: Value, asker: Asker) {
     let setting: Guardrails = serde_json::from_value(setting).unwrap();
-    setting.check().unwrap();
     world.engine.guard(Guarding::new(&setting, asker).unwrap());
 }
 
@@ -403,6 +402,18 @@ async fn the_strictest_of_everybodys_the_orgs_and_the_skills_wins() {
     assert_eq!(world.call(json!({ "a": MARK })).await.unwrap_err().kind, Kind::Blocked, "the skill's");
     world.engine.guard(None);
     world.call(json!({ "a": MARK })).await.unwrap();
+}
+
+#[test]
+fn what_does_not_hold_up_is_named_with_its_place() {
+    let broken = json!({ "checks": [{ "type": "regex", "config": { "patterns": [{ "name": "x", "pattern": "(" }] } }] });
+    let setting: Guardrails = serde_json::from_value(json!({ "skills": { "a.b": broken } })).unwrap();
+    let error = Guarding::new(&setting, nobody()).err().unwrap().to_string();
+    assert!(error.starts_with("guardrails.skills.\"a.b\": "), "{error}");
+    let setting: Guardrails = serde_json::from_value(broken).unwrap();
+    let error = Guarding::new(&setting, nobody()).err().unwrap().to_string();
+    assert!(error.starts_with("guardrails: "), "{error}");
+    assert!(Guarding::new(&Guardrails::default(), nobody()).unwrap().is_none());
 }
 
 #[tokio::test]
