@@ -59,6 +59,9 @@ pub(crate) struct Args {
     /// metrics every second.
     #[arg(long, conflicts_with = "without_rialto")]
     governed: bool,
+    /// Measure Rialto once more with all built-in guardrails looking both ways.
+    #[arg(long, conflicts_with = "without_rialto")]
+    guarded: bool,
 }
 
 /// What is compared, over which road.
@@ -67,6 +70,7 @@ struct Plan<'a> {
     road: Speaks,
     with_rialto: bool,
     governed: bool,
+    guarded: bool,
 }
 
 /// What was measured.
@@ -134,7 +138,7 @@ enum Speaks {
 struct Stage {
     candidates: Vec<Candidate>,
     _processes: [Process; 2],
-    _rialto: Option<(Served, TempDir)>,
+    _rialto: Vec<(Served, TempDir)>,
     _governed: Option<Governed>,
 }
 
@@ -142,6 +146,14 @@ const AGENT: &str = "agent alone";
 const PROXY: &str = "bare proxy";
 const RIALTO: &str = "rialto";
 const GOVERNED: &str = "rialto, governed";
+const GUARDED: &str = "rialto, guarded";
+
+/// One caller stands for many here, and each may have only so many calls under way.
+const UNLIMITED: &str = "[limits]\nconcurrent_calls = 0\n";
+
+/// Everything that is looked for without being told how.
+const GUARDRAILS: &str =
+    "[guardrails]\nchecks = [{ type = \"pii\" }, { type = \"secrets\" }, { type = \"prompt-injection\" }]\n";
 
 /// The number of connections that the targets are for.
 const BUSY: usize = 64;
@@ -154,14 +166,15 @@ const SETTLE: Duration = Duration::from_millis(200);
 
 /// Measures MCP calls.
 pub(crate) async fn run(args: &Args) -> Result<Report, Trouble> {
-    let Args { load, era, without_rialto, governed } = args;
-    let plan = Plan { load, road: Speaks::Mcp(*era), with_rialto: !without_rialto, governed: *governed };
-    plan.carry_out().await
+    let Args { load, era, without_rialto, governed, guarded } = args;
+    let (road, with_rialto) = (Speaks::Mcp(*era), !without_rialto);
+    Plan { load, road, with_rialto, governed: *governed, guarded: *guarded }.carry_out().await
 }
 
 /// Measures messages of A2A 1.0 to the same agent of 0.3.
 pub(crate) async fn translate(load: &Load) -> Result<Report, Trouble> {
-    Plan { load, road: Speaks::Relay, with_rialto: true, governed: false }.carry_out().await
+    let plan = Plan { load, road: Speaks::Relay, with_rialto: true, governed: false, guarded: false };
+    plan.carry_out().await
 }
 
 // === impl Plan ===
@@ -196,9 +209,12 @@ impl Stage {
         let proxy = Process::again(&["proxy", &agent.said], None).await?;
         let mut candidates = vec![Candidate::ours(AGENT, &agent)?, Candidate::ours(PROXY, &proxy)?];
         let program = &plan.load.program;
-        let rialto = if plan.with_rialto { Some(serve(program, &agent.said).await?) } else { None };
-        if let Some((served, _)) = &rialto {
-            candidates.push(Candidate::served(RIALTO, served, plan.road, None));
+        let mut rialto = Vec::new();
+        let wanted = [(plan.with_rialto, RIALTO, ""), (plan.guarded, GUARDED, GUARDRAILS)];
+        for (_, name, more) in wanted.into_iter().filter(|(is_wanted, ..)| *is_wanted) {
+            let (served, data) = serve_with(program, &agent.said, &[UNLIMITED, more].concat()).await?;
+            candidates.push(Candidate::served(name, &served, plan.road, None));
+            rialto.push((served, data));
         }
         let governed = if plan.governed { Some(Governed::serve(program, &agent.said).await?) } else { None };
         if let Some(governed) = &governed {
@@ -232,13 +248,20 @@ impl Stage {
 
 /// A Rialto that may call that agent.
 pub(crate) async fn serve(program: &program::Args, agent: &str) -> Result<(Served, TempDir), Trouble> {
+    serve_with(program, agent, UNLIMITED).await
+}
+
+/// The same with these settings.
+async fn serve_with(
+    program: &program::Args,
+    agent: &str,
+    settings: &str,
+) -> Result<(Served, TempDir), Trouble> {
     let program = program.find()?;
     let data = tempfile::tempdir().map_err(during("no folder for the data"))?;
     program.add_agent(&format!("http://{agent}"), data.path()).await?;
-    // One caller stands for many here, and each may have only so many calls under way.
     let config = data.path().join("bench.toml");
-    fs::write(&config, "[limits]\nconcurrent_calls = 0\n")
-        .map_err(during("the settings could not be written"))?;
+    fs::write(&config, settings).map_err(during("the settings could not be written"))?;
     let config = config.to_string_lossy();
     Ok((program.serve_with(data.path(), &["--allow-no-auth", "--config", &config]).await?, data))
 }

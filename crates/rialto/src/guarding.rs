@@ -53,23 +53,26 @@ struct Question {
 // === impl Guardrails ===
 
 impl Guardrails {
-    pub(crate) fn new(
+    /// Puts the guardrails that are configured into force.
+    pub(crate) fn on(
+        engine: &Engine,
         config: &Config,
-        fetch: &Arc<dyn Fetch>,
-        secrets: &Resolver,
+        (fetch, secrets): (&Arc<dyn Fetch>, &Resolver),
         environment: &Environment,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, SettingError> {
+        let guardrails = Self {
             text: config.file.as_ref().and_then(|file| std::fs::read_to_string(file).ok()),
             file: config.file.clone(),
             environment: environment.clone(),
             asker: asker(Arc::clone(fetch), Arc::clone(secrets)),
             known: serde_json::json!(config.guardrails),
-        }
+        };
+        engine.guard(guardrails.build(config)?);
+        Ok(guardrails)
     }
 
     /// The guardrails that are configured, if there are any.
-    pub(crate) fn build(&self, config: &Config) -> Result<Option<Guarding>, SettingError> {
+    fn build(&self, config: &Config) -> Result<Option<Guarding>, SettingError> {
         Guarding::new(&config.guardrails, Arc::clone(&self.asker))
     }
 

@@ -184,8 +184,7 @@ impl Program {
             config: calls,
         });
         connect(&engine, traces.as_ref(), config.mesh.open(&fetch, &secrets));
-        let guardrails = Guardrails::new(&config, &fetch, &secrets, environment);
-        engine.guard(guardrails.build(&config)?);
+        let guardrails = Guardrails::on(&engine, &config, (&fetch, &secrets), environment)?;
         engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
         tools.configure(&config, &engine, false).await?;
         Ok(Self {

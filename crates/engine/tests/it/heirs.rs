@@ -202,3 +202,21 @@ async fn tasks_of_a_process_that_is_at_work_are_left_to_it() {
     stop.cancel();
     post.await.unwrap();
 }
+
+#[tokio::test]
+async fn what_an_heir_hears_passes_the_guardrails_too() {
+    let (world, id) =
+        dead(agents::skill("deploy"), json!({}), vec![accepted("remote-7", "context-7"), working()]).await;
+    let peer = ScriptedPeer::telling(Vec::new());
+    peer.will_tell(finished_with(vec![Part::text("write to ann@example.org")]));
+    let later = world.later(peer, LATER).await;
+    crate::guardrails::guard(&later, json!({ "checks": [{ "type": "pii" }] }));
+    later.engine.take_post().await.unwrap();
+    let stop = CancellationToken::new();
+    let (engine, until) = (later.engine.clone(), stop.clone());
+    tokio::spawn(async move { engine.keep_post(until).await });
+    let _post = stop.drop_guard();
+    let task = ended(&later, &id).await;
+    assert_eq!((task.head.state, task.artifacts.len()), (TaskState::Failed, 0));
+    assert_eq!(task.failure.unwrap().kind, Kind::Blocked);
+}

@@ -10,6 +10,7 @@ pub(crate) mod grpc;
 pub(crate) mod http;
 pub(crate) mod issuer;
 pub(crate) mod journal;
+pub(crate) mod judge;
 pub(crate) mod outcome;
 pub(crate) mod peer;
 pub(crate) mod process;

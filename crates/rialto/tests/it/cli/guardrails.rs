@@ -1,210 +1,18 @@
 //! Guardrails at every door: what each action does, which way, in an answer and in a stream; and that what is blocked is nowhere.
 
-use rialto_a2a_wire::wire::Wire;
+mod doors;
+
 use serde_json::{Value, json};
 
+use self::doors::{ACTIONS, DOORS, Door, House, INSIDE, OUTSIDE, Told};
 use crate::harness::{
     agent::{DIGITS, SampleAgent},
-    grpc, http,
+    http,
+    judge::Judge,
     rialto::Rialto,
-    server::{Server, message},
-    stdio::Stdio,
+    server::Server,
     until,
 };
-
-/// What is looked for in what is said, and in what is answered.
-const INSIDE: &str = "inmark4711";
-const OUTSIDE: &str = "outmark4711";
-
-/// One guardrail for each action, each on an agent that is called like it.
-const ACTIONS: [&str; 4] = ["block", "redact", "warn", "log"];
-
-fn setting() -> String {
-    let guardrail = |action: &str| {
-        format!(
-            "[guardrails.skills.\"{action}.*\"]\naction = \"{action}\"\n\
-             [[guardrails.skills.\"{action}.*\".checks]]\ntype = \"regex\"\ntarget = \"input\"\n\
-             config.patterns = [{{ name = \"mark\", pattern = 'inmark\\d+' }}]\n\
-             [[guardrails.skills.\"{action}.*\".checks]]\ntype = \"regex\"\ntarget = \"output\"\n\
-             config.patterns = [{{ name = \"mark\", pattern = 'outmark\\d+|12345678901234567890' }}]\n"
-        )
-    };
-    ACTIONS.map(guardrail).concat()
-}
-
-/// Where something is said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Door {
-    Stdio,
-    McpHttp,
-    JsonRpc,
-    JsonRpcStream,
-    JsonRpcOld,
-    Rest,
-    RestStream,
-    Grpc,
-    GrpcStream,
-    Plain,
-    Dispatch,
-}
-
-const DOORS: [Door; 11] = [
-    Door::Stdio,
-    Door::McpHttp,
-    Door::JsonRpc,
-    Door::JsonRpcStream,
-    Door::JsonRpcOld,
-    Door::Rest,
-    Door::RestStream,
-    Door::Grpc,
-    Door::GrpcStream,
-    Door::Plain,
-    Door::Dispatch,
-];
-
-/// What came back.
-#[derive(Debug)]
-struct Told {
-    /// The HTTP status, or gRPC's.
-    status: u16,
-    /// The JSON-RPC error's code, if there is one.
-    code: Option<i64>,
-    warning: Option<String>,
-    body: String,
-}
-
-/// A server and an MCP server on the same data, with an agent for each action.
-struct House {
-    rialto: Rialto,
-    agents: Vec<SampleAgent>,
-    server: Server,
-    stdio: Stdio,
-    said: usize,
-}
-
-// === impl House ===
-
-impl House {
-    fn open() -> Self {
-        let rialto = Rialto::fresh().with("RIALTO_LOG", "trace");
-        std::fs::write(rialto.folder().join("rialto.toml"), setting()).unwrap();
-        let agents: Vec<SampleAgent> = ACTIONS.map(SampleAgent::named).into();
-        for (agent, action) in agents.iter().zip(ACTIONS) {
-            agent.learn("digits");
-            agent.change_card(|card| {
-                for skill in card["skills"].as_array_mut().unwrap() {
-                    skill["tags"] = json!([format!("{action}-{}", skill["id"].as_str().unwrap())]);
-                }
-            });
-            rialto.trust(&agent.url);
-        }
-        let server = rialto.serve(&[]);
-        let mut stdio = rialto.mcp(&[]);
-        stdio.initialize();
-        Self { rialto, agents, server, stdio, said: 0 }
-    }
-
-    fn heard(&self, action: &str) -> Vec<String> {
-        self.agents[ACTIONS.iter().position(|known| *known == action).unwrap()].heard()
-    }
-
-    fn post(&self, path: &str, body: &Value) -> Told {
-        let bearer = format!("Bearer {}", self.server.token.as_deref().unwrap());
-        let url = format!("{}{path}", self.server.url);
-        let answer = http::post(&url, &[("Authorization", &bearer)], &body.to_string());
-        Told::of(&answer)
-    }
-
-    /// Says something to a skill of the agent for an action.
-    fn say(&mut self, door: Door, action: &str, skill: &str, text: &str) -> Told {
-        self.said += 1;
-        let (name, args) = (format!("{action}.{skill}"), json!({ "note": format!("it is {text}.") }));
-        let message = json!({ "messageId": format!("m-{}", self.said), "role": "ROLE_USER", "parts": [{ "data": args }] });
-        let params = json!({ "message": message, "metadata": { "skillId": name } });
-        let rpc = |method: &str| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        match door {
-            Door::Stdio => {
-                let answer = self.stdio.ask("tools/call", &json!({ "name": name, "arguments": args }));
-                let code = answer["error"]["code"].as_i64();
-                let warning = answer["result"]["_meta"]["rialto/guardrail"].is_object().then(String::new);
-                Told { status: 0, code, warning, body: answer.to_string() }
-            }
-            Door::McpHttp => {
-                let params = json!({ "name": name, "arguments": args });
-                let answer = self.server.request("/mcp", "tools/call", params, self.server.token.as_deref());
-                let code = message_of(&answer)["error"]["code"].as_i64();
-                Told { code, ..Told::of(&answer) }
-            }
-            Door::JsonRpc => self.post("/a2a", &rpc("SendMessage")),
-            Door::JsonRpcStream => self.post("/a2a", &rpc("SendStreamingMessage")),
-            Door::JsonRpcOld => {
-                let part = json!({ "kind": "data", "data": args });
-                let id = format!("o-{}", self.said);
-                let message = json!({ "kind": "message", "messageId": id, "role": "user", "parts": [part] });
-                let params = json!({ "message": message, "metadata": { "skillId": name } });
-                let rpc = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params });
-                self.post("/a2a", &rpc)
-            }
-            Door::Rest => self.post("/a2a/message:send", &params),
-            Door::RestStream => self.post("/a2a/message:stream", &params),
-            Door::Grpc | Door::GrpcStream => {
-                let method = if door == Door::Grpc { "SendMessage" } else { "SendStreamingMessage" };
-                let told = grpc::call(&self.server, Wire::V10, method, &params);
-                let status = told.status.as_ref().map_or(99, |status| status.number);
-                let said = told.status.as_ref().map(|status| status.message.clone()).unwrap_or_default();
-                let body = format!("{:?} {said}", told.messages);
-                Told { status: u16::try_from(status).unwrap(), code: None, warning: told.warning, body }
-            }
-            Door::Plain => self.post(&format!("/call/{name}"), &args),
-            Door::Dispatch => {
-                let tag = format!("{action}-{skill}");
-                let work = json!({ "workType": tag, "requiredSkills": [tag], "message": args });
-                self.post("/api/v1/dispatch", &work)
-            }
-        }
-    }
-}
-
-// === impl Told ===
-
-impl Told {
-    fn of(answer: &http::Answer) -> Self {
-        let header = answer.head.lines().find_map(|line| line.strip_prefix("x-rialto-guardrail: "));
-        let read: Value = serde_json::from_str(&answer.body).unwrap_or_default();
-        Self {
-            status: answer.status,
-            code: read["error"]["code"].as_i64().or_else(|| read["code"].as_i64()),
-            warning: header.map(str::to_owned),
-            body: answer.body.clone(),
-        }
-    }
-}
-
-fn message_of(answer: &http::Answer) -> Value {
-    message(answer)
-}
-
-impl Door {
-    const fn is_stream(self) -> bool {
-        matches!(self, Self::JsonRpcStream | Self::RestStream | Self::GrpcStream)
-    }
-
-    /// What it answers to something that is blocked before a task exists: its status and its code.
-    const fn refusal(self) -> (u16, Option<i64>) {
-        match self {
-            Self::Stdio => (0, Some(-32209)),
-            Self::McpHttp | Self::JsonRpc | Self::JsonRpcStream | Self::JsonRpcOld => (200, Some(-32209)),
-            Self::Rest | Self::RestStream => (403, Some(403)),
-            Self::Grpc | Self::GrpcStream => (7, None),
-            Self::Plain | Self::Dispatch => (403, Some(-32209)),
-        }
-    }
-
-    /// Whether a task that failed is told as such there, and not as an error.
-    const fn tells_tasks(self) -> bool {
-        !matches!(self, Self::Stdio | Self::McpHttp | Self::Plain | Self::Dispatch)
-    }
-}
 
 #[test]
 fn each_action_does_what_it_says_at_each_door_on_the_way_in() {
@@ -412,4 +220,63 @@ fn configured_guardrails_are_tried_out_and_shown() {
     assert!(!tried.body.contains("ann@"), "{tried:?}");
     assert_eq!(test(json!({})).status, 400);
     assert_eq!(http::get(&format!("{}/api/v1/guardrails", server.url)).unwrap().status, 401);
+}
+
+#[test]
+fn tools_and_functions_are_guarded_like_agents() {
+    let rialto = Rialto::fresh();
+    let text = "[[functions]]\nname = \"up\"\ncommand = [\"tr\", \"a-z\", \"A-Z\"]\n\
+                [guardrails.skills.up]\nchecks = [\n\
+                { type = \"regex\", target = \"input\", config.patterns = [{ name = \"mark\", pattern = \"inmark\" }] },\n\
+                { type = \"regex\", target = \"output\", config.patterns = [{ name = \"loud\", pattern = \"OUTMARK\" }] },\n]\n";
+    std::fs::write(rialto.folder().join("rialto.toml"), text).unwrap();
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let call = |word: &str| server.call("up", &json!({ "word": word }));
+    assert!(call("fine").text().contains("FINE"));
+    let error = call("inmark").answer.unwrap_err();
+    assert_eq!((&error["code"], &error["data"]["direction"]), (&json!(-32209), &json!("input")), "{error}");
+    let error = call("outmark").answer.unwrap_err();
+    assert_eq!((&error["code"], &error["data"]["direction"]), (&json!(-32209), &json!("output")), "{error}");
+    let said = rialto.cli(&["call", "up", r#"{"word":"inmark"}"#]).exit(3);
+    assert!(said.err.contains("a guardrail blocked this"), "{}", said.err);
+}
+
+#[test]
+fn a_model_server_is_asked_over_http_and_private_ones_only_where_that_is_allowed() {
+    let judge = Judge::start();
+    let agent = SampleAgent::named("Desk");
+    let setting = |allow_private: bool| {
+        format!(
+            "[[guardrails.checks]]\ntype = \"toxicity\"\ntarget = \"input\"\n\
+             config = {{ url = \"{}\", token = \"env:JUDGE\", allow_private = {allow_private} }}\n",
+            judge.url
+        )
+    };
+    let rialto = Rialto::fresh().with("JUDGE", "hunter2").with("RIALTO_LOG", "trace");
+    let file = rialto.folder().join("rialto.toml");
+    std::fs::write(&file, setting(true)).unwrap();
+    rialto.trust(&agent.url);
+    let server = rialto.serve(&[]);
+    let call = |note: &str| server.call("desk.echo", &json!({ "note": note })).answer;
+    call("you are kind").unwrap();
+    let error = call("you idiot").unwrap_err();
+    assert_eq!(
+        (&error["data"]["checks"], &error["data"]["kinds"]),
+        (&json!(["toxicity"]), &json!(["toxicity"]))
+    );
+    let asked = judge.asked();
+    assert!(asked[0].contains("authorization: bearer hunter2"), "{asked:?}");
+    assert!(
+        asked[0].contains(r#"{"text":"{\"note\":\"you are kind\"}","labels":["toxicity"]}"#),
+        "{asked:?}"
+    );
+    assert_eq!(agent.heard().len(), 1);
+    std::fs::write(&file, setting(false)).unwrap();
+    let error = until("it may not be asked any more", || call("you are kind").err());
+    assert_eq!(error["data"]["kinds"], json!(["unanswered"]), "closed, as nobody said otherwise");
+    let log = server.log();
+    assert!(
+        log.contains("could not be asked") && !log.contains("hunter2") && !log.contains("idiot"),
+        "{log}"
+    );
 }

@@ -1,0 +1,204 @@
+//! Every way to say something to Rialto, and what comes back.
+
+use rialto_a2a_wire::wire::Wire;
+use serde_json::{Value, json};
+
+use crate::harness::{
+    agent::SampleAgent,
+    grpc, http,
+    rialto::Rialto,
+    server::{self, Server},
+    stdio::Stdio,
+};
+
+/// What is looked for in what is said, and in what is answered.
+pub(super) const INSIDE: &str = "inmark4711";
+pub(super) const OUTSIDE: &str = "outmark4711";
+
+/// One guardrail for each action, each on an agent that is called like it.
+pub(super) const ACTIONS: [&str; 4] = ["block", "redact", "warn", "log"];
+
+fn setting() -> String {
+    let guardrail = |action: &str| {
+        format!(
+            "[guardrails.skills.\"{action}.*\"]\naction = \"{action}\"\n\
+             [[guardrails.skills.\"{action}.*\".checks]]\ntype = \"regex\"\ntarget = \"input\"\n\
+             config.patterns = [{{ name = \"mark\", pattern = 'inmark\\d+' }}]\n\
+             [[guardrails.skills.\"{action}.*\".checks]]\ntype = \"regex\"\ntarget = \"output\"\n\
+             config.patterns = [{{ name = \"mark\", pattern = 'outmark\\d+|12345678901234567890' }}]\n"
+        )
+    };
+    ACTIONS.map(guardrail).concat()
+}
+
+/// Where something is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Door {
+    Stdio,
+    McpHttp,
+    JsonRpc,
+    JsonRpcStream,
+    JsonRpcOld,
+    Rest,
+    RestStream,
+    Grpc,
+    GrpcStream,
+    Plain,
+    Dispatch,
+}
+
+pub(super) const DOORS: [Door; 11] = [
+    Door::Stdio,
+    Door::McpHttp,
+    Door::JsonRpc,
+    Door::JsonRpcStream,
+    Door::JsonRpcOld,
+    Door::Rest,
+    Door::RestStream,
+    Door::Grpc,
+    Door::GrpcStream,
+    Door::Plain,
+    Door::Dispatch,
+];
+
+/// What came back.
+#[derive(Debug)]
+pub(super) struct Told {
+    /// The HTTP status, or gRPC's.
+    pub(super) status: u16,
+    /// The JSON-RPC error's code, if there is one.
+    pub(super) code: Option<i64>,
+    pub(super) warning: Option<String>,
+    pub(super) body: String,
+}
+
+/// A server and an MCP server on the same data, with an agent for each action.
+pub(super) struct House {
+    pub(super) rialto: Rialto,
+    pub(super) agents: Vec<SampleAgent>,
+    pub(super) server: Server,
+    pub(super) stdio: Stdio,
+    said: usize,
+}
+
+// === impl House ===
+
+impl House {
+    pub(super) fn open() -> Self {
+        let rialto = Rialto::fresh().with("RIALTO_LOG", "trace");
+        std::fs::write(rialto.folder().join("rialto.toml"), setting()).unwrap();
+        let agents: Vec<SampleAgent> = ACTIONS.map(SampleAgent::named).into();
+        for (agent, action) in agents.iter().zip(ACTIONS) {
+            agent.learn("digits");
+            agent.change_card(|card| {
+                for skill in card["skills"].as_array_mut().unwrap() {
+                    skill["tags"] = json!([format!("{action}-{}", skill["id"].as_str().unwrap())]);
+                }
+            });
+            rialto.trust(&agent.url);
+        }
+        let server = rialto.serve(&[]);
+        let mut stdio = rialto.mcp(&[]);
+        stdio.initialize();
+        Self { rialto, agents, server, stdio, said: 0 }
+    }
+
+    pub(super) fn heard(&self, action: &str) -> Vec<String> {
+        self.agents[ACTIONS.iter().position(|known| *known == action).unwrap()].heard()
+    }
+
+    fn post(&self, path: &str, body: &Value) -> Told {
+        let bearer = format!("Bearer {}", self.server.token.as_deref().unwrap());
+        let url = format!("{}{path}", self.server.url);
+        let answer = http::post(&url, &[("Authorization", &bearer)], &body.to_string());
+        Told::of(&answer)
+    }
+
+    /// Says something to a skill of the agent for an action.
+    pub(super) fn say(&mut self, door: Door, action: &str, skill: &str, text: &str) -> Told {
+        self.said += 1;
+        let (name, args) = (format!("{action}.{skill}"), json!({ "note": format!("it is {text}.") }));
+        let message = json!({ "messageId": format!("m-{}", self.said), "role": "ROLE_USER", "parts": [{ "data": args }] });
+        let params = json!({ "message": message, "metadata": { "skillId": name } });
+        let rpc = |method: &str| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        match door {
+            Door::Stdio => {
+                let answer = self.stdio.ask("tools/call", &json!({ "name": name, "arguments": args }));
+                let code = answer["error"]["code"].as_i64();
+                let warning = answer["result"]["_meta"]["rialto/guardrail"].is_object().then(String::new);
+                Told { status: 0, code, warning, body: answer.to_string() }
+            }
+            Door::McpHttp => {
+                let params = json!({ "name": name, "arguments": args });
+                let answer = self.server.request("/mcp", "tools/call", params, self.server.token.as_deref());
+                let code = server::message(&answer)["error"]["code"].as_i64();
+                Told { code, ..Told::of(&answer) }
+            }
+            Door::JsonRpc => self.post("/a2a", &rpc("SendMessage")),
+            Door::JsonRpcStream => self.post("/a2a", &rpc("SendStreamingMessage")),
+            Door::JsonRpcOld => {
+                let part = json!({ "kind": "data", "data": args });
+                let id = format!("o-{}", self.said);
+                let message = json!({ "kind": "message", "messageId": id, "role": "user", "parts": [part] });
+                let params = json!({ "message": message, "metadata": { "skillId": name } });
+                let rpc = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params });
+                self.post("/a2a", &rpc)
+            }
+            Door::Rest => self.post("/a2a/message:send", &params),
+            Door::RestStream => self.post("/a2a/message:stream", &params),
+            Door::Grpc | Door::GrpcStream => {
+                let method = if door == Door::Grpc { "SendMessage" } else { "SendStreamingMessage" };
+                let told = grpc::call(&self.server, Wire::V10, method, &params);
+                let status = told.status.as_ref().map_or(99, |status| status.number);
+                let said = told.status.as_ref().map(|status| status.message.clone()).unwrap_or_default();
+                let body = format!("{:?} {said}", told.messages);
+                Told { status: u16::try_from(status).unwrap(), code: None, warning: told.warning, body }
+            }
+            Door::Plain => self.post(&format!("/call/{name}"), &args),
+            Door::Dispatch => {
+                let tag = format!("{action}-{skill}");
+                let work = json!({ "workType": tag, "requiredSkills": [tag], "message": args });
+                self.post("/api/v1/dispatch", &work)
+            }
+        }
+    }
+}
+
+// === impl Told ===
+
+impl Told {
+    fn of(answer: &http::Answer) -> Self {
+        let header = answer.head.lines().find_map(|line| line.strip_prefix("x-rialto-guardrail: "));
+        let read: Value = serde_json::from_str(&answer.body).unwrap_or_default();
+        Self {
+            status: answer.status,
+            code: read["error"]["code"].as_i64().or_else(|| read["code"].as_i64()),
+            warning: header.map(str::to_owned),
+            body: answer.body.clone(),
+        }
+    }
+}
+
+// === impl Door ===
+
+impl Door {
+    pub(super) const fn is_stream(self) -> bool {
+        matches!(self, Self::JsonRpcStream | Self::RestStream | Self::GrpcStream)
+    }
+
+    /// What it answers to something that is blocked before a task exists: its status and its code.
+    pub(super) const fn refusal(self) -> (u16, Option<i64>) {
+        match self {
+            Self::Stdio => (0, Some(-32209)),
+            Self::McpHttp | Self::JsonRpc | Self::JsonRpcStream | Self::JsonRpcOld => (200, Some(-32209)),
+            Self::Rest | Self::RestStream => (403, Some(403)),
+            Self::Grpc | Self::GrpcStream => (7, None),
+            Self::Plain | Self::Dispatch => (403, Some(-32209)),
+        }
+    }
+
+    /// Whether a task that failed is told as such there, and not as an error.
+    pub(super) const fn tells_tasks(self) -> bool {
+        !matches!(self, Self::Stdio | Self::McpHttp | Self::Plain | Self::Dispatch)
+    }
+}
