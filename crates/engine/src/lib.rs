@@ -5,6 +5,7 @@
 //! database; both are behind ports.
 
 pub mod address;
+pub mod approving;
 mod bus;
 mod closing;
 pub mod config;
