@@ -5,6 +5,7 @@
 //! database; both are behind ports. Guardrails look through what is said on the way there and back.
 
 pub mod address;
+pub mod approving;
 mod bus;
 mod closing;
 pub mod config;

@@ -9,6 +9,7 @@
 //! [`verb::Hook`], [`clock::Clock`].
 
 pub mod agent;
+pub mod approval;
 pub mod call;
 pub mod card;
 pub mod clock;

@@ -12,6 +12,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken promise shall fail its test")]
 
+mod approvals;
 mod audit;
 mod costs;
 mod journal;
@@ -42,8 +43,8 @@ use rialto_model::{
 use serde_json::Value;
 
 pub use self::{
-    audit::*, costs::*, journal::*, load::*, policies::*, pushes::*, registry::*, routing::*, talks::*,
-    webhooks::*,
+    approvals::*, audit::*, costs::*, journal::*, load::*, policies::*, pushes::*, registry::*, routing::*,
+    talks::*, webhooks::*,
 };
 
 /// Makes one test of each promise, for the store that the block gives.
@@ -135,6 +136,10 @@ macro_rules! store_suite {
             decisions_come_newest_first_with_what_became_of_them,
             decisions_can_be_narrowed,
             decisions_are_forgotten_with_their_tasks,
+            what_waits_for_approval_comes_back_as_it_was_put,
+            of_many_decisions_at_once_the_first_counts,
+            what_waits_for_approval_can_be_narrowed,
+            approvals_are_forgotten_once_they_are_settled,
         );
     };
     (@together ($server:ident = $start:expr; $open:expr); $($promise:ident,)+) => {
