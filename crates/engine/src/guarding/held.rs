@@ -127,6 +127,8 @@ fn weight(artifact: &Artifact) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use proptest::prelude::*;
     use rialto_guard::{
         Findings, Guards,
@@ -141,10 +143,10 @@ mod tests {
         Event::Artifact { artifact, append, last, aside: Aside::default() }
     }
 
-    fn guards() -> Guards {
+    static GUARDS: LazyLock<Guards> = LazyLock::new(|| {
         let checks = ["pii", "secrets", "prompt-injection"].map(|name| Check::plain(name).unwrap()).to_vec();
         Guards::compile([&Guardrail { checks, ..Guardrail::default() }]).unwrap().unwrap()
-    }
+    });
 
     fn found(findings: &Findings) -> Vec<(String, Option<std::ops::Range<usize>>)> {
         findings.found.iter().map(|found| (found.kind.to_string(), found.at.clone())).collect()
@@ -183,7 +185,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(256))]
         #[test]
         fn a_text_in_any_pieces_has_the_same_in_it_as_the_whole(
             words in prop::collection::vec(
@@ -205,7 +207,7 @@ mod tests {
                 held.take(piece(&text[ends[0]..ends[1]], n > 0, false));
             }
             let whole = held.first().unwrap();
-            let guards = guards();
+            let guards = &*GUARDS;
             let (pieces, at_once) =
                 (guards.check(&whole.parts(), Target::Output), guards.check_text(&text, Target::Output));
             prop_assert_eq!(found(&pieces), found(&at_once));

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use rialto_guard::{Verdict, config::Target as Aim};
+use rialto_guard::{Verdict, config::Target as Aim, setting::Called};
 use rialto_model::{
     call::{Call, Caller, Spoken, Target},
     failure::Failure,
@@ -105,6 +105,16 @@ impl Engine {
             journal.announce(verb_of(&call, withheld()), None, Err(&failure.message));
         journal.close(&mut announcement, Some(pre), &failure).await;
         Err(failure)
+    }
+
+    /// Whether what is wanted may be told to another registry: there it is in somebody else's hands.
+    pub(crate) fn may_tell_elsewhere(&self, caller: &Caller, work: &Work) -> bool {
+        let Some(guarding) = self.inner().guarding.load() else { return true };
+        let called = Called { org: caller.scope.org.as_str(), agent: "", skill: "", canonical: "" };
+        let Some(guards) = guarding.guards(&called) else { return true };
+        let names = work.required_skills.iter().chain([&work.work_type]).chain(&work.input_modes);
+        let names: Vec<Part> = names.map(Part::text).collect();
+        guards.glance(&names, Aim::Input).verdict() < Verdict::Redact
     }
 
     fn screen(&self, guarding: &Arc<Guarding>, target: &Target) -> Option<Screen> {

@@ -13,7 +13,7 @@ use rialto_model::message::{Content, Part};
 use super::{Asker, Guarding, report::Report, slots::Slot};
 
 /// So many questions are asked at once.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 64;
 
 /// The kind of finding when nobody could be asked.
 const UNANSWERED: &str = "unanswered";
@@ -66,12 +66,13 @@ impl Screen {
         }
     }
 
-    /// Asks model servers about each part, all of them at once.
+    /// Asks model servers about each part, all of them at once, until one of them blocks it.
     async fn ask(&self, parts: &[Part], ask: Ask, report: &mut Report) {
         let mut answers = stream::iter(self.questions(parts, ask)).buffer_unordered(AT_ONCE);
         while let Some(found) = answers.next().await {
-            for finding in found {
-                report.add_one(&finding, false);
+            found.iter().for_each(|finding| report.add_one(finding, false));
+            if report.verdict() == Verdict::Block {
+                return;
             }
         }
     }

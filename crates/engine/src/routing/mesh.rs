@@ -99,7 +99,7 @@ impl Engine {
         let mut required: Vec<String> =
             work.required_skills.iter().map(|item| item.trim().to_lowercase()).collect();
         required.sort_unstable();
-        if work_type.is_empty() && required.is_empty() {
+        if work_type.is_empty() && required.is_empty() || !self.may_tell_elsewhere(caller, work) {
             return Vec::new();
         }
         let key = (caller.scope.clone(), work_type, required, work.input_modes.clone());

@@ -91,7 +91,11 @@ impl House {
         let agents: Vec<SampleAgent> = ACTIONS.map(SampleAgent::named).into();
         for (agent, action) in agents.iter().zip(ACTIONS) {
             agent.learn("digits");
-            agent.change_card(|card| card["skills"][0]["tags"] = json!([action]));
+            agent.change_card(|card| {
+                for skill in card["skills"].as_array_mut().unwrap() {
+                    skill["tags"] = json!([format!("{action}-{}", skill["id"].as_str().unwrap())]);
+                }
+            });
             rialto.trust(&agent.url);
         }
         let server = rialto.serve(&[]);
@@ -153,7 +157,8 @@ impl House {
             }
             Door::Plain => self.post(&format!("/call/{name}"), &args),
             Door::Dispatch => {
-                let work = json!({ "workType": action, "requiredSkills": [skill], "message": args });
+                let tag = format!("{action}-{skill}");
+                let work = json!({ "workType": tag, "requiredSkills": [tag], "message": args });
                 self.post("/api/v1/dispatch", &work)
             }
         }
