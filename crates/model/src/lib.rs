@@ -17,6 +17,7 @@ pub mod credential;
 pub mod deployed;
 pub mod event;
 pub mod failure;
+pub mod flow;
 pub mod ids;
 pub mod json;
 pub mod maps;

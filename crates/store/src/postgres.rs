@@ -10,6 +10,7 @@ mod audit;
 mod column;
 mod connect;
 mod costs;
+mod flows;
 mod generation;
 mod journal;
 mod policies;
@@ -315,6 +316,7 @@ impl Store for PostgresStore {
                 pushes::sweep(&transaction).await?;
             }
             routing::sweep(&transaction, moment).await?;
+            flows::sweep(&transaction, moment).await?;
         }
         if let Some(moment) = sweep.audit_before {
             swept.audit = audit::sweep(&transaction, moment).await?;

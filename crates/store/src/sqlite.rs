@@ -10,6 +10,7 @@ mod column;
 mod connect;
 mod costs;
 mod daybook;
+mod flows;
 mod meta;
 mod note;
 mod policies;
@@ -490,6 +491,7 @@ impl Store for SqliteStore {
                 pushes::sweep(transaction)?;
             }
             sweep.tasks_before.map_or(Ok(()), |moment| routing::sweep(transaction, moment))?;
+            sweep.tasks_before.map_or(Ok(()), |moment| flows::sweep(transaction, moment))?;
             let audit = sweep.audit_before.map_or(Ok(0), |moment| audit::sweep(transaction, moment))?;
             Ok(Swept { tasks, audit })
         })
