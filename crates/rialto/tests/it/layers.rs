@@ -17,6 +17,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // What may be said: pure, so that it can be tried out beforehand and measured.
     ("rialto-guard", &["rialto-model"]),
     ("rialto-engine", &["rialto-model", "rialto-policy", "rialto-route"]),
+    // Work in many steps: what a workflow is.
+    ("rialto-flow", &["rialto-model"]),
     ("rialto-store", &["rialto-model"]),
     ("rialto-edge", &["rialto-model"]),
     ("rialto-hooks", &["rialto-model", "rialto-edge"]),
@@ -89,6 +91,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("comfy-table", &["rialto"]),
     ("console", &["rialto"]),
     ("crc32fast", &["rialto-store"]),
+    // Moments at which workflows begin.
+    ("croner", &["rialto-flow"]),
     ("deadpool-postgres", &["rialto-store"]),
     ("foldhash", &["rialto-model"]),
     ("getrandom", &["rialto"]),

@@ -1,0 +1,15 @@
+//! Work in many steps: what a workflow is, and what is wrong with one.
+//!
+//! A [`Workflow`](definition::Workflow) is a graph of nodes, each of which does one thing once those it needs are done. Pipelines
+//! are another way to write the same graph, so whoever runs one runs both. What a node is given is a
+//! [`Template`](template::Template): JSON in which some places are filled with what other nodes have made.
+//!
+//! All of this is pure: reading, checking and drawing need no server, no store and no agent.
+
+pub mod condition;
+pub mod definition;
+mod number;
+pub mod reference;
+pub mod schedule;
+mod suggest;
+pub mod template;
