@@ -9,6 +9,7 @@
 mod check;
 pub mod condition;
 pub mod definition;
+pub mod graph;
 mod keys;
 mod number;
 mod pipeline;
