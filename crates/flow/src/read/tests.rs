@@ -1,5 +1,7 @@
 //! Whole files, right and wrong.
 
+mod any;
+
 use std::time::Duration;
 
 use super::*;
