@@ -112,6 +112,8 @@ pub struct Node {
     pub timeout: Option<Duration>,
     /// Whether those that need it go on after it has failed. Its output is missing then.
     pub goes_on_after_failure: bool,
+    /// Whether it runs even when all it needs was skipped. So does a step that only comes after another and does not look at it.
+    pub runs_after_skipped: bool,
     /// Where it stands in the file.
     pub place: Place,
 }

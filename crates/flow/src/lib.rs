@@ -6,10 +6,17 @@
 //!
 //! All of this is pure: reading, checking and drawing need no server, no store and no agent.
 
+mod check;
 pub mod condition;
 pub mod definition;
+pub mod graph;
+mod keys;
 mod number;
+mod pipeline;
+pub mod problem;
+pub mod read;
 pub mod reference;
 pub mod schedule;
+pub mod schema;
 mod suggest;
 pub mod template;

@@ -107,6 +107,14 @@ impl Expression {
     }
 }
 
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let choices = self.choices.iter().map(ToString::to_string);
+        let all: Vec<String> = choices.chain(self.default.iter().map(ToString::to_string)).collect();
+        write!(f, "{{{{ {} }}}}", all.join(" ?? "))
+    }
+}
+
 impl From<Reference> for Expression {
     fn from(reference: Reference) -> Self {
         Self { choices: vec![reference], default: None }

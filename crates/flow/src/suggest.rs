@@ -3,8 +3,7 @@
 /// The candidate that few changes make of `word`; none when all of them are something else.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word: Vec<char> = word.chars().flat_map(char::to_lowercase).collect();
-    // A third of the letters may be wrong, and of the shortest words one.
-    let most = word.len().div_ceil(3).max(1);
+    let most = most_wrong(&word);
     let distances = candidates.into_iter().map(|candidate| (distance(&word, candidate), candidate));
     // Of equally near ones the first.
     distances
@@ -13,10 +12,15 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
         .map(|(_, word)| word)
 }
 
+/// A third of the letters may be wrong, but not the only one.
+fn most_wrong(word: &[char]) -> usize {
+    word.len().div_ceil(3).min(word.len().saturating_sub(1))
+}
+
 /// Letters that must be changed, put in, left out or swapped with their neighbour.
 fn distance(word: &[char], candidate: &str) -> usize {
     let candidate: Vec<char> = candidate.chars().flat_map(char::to_lowercase).collect();
-    if word.len().abs_diff(candidate.len()) > word.len().div_ceil(3).max(1) {
+    if word.len().abs_diff(candidate.len()) > most_wrong(word) {
         return usize::MAX;
     }
     let mut before: Vec<usize> = Vec::new();
@@ -50,7 +54,7 @@ mod tests {
         {
             assert_eq!(nearest(slip, words), Some(meant));
         }
-        for other in ["colour", "xy", ""] {
+        for other in ["colour", "xy", "", "i"] {
             assert_eq!(nearest(other, words), None, "{other}");
         }
     }

@@ -89,6 +89,13 @@ impl Template {
         }
     }
 
+    /// What it is, in a few words for people; what is fixed and a string, without its quotes.
+    pub fn summary(&self) -> String {
+        let mut out = String::new();
+        self.0.summarize(&mut out);
+        out
+    }
+
     /// What it looks at.
     pub fn references(&self) -> Vec<&Reference> {
         let mut found = Vec::new();
@@ -157,6 +164,26 @@ impl Shape {
                 Self::Fixed(Json::of(&object))
             }
             None => Self::Object(members),
+        }
+    }
+
+    fn summarize(&self, out: &mut String) {
+        match self {
+            Self::Fixed(value) => match value.read::<String>() {
+                Ok(text) => *out += &text,
+                Err(_) => *out += value.get(),
+            },
+            Self::Whole(expression) => *out += &expression.to_string(),
+            Self::Text(pieces) => {
+                for piece in pieces {
+                    match piece {
+                        Piece::Fixed(text) => *out += text,
+                        Piece::Found(expression) => *out += &expression.to_string(),
+                    }
+                }
+            }
+            Self::List(_) => *out += "[…]",
+            Self::Object(_) => *out += "{…}",
         }
     }
 

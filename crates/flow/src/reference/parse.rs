@@ -190,10 +190,7 @@ impl<'a> Cursor<'a> {
         self.skip_space();
         let begin = self.at;
         let (mut root, is_node) = self.root()?;
-        let mut path = Vec::new();
-        while let Some(step) = self.step()? {
-            path.push(step);
-        }
+        let mut path = self.path()?;
         if let (true, Root::Output(node), Some(Step::Field(first))) = (is_node, &root, path.first()) {
             match first.as_str() {
                 "output" => drop(path.remove(0)),
@@ -216,16 +213,26 @@ impl<'a> Cursor<'a> {
             "index" => Root::Index,
             "nodes" => {
                 self.skip(word.len());
-                return match self.step()? {
-                    Some(Step::Field(id)) => Ok((Root::Output(NodeId::from(id.as_str())), true)),
-                    _ => Err(self.wrong("write which node is meant, as in nodes.fetch.output")),
-                };
+                return self.named().map(|id| (Root::Output(id), true));
             }
             "" => return Err(self.unexpected("a reference, as in nodes.fetch.output")),
             _ => return Err(self.wrong(unknown(word))),
         };
         self.skip(word.len());
         Ok((root, false))
+    }
+
+    /// The name of a node.
+    pub(crate) fn named(&mut self) -> Result<NodeId, SyntaxError> {
+        match self.step()? {
+            Some(Step::Field(id)) => Ok(NodeId::from(id.as_str())),
+            _ => Err(self.wrong("write which one is meant, as in nodes.fetch.output")),
+        }
+    }
+
+    /// All steps there are.
+    pub(crate) fn path(&mut self) -> Result<Vec<Step>, SyntaxError> {
+        std::iter::from_fn(|| self.step().transpose()).collect()
     }
 
     /// One step of a path; none when it is over.

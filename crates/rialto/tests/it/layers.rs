@@ -126,6 +126,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rustix", &["rialto-edge"]),
     // What leaves over HTTP, and the way to a database.
     ("rustls", &["rialto-edge", "rialto-store"]),
+    // Workflows with the places of what is wrong with them, and with every digit.
+    ("saphyr-parser", &["rialto-flow"]),
     ("serde_json_canonicalizer", &["rialto-a2a-wire"]),
     ("serde_path_to_error", &["rialto"]),
     ("sha2", &["rialto-edge", "rialto-hooks", "rialto-mcp", "rialto-store"]),

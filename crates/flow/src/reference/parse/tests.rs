@@ -26,7 +26,7 @@ fn what_nobody_knows_is_told_with_what_may_be_meant() {
 
 #[test]
 fn what_cannot_be_read_says_what_was_expected_and_where() {
-    assert_eq!(wrong("nodes"), "5: write which node is meant, as in nodes.fetch.output");
+    assert_eq!(wrong("nodes"), "5: write which one is meant, as in nodes.fetch.output");
     assert_eq!(wrong("nodes.a."), "8: expected a name behind the dot, but the text is over");
     assert_eq!(wrong("nodes.a[x]"), "8: expected a number or a name in quotes, found \"x\"");
     assert_eq!(wrong("nodes.a[1"), "9: expected \"]\", but the text is over");
