@@ -37,6 +37,7 @@ pub use conversation::{Said, Talk};
 pub use engine::{Engine, FaintEngine, Parts, Request};
 pub use following::Following;
 pub use health::Prober;
+pub use redact::{is_redacted, redact};
 pub use registry::Registry;
 pub use routing::{Assigned, DispatchRequest};
 pub use running::{Running, Step};

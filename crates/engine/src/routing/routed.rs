@@ -90,7 +90,7 @@ impl Routed {
         let inner = engine.inner();
         let config = &inner.router.config;
         while let Some(target) = self.deciding.next() {
-            let (task, now) = (TaskId::fresh(), inner.journal.now());
+            let (task, now) = (self.wanted.id.take().unwrap_or_else(TaskId::fresh), inner.journal.now());
             self.deciding.give(&target, &task);
             let until = now.checked_add(HELD).unwrap_or(now);
             let reservation = Reservation {

@@ -20,9 +20,9 @@ pub trait FlowStore: Send + Sync {
     async fn flow(&self, scope: &Scope, name: &str, version: Option<u64>)
     -> Result<Option<Flow>, StoreError>;
 
-    /// Adds a definition, or another version of one, with the schedules that it has from now on. Refused when its version is
-    /// not one more than the last there ever was. Answers the generation that this made.
-    async fn put_flow(&self, flow: &Flow, schedules: &[Schedule]) -> Result<u64, StoreError>;
+    /// Adds a definition, or another version of one, with the schedules that it has from now on. Refused when `expected` is not
+    /// the version in force; zero, where there is none. Answers the version that it has: one more than any there ever was.
+    async fn put_flow(&self, flow: &Flow, expected: u64, schedules: &[Schedule]) -> Result<u64, StoreError>;
 
     /// Removes a definition; its runs keep what they began with. Answers the generation that this made, or none when it was
     /// not there.

@@ -32,12 +32,13 @@ impl FlowStore for PostgresStore {
         Ok(definitions::find(&self.client().await?, scope, name, version).await?)
     }
 
-    async fn put_flow(&self, flow: &Flow, schedules: &[Schedule]) -> Result<u64, StoreError> {
+    async fn put_flow(&self, flow: &Flow, expected: u64, schedules: &[Schedule]) -> Result<u64, StoreError> {
         let mut client = self.client().await?;
         let transaction = begin(&mut client).await?;
-        definitions::put(&transaction, flow).await?;
+        let version = definitions::put(&transaction, flow, expected).await?;
         schedules::replace(&transaction, &flow.scope, &flow.name, schedules).await?;
-        self.commit_change(transaction).await
+        self.commit_change(transaction).await?;
+        Ok(version)
     }
 
     async fn remove_flow(&self, scope: &Scope, name: &str) -> Result<Option<u64>, StoreError> {

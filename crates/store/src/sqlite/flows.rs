@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use rialto_model::{
     flow::{Flow, FlowRun, FlowStep, FlowStore, RunChange, RunFilter, RunRecord, Schedule},
     ids::{Scope, TaskId},
-    store::{Store, StoreError},
+    store::StoreError,
     webhook::Lease,
 };
 use rusqlite::{
@@ -39,14 +39,16 @@ impl FlowStore for SqliteStore {
         self.read(move |connection| definitions::find(connection, &scope, &name, version)).await
     }
 
-    async fn put_flow(&self, flow: &Flow, schedules: &[Schedule]) -> Result<u64, StoreError> {
+    async fn put_flow(&self, flow: &Flow, expected: u64, schedules: &[Schedule]) -> Result<u64, StoreError> {
         let (flow, wanted) = (flow.clone(), schedules.to_vec());
-        let made = self.transact_change(move |transaction| {
-            let made = definitions::put(transaction, &flow)?;
+        let put = self.transact(move |transaction| {
+            let put = definitions::put(transaction, &flow, expected)?;
             schedules::replace(transaction, &flow.scope, &flow.name, &wanted)?;
-            Ok(Some(made))
+            Ok(put)
         });
-        Ok(made.await?.unwrap_or_else(|| self.generation()))
+        let (version, generation) = put.await?;
+        self.generation.advance(generation);
+        Ok(version)
     }
 
     async fn remove_flow(&self, scope: &Scope, name: &str) -> Result<Option<u64>, StoreError> {

@@ -20,11 +20,12 @@ use super::{at, finished, head, run as run_task};
 pub async fn a_definition_comes_back_in_its_last_version(store: &dyn Store) {
     let generation = store.generation();
     let first = flow("deploy", 1);
-    assert_eq!(store.put_flow(&first, &[]).await.unwrap(), generation + 1);
+    assert_eq!(store.put_flow(&first, 0, &[]).await.unwrap(), 1);
+    assert_eq!(store.generation(), generation + 1);
     let second = Flow { status: FlowStatus::Archived, text: "other".to_owned(), ..flow("deploy", 2) };
-    store.put_flow(&second, &[]).await.unwrap();
+    assert_eq!(store.put_flow(&second, 1, &[]).await.unwrap(), 2);
     let elsewhere = Flow { scope: elsewhere(), kind: FlowKind::Pipeline, ..flow("a", 1) };
-    store.put_flow(&elsewhere, &[]).await.unwrap();
+    store.put_flow(&elsewhere, 0, &[]).await.unwrap();
     let here = Scope::default();
     assert_eq!(store.flows(Some(&here)).await.unwrap(), [second.clone()]);
     assert_eq!(store.flows(None).await.unwrap(), [second.clone(), elsewhere]);
@@ -35,11 +36,11 @@ pub async fn a_definition_comes_back_in_its_last_version(store: &dyn Store) {
 
 /// Whoever changes a definition has seen the one before.
 pub async fn a_definition_is_not_changed_behind_somebodys_back(store: &dyn Store) {
-    store.put_flow(&flow("deploy", 1), &[]).await.unwrap();
+    store.put_flow(&flow("deploy", 1), 0, &[]).await.unwrap();
     let generation = store.generation();
-    for version in [1, 3] {
-        let put = store.put_flow(&flow("deploy", version), &[]).await;
-        assert!(matches!(put, Err(StoreError::Conflict)), "{version}");
+    for expected in [0, 2] {
+        let put = store.put_flow(&flow("deploy", 1), expected, &[]).await;
+        assert!(matches!(put, Err(StoreError::Conflict)), "{expected}");
     }
     assert_eq!(store.generation(), generation);
 }
@@ -47,7 +48,7 @@ pub async fn a_definition_is_not_changed_behind_somebodys_back(store: &dyn Store
 /// Runs go on with what they began with, and the name is free again.
 pub async fn a_removed_definition_is_kept_for_its_runs(store: &dyn Store) {
     let (here, schedule) = (Scope::default(), schedule("deploy", 5));
-    store.put_flow(&flow("deploy", 1), std::slice::from_ref(&schedule)).await.unwrap();
+    store.put_flow(&flow("deploy", 1), 0, std::slice::from_ref(&schedule)).await.unwrap();
     assert_eq!(store.schedules(&here).await.unwrap(), [schedule]);
     let generation = store.generation();
     assert_eq!(store.remove_flow(&here, "deploy").await.unwrap(), Some(generation + 1));
@@ -56,7 +57,7 @@ pub async fn a_removed_definition_is_kept_for_its_runs(store: &dyn Store) {
     assert!(store.schedules(&here).await.unwrap().is_empty());
     assert_eq!(store.flow(&here, "deploy", None).await.unwrap(), None);
     assert_eq!(store.flow(&here, "deploy", Some(1)).await.unwrap(), Some(flow("deploy", 1)));
-    store.put_flow(&flow("deploy", 3), &[]).await.unwrap();
+    assert_eq!(store.put_flow(&flow("deploy", 9), 0, &[]).await.unwrap(), 3, "numbers are never used twice");
 }
 
 /// Everything that a run needs to go on is there again, digit for digit.
@@ -166,7 +167,7 @@ pub async fn a_waiting_run_is_woken_once(store: &dyn Store) {
 
 /// However many look, one runs it; when that one is gone, another does, as the same task.
 pub async fn a_schedule_is_run_by_one_at_a_time(store: &dyn Store) {
-    store.put_flow(&flow("deploy", 1), &[schedule("deploy", 5)]).await.unwrap();
+    store.put_flow(&flow("deploy", 1), 0, &[schedule("deploy", 5)]).await.unwrap();
     let lease =
         |holder: &str, now, until| Lease { holder: holder.to_owned(), now: at(now), until: at(until) };
     assert!(store.due_schedules(&lease("a", 4, 10), 10).await.unwrap().is_empty());

@@ -40,12 +40,14 @@ pub(super) async fn find(
 }
 
 /// Adds a version behind the last one. Of two that want the same number, the key lets one in.
-pub(super) async fn put(client: &impl GenericClient, flow: &Flow) -> Result<(), Snag> {
-    if last(client, &flow.scope, &flow.name).await? + 1 != flow.version {
+pub(super) async fn put(client: &impl GenericClient, flow: &Flow, expected: u64) -> Result<u64, Snag> {
+    let in_force = find(client, &flow.scope, &flow.name, None).await?.map_or(0, |known| known.version);
+    if in_force != expected {
         return Err(StoreError::Conflict.into());
     }
-    let inserted = insert(client, flow, Some(&flow.text)).await;
-    inserted.map_err(|snag| match snag.or_taken("flow_version", String::new) {
+    let version = last(client, &flow.scope, &flow.name).await? + 1;
+    let inserted = insert(client, &Flow { version, ..flow.clone() }, Some(&flow.text)).await;
+    inserted.map(|()| version).map_err(|snag| match snag.or_taken("flow_version", String::new) {
         Snag::Refused(StoreError::Taken(_)) => StoreError::Conflict.into(),
         snag => snag,
     })

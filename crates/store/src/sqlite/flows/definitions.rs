@@ -37,13 +37,15 @@ pub(super) fn find(
     Ok(select.query_row(params![of.org.as_str(), of.project.as_str(), name, last], flow).optional()?)
 }
 
-/// Adds a version behind the last one. Answers the generation that this makes.
-pub(super) fn put(connection: &Connection, flow: &Flow) -> Result<u64, Snag> {
-    if last(connection, &flow.scope, &flow.name)? + 1 != flow.version {
+/// Adds a version behind the last one. Answers its number, and the generation that this makes.
+pub(super) fn put(connection: &Connection, flow: &Flow, expected: u64) -> Result<(u64, u64), Snag> {
+    let in_force = find(connection, &flow.scope, &flow.name, None)?.map_or(0, |known| known.version);
+    if in_force != expected {
         return Err(StoreError::Conflict.into());
     }
-    insert(connection, flow, Some(&flow.text))?;
-    Ok(meta::next_generation(connection)?)
+    let version = last(connection, &flow.scope, &flow.name)? + 1;
+    insert(connection, &Flow { version, ..flow.clone() }, Some(&flow.text))?;
+    Ok((version, meta::next_generation(connection)?))
 }
 
 /// Takes one away.
