@@ -17,8 +17,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // What may be said: pure, so that it can be tried out beforehand and measured.
     ("rialto-guard", &["rialto-model"]),
     ("rialto-engine", &["rialto-model", "rialto-policy", "rialto-route"]),
-    // Work in many steps: what a workflow is.
-    ("rialto-flow", &["rialto-model"]),
+    // Work in many steps: what a workflow is, and who runs it. Each step is a call of the engine.
+    ("rialto-flow", &["rialto-model", "rialto-policy", "rialto-engine"]),
     ("rialto-store", &["rialto-model"]),
     ("rialto-edge", &["rialto-model"]),
     ("rialto-hooks", &["rialto-model", "rialto-edge"]),
@@ -38,6 +38,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-mcp",
             "rialto-a2a",
             "rialto-a2a-wire",
+            "rialto-flow",
             "rialto-function",
             "rialto-guard",
         ],
