@@ -160,7 +160,7 @@ impl Engine {
 
     fn run_again(&self, task: &Task, caller: &Caller, target: &Target) -> Result<Events, String> {
         let is_repeatable = target.skill.as_ref().is_some_and(|skill| skill.is_repeatable());
-        if !is_repeatable {
+        if !is_repeatable && !target.agent.backing.begins_once() {
             let why = "the server stopped while this ran, and nothing says that it can safely be run twice; send it again";
             return Err(why.to_owned());
         }

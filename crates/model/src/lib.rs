@@ -18,6 +18,7 @@ pub mod credential;
 pub mod deployed;
 pub mod event;
 pub mod failure;
+pub mod flow;
 pub mod guardrail;
 pub mod ids;
 pub mod json;

@@ -17,6 +17,7 @@ use crate::{
     cost::{CostQuery, CostSum},
     credential::Secret,
     event::{Event, Recorded},
+    flow::FlowStore,
     ids::{AgentId, ApprovalId, ContextId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
@@ -267,9 +268,9 @@ pub fn number_of_message(org: &[u8], project: &[u8], caller: &[u8], message: &[u
     number ^ (number >> 33)
 }
 
-/// Keeps the registry, the journal and the audit trail.
+/// Keeps the registry, the journal, the audit trail, and workflows with their runs ([`FlowStore`]).
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait Store: FlowStore {
     /// A number that is another one after any process has changed the registry, the tokens, the policies, the
     /// webhooks or called [`Store::touch`]. Cheap enough to ask on every call.
     ///

@@ -62,6 +62,10 @@ pub(crate) struct Config {
     pub(crate) mcp_servers: Vec<deployed::McpServer>,
     /// Functions that are offered at every door.
     pub(crate) functions: Vec<deployed::Function>,
+    /// Work in many steps.
+    pub(crate) flows: rialto_flow::run::Config,
+    /// Workflows and pipelines that are read from files at the start.
+    pub(crate) workflows: Vec<WorkflowFile>,
     /// Those who are told of calls.
     pub(crate) webhooks: rialto_hooks::Config,
     /// How agents are called.
@@ -127,6 +131,20 @@ pub(crate) struct OrgLimits {
     pub(crate) calls_per_hour: u64,
     /// How many in each day, by UTC.
     pub(crate) calls_per_day: u64,
+}
+
+/// A definition of a workflow or a pipeline.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct WorkflowFile {
+    /// The file, YAML or JSON.
+    pub(crate) file: PathBuf,
+    /// The org it belongs to (default: `default`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) org: Option<String>,
+    /// The project it belongs to (default: `main`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) project: Option<String>,
 }
 
 /// The A2A side.
@@ -371,6 +389,7 @@ impl Config {
         rialto_mcp::Config {
             task_ttl_ms: self.store.keeps_tasks_ms(),
             routing_tools: self.routing.tools,
+            flow_tools: self.flows.tools,
             invoking,
             ..self.mcp.clone()
         }

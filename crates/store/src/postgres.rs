@@ -11,6 +11,7 @@ mod audit;
 mod column;
 mod connect;
 mod costs;
+mod flows;
 mod generation;
 mod journal;
 mod policies;
@@ -318,6 +319,7 @@ impl Store for PostgresStore {
             }
             routing::sweep(&transaction, moment).await?;
             approvals::sweep(&transaction, moment).await?;
+            flows::sweep(&transaction, moment).await?;
         }
         if let Some(moment) = sweep.audit_before {
             swept.audit = audit::sweep(&transaction, moment).await?;

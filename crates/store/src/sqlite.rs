@@ -11,6 +11,7 @@ mod column;
 mod connect;
 mod costs;
 mod daybook;
+mod flows;
 mod meta;
 mod note;
 mod policies;
@@ -493,6 +494,7 @@ impl Store for SqliteStore {
             }
             sweep.tasks_before.map_or(Ok(()), |moment| routing::sweep(transaction, moment))?;
             sweep.tasks_before.map_or(Ok(()), |moment| approvals::sweep(transaction, moment))?;
+            sweep.tasks_before.map_or(Ok(()), |moment| flows::sweep(transaction, moment))?;
             let audit = sweep.audit_before.map_or(Ok(0), |moment| audit::sweep(transaction, moment))?;
             Ok(Swept { tasks, audit })
         })

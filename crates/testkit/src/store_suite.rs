@@ -15,6 +15,7 @@
 mod approvals;
 mod audit;
 mod costs;
+mod flows;
 mod journal;
 mod load;
 mod policies;
@@ -43,7 +44,7 @@ use rialto_model::{
 use serde_json::Value;
 
 pub use self::{
-    approvals::*, audit::*, costs::*, journal::*, load::*, policies::*, pushes::*, registry::*, routing::*,
+    approvals::*, audit::*, costs::*, flows::*, journal::*, load::*, policies::*, pushes::*, registry::*, routing::*,
     talks::*, webhooks::*,
 };
 
@@ -140,6 +141,17 @@ macro_rules! store_suite {
             of_many_decisions_at_once_the_first_counts,
             what_waits_for_approval_can_be_narrowed,
             approvals_are_forgotten_once_they_are_settled,
+            a_definition_comes_back_in_its_last_version,
+            a_definition_is_not_changed_behind_somebodys_back,
+            a_removed_definition_is_kept_for_its_runs,
+            a_run_comes_back_with_its_steps,
+            a_run_begins_once,
+            only_who_took_a_run_last_writes_to_it,
+            a_run_that_was_called_off_takes_no_more,
+            runs_can_be_narrowed,
+            a_waiting_run_is_woken_once,
+            a_schedule_is_run_by_one_at_a_time,
+            runs_are_forgotten_with_their_tasks,
         );
     };
     (@together ($server:ident = $start:expr; $open:expr); $($promise:ident,)+) => {

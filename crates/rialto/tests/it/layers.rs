@@ -18,6 +18,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rialto-guard", &["rialto-model"]),
     // Every call passes the guardrails, whatever door it came in by.
     ("rialto-engine", &["rialto-guard", "rialto-model", "rialto-policy", "rialto-route"]),
+    // Work in many steps: what a workflow is, and who runs it. Each step is a call of the engine.
+    ("rialto-flow", &["rialto-model", "rialto-policy", "rialto-engine"]),
     ("rialto-store", &["rialto-model"]),
     ("rialto-edge", &["rialto-model"]),
     ("rialto-hooks", &["rialto-model", "rialto-edge"]),
@@ -37,6 +39,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-mcp",
             "rialto-a2a",
             "rialto-a2a-wire",
+            "rialto-flow",
             "rialto-function",
             "rialto-guard",
         ],
@@ -90,6 +93,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("comfy-table", &["rialto"]),
     ("console", &["rialto"]),
     ("crc32fast", &["rialto-store"]),
+    // Moments at which workflows begin.
+    ("croner", &["rialto-flow"]),
     ("deadpool-postgres", &["rialto-store"]),
     ("foldhash", &["rialto-model"]),
     ("getrandom", &["rialto"]),
@@ -123,6 +128,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rustix", &["rialto-edge"]),
     // What leaves over HTTP, and the way to a database.
     ("rustls", &["rialto-edge", "rialto-store"]),
+    // Workflows with the places of what is wrong with them, and with every digit.
+    ("saphyr-parser", &["rialto-flow"]),
     ("serde_json_canonicalizer", &["rialto-a2a-wire"]),
     ("serde_path_to_error", &["rialto"]),
     ("sha2", &["rialto-edge", "rialto-hooks", "rialto-mcp", "rialto-store"]),

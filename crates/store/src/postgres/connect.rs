@@ -17,15 +17,16 @@ use crate::{
 };
 
 /// The steps to the schema that this program knows, from nothing.
-const MIGRATIONS: [(&str, &str); 4] = [
+const MIGRATIONS: [(&str, &str); 5] = [
     ("V1__everything", include_str!("../../migrations/postgres/V1__everything.sql")),
     ("V2__seeds", include_str!("../../migrations/postgres/V2__seeds.sql")),
     ("V3__routing", include_str!("../../migrations/postgres/V3__routing.sql")),
+    ("V4__flows", include_str!("../../migrations/postgres/V4__flows.sql")),
     ("V5__approvals", include_str!("../../migrations/postgres/V5__approvals.sql")),
 ];
 
-/// The number of that schema: the last step's.
-const SCHEMA: usize = 5;
+/// The number of that schema.
+const SCHEMA: usize = MIGRATIONS.len();
 
 /// Whoever holds this lock changes the schema.
 const LOCK: i64 = 0x0052_4941_4c54_4f00;

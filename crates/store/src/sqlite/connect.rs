@@ -32,6 +32,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V6__push", include_str!("../../migrations/sqlite/V6__push.sql")),
     ("V7__messages", include_str!("../../migrations/sqlite/V7__messages.sql")),
     ("V8__routing", include_str!("../../migrations/sqlite/V8__routing.sql")),
+    ("V9__flows", include_str!("../../migrations/sqlite/V9__flows.sql")),
     ("V10__approvals", include_str!("../../migrations/sqlite/V10__approvals.sql")),
 ];
 
