@@ -9,7 +9,7 @@
 //! Inbound there are the checks that come before any protocol: whether the request was meant for us at all ([`guard`])
 //! and who calls ([`auth`]), both made at one [`gate`], which counts what it sees ([`tally`])
 //! and lets nobody have more than their share ([`limits`]); what strangers are told about the way in
-//! ([`site`]); how trouble is numbered ([`status`]); and how a listener starts and stops ([`serve`]).
+//! ([`site`]); how trouble is numbered ([`status`]) and told ([`problem`]); and how a listener starts and stops ([`serve`]).
 
 pub mod address;
 pub mod auth;
@@ -24,6 +24,7 @@ mod link;
 mod live;
 mod place;
 mod pool;
+pub mod problem;
 pub mod process;
 pub mod proxy;
 mod refusal;
