@@ -7,6 +7,7 @@ mod demo;
 mod environment;
 mod events;
 mod mesh;
+mod office;
 mod output;
 mod policies;
 mod program;
