@@ -101,6 +101,9 @@ pub(crate) struct Server {
     pub(crate) public_metrics: bool,
     /// Whether `/api/v1/tools` may deploy commands. That is running programs on this machine, for whoever may administer.
     pub(crate) allow_commands_over_api: bool,
+    /// Whether agents that are registered over the network may have private addresses. Without it only those registered at this
+    /// machine may, and everybody's where `--allow-no-auth` lets nobody in from elsewhere.
+    pub(crate) allow_private_over_api: bool,
     /// How long calls under way may take to end when the server is told to stop, in seconds. Those that take longer are
     /// handed back: their callers get the task's id.
     pub(crate) drain_secs: u64,
@@ -262,6 +265,7 @@ impl Default for Server {
             domain: None,
             public_metrics: false,
             allow_commands_over_api: false,
+            allow_private_over_api: false,
             drain_secs: 10,
         }
     }

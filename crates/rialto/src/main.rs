@@ -9,6 +9,7 @@ mod events;
 mod flows;
 mod guarding;
 mod mesh;
+mod office;
 mod output;
 mod policies;
 mod program;

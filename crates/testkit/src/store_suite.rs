@@ -44,8 +44,8 @@ use rialto_model::{
 use serde_json::Value;
 
 pub use self::{
-    approvals::*, audit::*, costs::*, flows::*, journal::*, load::*, policies::*, pushes::*, registry::*, routing::*,
-    talks::*, webhooks::*,
+    approvals::*, audit::*, costs::*, flows::*, journal::*, load::*, policies::*, pushes::*, registry::*,
+    routing::*, talks::*, webhooks::*,
 };
 
 /// Makes one test of each promise, for the store that the block gives.

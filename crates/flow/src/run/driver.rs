@@ -429,6 +429,7 @@ const fn may_help(failure: &Failure) -> bool {
         Kind::Invalid
         | Kind::Unauthenticated
         | Kind::Denied
+        | Kind::Blocked
         | Kind::NotFound
         | Kind::Conflict
         | Kind::Unsupported => false,

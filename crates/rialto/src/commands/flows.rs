@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use rialto_console::admin::tasks::TaskJson;
 use rialto_engine::Request;
 use rialto_flow::run::Given;
 use rialto_model::{
@@ -22,7 +23,7 @@ use serde_json::json;
 
 use crate::{
     cli::{AddFlow, Flows, ListRuns, ResumeRun, RunFlow},
-    commands::call::{TaskJson, print, wait},
+    commands::call::{print, wait},
     flows::{api::listed, stem},
     output::{self, Trouble},
     program::Program,

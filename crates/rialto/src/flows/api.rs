@@ -14,6 +14,7 @@ use axum::{
     routing::{get, post},
 };
 use http::StatusCode;
+use rialto_console::admin::tasks::TaskJson;
 use rialto_engine::{Engine, Running};
 use rialto_flow::{
     definition::Trigger,
@@ -34,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::ports::{answer, body, caller_of, may_administer, problem, text_body};
-use crate::{commands::call::TaskJson, program::Program};
+use crate::program::Program;
 
 /// Where definitions are.
 pub(crate) const WORKFLOWS: &str = "/api/v1/workflows";

@@ -26,6 +26,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // Functions, and the door to everything in plain HTTP.
     ("rialto-function", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     ("rialto-mcp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
+    // What a person sees and changes, as pages and as an API.
+    ("rialto-console", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     ("rialto-a2a", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-a2a-wire"]),
     (
         "rialto",
@@ -42,6 +44,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-flow",
             "rialto-function",
             "rialto-guard",
+            "rialto-console",
         ],
     ),
     ("rialto-testkit", &["rialto-model", "rialto-policy", "rialto-engine"]),
@@ -73,13 +76,14 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("aho-corasick", &["rialto-engine", "rialto-guard"]),
     // Encrypts what is kept, and makes the key that cards are signed with; rustls brings it anyway.
     ("aws-lc-rs", &["rialto", "rialto-store"]),
-    ("axum", &["rialto-a2a", "rialto-edge", "rialto-function", "rialto-mcp", "rialto"]),
+    ("axum", &["rialto-a2a", "rialto-console", "rialto-edge", "rialto-function", "rialto-mcp", "rialto"]),
     (
         "base64",
         &[
             "rialto",
             "rialto-a2a",
             "rialto-a2a-wire",
+            "rialto-edge",
             "rialto-function",
             "rialto-guard",
             "rialto-hooks",
@@ -99,8 +103,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("foldhash", &["rialto-model"]),
     ("getrandom", &["rialto"]),
     ("governor", &["rialto-edge"]),
-    // Signs what webhooks are told, and seals what MCP clients bring back.
-    ("hmac", &["rialto-hooks", "rialto-mcp"]),
+    // Signs what webhooks are told, and seals what MCP clients and forms of browsers bring back.
+    ("hmac", &["rialto-edge", "rialto-hooks", "rialto-mcp"]),
     ("http-body", &["rialto-edge", "rialto-a2a", "rialto-mcp"]),
     ("http-body-util", &["rialto-edge", "rialto-a2a", "rialto-mcp", "rialto-bench"]),
     ("hyper", &["rialto-edge", "rialto-bench"]),
@@ -111,6 +115,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("jsonschema", &["rialto-engine", "rialto-guard"]),
     // Cards are signed on one side, callers' tokens on the other.
     ("jsonwebtoken", &["rialto-a2a-wire", "rialto-edge"]),
+    // Pages are written with it.
+    ("maud", &["rialto-console"]),
     ("memchr", &["rialto-a2a", "rialto-guard"]),
     ("miette", &["rialto-policy"]),
     ("mimalloc", &["rialto"]),
