@@ -8,6 +8,8 @@
 //! heap. It goes around the router, not inside: it changes paths. Only a request that has to wait (tokens have changed
 //! since the last one, or an issuer's keys are needed) pays for a future of its own.
 
+mod browsers;
+
 use std::{
     future::{Ready, ready},
     net::IpAddr,
@@ -33,6 +35,7 @@ use crate::{
     limits::{self, Limits},
     place::Places,
     refusal::{Refusal, draining, nothing_here, too_many_attempts, too_many_requests},
+    session::Sessions,
     site::{self, Site},
     tally::{Counted, Tally},
 };
@@ -61,9 +64,9 @@ pub struct Entrance {
 }
 
 #[derive(Clone)]
-struct Checks {
+pub(crate) struct Checks {
     guard: Guard,
-    authentication: Authentication,
+    pub(crate) authentication: Authentication,
     site: Site,
     places: Places,
     entrances: Vec<Entrance>,
@@ -71,9 +74,10 @@ struct Checks {
     unlocked: Vec<&'static str>,
     shown: Vec<&'static str>,
     shown_below: Option<&'static str>,
-    tally: Arc<Tally>,
-    limits: Arc<Limits>,
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) limits: Arc<Limits>,
     draining: Arc<AtomicBool>,
+    sessions: Option<Arc<Sessions>>,
 }
 
 /// How a request fares.
@@ -106,6 +110,7 @@ impl Gate {
             tally: Arc::new(Tally::new([])),
             limits: Arc::default(),
             draining: Arc::default(),
+            sessions: None,
         }))
     }
 
@@ -140,7 +145,16 @@ impl Gate {
     /// The same, but these exact paths need no token. They are still only for requests that are meant for us.
     #[must_use]
     pub fn unlocked(mut self, paths: &[&'static str]) -> Self {
-        Arc::make_mut(&mut self.0).unlocked = paths.to_vec();
+        Arc::make_mut(&mut self.0).unlocked.extend_from_slice(paths);
+        self
+    }
+
+    /// The same, and browsers come to pages for people with a cookie. These exact paths they see before they have one.
+    #[must_use]
+    pub fn with_sessions(mut self, sessions: Arc<Sessions>, before: &[&'static str]) -> Self {
+        let checks = Arc::make_mut(&mut self.0);
+        checks.sessions = Some(sessions);
+        checks.unlocked.extend_from_slice(before);
         self
     }
 
@@ -191,7 +205,10 @@ impl Gate {
             return Verdict::Answered(checks.turn_away(refusal));
         }
         if checks.unlocked.contains(&request.uri().path()) {
-            return Verdict::Passes;
+            return self.unlock(request, peer);
+        }
+        if let Some(greeting) = checks.greet(request) {
+            return Verdict::Answered(greeting);
         }
         if let Some(description) = checks.description(request) {
             return Verdict::Answered(description);
@@ -220,7 +237,10 @@ impl Gate {
             Authentication::Open(caller) => Ok(caller.clone()),
             Authentication::Bearer(bearers) => match bearer(request.headers()).map(str::to_owned) {
                 Ok(token) => bearers.find(&token).await,
-                Err(denial) => Err(denial),
+                Err(denial) => match self.0.token_in_cookie(request).filter(|_| denial == Denial::NoToken) {
+                    Some(token) => bearers.find(token.expose()).await,
+                    None => Err(denial),
+                },
             },
         };
         self.0.admit(request, found, peer)
@@ -246,6 +266,7 @@ impl Checks {
             Authentication::Open(caller) => Answer::Known(Ok(caller.clone())),
             Authentication::Bearer(bearers) => match bearer(request.headers()) {
                 Ok(token) => bearers.look(token),
+                Err(Denial::NoToken) => self.look_at_cookie(request, bearers),
                 Err(denial) => Answer::Known(Err(denial)),
             },
         }
@@ -276,6 +297,9 @@ impl Checks {
         let needs = self.needs(plain.as_ref().unwrap_or(request.uri()).path());
         if !caller.rights.meet(needs) {
             return Some(self.refuse(request, &Denial::Lacks(needs)));
+        }
+        if let Err(refusal) = self.judge_browser(request, plain.as_ref()) {
+            return Some(self.turn_away(refusal));
         }
         if let Some(plain) = plain {
             *request.uri_mut() = plain;
@@ -349,6 +373,11 @@ impl Checks {
         let base = self.site.base(host, self.places.org_of(host).is_some(), headers);
         let asked = self.places.read(host, uri.path());
         let plain = asked.map_or(uri.path(), |asked| asked.rest(uri.path()));
+        if !matches!(denial, Denial::Lacks(_) | Denial::NoStore | Denial::NoKeys)
+            && let Some(way) = self.lead_to_sign_in(request, plain)
+        {
+            return way;
+        }
         let entrance = self.entrances.iter().find(|entrance| is_below(plain, entrance.path));
         // The description is that of the entrance, whatever is asked for below it.
         let below = entrance.map_or(uri.path().len(), |entrance| plain.len() - entrance.path.len());

@@ -8,8 +8,9 @@
 //!
 //! Inbound there are the checks that come before any protocol: whether the request was meant for us at all ([`guard`])
 //! and who calls ([`auth`]), both made at one [`gate`], which counts what it sees ([`tally`])
-//! and lets nobody have more than their share ([`limits`]); what strangers are told about the way in
-//! ([`site`]); how trouble is numbered ([`status`]), and how an answer warns ([`warning`]); and how a listener starts and stops ([`serve`]).
+//! and lets nobody have more than their share ([`limits`]); browsers, which come with a cookie ([`session`]); what strangers are
+//! told about the way in ([`site`]); how trouble is numbered ([`status`]) and told ([`problem`]), and how an answer warns
+//! ([`warning`]); and how a listener starts and stops ([`serve`]).
 
 pub mod address;
 pub mod auth;
@@ -24,11 +25,13 @@ mod link;
 mod live;
 mod place;
 mod pool;
+pub mod problem;
 pub mod process;
 pub mod proxy;
 mod refusal;
 mod rules;
 pub mod serve;
+pub mod session;
 pub mod settings;
 pub mod site;
 pub mod status;

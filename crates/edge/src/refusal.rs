@@ -9,6 +9,7 @@ use axum::{
 use http::{HeaderValue, StatusCode, header};
 
 /// A request turned away.
+#[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
     pub(crate) error: &'static str,

@@ -76,6 +76,31 @@ impl Journal {
         Announcement { verb: Arc::new(verb), cost, begun, is_closed: false }
     }
 
+    /// Takes up an invocation that waited meanwhile: it is said again that it goes on, and why it may.
+    pub(crate) async fn take_up_again(
+        &self,
+        verb: Verb,
+        cost: Option<Cents>,
+        policies: &[String],
+    ) -> Announcement {
+        let (announcement, pre) = self.announce(verb, cost, Ok(&policies.into()));
+        if let Err(error) = self.store.audit(vec![pre]).await {
+            tracing::error!("an audit record was lost: {error}");
+        }
+        announcement
+    }
+
+    /// Puts something on record that is over as soon as it is said.
+    pub(crate) async fn done(&self, verb: Verb, policies: &[String]) {
+        let (mut announcement, pre) = self.announce(verb, None, Ok(&policies.into()));
+        let closing = self.closing(&mut announcement, None);
+        let audit = std::iter::once(pre).chain(closing.iter().cloned()).collect();
+        if let Err(error) = self.store.audit(audit).await {
+            tracing::error!("an audit record was lost: {error}");
+        }
+        self.tell(closing);
+    }
+
     /// Writes a new task down.
     pub(crate) async fn open(&self, head: &TaskHead, pre: VerbEvent) -> Result<(), StoreError> {
         self.store.open_task(head, vec![pre]).await

@@ -5,6 +5,7 @@
 //! database; both are behind ports. Guardrails look through what is said on the way there and back.
 
 pub mod address;
+pub mod approving;
 mod bus;
 mod closing;
 pub mod config;
@@ -39,6 +40,7 @@ pub use engine::{Engine, FaintEngine, Parts, Request};
 pub use following::Following;
 pub use guarding::Guarding;
 pub use health::Prober;
+pub use redact::{is_redacted, redact};
 pub use registry::Registry;
 pub use routing::{Assigned, DispatchRequest};
 pub use running::{Running, Step};

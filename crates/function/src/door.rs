@@ -10,6 +10,7 @@ use axum::{
     routing::{get, post},
 };
 use http::{HeaderValue, StatusCode, header};
+use rialto_edge::problem;
 use rialto_engine::Engine;
 use rialto_model::{
     call::{Caller, Door},
@@ -18,7 +19,7 @@ use rialto_model::{
     rights::Right,
 };
 
-use crate::{answer, openapi::Descriptions, problem};
+use crate::{answer, openapi::Descriptions};
 
 /// Where it is.
 pub const PATH: &str = "/call";

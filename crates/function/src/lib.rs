@@ -9,5 +9,4 @@ pub mod door;
 mod endpoint;
 mod openapi;
 pub mod peer;
-mod problem;
 mod result;

@@ -62,6 +62,10 @@ pub(crate) struct Config {
     pub(crate) mcp_servers: Vec<deployed::McpServer>,
     /// Functions that are offered at every door.
     pub(crate) functions: Vec<deployed::Function>,
+    /// Work in many steps.
+    pub(crate) flows: rialto_flow::run::Config,
+    /// Workflows and pipelines that are read from files at the start.
+    pub(crate) workflows: Vec<WorkflowFile>,
     /// Those who are told of calls.
     pub(crate) webhooks: rialto_hooks::Config,
     /// How agents are called.
@@ -97,6 +101,9 @@ pub(crate) struct Server {
     pub(crate) public_metrics: bool,
     /// Whether `/api/v1/tools` may deploy commands. That is running programs on this machine, for whoever may administer.
     pub(crate) allow_commands_over_api: bool,
+    /// Whether agents that are registered over the network may have private addresses. Without it only those registered at this
+    /// machine may, and everybody's where `--allow-no-auth` lets nobody in from elsewhere.
+    pub(crate) allow_private_over_api: bool,
     /// How long calls under way may take to end when the server is told to stop, in seconds. Those that take longer are
     /// handed back: their callers get the task's id.
     pub(crate) drain_secs: u64,
@@ -127,6 +134,20 @@ pub(crate) struct OrgLimits {
     pub(crate) calls_per_hour: u64,
     /// How many in each day, by UTC.
     pub(crate) calls_per_day: u64,
+}
+
+/// A definition of a workflow or a pipeline.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct WorkflowFile {
+    /// The file, YAML or JSON.
+    pub(crate) file: PathBuf,
+    /// The org it belongs to (default: `default`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) org: Option<String>,
+    /// The project it belongs to (default: `main`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) project: Option<String>,
 }
 
 /// The A2A side.
@@ -244,6 +265,7 @@ impl Default for Server {
             domain: None,
             public_metrics: false,
             allow_commands_over_api: false,
+            allow_private_over_api: false,
             drain_secs: 10,
         }
     }
@@ -371,6 +393,7 @@ impl Config {
         rialto_mcp::Config {
             task_ttl_ms: self.store.keeps_tasks_ms(),
             routing_tools: self.routing.tools,
+            flow_tools: self.flows.tools,
             invoking,
             ..self.mcp.clone()
         }

@@ -17,6 +17,7 @@ use crate::{
     commands::serve,
     config::Config,
     environment::Environment,
+    office,
     output::{self, Trouble, printable},
     program::{Place, Program},
 };
@@ -48,7 +49,8 @@ pub(crate) async fn run(options: Demo, environment: &Environment) -> Result<(), 
     let program = Program::open(Config::default(), Place::Memory, None, environment).await?;
     let door = Door::open("127.0.0.1:0").await.map_err(|error| Trouble::other(error.to_string()))?;
     let url = format!("http://{}/mcp", door.address());
-    let app = serve::app(&program, Authentication::Open(Program::local_caller()), door.address())?;
+    let sessions = office::sessions(&program.engine).await?;
+    let app = serve::app(&program, Authentication::Open(Program::local_caller()), sessions, door.address())?;
     let stop = program.stop().clone();
     let served = tokio::spawn(serve::serve_until(door, app, stop.clone()));
 

@@ -16,6 +16,7 @@ use axum::{
 };
 use futures::{Stream, StreamExt, stream};
 use http::{HeaderMap, StatusCode};
+use rialto_console::admin::audit::Record;
 use rialto_engine::Engine;
 use rialto_hooks::live::{Live, News, Watch};
 use rialto_model::{
@@ -27,7 +28,7 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use crate::{commands::audit::Record, program::Program};
+use crate::program::Program;
 
 /// Where it is.
 pub(crate) const PATH: &str = "/api/v1/events";

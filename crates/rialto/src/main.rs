@@ -6,8 +6,10 @@ mod config;
 mod demo;
 mod environment;
 mod events;
+mod flows;
 mod guarding;
 mod mesh;
+mod office;
 mod output;
 mod policies;
 mod program;
@@ -86,6 +88,11 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Tools(command) => run_tools(&common, environment, command).await,
         Command::Call(options) => run_call(&common, environment, options).await,
         Command::Routing(command) => run_routing(&common, environment, command).await,
+        Command::Workflow(command) => run_flows(&common, environment, command, None).await,
+        Command::Pipeline(command) => {
+            let kind = Some(rialto_model::flow::FlowKind::Pipeline);
+            run_flows(&common, environment, command.into_flows(), kind).await
+        }
         Command::Tasks(command) => run_tasks(&common, environment, command).await,
         Command::Secrets(command) => run_secrets(&common, environment, command).await,
         Command::Record(command) => {
@@ -165,6 +172,19 @@ async fn run_routing(
     let program = open(common, environment).await?;
     let done = commands::routing::run(&program, command).await;
     program.finish_traces().await;
+    done
+}
+
+async fn run_flows(
+    common: &Common,
+    environment: &Environment,
+    command: cli::Flows,
+    kind: Option<rialto_model::flow::FlowKind>,
+) -> Result<(), Trouble> {
+    let program = open(common, environment).await?;
+    let done = Box::pin(commands::flows::run(&program, command, kind)).await;
+    program.finish_traces().await;
+    program.tools.close().await;
     done
 }
 

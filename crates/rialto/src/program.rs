@@ -22,6 +22,7 @@ use rialto_edge::{
     proxy::Proxies,
 };
 use rialto_engine::{Engine, Parts, Prober, Registry, engine::PolicyLoader, routing::Mesh};
+use rialto_flow::run::{self as flow, Runner};
 use rialto_model::{
     call::Caller,
     clock::{Clock, SystemClock},
@@ -36,6 +37,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     config::Config,
     environment::Environment,
+    flows,
     guarding::Guardrails,
     policies::{Book, Policies, Shelf},
     telemetry::{CallLog, Destination, Traces},
@@ -68,6 +70,8 @@ pub(crate) struct Program {
     pub(crate) vault: Vault,
     /// Reaches what is deployed.
     pub(crate) tools: Tools,
+    /// Runs workflows.
+    pub(crate) flows: Runner,
     pub(crate) config: Config,
     pub(crate) policies: Book,
     pub(crate) data: Option<PathBuf>,
@@ -170,7 +174,8 @@ impl Program {
             learned: registry.clone(),
             clock: clock.clone(),
         };
-        let peer = tools.peers(A2aPeer::new(config.agents.clone(), ports));
+        let flows = Runner::new(flow::Ports { store: Arc::clone(&store) }, config.flows.clone());
+        let peer = tools.peers(A2aPeer::new(config.agents.clone(), ports), &flows);
         let loader = loader(policies.clone());
         let traces = start_traces(&config, &fetch, environment)?;
         let calls = calls(&config, traces.is_some());
@@ -185,9 +190,12 @@ impl Program {
         });
         connect(&engine, traces.as_ref(), config.mesh.open(&fetch, &secrets));
         let guardrails = Guardrails::on(&engine, &config, (&fetch, &secrets), environment)?;
+        flows.connect(engine.faint());
         engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
         tools.configure(&config, &engine, false).await?;
+        flows::configure(&config, &engine, &flows, false).await?;
         Ok(Self {
+            flows,
             engine,
             store,
             fetch,
@@ -247,6 +255,11 @@ impl Program {
     pub(crate) fn keep_learning(&self) {
         let (engine, stop) = (self.engine.clone(), self.stop.clone());
         self.closing.spawn(async move { engine.keep_learning(stop).await });
+    }
+
+    /// Runs workflows at their moments.
+    pub(crate) fn keep_time(&self) {
+        self.closing.spawn(self.flows.clone().keep_time(self.stop.clone()));
     }
 
     /// Answers for the tasks of this process, and takes over those of processes that are gone.

@@ -12,6 +12,7 @@ use axum::{
     routing::{get, post},
 };
 use http::{HeaderValue, StatusCode, header};
+use rialto_console::admin::tasks::TaskJson;
 use rialto_edge::status;
 use rialto_engine::{DispatchRequest, Engine};
 use rialto_model::{
@@ -27,7 +28,7 @@ use rialto_policy::{Action, Question};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::json;
 
-use crate::{commands::call::TaskJson, program::Program};
+use crate::program::Program;
 
 /// Where work is given away.
 pub(crate) const DISPATCH: &str = "/api/v1/dispatch";

@@ -97,6 +97,11 @@ impl Denial {
         Look { status, name, code }
     }
 
+    /// Why, for whoever is not let in.
+    pub(crate) fn told(&self) -> Cow<'static, str> {
+        self.message()
+    }
+
     fn message(&self) -> Cow<'static, str> {
         match self {
             Self::NoToken => {

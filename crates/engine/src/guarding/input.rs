@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use rialto_guard::{Verdict, config::Target as Aim, setting::Called};
 use rialto_model::{
-    call::{Call, Caller, Spoken, Target},
+    call::{Call, Caller, Door, Spoken, Target},
+    event::Remote,
     failure::Failure,
+    ids::TaskId,
     json::Json,
     message::Part,
     routing::Work,
@@ -24,7 +26,7 @@ use super::{
 };
 use crate::{
     conversation::Talk,
-    engine::{Engine, verb_of},
+    engine::{Engine, Request, verb_of},
 };
 
 // === impl Engine ===
@@ -66,6 +68,26 @@ impl Engine {
         Err(failure)
     }
 
+    /// The same message to a task that waits for a decision here, as far as guardrails let it go on: it is kept with the task.
+    pub(crate) async fn guard_said(&self, mut request: Request) -> Result<Request, Failure> {
+        let call = Call {
+            task: TaskId::from(request.task.as_deref().unwrap_or_default()),
+            caller: request.caller.clone(),
+            door: request.door,
+            target: request.target.clone(),
+            parts: request.parts.clone(),
+            continues: Remote::default(),
+            session: "".into(),
+            trace: None,
+            spoken: request.talk.as_ref().map(|talk| Arc::clone(&talk.spoken)),
+        };
+        let Some(screen) = self.guard_of(&call) else { return Ok(request) };
+        let call = self.guard_call(screen, call).await?;
+        as_cleared(&mut request.talk, &call);
+        request.parts = call.parts;
+        Ok(request)
+    }
+
     /// Looks through work before it is written down who shall do it: what it says, and what is sent along. What is to be
     /// replaced in its description is replaced.
     pub(crate) async fn guard_work(
@@ -89,12 +111,12 @@ impl Engine {
         }
         let failure = report.failure(Way::Input);
         let call = Call {
-            task: rialto_model::ids::TaskId::fresh(),
+            task: TaskId::fresh(),
             caller: caller.clone(),
-            door: rialto_model::call::Door::Library,
+            door: Door::Library,
             target: target.clone(),
             parts: Vec::new(),
-            continues: rialto_model::event::Remote::default(),
+            continues: Remote::default(),
             session: "".into(),
             trace: None,
             spoken: None,

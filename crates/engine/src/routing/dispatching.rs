@@ -42,6 +42,8 @@ pub struct DispatchRequest {
     pub work: Work,
     /// What is said to the agent.
     pub parts: Vec<Part>,
+    /// The id that its task shall have, when it was promised under one. Whoever is asked next has another.
+    pub id: Option<TaskId>,
     /// The conversation to go on with, as the agent calls it.
     pub context: Option<String>,
     /// A wall clock of the caller's own.
@@ -66,7 +68,7 @@ pub struct Assigned {
 impl DispatchRequest {
     /// Work in words or arguments.
     pub const fn new(caller: Caller, door: Door, work: Work, parts: Vec<Part>) -> Self {
-        Self { caller, door, work, parts, context: None, wall_clock: None, trace: None }
+        Self { caller, door, work, parts, id: None, context: None, wall_clock: None, trace: None }
     }
 }
 

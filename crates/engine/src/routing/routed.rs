@@ -92,7 +92,7 @@ impl Routed {
         while let Some(target) = self.deciding.next() {
             let (caller, parts) = (&self.wanted.caller, &self.wanted.parts);
             engine.guard_work(caller, &target, self.deciding.work(), parts).await?;
-            let (task, now) = (TaskId::fresh(), inner.journal.now());
+            let (task, now) = (self.wanted.id.take().unwrap_or_else(TaskId::fresh), inner.journal.now());
             self.deciding.give(&target, &task);
             let until = now.checked_add(HELD).unwrap_or(now);
             let reservation = Reservation {

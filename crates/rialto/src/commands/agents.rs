@@ -5,6 +5,7 @@ mod credential;
 use std::{path::Path, sync::Arc};
 
 use futures::StreamExt;
+use rialto_console::admin::agents::{refreshed as outcome, row};
 use rialto_engine::{
     diff::CardDiff,
     registry::{Refreshed, Registration},
@@ -22,7 +23,7 @@ use crate::{
     program::Program,
 };
 
-pub(crate) use self::credential::open_to_others;
+pub(crate) use self::credential::{described, open_to_others};
 
 /// How many cards are fetched at once when there are many.
 const AT_ONCE: usize = 32;
@@ -305,16 +306,6 @@ async fn refresh_all(program: &Program, listing: Listing) -> Result<(), Trouble>
     }
 }
 
-fn outcome(refreshed: &Refreshed) -> Value {
-    match refreshed {
-        Refreshed::Unchanged(agent) => json!({ "agent": agent.slug, "outcome": "unchanged" }),
-        Refreshed::Changed(agent, diff) => {
-            json!({ "agent": agent.slug, "outcome": "changed", "changes": diff })
-        }
-        Refreshed::Held(agent, diff) => json!({ "agent": agent.slug, "outcome": "held", "changes": diff }),
-    }
-}
-
 async fn remove(program: &Program, key: &str) -> Result<(), Trouble> {
     let registry = program.engine.registry();
     let agent = registry.find(&Scope::default(), key)?;
@@ -360,37 +351,4 @@ fn skills(agent: &Agent) -> String {
         1 => "1 skill".to_owned(),
         n => format!("{n} skills"),
     }
-}
-
-/// An agent for programs. Credentials are named, never shown.
-pub(crate) fn row(agent: &Agent) -> Value {
-    let skills = agent.card.skills.iter().map(|skill| {
-        let id = skill.id.as_str();
-        json!({
-            "id": id,
-            "name": rialto_model::name::canonical(&agent.slug, id),
-            "legacyAlias": rialto_model::name::legacy(&agent.slug, id),
-            "description": skill.description,
-            "tags": skill.tags,
-            "inputSchema": skill.input_schema,
-        })
-    });
-    json!({
-        "id": agent.id,
-        "name": agent.card.name,
-        "slug": agent.slug,
-        "url": agent.url,
-        "trust": agent.trust,
-        "health": agent.health,
-        "signature": agent.signature,
-        "skills": skills.collect::<Vec<_>>(),
-        "interfaces": agent.card.interfaces,
-        "credential": agent.credential,
-        "registeredAt": agent.registered_at,
-        "lastFetchedAt": agent.last_fetched_at,
-        "lastSeenAt": agent.last_seen_at,
-        "lastError": agent.last_error,
-        "timeoutMs": agent.timeout_ms,
-        "version": agent.version,
-    })
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jiff::{Span, Timestamp, tz::TimeZone};
+use rialto_console::admin::audit::Record;
 use rialto_hooks::live::{Live, News};
 use rialto_model::{
     call::CallerId,
@@ -11,7 +12,6 @@ use rialto_model::{
     store::{AuditFilter, AuditOutcome, Audited, StoreError, Verdict},
     verb::{Outcome, VerbEvent},
 };
-use serde::Serialize;
 use serde_json::json;
 
 use crate::{
@@ -20,27 +20,11 @@ use crate::{
     program::Program,
 };
 
-/// A record as programs read it.
-#[derive(Serialize)]
-pub(crate) struct Record<'a> {
-    record: u64,
-    seal: &'a str,
-    event: &'a VerbEvent,
-}
-
 pub(crate) async fn run(program: &Program, audit: Audit) -> Result<(), Trouble> {
     match audit.command {
         Some(AuditCommand::Verify(listing)) => verify(program, listing.json).await,
         None if audit.search.follow => follow(program, &audit.search).await,
         None => search(program, &audit.search).await,
-    }
-}
-
-// === impl Record ===
-
-impl<'a> Record<'a> {
-    pub(crate) fn of(audited: &'a Audited) -> Self {
-        Self { record: audited.record, seal: &audited.seal, event: &audited.event }
     }
 }
 

@@ -2,19 +2,17 @@
 
 use std::time::Duration;
 
+use rialto_console::admin::tasks::TaskJson;
 use rialto_engine::{Request, Running, Step, registry::Registration};
 use rialto_model::{
     agent::{Keep, Trust},
     call::{Caller, Door, Target},
-    clock::Timestamp,
     event::Event,
     failure::{Failure, Kind},
-    ids::{AgentId, SkillId, TaskId},
     json::Json,
     message::{Artifact, Content, Message, Part},
     task::{Task, TaskState},
 };
-use serde::Serialize;
 
 use crate::{
     cli::Call,
@@ -142,48 +140,6 @@ fn tell(spinner: &Spinner, event: &Event, quiet: bool) {
     spinner.say(&text);
     if !quiet && !text.trim().is_empty() {
         output::note(format!("· {}", output::printable(text.trim())));
-    }
-}
-
-/// A task for programs. A type of its own, because on the way through a `Value` numbers lose digits.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct TaskJson<'a> {
-    task_id: &'a TaskId,
-    state: TaskState,
-    agent_id: &'a AgentId,
-    agent_url: &'a str,
-    skill_id: Option<&'a SkillId>,
-    remote_task_id: Option<&'a str>,
-    context_id: Option<&'a str>,
-    message: Option<&'a Message>,
-    artifacts: &'a [Artifact],
-    failure: Option<&'a Failure>,
-    args: &'a Json,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-}
-
-// === impl TaskJson ===
-
-impl<'a> TaskJson<'a> {
-    pub(crate) fn of(task: &'a Task) -> Self {
-        let head = &task.head;
-        Self {
-            task_id: &head.id,
-            state: head.state,
-            agent_id: &head.agent,
-            agent_url: &head.agent_url,
-            skill_id: head.skill.as_ref(),
-            remote_task_id: head.remote.task_id.as_deref(),
-            context_id: head.remote.context_id.as_deref(),
-            message: task.message.as_ref(),
-            artifacts: &task.artifacts,
-            failure: task.failure.as_ref(),
-            args: &head.args,
-            created_at: head.created_at,
-            updated_at: head.updated_at,
-        }
     }
 }
 

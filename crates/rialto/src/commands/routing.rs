@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rialto_console::admin::tasks::TaskJson;
 use rialto_engine::DispatchRequest;
 use rialto_model::{
     call::Door,
@@ -15,7 +16,7 @@ use serde_json::json;
 
 use crate::{
     cli::{Dispatches, RouteCommand, Routing, WorkFlags},
-    commands::call::{TaskJson, print, wait},
+    commands::call::{print, wait},
     output::{self, Trouble},
     program::Program,
 };

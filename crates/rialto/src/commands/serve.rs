@@ -4,11 +4,13 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
 use rialto_a2a::door::CARDS;
+use rialto_console::Console;
 use rialto_edge::{
     auth::{Authentication, Bearers, Issuers, TokenBook},
     gate::{Entrance, Gate, Gated},
     guard::Guard,
     serve::Door,
+    session::{API, PAGES, Sessions},
 };
 use rialto_function::door;
 use rialto_mcp::{Control, LoadAgents};
@@ -23,7 +25,7 @@ use crate::{
     cli::Serve,
     commands::tokens::{self, Wanted},
     environment::Environment,
-    events, guarding,
+    events, flows, guarding, office,
     output::{self, Trouble},
     program::Program,
     routing,
@@ -48,13 +50,16 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
         Authentication::Bearer(Arc::new(bearers(&program, environment).await?))
     };
     program.tools.configure(&program.config, &program.engine, true).await?;
-    let app = app(&program, authentication, door.address())?;
+    flows::configure(&program.config, &program.engine, &program.flows, true).await?;
+    let sessions = office::sessions(&program.engine).await?;
+    let app = app(&program, authentication, sessions, door.address())?;
     let signals = Signals::listen();
     program.log_calls();
     program.engine.take_post().await.map_err(|failure| Trouble::other(failure.message))?;
     program.start();
     program.keep_post();
     program.keep_learning();
+    program.keep_time();
     program.deliver();
     greet(&program, door.address(), serve.allow_no_auth);
     tokio::select! {
@@ -82,10 +87,11 @@ async fn wind_down(program: &Program, mut signals: Signals) -> Trouble {
 pub(crate) fn app(
     program: &Program,
     authentication: Authentication,
+    sessions: Arc<Sessions>,
     address: SocketAddr,
 ) -> Result<Gated<Router>, Trouble> {
     let needs_token = matches!(authentication, Authentication::Bearer(_));
-    let gate = gate(program, authentication, address)?;
+    let gate = gate(program, authentication, address)?.with_sessions(sessions, &Console::before_sign_in());
     let calls = Arc::new(CallCounts::new(Arc::clone(program.engine.registry())));
     program.engine.bus().subscribe(calls.clone());
     let (engine, store) = (program.engine.clone(), Arc::clone(&program.store));
@@ -102,6 +108,8 @@ pub(crate) fn app(
     let mut doors = mcp_door(program).router(program.stop().clone()).merge(plain);
     doors = doors.merge(events::router(program)).merge(api::router(program)).merge(routing::router(program));
     doors = doors.merge(guarding::api::router(program));
+    doors = doors.merge(flows::api::router(program));
+    doors = doors.merge(console(program, needs_token)?.router());
     if program.config.a2a.enabled {
         let door = a2a_door(program, needs_token)?;
         program.push(&door);
@@ -135,7 +143,13 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
             Entrance { path: guarding::api::PATH, needs: Rights::of([Right::Admin]) },
             Entrance { path: routing::DISPATCH, needs: Rights::of([Right::Call]) },
             Entrance { path: routing::DISPATCHES, needs: Rights::of([Right::Call]) },
+            Entrance { path: flows::api::WORKFLOWS, needs: Rights::of([Right::Call, Right::Discover]) },
+            Entrance { path: flows::api::RUNS, needs: Rights::of([Right::Call]) },
+            Entrance { path: flows::api::HOOKS, needs: Rights::of([Right::Call]) },
             Entrance { path: routing::RESOLVE, needs: Rights::of([Right::Discover]) },
+            // Each operation asks for what it needs.
+            Entrance { path: API, needs: Rights::ALL },
+            Entrance { path: PAGES, needs: Rights::ALL },
         ])
         .showing(&[CARDS[0], CARDS[1], rialto_a2a::door::KEYS], rialto_a2a::door::AGENTS)
         .limited(program.config.limits.requests())
@@ -147,6 +161,21 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
     } else {
         gate.open_to_all(&[HEALTH, READY])
     })
+}
+
+fn console(program: &Program, needs_token: bool) -> Result<Console, Trouble> {
+    let server = &program.config.server;
+    Ok(Console::new(rialto_console::Parts {
+        engine: program.engine.clone(),
+        store: Arc::clone(&program.store),
+        office: office::Clerk::of(program),
+        site: server.site().map_err(Trouble::usage)?,
+        needs_token,
+        // Whoever needs no token is at this machine.
+        allow_private: server.allow_private_over_api || !needs_token,
+        allow_secrets: server.allow_commands_over_api,
+        max_body_bytes: server.max_body_bytes,
+    }))
 }
 
 fn a2a_door(program: &Program, needs_token: bool) -> Result<rialto_a2a::door::Door, Trouble> {
@@ -221,6 +250,7 @@ fn greet(program: &Program, address: SocketAddr, open: bool) {
     if let Some(data) = &program.data {
         output::line(format!("Data is kept in {}", data.display()));
     }
+    output::line(format!("Console:      http://{address}/factory"));
     let header = if open { "" } else { " --header \"Authorization: Bearer $RIALTO_TOKEN\"" };
     output::line(format!(
         "Claude Code:  claude mcp add --transport http rialto http://{address}/mcp{header}"

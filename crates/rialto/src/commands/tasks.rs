@@ -1,5 +1,6 @@
 //! `rialto tasks …`: what became of calls.
 
+use rialto_console::admin::tasks::TaskJson;
 use rialto_model::{
     ids::{Scope, TaskId},
     push::Push,
@@ -9,7 +10,7 @@ use serde_json::json;
 
 use crate::{
     cli::Tasks,
-    commands::call::{TaskJson, print},
+    commands::call::print,
     output::{self, Spinner, Trouble},
     program::Program,
 };

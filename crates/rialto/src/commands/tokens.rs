@@ -35,13 +35,18 @@ pub(crate) async fn run(program: &Program, command: Tokens) -> Result<(), Troubl
 
 /// Makes a token and keeps its hash. Answers the row and the token itself, which is nowhere else.
 pub(crate) async fn create(store: &dyn Store, wanted: Wanted) -> Result<(Token, String), StoreError> {
-    let mut random = [0_u8; 32];
-    getrandom::fill(&mut random).map_err(|error| StoreError::Unavailable(Box::new(error)))?;
-    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    let token = format!("rialto_{digits}");
+    let token = fresh_token().map_err(|error| StoreError::Unavailable(Box::new(error)))?;
     let row = wanted.token(format!("tok_{}", fresh()), &token);
     store.put_token(&row).await?;
     Ok((row, token))
+}
+
+/// A token that nobody can guess.
+pub(crate) fn fresh_token() -> Result<String, getrandom::Error> {
+    let mut random = [0_u8; 32];
+    getrandom::fill(&mut random)?;
+    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("rialto_{digits}"))
 }
 
 // === impl Wanted ===

@@ -62,6 +62,11 @@ impl Book {
         Self { files, store, home, by }
     }
 
+    /// The same, changed by this person.
+    pub(crate) fn changed_by(&self, by: &str) -> Self {
+        Self { by: by.to_owned(), ..self.clone() }
+    }
+
     /// Those that are files.
     pub(crate) const fn files(&self) -> &Policies {
         &self.files

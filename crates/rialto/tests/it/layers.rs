@@ -18,12 +18,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rialto-guard", &["rialto-model"]),
     // Every call passes the guardrails, whatever door it came in by.
     ("rialto-engine", &["rialto-guard", "rialto-model", "rialto-policy", "rialto-route"]),
+    // Work in many steps: what a workflow is, and who runs it. Each step is a call of the engine.
+    ("rialto-flow", &["rialto-model", "rialto-policy", "rialto-engine"]),
     ("rialto-store", &["rialto-model"]),
     ("rialto-edge", &["rialto-model"]),
     ("rialto-hooks", &["rialto-model", "rialto-edge"]),
     // Functions, and the door to everything in plain HTTP.
     ("rialto-function", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     ("rialto-mcp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
+    // What a person sees and changes, as pages and as an API.
+    ("rialto-console", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     ("rialto-a2a", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-a2a-wire"]),
     (
         "rialto",
@@ -37,8 +41,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-mcp",
             "rialto-a2a",
             "rialto-a2a-wire",
+            "rialto-flow",
             "rialto-function",
             "rialto-guard",
+            "rialto-console",
         ],
     ),
     ("rialto-testkit", &["rialto-model", "rialto-policy", "rialto-engine"]),
@@ -70,13 +76,14 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("aho-corasick", &["rialto-engine", "rialto-guard"]),
     // Encrypts what is kept, and makes the key that cards are signed with; rustls brings it anyway.
     ("aws-lc-rs", &["rialto", "rialto-store"]),
-    ("axum", &["rialto-a2a", "rialto-edge", "rialto-function", "rialto-mcp", "rialto"]),
+    ("axum", &["rialto-a2a", "rialto-console", "rialto-edge", "rialto-function", "rialto-mcp", "rialto"]),
     (
         "base64",
         &[
             "rialto",
             "rialto-a2a",
             "rialto-a2a-wire",
+            "rialto-edge",
             "rialto-function",
             "rialto-guard",
             "rialto-hooks",
@@ -90,12 +97,14 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("comfy-table", &["rialto"]),
     ("console", &["rialto"]),
     ("crc32fast", &["rialto-store"]),
+    // Moments at which workflows begin.
+    ("croner", &["rialto-flow"]),
     ("deadpool-postgres", &["rialto-store"]),
     ("foldhash", &["rialto-model"]),
     ("getrandom", &["rialto"]),
     ("governor", &["rialto-edge"]),
-    // Signs what webhooks are told, and seals what MCP clients bring back.
-    ("hmac", &["rialto-hooks", "rialto-mcp"]),
+    // Signs what webhooks are told, and seals what MCP clients and forms of browsers bring back.
+    ("hmac", &["rialto-edge", "rialto-hooks", "rialto-mcp"]),
     ("http-body", &["rialto-edge", "rialto-a2a", "rialto-mcp"]),
     ("http-body-util", &["rialto-edge", "rialto-a2a", "rialto-mcp", "rialto-bench"]),
     ("hyper", &["rialto-edge", "rialto-bench"]),
@@ -106,6 +115,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("jsonschema", &["rialto-engine", "rialto-guard"]),
     // Cards are signed on one side, callers' tokens on the other.
     ("jsonwebtoken", &["rialto-a2a-wire", "rialto-edge"]),
+    // Pages are written with it.
+    ("maud", &["rialto-console"]),
     ("memchr", &["rialto-a2a", "rialto-guard"]),
     ("miette", &["rialto-policy"]),
     ("mimalloc", &["rialto"]),
@@ -123,6 +134,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rustix", &["rialto-edge"]),
     // What leaves over HTTP, and the way to a database.
     ("rustls", &["rialto-edge", "rialto-store"]),
+    // Workflows with the places of what is wrong with them, and with every digit.
+    ("saphyr-parser", &["rialto-flow"]),
     ("serde_json_canonicalizer", &["rialto-a2a-wire"]),
     ("serde_path_to_error", &["rialto"]),
     ("sha2", &["rialto-edge", "rialto-hooks", "rialto-mcp", "rialto-store"]),

@@ -34,7 +34,7 @@ pub(super) async fn change(program: &Program, wanted: AgentCredential) -> Result
     let agent = registry.set_credential(&agent, credential).await?;
     warn(&agent);
     if wanted.listing.json {
-        output::json(&super::row(&agent));
+        output::json(&rialto_console::admin::agents::row(&agent));
     } else if agent.credential.is_none() {
         output::line(format!("{} is shown nothing", agent.slug));
     } else {
@@ -44,7 +44,7 @@ pub(super) async fn change(program: &Program, wanted: AgentCredential) -> Result
 }
 
 /// What it is shown and where that comes from, never what it is.
-pub(super) fn described(agent: &Agent) -> String {
+pub(crate) fn described(agent: &Agent) -> String {
     let Some(credential) = &agent.credential else { return String::new() };
     let mut text = format!("{}, {}", shown_as(agent).unwrap_or_default(), credential.source);
     if !credential.hosts.is_empty() {

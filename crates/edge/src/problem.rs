@@ -2,12 +2,13 @@
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
-use rialto_edge::status;
 use rialto_model::{failure::Failure, json::Json};
 use serde_json::{Value, json};
 
+use crate::status;
+
 /// A failure as an answer.
-pub(crate) fn answer(failure: &Failure) -> Response {
+pub fn answer(failure: &Failure) -> Response {
     let status = status::of(failure.kind);
     let mut body = json!({
         "title": failure.kind.class(),

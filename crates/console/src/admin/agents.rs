@@ -1,0 +1,318 @@
+//! The registry: who is there, how they are doing, and how far they are trusted.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use jiff::Timestamp;
+use rialto_engine::{
+    diff::CardDiff,
+    registry::{Refreshed, Registered, Registration, RegistryError},
+};
+use rialto_model::{
+    agent::{Agent, Health, Probe, Trust},
+    call::{Caller, Target},
+    credential::{Credential, Source},
+    failure::{Failure, Kind},
+    name,
+};
+use rialto_policy::{Action, Object, Template, Wish};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::page_size;
+use crate::Console;
+
+/// How many cards are fetched at once when there are many.
+const AT_ONCE: usize = 32;
+
+/// Which agents to list.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Words in the name, the address or a skill.
+    pub q: String,
+    /// Only those that are doing like this.
+    pub health: Option<Health>,
+    /// Only those that are trusted so far.
+    pub trust: Option<Trust>,
+    /// At most so many.
+    pub limit: Option<usize>,
+    /// Only those behind this one: the slug of the last of the page before.
+    pub cursor: Option<String>,
+}
+
+/// One page of agents.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Those of this page, by slug.
+    pub agents: Vec<Arc<Agent>>,
+    /// How many there are on all pages.
+    pub total: usize,
+    /// How many there are, whatever was asked for.
+    pub known: usize,
+    /// Where the next page begins.
+    pub next: Option<String>,
+}
+
+/// An agent that somebody wants registered.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Wanted {
+    /// Its base URL.
+    pub url: String,
+    /// How far it is trusted: `external` or `trusted`.
+    pub trust: Option<String>,
+    /// Where its card is, when not at a well-known place.
+    #[serde(alias = "card_path")]
+    pub card_path: Option<String>,
+    /// Its own wall clock.
+    #[serde(alias = "timeout_ms")]
+    pub timeout_ms: Option<u64>,
+    /// Where the secret comes from that it is shown: `env:NAME`, `file:PATH` or `store:NAME`.
+    pub secret: Option<String>,
+    /// Whether a policy is written that lets everybody call it.
+    pub allow: bool,
+}
+
+/// A card that was replaced, and what was different after it.
+#[derive(Clone, Debug)]
+pub struct Replaced {
+    /// When.
+    pub at: Timestamp,
+    /// What changed then.
+    pub diff: CardDiff,
+}
+
+/// The agents of the caller's project that it may see.
+pub async fn list(console: &Console, caller: &Caller, filter: &Filter) -> Result<Page, Failure> {
+    console.engine().sync().await?;
+    let all = console.engine().registry().agents(&caller.scope);
+    let known = all.len();
+    let words: Vec<String> = filter.q.split_whitespace().map(str::to_lowercase).collect();
+    let fits = |agent: &Arc<Agent>| {
+        filter.health.is_none_or(|health| agent.health == health)
+            && filter.trust.is_none_or(|trust| agent.trust == trust)
+            && words.iter().all(|word| has(agent, word))
+            && may_see(console, caller, agent)
+    };
+    let mut found: Vec<_> = all.into_iter().filter(fits).collect();
+    let total = found.len();
+    if let Some(cursor) = &filter.cursor {
+        found.drain(..found.partition_point(|agent| agent.slug <= *cursor));
+    }
+    let limit = page_size(filter.limit);
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    let next = found.last().filter(|_| has_more).map(|last| last.slug.clone());
+    Ok(Page { agents: found, total, known, next })
+}
+
+/// The agent that is meant: by slug, id, URL or name.
+pub async fn find(console: &Console, caller: &Caller, key: &str) -> Result<Arc<Agent>, Failure> {
+    console.engine().sync().await?;
+    let found = console.engine().registry().find(&caller.scope, key)?;
+    if may_see(console, caller, &found) {
+        return Ok(found);
+    }
+    Err(RegistryError::NotFound(key.to_owned()).into())
+}
+
+/// Fetches an agent's card and writes the agent down.
+pub async fn register(console: &Console, caller: &Caller, wanted: &Wanted) -> Result<Registered, Failure> {
+    console.admit(caller, Action::AdminAgents).await?;
+    if wanted.allow {
+        console.may(caller, Action::AdminPolicies)?;
+    }
+    let blank = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+    let registration = Registration {
+        scope: caller.scope.clone(),
+        trust: blank(&wanted.trust).as_deref().map(assignable).transpose()?,
+        credential: blank(&wanted.secret).as_deref().map(|text| credential(console, text)).transpose()?,
+        allow_private: console.parts().allow_private,
+        card_path: blank(&wanted.card_path),
+        timeout_ms: wanted.timeout_ms,
+        ..Registration::new(wanted.url.trim())
+    };
+    let registered = console.engine().registry().register(registration).await.map_err(|error| {
+        let mut failure = Failure::from(error);
+        if failure.kind == Kind::Denied && !console.parts().allow_private {
+            failure.message +=
+                "; whoever may register it anyway does so at the server's machine with `rialto agents add`, or sets [server] allow_private_over_api";
+        }
+        failure
+    })?;
+    if wanted.allow {
+        let agent = &registered.agent;
+        let template = Template { wish: Wish::Allow, caller: None, object: Object::Agent(agent) };
+        super::policies::add(console, caller, &template).await?;
+    }
+    Ok(registered)
+}
+
+/// Fetches an agent's card again.
+pub async fn refresh(console: &Console, caller: &Caller, key: &str) -> Result<Refreshed, Failure> {
+    console.admit(caller, Action::AdminAgents).await?;
+    let agent = console.engine().registry().find(&caller.scope, key)?;
+    Ok(console.engine().registry().refresh(&agent).await?)
+}
+
+/// Fetches the cards of these agents again, or of all. Answers how many answered, and how many did not.
+pub async fn refresh_all(
+    console: &Console,
+    caller: &Caller,
+    slugs: &[String],
+) -> Result<(usize, usize), Failure> {
+    console.admit(caller, Action::AdminAgents).await?;
+    let registry = console.engine().registry();
+    let mut agents = registry.agents(&caller.scope);
+    agents.retain(|agent| slugs.is_empty() || slugs.contains(&agent.slug));
+    let answered = futures::stream::iter(agents)
+        .map(|agent| async move { registry.refresh(&agent).await.is_ok() })
+        .buffer_unordered(AT_ONCE)
+        .collect::<Vec<bool>>()
+        .await;
+    let good = answered.iter().filter(|is_good| **is_good).count();
+    Ok((good, answered.len() - good))
+}
+
+/// Forgets an agent, and the policies that are about nothing else.
+pub async fn remove(console: &Console, caller: &Caller, key: &str) -> Result<Arc<Agent>, Failure> {
+    console.admit(caller, Action::AdminAgents).await?;
+    let agent = console.engine().registry().find(&caller.scope, key)?;
+    console.engine().registry().remove(&agent).await?;
+    if let Err(failure) = console.office().forget_policies(&agent).await {
+        tracing::error!("the policies about {} were not removed: {failure}", agent.slug);
+    }
+    Ok(agent)
+}
+
+/// Changes how far an agent is trusted. The next call sees it.
+pub async fn trust(
+    console: &Console,
+    caller: &Caller,
+    key: &str,
+    level: &str,
+) -> Result<Arc<Agent>, Failure> {
+    console.admit(caller, Action::AdminAgents).await?;
+    let level = assignable(level)?;
+    let agent = console.engine().registry().find(&caller.scope, key)?;
+    Ok(console.engine().registry().set_trust(&agent, level).await?)
+}
+
+/// Takes a changed card that was held into use.
+pub async fn approve(console: &Console, caller: &Caller, key: &str) -> Result<Arc<Agent>, Failure> {
+    console.admit(caller, Action::AdminAgents).await?;
+    let agent = console.engine().registry().find(&caller.scope, key)?;
+    Ok(console.engine().registry().approve(&agent).await?)
+}
+
+/// An agent's latest probes, newest first.
+pub async fn probes(console: &Console, agent: &Agent, limit: usize) -> Result<Vec<Probe>, Failure> {
+    Ok(console.engine().registry().probes(agent, limit).await?)
+}
+
+/// What changed in an agent's card, newest first.
+pub async fn history(console: &Console, agent: &Agent) -> Result<Vec<Replaced>, Failure> {
+    let mut after = Arc::clone(&agent.card);
+    let mut changes = Vec::new();
+    for old in console.engine().registry().history(agent).await? {
+        let Some(before) = console.office().read_card(old.card.get()).map(Arc::new) else { continue };
+        changes.push(Replaced { at: old.replaced_at, diff: CardDiff::between(&before, &after) });
+        after = before;
+    }
+    Ok(changes)
+}
+
+/// What would change if the card that waits were approved.
+pub fn pending(agent: &Agent) -> Option<CardDiff> {
+    agent.pending.as_ref().map(|pending| CardDiff::between(&agent.card, &pending.card))
+}
+
+/// An agent for programs. Credentials are named, never shown.
+pub fn row(agent: &Agent) -> Value {
+    let skills = agent.card.skills.iter().map(|skill| {
+        let id = skill.id.as_str();
+        json!({
+            "id": id,
+            "name": name::canonical(&agent.slug, id),
+            "legacyAlias": name::legacy(&agent.slug, id),
+            "description": skill.description,
+            "tags": skill.tags,
+            "inputSchema": skill.input_schema,
+        })
+    });
+    json!({
+        "id": agent.id,
+        "name": agent.card.name,
+        "slug": agent.slug,
+        "url": agent.url,
+        "trust": agent.trust,
+        "health": agent.health,
+        "signature": agent.signature,
+        "skills": skills.collect::<Vec<_>>(),
+        "interfaces": agent.card.interfaces,
+        "credential": agent.credential,
+        "registeredAt": agent.registered_at,
+        "lastFetchedAt": agent.last_fetched_at,
+        "lastSeenAt": agent.last_seen_at,
+        "lastError": agent.last_error,
+        "timeoutMs": agent.timeout_ms,
+        "version": agent.version,
+    })
+}
+
+/// What became of a refresh, for programs.
+pub fn refreshed(refreshed: &Refreshed) -> Value {
+    match refreshed {
+        Refreshed::Unchanged(agent) => json!({ "agent": agent.slug, "outcome": "unchanged" }),
+        Refreshed::Changed(agent, diff) => {
+            json!({ "agent": agent.slug, "outcome": "changed", "changes": diff })
+        }
+        Refreshed::Held(agent, diff) => json!({ "agent": agent.slug, "outcome": "held", "changes": diff }),
+    }
+}
+
+/// The health with that name.
+pub(crate) fn health(name: &str) -> Option<Health> {
+    let all = [Health::Unknown, Health::Healthy, Health::Degraded, Health::Unreachable];
+    all.into_iter().find(|health| health.as_str() == name)
+}
+
+/// The level with that name, `system` included: it can be asked for, not given.
+pub(crate) fn level(name: &str) -> Option<Trust> {
+    [Trust::External, Trust::Trusted, Trust::System].into_iter().find(|trust| trust.as_str() == name)
+}
+
+fn assignable(level: &str) -> Result<Trust, Failure> {
+    Trust::parse_assignable(level).ok_or_else(|| {
+        let message = if level == "system" {
+            "system is the platform's own level and cannot be given; use external or trusted".to_owned()
+        } else {
+            format!("\"{level}\" is not a level of trust; use external or trusted")
+        };
+        Failure::new(Kind::Invalid, message)
+    })
+}
+
+fn credential(console: &Console, text: &str) -> Result<Credential, Failure> {
+    let source = Source::parse(text.trim()).ok_or_else(|| {
+        let message = format!("\"{text}\" does not say where a secret is: env:NAME, file:PATH or store:NAME");
+        Failure::new(Kind::Invalid, message)
+    })?;
+    if !console.parts().allow_secrets {
+        let message = "these are secrets of this server's machine: set [server] allow_commands_over_api, or use `rialto agents credential` there";
+        return Err(Failure::new(Kind::Denied, message));
+    }
+    Ok(Credential::new(source))
+}
+
+fn may_see(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> bool {
+    console.engine().may_discover(caller, &Target { agent: Arc::clone(agent), skill: None })
+}
+
+fn has(agent: &Agent, word: &str) -> bool {
+    let is_in = |text: &str| text.to_lowercase().contains(word);
+    agent.slug.contains(word)
+        || is_in(&agent.card.name)
+        || is_in(&agent.url)
+        || agent.card.skills.iter().any(|skill| is_in(skill.id.as_str()) || is_in(&skill.name))
+}

@@ -1,0 +1,147 @@
+//! What was done, by whom, and whether the record of it is whole.
+
+use jiff::{Span, Timestamp, tz::TimeZone};
+use rialto_model::{
+    call::{Caller, CallerId},
+    failure::{Failure, Kind},
+    ids::{AgentId, TaskId},
+    store::{AuditFilter, AuditOutcome, Audited, Verdict},
+    verb::{Outcome, VerbEvent},
+};
+use rialto_policy::Action;
+use serde::Serialize;
+
+use super::page_size;
+use crate::{Console, console::store_failure};
+
+/// Which records to search for, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only those at or after this moment: a time, or how long ago (`2h`).
+    pub since: Option<String>,
+    /// Only those before it.
+    pub until: Option<String>,
+    /// Only about this agent.
+    pub agent: Option<String>,
+    /// Only this caller's.
+    pub caller: Option<String>,
+    /// Only about this task.
+    pub task: Option<String>,
+    /// `completed`, `failed` or `denied`.
+    pub outcome: Option<String>,
+    /// At most so many.
+    pub limit: Option<usize>,
+    /// Only those older than this record.
+    pub cursor: Option<u64>,
+}
+
+/// One page of records.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Those of this page.
+    pub records: Vec<Audited>,
+    /// Where the next page begins.
+    pub next: Option<u64>,
+}
+
+/// A record as programs read it.
+#[derive(Serialize)]
+pub struct Record<'a> {
+    record: u64,
+    seal: &'a str,
+    event: &'a VerbEvent,
+}
+
+// === impl Record ===
+
+impl<'a> Record<'a> {
+    /// A record as it is kept.
+    pub fn of(audited: &'a Audited) -> Self {
+        Self { record: audited.record, seal: &audited.seal, event: &audited.event }
+    }
+}
+
+/// Searches the trail of the caller's org.
+pub async fn search(console: &Console, caller: &Caller, filter: &Filter) -> Result<Page, Failure> {
+    console.admit(caller, Action::AdminAudit).await?;
+    let now = console.engine().now();
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+    let moment = |text: &Option<String>| given(text).map(|text| moment(&text, now)).transpose();
+    let limit = page_size(filter.limit);
+    let agent_id = |key: String| {
+        let found = console.engine().registry().find(&caller.scope, &key);
+        found.map_or_else(|_| AgentId::from(key), |agent| agent.id.clone())
+    };
+    let wanted = AuditFilter {
+        since: moment(&filter.since)?,
+        until: moment(&filter.until)?,
+        agent: given(&filter.agent).map(agent_id),
+        caller: given(&filter.caller).map(CallerId::from),
+        task: given(&filter.task).map(TaskId::from),
+        outcome: given(&filter.outcome).map(|name| outcome(&name)).transpose()?,
+        before: filter.cursor,
+        limit: limit + 1,
+    };
+    let mut records = console.store().audit_trail(&caller.scope, &wanted).await.map_err(store_failure)?;
+    let has_more = records.len() > limit;
+    records.truncate(limit);
+    let next = records.last().filter(|_| has_more).map(|last| last.record);
+    Ok(Page { records, next })
+}
+
+/// Reads the whole trail and compares it with its seals.
+pub async fn verify(console: &Console, caller: &Caller) -> Result<Verdict, Failure> {
+    console.admit(caller, Action::AdminAudit).await?;
+    console.store().verify_audit().await.map_err(store_failure)
+}
+
+/// How an announcement came out, in one word.
+pub fn ended(event: &VerbEvent) -> String {
+    match (&event.error, event.outcome) {
+        _ if event.context.denied => "denied".to_owned(),
+        (Some(error), _) => format!("error {}", error.code),
+        (None, Some(Outcome::Completed)) => "completed".to_owned(),
+        (None, Some(Outcome::Failed)) => "failed".to_owned(),
+        (None, None) => "begun".to_owned(),
+    }
+}
+
+fn outcome(name: &str) -> Result<AuditOutcome, Failure> {
+    match name {
+        "completed" => Ok(AuditOutcome::Completed),
+        "failed" => Ok(AuditOutcome::Failed),
+        "denied" => Ok(AuditOutcome::Denied),
+        _ => {
+            let message = format!("\"{name}\" is no outcome; use completed, failed or denied");
+            Err(Failure::new(Kind::Invalid, message))
+        }
+    }
+}
+
+/// A moment, or how long before `now` it was.
+fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+    if let Ok(moment) = text.trim().parse() {
+        return Ok(moment);
+    }
+    let now = now.to_zoned(TimeZone::UTC);
+    let ago = text.trim().parse::<Span>().ok().and_then(|span| now.checked_sub(span.abs()).ok());
+    ago.map(|moment| moment.timestamp()).ok_or_else(|| {
+        let message =
+            format!("\"{text}\" is no time; write 2026-11-15T08:00:00Z, or 90m, 2h or 7d for how long ago");
+        Failure::new(Kind::Invalid, message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_a_time_or_how_long_ago_it_was() {
+        let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+        assert_eq!(moment("2h", now).unwrap(), "2026-11-15T10:00:00Z".parse().unwrap());
+        assert_eq!(moment("7d", now).unwrap(), "2026-11-08T12:00:00Z".parse().unwrap());
+        assert_eq!(moment("2026-11-01T00:00:00Z", now).unwrap(), "2026-11-01T00:00:00Z".parse().unwrap());
+        assert!(moment("soon", now).unwrap_err().message.contains("90m"));
+    }
+}

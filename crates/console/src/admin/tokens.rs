@@ -1,0 +1,121 @@
+//! Who may come in: bearer tokens of the caller's org.
+
+use jiff::{SignedDuration, Timestamp};
+use rialto_model::{
+    call::{Caller, CallerId, CallerKind},
+    failure::{Failure, Kind},
+    ids::{ProjectId, Scope, fresh},
+    rights::{Right, Rights},
+    store::Token,
+};
+use rialto_policy::Action;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{Console, console::store_failure};
+
+/// The longest name of a caller.
+const LONGEST_NAME: usize = 200;
+
+/// A token that somebody wants.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Wanted {
+    /// Who comes with it.
+    pub caller: String,
+    /// `user`, `session` or `agent`.
+    pub kind: Option<CallerKind>,
+    /// What may be done with it; without any, `call` and `discover`.
+    pub scopes: Vec<Right>,
+    /// The project; without one, that of whoever asks.
+    pub project: Option<String>,
+    /// For how many days it is good; without it, for ever.
+    #[serde(alias = "expires_days")]
+    pub expires_days: Option<u32>,
+}
+
+/// The tokens of the caller's org.
+pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Token>, Failure> {
+    console.admit(caller, Action::AdminTokens).await?;
+    let mut tokens = console.store().tokens().await.map_err(store_failure)?;
+    tokens.retain(|token| token.scope.org == caller.scope.org);
+    tokens.sort_by_key(|token| std::cmp::Reverse(token.created_at));
+    Ok(tokens)
+}
+
+/// Makes a token. It is answered this once: only its hash is kept.
+pub async fn create(console: &Console, caller: &Caller, wanted: &Wanted) -> Result<(Token, String), Failure> {
+    console.admit(caller, Action::AdminTokens).await?;
+    let invalid = |message: &str| Failure::new(Kind::Invalid, message);
+    let name = wanted.caller.trim();
+    if name.is_empty() || name.len() > LONGEST_NAME {
+        return Err(invalid("caller: say whose token it is, in at most 200 bytes"));
+    }
+    let scopes = wanted.scopes.iter().copied();
+    let rights = if wanted.scopes.is_empty() { Rights::default() } else { Rights::of(scopes) };
+    if let Some(right) = rights.each().find(|right| !caller.rights.have(*right)) {
+        return Err(right.lacking());
+    }
+    let now = console.engine().now();
+    let expires_at = wanted.expires_days.map(|days| end(now, days)).transpose()?;
+    let project = wanted.project.as_deref().filter(|project| !project.is_empty()).map(ProjectId::from);
+    let token = console.office().fresh_token()?;
+    let row = Token {
+        id: format!("tok_{}", fresh()),
+        hash: rialto_edge::auth::hash(&token),
+        scope: Scope {
+            org: caller.scope.org.clone(),
+            project: project.unwrap_or_else(|| caller.scope.project.clone()),
+        },
+        caller: CallerId::from(name),
+        kind: wanted.kind.unwrap_or(CallerKind::User),
+        rights,
+        created_at: now,
+        expires_at,
+        revoked_at: None,
+    };
+    console.store().put_token(&row).await.map_err(store_failure)?;
+    Ok((row, token))
+}
+
+/// Takes a token back: it lets nobody in from the very next request on.
+pub async fn revoke(console: &Console, caller: &Caller, id: &str) -> Result<(), Failure> {
+    let tokens = list(console, caller).await?;
+    if !tokens.iter().any(|token| token.id == id) {
+        return Err(Failure::new(Kind::NotFound, format!("there is no token \"{id}\" in this org")));
+    }
+    console.store().revoke_token(id, console.engine().now()).await.map_err(store_failure)?;
+    Ok(())
+}
+
+/// A token for programs: all but what it is.
+pub fn shown(token: &Token, now: Timestamp) -> Value {
+    json!({
+        "id": token.id,
+        "caller": token.caller,
+        "kind": token.kind,
+        "scopes": token.rights.each().collect::<Vec<_>>(),
+        "org": token.scope.org,
+        "project": token.scope.project,
+        "createdAt": token.created_at,
+        "expiresAt": token.expires_at,
+        "revokedAt": token.revoked_at,
+        "state": state(token, now),
+    })
+}
+
+/// Whether it still counts.
+pub fn state(token: &Token, now: Timestamp) -> &'static str {
+    if token.revoked_at.is_some() {
+        "revoked"
+    } else if token.expires_at.is_some_and(|end| end <= now) {
+        "expired"
+    } else {
+        "good"
+    }
+}
+
+fn end(now: Timestamp, days: u32) -> Result<Timestamp, Failure> {
+    let end = now.checked_add(SignedDuration::from_hours(i64::from(days) * 24));
+    end.map_err(|_| Failure::new(Kind::Invalid, "expiresDays: that is further away than the calendar goes"))
+}

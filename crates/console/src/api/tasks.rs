@@ -1,0 +1,131 @@
+//! `/api/v1/tasks`.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::response::{
+    IntoResponse, Response,
+    sse::{Event as SseEvent, KeepAlive, Sse},
+};
+use futures::{Stream, StreamExt, stream};
+use http::{HeaderMap, StatusCode, header};
+use rialto_engine::Following;
+use rialto_model::{
+    event::Recorded,
+    failure::{Failure, Kind},
+    ids::TaskId,
+    json::Json,
+    message::Part,
+    task::{TaskHead, TaskState},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{asking::Asking, good, told};
+use crate::admin::tasks::{self, Filter, TaskJson};
+
+/// How often a client hears that a stream is alive when nothing happens.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// How long a stream lasts; its client comes again by itself.
+const LIFE: Duration = Duration::from_secs(600);
+
+/// What is said in a task: a text, or data.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Message {
+    text: Option<String>,
+    data: Option<Json>,
+}
+
+/// A list keeps the arguments' digits only as a type of its own.
+#[derive(Serialize)]
+struct List<'a> {
+    tasks: &'a [TaskHead],
+    next: Option<TaskId>,
+}
+
+#[derive(Serialize)]
+struct Events<'a> {
+    events: &'a [Recorded],
+}
+
+pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
+    let is_set = |name| asking.query(name).is_some_and(|value| value != "false");
+    let filter = Filter {
+        agent: asking.query("agent").map(str::to_owned),
+        state: asking.read_query("state", TaskState::parse)?,
+        open: is_set("open"),
+        own: is_set("own"),
+        limit: asking.limit()?,
+        cursor: asking.query("cursor").map(TaskId::from),
+    };
+    let page = tasks::list(&asking.console, &asking.caller, &filter).await?;
+    good(&List { tasks: &page.tasks, next: page.next })
+}
+
+pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
+    let (task, _) = tasks::show(&asking.console, &asking.caller, asking.part("id")).await?;
+    good(&TaskJson::of(&task))
+}
+
+pub(super) async fn events(asking: Asking) -> Result<Response, Failure> {
+    let after = asking.read_query("after", |text| text.parse::<u64>().ok())?.unwrap_or(0);
+    let (task, mut events) = tasks::show(&asking.console, &asking.caller, asking.part("id")).await?;
+    if !wants_stream(&asking.headers) {
+        events.retain(|recorded| recorded.seq > after);
+        return good(&Events { events: &events });
+    }
+    let seen =
+        asking.headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok()).unwrap_or(after);
+    events.retain(|recorded| recorded.seq > seen);
+    let version = task.head.version;
+    let following = if task.head.state.is_terminal() {
+        None
+    } else {
+        Some(tasks::follow(&asking.console, &asking.caller, asking.part("id"), version).await?)
+    };
+    let told =
+        stream::iter(events.into_iter().map(|recorded| Ok(event_of(&recorded)))).chain(later(following));
+    let told = told.take_until(Box::pin(tokio::time::sleep(LIFE)));
+    Ok(Sse::new(told).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response())
+}
+
+pub(super) async fn cancel(asking: Asking) -> Result<Response, Failure> {
+    let task = tasks::cancel(&asking.console, &asking.caller, asking.part("id")).await?;
+    good(&TaskJson::of(&task))
+}
+
+pub(super) async fn say(asking: Asking) -> Result<Response, Failure> {
+    let part = match asking.json()? {
+        Message { text: Some(text), data: None } => Part::text(text),
+        Message { text: None, data: Some(data) } => Part::data(data),
+        _ => return Err(Failure::new(Kind::Invalid, "say one thing: `text`, or `data`")),
+    };
+    let task = tasks::say(&asking.console, &asking.caller, asking.part("id"), part).await?;
+    Ok(told(StatusCode::ACCEPTED, &json!({ "taskId": task })))
+}
+
+fn wants_stream(headers: &HeaderMap) -> bool {
+    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accepts.is_some_and(|accepts| accepts.contains("text/event-stream"))
+}
+
+/// What happens from now on, to the task's end.
+fn later(following: Option<Following>) -> impl Stream<Item = Result<SseEvent, Infallible>> + Send {
+    let batches = stream::unfold(following, |following| async move {
+        let mut following = following?;
+        let news = following.next().await.ok()?;
+        let is_over = news.iter().any(|recorded| is_end(&recorded.event));
+        Some((news, (!is_over).then_some(following)))
+    });
+    batches.flat_map(|news| stream::iter(news.into_iter().map(|recorded| Ok(event_of(&recorded)))))
+}
+
+const fn is_end(event: &rialto_model::event::Event) -> bool {
+    matches!(TaskState::Working.after(event), Some(state) if state.is_terminal())
+}
+
+fn event_of(recorded: &Recorded) -> SseEvent {
+    let data = Json::of(recorded);
+    SseEvent::default().id(recorded.seq.to_string()).event(recorded.event.name()).data(data.get())
+}

@@ -1,0 +1,123 @@
+//! `/factory`: what a person sees.
+//!
+//! Pages are made here, whole; a script makes them livelier and is not needed. A form posts and redirects; what was wrong with it is
+//! shown where it stands. Each page asks the same operations as the API, so it can show and do no more than that.
+
+mod agent;
+mod agents;
+mod audit;
+mod dispatches;
+mod layout;
+mod overview;
+mod policies;
+mod signing;
+mod tasks;
+mod tokens;
+mod tools;
+mod trying;
+mod visit;
+
+use std::convert::Infallible;
+
+use axum::{
+    Router,
+    extract::{RawPathParams, Request, State},
+    response::{IntoResponse, Response},
+    routing::{MethodFilter, MethodRouter, get, on},
+};
+use futures::{FutureExt, future::BoxFuture};
+use rialto_edge::session::SIGN_IN;
+use rialto_model::failure::Failure;
+
+use self::visit::Visit;
+use crate::Console;
+
+/// What makes a page, or does what a form asks.
+type Handler = fn(Visit) -> BoxFuture<'static, Result<Response, Failure>>;
+
+macro_rules! page {
+    ($method:ident, $path:literal, $handler:path) => {
+        (MethodFilter::$method, $path, |visit| $handler(visit).boxed())
+    };
+}
+
+/// Every page and every form.
+const PAGES: &[(MethodFilter, &str, Handler)] = &[
+    page!(GET, "/factory", overview::show),
+    page!(GET, "/factory/agents", agents::list),
+    page!(POST, "/factory/agents", agents::register),
+    page!(GET, "/factory/register", agents::new),
+    page!(POST, "/factory/refresh", agents::refresh_all),
+    page!(GET, "/factory/agents/{key}", agent::show),
+    page!(POST, "/factory/agents/{key}/refresh", agents::refresh),
+    page!(POST, "/factory/agents/{key}/trust", agent::trust),
+    page!(POST, "/factory/agents/{key}/approve", agent::approve),
+    page!(GET, "/factory/agents/{key}/remove", agents::ask_remove),
+    page!(POST, "/factory/agents/{key}/remove", agents::remove),
+    page!(GET, "/factory/agents/{key}/try/{skill}", trying::form),
+    page!(POST, "/factory/agents/{key}/try/{skill}", trying::begin),
+    page!(GET, "/factory/tools", tools::list),
+    page!(GET, "/factory/tools/{key}/remove", tools::ask_remove),
+    page!(POST, "/factory/tools/{key}/remove", tools::remove),
+    page!(GET, "/factory/tasks", tasks::list),
+    page!(GET, "/factory/tasks/{id}", tasks::show),
+    page!(GET, "/factory/tasks/{id}/cancel", tasks::ask_cancel),
+    page!(POST, "/factory/tasks/{id}/cancel", tasks::cancel),
+    page!(POST, "/factory/tasks/{id}/messages", tasks::say),
+    page!(GET, "/factory/dispatches", dispatches::list),
+    page!(GET, "/factory/dispatches/{id}", dispatches::show),
+    page!(GET, "/factory/policies", policies::list),
+    page!(POST, "/factory/policies", policies::save),
+    page!(GET, "/factory/policies/new", policies::new),
+    page!(GET, "/factory/policies/test", policies::test),
+    page!(GET, "/factory/policies/matrix", policies::matrix),
+    page!(POST, "/factory/policies/templates", policies::add_usual),
+    page!(GET, "/factory/policies/{name}", policies::edit),
+    page!(GET, "/factory/policies/{name}/remove", policies::ask_remove),
+    page!(POST, "/factory/policies/{name}/remove", policies::remove),
+    page!(GET, "/factory/tokens", tokens::list),
+    page!(POST, "/factory/tokens", tokens::create),
+    page!(GET, "/factory/tokens/{id}/revoke", tokens::ask_revoke),
+    page!(POST, "/factory/tokens/{id}/revoke", tokens::revoke),
+    page!(GET, "/factory/audit", audit::list),
+    page!(POST, "/factory/audit/verify", audit::verify),
+    page!(POST, "/factory/theme", signing::theme),
+    page!(POST, "/factory/sign-out", signing::sign_out),
+];
+
+pub(crate) fn router(console: &Console) -> Router {
+    let mut router: Router<Console> = Router::new();
+    for (method, path, handler) in PAGES {
+        router = router.route(path, route(*method, *handler));
+    }
+    router
+        .route(SIGN_IN, get(signing::form).post(signing::sign_in))
+        .route("/factory/{*rest}", get(missing))
+        .with_state(console.clone())
+}
+
+fn route(method: MethodFilter, handler: Handler) -> MethodRouter<Console, Infallible> {
+    on(method, move |State(console): State<Console>, params: RawPathParams, request: Request| async move {
+        let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let visit = match Visit::read(console, params, request).await {
+            Ok(visit) => visit,
+            Err(response) => return *response,
+        };
+        let frame = visit.frame();
+        match handler(visit).await {
+            Ok(response) => response,
+            Err(failure) => layout::trouble(&frame, &failure),
+        }
+    })
+}
+
+async fn missing(State(console): State<Console>, request: Request) -> Response {
+    use rialto_model::failure::Kind;
+    match Visit::read(console, Vec::new(), request).await {
+        Ok(visit) => {
+            let message = "there is no such page; the menu leads to those there are";
+            layout::trouble(&visit.frame(), &Failure::new(Kind::NotFound, message))
+        }
+        Err(response) => response.into_response(),
+    }
+}

@@ -1,0 +1,125 @@
+//! Who may come in.
+
+use axum::response::Response;
+use http::StatusCode;
+use maud::{Markup, html};
+use rialto_model::{failure::Failure, rights::Right, store::Token};
+
+use super::{
+    layout::{self, Frame, Page},
+    visit::{Visit, encoded},
+};
+use crate::{
+    admin::tokens::{self, Wanted},
+    text,
+};
+
+const HERE: &str = "/tokens";
+
+pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
+    show(&visit, StatusCode::OK, &html! {}).await
+}
+
+pub(super) async fn create(visit: Visit) -> Result<Response, Failure> {
+    let scopes = visit.fields("scope");
+    let wanted = Wanted {
+        caller: visit.field("caller").unwrap_or_default().to_owned(),
+        kind: None,
+        scopes: scopes.iter().filter_map(|word| word.parse::<Right>().ok()).collect(),
+        project: None,
+        expires_days: visit.field("days").and_then(|days| days.trim().parse().ok()),
+    };
+    match tokens::create(&visit.console, &visit.caller, &wanted).await {
+        Ok((row, token)) => {
+            let said = html! {
+                div.said.good role="status" tabindex="-1" {
+                    p { "A token for " (text::line(row.caller.as_str(), 80)) ". It is shown this once, and only its hash is kept:" }
+                    div.copy { pre tabindex="0" { code #fresh-token { (token) } } button.needs-script type="button" data-copy { "Copy" } }
+                }
+            };
+            show(&visit, StatusCode::CREATED, &said).await
+        }
+        Err(failure) => {
+            show(&visit, StatusCode::UNPROCESSABLE_ENTITY, &layout::refused(Some(&failure))).await
+        }
+    }
+}
+
+pub(super) async fn ask_revoke(visit: Visit) -> Result<Response, Failure> {
+    let (frame, id) = (visit.frame(), visit.part("id"));
+    let body = html! {
+        div data-dialog-body {
+            h1 { "Revoke this token?" }
+            p { "Whoever comes with " code { (text::line(id, 80)) } " is refused from the very next request on. That cannot be undone." }
+            form method="post" action=(frame.to(&format!("/tokens/{}/revoke", encoded(id)))) {
+                (frame.proof())
+                div.actions { button.danger type="submit" autofocus { "Revoke" } a.button href=(frame.to(HERE)) { "Keep it" } }
+            }
+        }
+    };
+    Ok(frame.page(&Page { title: "Revoke a token", at: HERE, live: None, is_over: false, body }))
+}
+
+pub(super) async fn revoke(visit: Visit) -> Result<Response, Failure> {
+    tokens::revoke(&visit.console, &visit.caller, visit.part("id")).await?;
+    Ok(visit.go(HERE, "revoked"))
+}
+
+async fn show(visit: &Visit, status: StatusCode, said: &Markup) -> Result<Response, Failure> {
+    let tokens = tokens::list(&visit.console, &visit.caller).await?;
+    let frame = visit.frame();
+    let body = html! {
+        div.top { div { h1 { "Tokens" } p.sub { "Who may come in over HTTP" } } }
+        (said)
+        (form(&frame))
+        div.panel.flush {
+            @if tokens.is_empty() { div.empty { p { "There are no tokens in the store." } } } @else { (table(visit, &frame, &tokens)) }
+        }
+    };
+    Ok(frame.answer(status, &Page { title: "Tokens", at: HERE, live: None, is_over: false, body }))
+}
+
+fn form(frame: &Frame) -> Markup {
+    html! {
+        form.panel method="post" action=(frame.to(HERE)) {
+            (frame.proof())
+            h2 { "Make a token" }
+            div.filters {
+                div { label for="caller" { "Caller" } input #caller type="text" name="caller" required autocomplete="off" placeholder="ann"; }
+                div { label for="days" { "Days" } input #days type="text" inputmode="numeric" name="days" placeholder="for ever"; }
+                @for right in Right::EACH {
+                    label.check { input type="checkbox" name="scope" value=(right.as_str()) checked[right != Right::Admin]; (right.as_str()) }
+                }
+                button.first type="submit" { "Make" }
+            }
+        }
+    }
+}
+
+fn table(visit: &Visit, frame: &Frame, tokens: &[Token]) -> Markup {
+    let now = visit.console.engine().now();
+    html! {
+        table.cards {
+            thead { tr { th { "Token" } th { "Caller" } th { "Scopes" } th { "Project" } th { "Made" } th { "Ends" } th { "State" } th { span.vh { "Actions" } } } }
+            tbody {
+                @for token in tokens {
+                    @let state = tokens::state(token, now);
+                    tr {
+                        td { code { (token.id) } }
+                        td data-label="Caller" { (text::line(token.caller.as_str(), 60)) }
+                        td data-label="Scopes" { (token.rights.to_string()) }
+                        td data-label="Project" { (text::line(token.scope.project.as_str(), 60)) }
+                        td data-label="Made" { (text::moment(token.created_at, now)) }
+                        td data-label="Ends" { @match token.expires_at { Some(at) => (at.strftime("%F")), None => "never" } }
+                        td data-label="State" { span class=(if state == "good" { "state good" } else { "state" }) { (state) } }
+                        td.acts {
+                            @if state == "good" {
+                                a.button.quiet href=(frame.to(&format!("/tokens/{}/revoke", encoded(&token.id)))) data-dialog aria-label=(format!("Revoke {}", token.id)) { "Revoke" }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What others wrote, made harmless to look at.
+//!
+//! Escaping keeps a name from being markup; it does not keep it from turning the text around it, hiding letters in nothing, or being
+//! ten thousand characters long. So what cannot be seen is made visible, and what is long is cut.
+
+use std::{borrow::Cow, fmt::Write};
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+
+/// What stands in the title of a text that was cut is cut too.
+const TITLE: usize = 300;
+
+/// One line of somebody else's text, at most so many characters of it. What was cut can be read by pointing at it.
+pub(crate) fn line(text: &str, most: usize) -> Markup {
+    let (shown, is_cut) = cut(text, most);
+    let shown = visible(&shown, false);
+    html! {
+        @if is_cut {
+            bdi title=(visible(&cut(text, TITLE).0, false)) { (shown) }
+        } @else {
+            bdi { (shown) }
+        }
+    }
+}
+
+/// Several lines of it.
+pub(crate) fn block(text: &str, most: usize) -> Markup {
+    let (shown, is_cut) = cut(text, most);
+    html! {
+        bdi.block { (visible(&shown, true)) }
+        @if is_cut { span.muted { " (cut after " (most) " characters)" } }
+    }
+}
+
+/// The same text with what cannot be seen spelt out.
+pub(crate) fn visible(text: &str, keeps_lines: bool) -> Cow<'_, str> {
+    let is_plain = |c: char| !is_hidden(c) && (!c.is_control() || keeps_lines && matches!(c, '\n' | '\t'));
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            _ if is_plain(c) => shown.push(c),
+            '\n' | '\r' | '\t' => shown.push(' '),
+            // Writing to a text cannot fail.
+            _ => drop(write!(shown, "[U+{:04X}]", u32::from(c))),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// The beginning of a text, and whether there is more.
+pub(crate) fn cut(text: &str, most: usize) -> (Cow<'_, str>, bool) {
+    match text.char_indices().nth(most) {
+        None => (Cow::Borrowed(text), false),
+        Some((at, _)) => (Cow::Owned(format!("{}…", text.get(..at).unwrap_or_default())), true),
+    }
+}
+
+/// How long ago, in one short word.
+pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
+    match now.as_second() - at.as_second() {
+        ..5 => "now".to_owned(),
+        seconds @ 5..60 => format!("{seconds} s ago"),
+        seconds @ 60..3_600 => format!("{} min ago", seconds / 60),
+        seconds @ 3_600..172_800 => format!("{} h ago", seconds / 3_600),
+        seconds => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+/// A moment, said as how long ago it was.
+pub(crate) fn moment(at: Timestamp, now: Timestamp) -> Markup {
+    html! { time datetime=(at.strftime("%FT%TZ")) title=(at.strftime("%F %T UTC")) { (ago(at, now)) } }
+}
+
+/// A count with its noun.
+pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
+}
+
+/// What turns text around, joins letters, or takes no room.
+const fn is_hidden(c: char) -> bool {
+    matches!(c,
+        '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
+        | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2060}'..='\u{206F}'
+        | '\u{3164}' | '\u{FEFF}' | '\u{FFA0}' | '\u{FFF0}'..='\u{FFFB}' | '\u{E0000}'..='\u{E0FFF}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_seen_is_spelt_out() {
+        assert_eq!(visible("a\u{202E}b\u{200B}", false), "a[U+202E]b[U+200B]");
+        assert_eq!(visible("a\nb\u{7}", false), "a b[U+0007]");
+        assert_eq!(visible("a\nb\tc", true), "a\nb\tc");
+        assert!(matches!(visible("Größe 数 مرحبا", false), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_long_name_is_cut_and_its_title_too() {
+        let html = line(&"<i>".repeat(5_000), 10).into_string();
+        assert!(html.len() < 2_000 && !html.contains("<i>"), "{html}");
+        assert!(html.starts_with("<bdi title="));
+    }
+
+    #[test]
+    fn a_moment_is_said_in_one_unit() {
+        let at = |seconds| Timestamp::from_second(seconds).unwrap();
+        let told: Vec<_> = [0, 59, 60, 7_200, 200_000].map(|s| ago(at(0), at(s))).into();
+        assert_eq!(told, ["now", "59 s ago", "1 min ago", "2 h ago", "2 days ago"]);
+    }
+}

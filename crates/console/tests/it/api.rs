@@ -1,0 +1,222 @@
+//! `/api/v1`: what goes over the wire, and who may.
+
+use rialto_console::api::ROUTES;
+use rialto_model::agent::Trust;
+use rialto_testkit::{
+    agents,
+    peer::{ScriptedPeer, accepted, finished_with_data, working},
+};
+use serde_json::json;
+
+use crate::house::{ANN, BOB, House};
+
+const DESK: &str = "https://desk.example.com";
+
+async fn house() -> House {
+    let mut events = vec![accepted("t-1", "c-1"), working()];
+    events.extend(finished_with_data(json!({ "n": 1 })));
+    let house = House::new(ScriptedPeer::telling(events)).await;
+    house.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), Trust::Trusted).await;
+    house
+}
+
+#[tokio::test]
+async fn whoever_lacks_the_scope_or_a_permit_changes_nothing() {
+    let house = house().await;
+    let mut told = Vec::new();
+    for route in ROUTES.iter().filter(|route| !route.path.ends_with("openapi.json")) {
+        let path = route.path.replace("{key}", "desk").replace("{id}", "x").replace("{name}", "starter");
+        let answer = house.ask(BOB, route.method, &path, "{}").await;
+        told.push(format!("{} {} {}", route.method, route.path, answer.status));
+    }
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[tokio::test]
+async fn the_document_names_every_route_that_answers() {
+    let house = house().await;
+    let document = house.ask(BOB, "GET", "/api/v1/openapi.json", "").await.json();
+    assert_eq!(document["openapi"], "3.1.0");
+    let paths = document["paths"].as_object().unwrap();
+    let listed: usize = paths.values().map(|item| item.as_object().unwrap().len()).sum();
+    assert_eq!(listed, ROUTES.len());
+}
+
+#[tokio::test]
+async fn an_agent_is_registered_shown_trusted_refreshed_and_removed() {
+    let house = house().await;
+    house.discovery.serve("https://new.example.com", agents::card("New One", vec![agents::skill("do")]));
+    let body = json!({ "url": "https://new.example.com/", "trust": "external", "allow": true }).to_string();
+    let made = house.ask(ANN, "POST", "/api/v1/agents", &body).await;
+    assert_eq!(made.status, 201, "{made:?}");
+    assert_eq!(made.json()["slug"], "new_one");
+    assert!(house.engine.policy().ids().contains(&"allow-new_one".to_owned()), "{:?}", house.engine.policy());
+    assert_eq!(
+        house.ask(ANN, "POST", "/api/v1/agents", &body).await.status,
+        200,
+        "the same again is the same"
+    );
+    let trusted = house.ask(ANN, "POST", "/api/v1/agents/new_one/trust", r#"{"trust":"trusted"}"#).await;
+    assert_eq!(trusted.json()["trust"], "trusted");
+    assert_eq!(
+        house.ask(ANN, "POST", "/api/v1/agents/new_one/trust", r#"{"trust":"system"}"#).await.status,
+        400
+    );
+    let refreshed = house.ask(ANN, "POST", "/api/v1/agents/new_one/refresh", "").await;
+    assert_eq!(refreshed.json()["outcome"], "unchanged");
+    house.discovery.serve("https://new.example.com", agents::card("New One", vec![agents::skill("other")]));
+    house.ask(ANN, "POST", "/api/v1/refresh", "").await;
+    let history = house.ask(ANN, "GET", "/api/v1/agents/new_one/history", "").await.json();
+    assert_eq!(history["history"][0]["changes"]["added"], json!(["other"]));
+    assert_eq!(house.ask(ANN, "POST", "/api/v1/agents/new_one/approve", "").await.status, 409);
+    assert_eq!(house.ask(ANN, "DELETE", "/api/v1/agents/new_one", "").await.status, 204);
+    assert_eq!(house.ask(ANN, "GET", "/api/v1/agents/new_one", "").await.status, 404);
+}
+
+#[tokio::test]
+async fn trouble_in_registering_is_told_with_its_reason() {
+    let house = house().await;
+    let post = async |body: serde_json::Value| {
+        let answer = house.ask(ANN, "POST", "/api/v1/agents", &body.to_string()).await;
+        assert_eq!(answer.header("content-type"), "application/problem+json");
+        (answer.status, answer.json()["detail"].as_str().unwrap().to_owned())
+    };
+    let mut told = vec![
+        post(json!({ "url": "not a url" })).await,
+        post(json!({ "url": "https://nobody.example.com" })).await,
+        post(json!({ "url": DESK, "trust": "system" })).await,
+        post(json!({ "url": DESK, "secret": "env:TOKEN" })).await,
+        post(json!({ "url": DESK, "secret": "hunter2" })).await,
+    ];
+    let garbled = house.ask(ANN, "POST", "/api/v1/agents", r#"{"uri":"x"}"#).await;
+    told.push((garbled.status, garbled.json()["detail"].as_str().unwrap().to_owned()));
+    insta::assert_debug_snapshot!(told);
+    assert_eq!(house.engine.registry().all().len(), 1, "nothing was stored");
+}
+
+#[tokio::test]
+async fn lists_come_in_pages() {
+    let house = house().await;
+    for n in 0..5 {
+        let name = format!("Agent {n}");
+        house
+            .register(&format!("https://a{n}.example.com"), agents::card(&name, vec![]), Trust::External)
+            .await;
+    }
+    let mut path = "/api/v1/agents?limit=2&q=agent".to_owned();
+    let mut slugs = Vec::new();
+    loop {
+        let page = house.ask(BOB, "GET", &path, "").await.json();
+        assert_eq!(page["total"], 5);
+        slugs.extend(
+            page["agents"].as_array().unwrap().iter().map(|agent| agent["slug"].as_str().unwrap().to_owned()),
+        );
+        let Some(next) = page["next"].as_str() else { break };
+        path = format!("/api/v1/agents?limit=2&q=agent&cursor={next}");
+    }
+    assert_eq!(slugs, ["agent_0", "agent_1", "agent_2", "agent_3", "agent_4"]);
+    let trusted = house.ask(BOB, "GET", "/api/v1/agents?trust=trusted", "").await.json();
+    assert_eq!((trusted["total"].as_u64(), &trusted["agents"][0]["slug"]), (Some(1), &json!("desk")));
+    assert_eq!(house.ask(BOB, "GET", "/api/v1/agents?health=fine", "").await.status, 400);
+}
+
+#[tokio::test]
+async fn a_caller_sees_its_own_tasks_and_an_auditor_everybodys() {
+    let house = house().await;
+    let bob = rialto_model::call::Caller {
+        rights: rialto_model::rights::Rights::default(),
+        ..rialto_model::call::Caller::user("bob")
+    };
+    let target = house.engine.resolve(&bob, "desk.ask").unwrap();
+    let request = rialto_engine::Request::skill(
+        bob,
+        rialto_model::call::Door::Http,
+        target,
+        rialto_model::json::Json::parse(r#"{"big":12345678901234567890123}"#).unwrap(),
+    );
+    let task = house.engine.call(request).await.unwrap().finish().await.unwrap().head.id;
+    let own = house.ask(BOB, "GET", "/api/v1/tasks", "").await;
+    assert_eq!(own.json()["tasks"][0]["id"], json!(task));
+    assert!(own.body.contains("12345678901234567890123"), "numbers keep every digit");
+    assert_eq!(house.ask(ANN, "GET", "/api/v1/tasks", "").await.json()["tasks"].as_array().unwrap().len(), 1);
+    assert_eq!(house.ask(ANN, "GET", "/api/v1/tasks?own=true", "").await.json()["tasks"], json!([]));
+    let shown = house.ask(ANN, "GET", &format!("/api/v1/tasks/{task}"), "").await.json();
+    assert_eq!(shown["artifacts"][0]["parts"][0]["content"]["data"], json!({ "n": 1 }));
+    let events = house.ask(BOB, "GET", &format!("/api/v1/tasks/{task}/events"), "").await.json();
+    let names: Vec<_> =
+        events["events"].as_array().unwrap().iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+    assert!(names.len() >= 3 && names.is_sorted());
+    let stream = house
+        .send(
+            "GET",
+            &format!("/api/v1/tasks/{task}/events"),
+            &[("authorization", &format!("Bearer {BOB}")), ("accept", "text/event-stream")],
+            "",
+        )
+        .await;
+    assert!(stream.body.contains("event: finished") && stream.body.starts_with("id: 1\n"), "{}", stream.body);
+    assert_eq!(
+        house.ask(ANN, "POST", &format!("/api/v1/tasks/{task}/cancel"), "").await.status,
+        404,
+        "it is not hers"
+    );
+    assert_eq!(
+        house.ask(BOB, "POST", &format!("/api/v1/tasks/{task}/cancel"), "").await.status,
+        409,
+        "it is over"
+    );
+    let audit = house.ask(ANN, "GET", "/api/v1/audit?caller=bob&since=1h", "").await.json();
+    assert_eq!(audit["records"].as_array().unwrap().len(), 2);
+    assert_eq!(house.ask(ANN, "GET", "/api/v1/audit/verify", "").await.json()["sound"], true);
+    let overview = house.ask(ANN, "GET", "/api/v1/overview", "").await.json();
+    assert_eq!((overview["calls"]["ended"].as_u64(), overview["agents"]["all"].as_u64()), (Some(1), Some(1)));
+}
+
+#[tokio::test]
+async fn policies_are_checked_written_tested_and_taken_away() {
+    let house = house().await;
+    let text =
+        r#"@id("no-desk") forbid (principal, action == Action::"a2a_invoke", resource in A2AAgent::"x");"#;
+    let broken =
+        house.ask(ANN, "POST", "/api/v1/policies/validate", r#"{"text":"permit (principal, action"}"#).await;
+    assert!(!broken.json()["problems"].as_array().unwrap().is_empty());
+    let body = json!({ "text": text }).to_string();
+    assert_eq!(
+        house.ask(ANN, "POST", "/api/v1/policies/validate", &body).await.json()["problems"],
+        json!([])
+    );
+    let kept = house.ask(ANN, "PUT", "/api/v1/policies/mine", &body).await;
+    assert_eq!((kept.status, kept.json()["name"].as_str()), (200, Some("mine.cedar")));
+    assert!(house.engine.policy().ids().contains(&"no-desk".to_owned()), "it is in force at once");
+    let shown = house.ask(ANN, "GET", "/api/v1/policies/mine", "").await.json();
+    assert_eq!(shown["text"], text);
+    let refused = house.ask(ANN, "PUT", "/api/v1/policies/mine", r#"{"text":"nonsense"}"#).await;
+    assert_eq!(refused.status, 400);
+    let asked = json!({ "caller": "bob", "action": "a2a_invoke", "target": "desk.ask" }).to_string();
+    let tested = house.ask(ANN, "POST", "/api/v1/policies/test", &asked).await.json();
+    assert_eq!(tested["decision"], "allow");
+    let usual = json!({ "kind": "deny-agent", "target": "desk", "caller": "bob" }).to_string();
+    assert_eq!(house.ask(ANN, "POST", "/api/v1/policies/templates", &usual).await.status, 201);
+    let tested = house.ask(ANN, "POST", "/api/v1/policies/test", &asked).await.json();
+    assert_eq!(tested["decision"], "deny");
+    let matrix = house.ask(ANN, "GET", "/api/v1/policies/matrix?callers=ann,bob", "").await.json();
+    assert_eq!(matrix["rows"][0], json!({ "target": "desk.ask", "may": [true, false] }));
+    assert_eq!(house.ask(ANN, "DELETE", "/api/v1/policies/mine", "").await.status, 204);
+    assert_eq!(house.ask(ANN, "GET", "/api/v1/policies/mine", "").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_token_is_told_once_and_is_good_for_no_more_than_its_maker() {
+    let house = house().await;
+    let made = house
+        .ask(ANN, "POST", "/api/v1/tokens", r#"{"caller":"carl","scopes":["discover"],"expiresDays":7}"#)
+        .await;
+    let id = made.json()["id"].as_str().unwrap().to_owned();
+    assert_eq!((made.status, made.json()["token"].as_str()), (201, Some("rialto_fresh")));
+    assert_eq!(house.ask("rialto_fresh", "GET", "/api/v1/agents", "").await.status, 200);
+    let listed = house.ask(ANN, "GET", "/api/v1/tokens", "").await;
+    assert!(!listed.body.contains("rialto_fresh") && !listed.body.contains("hash"), "{listed:?}");
+    assert_eq!(house.ask(ANN, "DELETE", &format!("/api/v1/tokens/{id}"), "").await.status, 204);
+    assert_eq!(house.ask("rialto_fresh", "GET", "/api/v1/agents", "").await.status, 401);
+    assert_eq!(house.ask(ANN, "DELETE", "/api/v1/tokens/tok_nobody", "").await.status, 404);
+}

@@ -1,0 +1,292 @@
+//! An engine with agents in it, behind the gate that browsers and programs come through.
+
+use std::{
+    net::IpAddr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+use axum::{Router, body::Body};
+use http::{Request, header};
+use rialto_console::{
+    Console, Parts,
+    office::{Office, PolicyVersion},
+};
+use rialto_edge::{
+    auth::{Authentication, Bearers, Issuers, TokenBook},
+    gate::{Entrance, Gate, Gated},
+    guard::Guard,
+    session::{API, PAGES, Sealing, Sessions},
+};
+use rialto_engine::{Config, Engine, Registry, engine::PolicyLoader, registry::Registration};
+use rialto_model::{
+    agent::{Agent, Trust},
+    call::{Caller, CallerKind},
+    card::Card,
+    clock::{Clock, SystemClock},
+    credential::Secret,
+    failure::{Failure, Kind},
+    ids::Scope,
+    json::Json,
+    rights::Rights,
+    store::{Store, Token},
+};
+use rialto_policy::{Policy, STARTER, Source, Template};
+use rialto_store::SqliteStore;
+use rialto_testkit::{
+    agents,
+    peer::{ScriptedDiscovery, ScriptedPeer},
+};
+use tower::ServiceExt;
+
+/// The token of `ann`, who may administer.
+pub(crate) const ANN: &str = "ann's token";
+/// The token of `bob`, who may call.
+pub(crate) const BOB: &str = "bob's token";
+
+/// Lets ann administer everything.
+const ADMIN: &str = r#"@id("ann") permit (principal == User::"ann", action, resource == Org::"default");"#;
+
+pub(crate) struct House {
+    pub(crate) engine: Engine,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) discovery: Arc<ScriptedDiscovery>,
+    app: Gated<Router>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: http::HeaderMap,
+    pub(crate) body: String,
+}
+
+/// Keeps policies in memory.
+struct Clerk(Mutex<Vec<Source>>, AtomicUsize);
+
+// === impl House ===
+
+impl House {
+    /// One with tokens, in which agents tell what `peer` tells.
+    pub(crate) async fn new(peer: Arc<ScriptedPeer>) -> Self {
+        Self::build(peer, true).await
+    }
+
+    /// One in which nobody needs a token.
+    pub(crate) async fn open() -> Self {
+        Self::build(ScriptedPeer::echo(), false).await
+    }
+
+    async fn build(peer: Arc<ScriptedPeer>, needs_token: bool) -> Self {
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory(agents::parse_card).unwrap());
+        let discovery = Arc::new(ScriptedDiscovery::default());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let registry = Registry::new(store.clone(), discovery.clone(), clock.clone(), Config::default());
+        let source = |name: &str, text: &str| Source { name: name.to_owned(), text: text.to_owned() };
+        let clerk = Arc::new(Clerk(
+            Mutex::new(vec![source("starter.cedar", STARTER), source("admin.cedar", ADMIN)]),
+            AtomicUsize::new(0),
+        ));
+        let kept = clerk.clone();
+        let load: PolicyLoader = Box::new(move || {
+            let policy = Policy::parse(&kept.0.lock().unwrap());
+            Box::pin(async move { Ok(policy) })
+        });
+        let engine = Engine::new(rialto_engine::Parts {
+            store: store.clone(),
+            registry: Arc::new(registry),
+            peer,
+            policy: Policy::parse(&clerk.0.lock().unwrap()).unwrap(),
+            policy_loader: Some(load),
+            clock: clock.clone(),
+            config: Config::default(),
+        });
+        engine.sync().await.unwrap();
+        for (caller, token, rights) in [("ann", ANN, Rights::ALL), ("bob", BOB, Rights::default())] {
+            store.put_token(&row(caller, token, rights)).await.unwrap();
+        }
+        let console = Console::new(Parts {
+            engine: engine.clone(),
+            store: store.clone(),
+            office: clerk,
+            site: rialto_edge::site::Site::default(),
+            needs_token,
+            allow_private: false,
+            allow_secrets: false,
+            max_body_bytes: 100_000,
+        });
+        let authentication = if needs_token {
+            let book = TokenBook::open(store.clone(), Vec::new()).await.unwrap();
+            Authentication::Bearer(Arc::new(Bearers::new(book, issuers(&clock), clock.clone())))
+        } else {
+            Authentication::Open(Caller::user("ann"))
+        };
+        let gate = Gate::new(Guard::new(&[], 100_000), authentication)
+            .before(&[
+                Entrance { path: API, needs: Rights::ALL },
+                Entrance { path: PAGES, needs: Rights::ALL },
+            ])
+            .with_sessions(sessions(clock), &Console::before_sign_in());
+        Self { engine, store, discovery, app: gate.around(console.router()) }
+    }
+
+    /// Registers an agent with this card.
+    pub(crate) async fn register(&self, url: &str, card: Card, trust: Trust) -> Arc<Agent> {
+        self.discovery.serve(url, card);
+        let wanted = Registration { trust: Some(trust), ..Registration::new(url) };
+        self.engine.registry().register(wanted).await.unwrap().agent
+    }
+
+    /// Asks as somebody with a token, who comes like a program.
+    pub(crate) async fn ask(&self, token: &str, method: &str, path: &str, body: &str) -> Answer {
+        self.send(method, path, &[("authorization", &format!("Bearer {token}"))], body).await
+    }
+
+    /// Looks at a page as ann.
+    pub(crate) async fn page(&self, path: &str) -> Answer {
+        let bearer = format!("Bearer {ANN}");
+        self.send("GET", path, &[("authorization", &bearer), ("accept", "text/html")], "").await
+    }
+
+    /// Signs in and answers the cookie.
+    pub(crate) async fn cookie(&self, token: &str) -> String {
+        let form = format!("token={}&next=/factory/agents", token.replace(' ', "+"));
+        let answer = self.send("POST", "/factory/sign-in", &[("origin", "http://localhost")], &form).await;
+        assert_eq!(answer.status, 303, "{answer:?}");
+        answer.header("set-cookie").split(';').next().unwrap().to_owned()
+    }
+
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(path).header(header::HOST, "localhost");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::from(body.to_owned())).unwrap();
+        let response = self.app.facing(IpAddr::from([192, 0, 2, 1])).oneshot(request).await.unwrap();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        Answer { status, headers, body: String::from_utf8(body.to_vec()).unwrap() }
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
+    }
+
+    /// What forms of this page must repeat.
+    #[track_caller]
+    pub(crate) fn csrf(&self) -> String {
+        let (_, rest) = self.body.split_once("name=\"csrf\" content=\"").unwrap();
+        rest.split_once('"').unwrap().0.to_owned()
+    }
+}
+
+// === impl Clerk ===
+
+impl Clerk {
+    fn change(&self, name: &str, text: Option<&str>) -> Result<String, Failure> {
+        let name = format!("{}.cedar", name.strip_suffix(".cedar").unwrap_or(name));
+        let mut sources = self.0.lock().unwrap();
+        let mut after: Vec<Source> = sources.iter().filter(|source| source.name != name).cloned().collect();
+        after.extend(text.map(|text| Source { name: name.clone(), text: text.to_owned() }));
+        Policy::parse(&after).map_err(|error| Failure::new(Kind::Invalid, error.to_string()))?;
+        *sources = after;
+        Ok(name)
+    }
+}
+
+#[async_trait]
+impl Office for Clerk {
+    async fn policies(&self) -> Result<Vec<Source>, Failure> {
+        Ok(self.0.lock().unwrap().clone())
+    }
+
+    async fn save_policy(&self, _: &str, name: &str, text: &str) -> Result<String, Failure> {
+        self.change(name, Some(text))
+    }
+
+    async fn add_policy(&self, _: &str, template: &Template<'_>) -> Result<String, Failure> {
+        let name = template.name();
+        self.change(&name, Some(&template.compile(&name).text))
+    }
+
+    async fn remove_policy(&self, _: &str, name: &str) -> Result<(), Failure> {
+        self.change(name, None).map(drop)
+    }
+
+    async fn policy_history(&self, _: &str) -> Result<Vec<PolicyVersion>, Failure> {
+        Ok(Vec::new())
+    }
+
+    async fn forget_policies(&self, _: &Agent) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn read_card(&self, text: &str) -> Option<Card> {
+        agents::parse_card(text).ok()
+    }
+
+    fn credential(&self, _: &Agent) -> Option<String> {
+        None
+    }
+
+    fn fresh_token(&self) -> Result<String, Failure> {
+        // The first is always the same.
+        let before = self.1.fetch_add(1, Ordering::Relaxed);
+        Ok(if before == 0 { "rialto_fresh".to_owned() } else { format!("rialto_fresh_{before}") })
+    }
+
+    fn tools(&self, _: &Scope) -> Json {
+        Json::null()
+    }
+}
+
+fn row(caller: &str, token: &str, rights: Rights) -> Token {
+    Token {
+        id: format!("tok_{caller}"),
+        hash: rialto_edge::auth::hash(token),
+        scope: Scope::default(),
+        caller: caller.into(),
+        kind: CallerKind::User,
+        rights,
+        created_at: SystemClock.now(),
+        expires_at: None,
+        revoked_at: None,
+    }
+}
+
+fn issuers(clock: &Arc<dyn Clock>) -> Issuers {
+    let nobody = |_: rialto_edge::fetch::Request| -> Result<rialto_edge::fetch::Response, rialto_edge::fetch::FetchError> {
+        unreachable!("there are no issuers")
+    };
+    let fetch: Arc<dyn rialto_edge::fetch::Fetch> = Arc::new(nobody);
+    Issuers::new(rialto_edge::auth::Config::default(), &fetch, clock).unwrap()
+}
+
+/// Sessions that are turned around, which is all the secrecy these tests need.
+fn sessions(clock: Arc<dyn Clock>) -> Arc<Sessions> {
+    let turned = |text: &[u8]| text.iter().rev().copied().collect::<Vec<u8>>();
+    let sealing = Sealing {
+        seal: Box::new(move |text| Some(turned(text.expose().as_bytes()))),
+        open: Box::new(move |text| String::from_utf8(turned(text)).ok().map(Secret::from)),
+    };
+    Arc::new(Sessions::new(sealing, [7; 32], clock).unwrap())
+}

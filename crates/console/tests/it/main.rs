@@ -1,0 +1,7 @@
+//! The console's pages and API, with a real engine and a scripted network.
+#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+mod api;
+mod house;
+mod pages;
+mod signing;
