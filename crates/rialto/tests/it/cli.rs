@@ -12,6 +12,8 @@ mod deaths;
 mod digits;
 mod dispatches;
 mod events;
+mod flow_deaths;
+mod flows;
 mod grpc;
 mod guard;
 mod handles;
