@@ -89,7 +89,7 @@ impl Engine {
     }
 
     pub(crate) fn runner(&self) -> Runner {
-        Runner::from(self.inner().runner.load(Ordering::Relaxed))
+        self.inner().runner_here()
     }
 
     async fn beat(&self, runner: Runner) -> Result<(), StoreError> {
@@ -191,7 +191,7 @@ impl Engine {
     }
 
     /// Who began a task. An agent's own id says that it is one.
-    fn caller_of(&self, head: &TaskHead) -> Caller {
+    pub(crate) fn caller_of(&self, head: &TaskHead) -> Caller {
         let is_agent = self.registry().get(&AgentId::from(head.caller.as_str())).is_some();
         let kind = if is_agent { CallerKind::Agent } else { CallerKind::User };
         Caller { scope: head.scope.clone(), kind, id: head.caller.clone(), rights: Rights::ALL, proof: None }

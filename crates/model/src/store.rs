@@ -12,12 +12,13 @@ use jiff::Timestamp;
 
 use crate::{
     agent::{Agent, OldCard, Probe},
+    approval::{Approval, ApprovalFilter, Decided},
     call::{CallerId, CallerKind},
     cost::{CostQuery, CostSum},
     credential::Secret,
     event::{Event, Recorded},
     flow::FlowStore,
-    ids::{AgentId, ContextId, OrgId, Runner, Scope, TaskId},
+    ids::{AgentId, ApprovalId, ContextId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
     rights::Rights,
@@ -483,6 +484,20 @@ pub trait Store: FlowStore {
 
     /// Those that were given up, the newest first.
     async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, StoreError>;
+
+    /// Writes down that something waits for approval. Answers the generation that this made.
+    async fn put_approval(&self, approval: &Approval) -> Result<u64, StoreError>;
+
+    /// What waits for approval or waited for it, newest first.
+    async fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, StoreError>;
+
+    /// Decides about something that waits. The answer says whether this decision counts: of several, in however many
+    /// processes, the first does. It moves the generation.
+    async fn decide_approval(&self, id: &ApprovalId, decided: &Decided) -> Result<bool, StoreError>;
+
+    /// Says that what waited has gone on or has ended, so that nobody need look at it again. The answer says whether that is
+    /// news.
+    async fn settle_approval(&self, id: &ApprovalId) -> Result<bool, StoreError>;
 }
 
 #[cfg(test)]

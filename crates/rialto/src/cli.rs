@@ -23,7 +23,7 @@ pub(crate) use self::{
     costs::{CostKey, Costs},
     credential::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
     flows::{AddFlow, Flows, ListRuns, Pipeline, ResumeRun, RunFlow},
-    guard::{Guard, GuardTest},
+    guard::{ActionName, Guard, GuardTest},
     policy::{AddPolicy, Policy, PolicyKind, PolicyTest},
     routing::{Dispatch, Dispatches, RouteCommand, Routing, WorkFlags},
     secrets::Secrets,

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 use url::Url;
 
-use crate::{environment::Environment, telemetry::LogFormat};
+use crate::{environment::Environment, guarding, telemetry::LogFormat};
 
 /// The file that is read when none is named and it is there.
 const DEFAULT_FILE: &str = "rialto.toml";
@@ -52,6 +52,8 @@ pub(crate) struct Config {
     pub(crate) routing: rialto_engine::routing::Config,
     /// A registry elsewhere that is asked when nobody here can do some work.
     pub(crate) mesh: crate::mesh::Config,
+    /// What may be said to whoever works here, and what they may say back.
+    pub(crate) guardrails: rialto_guard::setting::Guardrails,
     /// Everything that leaves over HTTP.
     pub(crate) outbound: rialto_edge::client::Config,
     /// The MCP door.
@@ -72,6 +74,9 @@ pub(crate) struct Config {
     pub(crate) a2a: A2a,
     /// Logs and traces.
     pub(crate) telemetry: Telemetry,
+    /// The file that was read, if there was one.
+    #[serde(skip)]
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// The HTTP server.
@@ -349,7 +354,10 @@ impl Config {
     pub(crate) fn load(file: Option<&Path>, environment: &Environment) -> Result<Self, ConfigError> {
         let (place, mut table) = read(file)?;
         overlay(&mut table, environment)?;
-        let config: Self =
+        if let Some((key, reason)) = table.get("guardrails").and_then(guarding::mistake) {
+            return Err(ConfigError::Invalid { place: format!("{place}: guardrails.{key}"), reason });
+        }
+        let mut config: Self =
             serde_path_to_error::deserialize(Value::Table(table)).map_err(|error| ConfigError::Invalid {
                 place: format!("{place}: {}", error.path()),
                 reason: error.inner().to_string().trim().to_owned(),
@@ -366,6 +374,8 @@ impl Config {
             let place = format!("{place}: {key}");
             ConfigError::Invalid { place, reason }
         })?;
+        let path = file.unwrap_or(Path::new(DEFAULT_FILE));
+        config.file = path.is_file().then(|| path.to_owned());
         Ok(config)
     }
 
@@ -497,6 +507,17 @@ mod tests {
     fn a_value_of_the_wrong_kind_is_an_error_that_names_its_place() {
         let error = loaded("[calls]\ntimeout_ms = \"soon\"", &[]).unwrap_err().to_string();
         assert!(error.contains("calls.timeout_ms"), "{error}");
+    }
+
+    #[test]
+    fn a_check_that_nobody_knows_is_named_with_its_place_and_with_what_may_be_meant() {
+        let error = loaded("[[guardrails.checks]]\ntype = \"pi\"", &[]).unwrap_err().to_string();
+        assert!(error.contains("guardrails.checks[0].type"), "{error}");
+        assert!(error.contains("did you mean \"pii\"?"), "{error}");
+        let text = "[guardrails.skills.\"a.b\"]\nchecks = [{ type = \"pii\" }, { type = \"nonsense\" }]";
+        let error = loaded(text, &[]).unwrap_err().to_string();
+        assert!(error.contains("guardrails.skills.\"a.b\".checks[1].type"), "{error}");
+        assert!(error.contains("prompt-injection") && !error.contains("did you mean"), "{error}");
     }
 
     #[test]

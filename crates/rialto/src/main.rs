@@ -7,6 +7,7 @@ mod demo;
 mod environment;
 mod events;
 mod flows;
+mod guarding;
 mod mesh;
 mod output;
 mod policies;
@@ -74,7 +75,9 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Install(options) => install::run(&options, environment),
         Command::Keys(command) => run_keys(&common, environment, command),
         Command::Config(command) => run_config(&common, environment, &command),
-        Command::Guard(command) => commands::guard::run(command),
+        Command::Guard(command) => {
+            commands::guard::run(command, &Config::load(common.config.as_deref(), environment)?)
+        }
         Command::Policy(command) => run_policy(&common, environment, command).await,
         Command::Mcp(options) => {
             Box::pin(mcp::run(open_for_client(&common, &options, environment).await?, options)).await

@@ -38,6 +38,7 @@ use crate::{
     config::Config,
     environment::Environment,
     flows,
+    guarding::Guardrails,
     policies::{Book, Policies, Shelf},
     telemetry::{CallLog, Destination, Traces},
     tools::Tools,
@@ -76,6 +77,8 @@ pub(crate) struct Program {
     pub(crate) data: Option<PathBuf>,
     /// The files that the first policies were made of: whatever differs from them has changed since.
     sources: Vec<Source>,
+    /// Reads the guardrails again when their file changes.
+    guardrails: Guardrails,
     /// Sends traces, if somebody collects them.
     pub(crate) traces: Option<Arc<Traces>>,
     /// Whether no more calls are taken.
@@ -117,6 +120,9 @@ pub(crate) enum BuildError {
     /// What is configured could not be deployed.
     #[error("{0}")]
     Deployed(String),
+    /// Guardrails do not hold up.
+    #[error("{0}")]
+    Guardrails(#[from] rialto_guard::setting::SettingError),
     /// Traces cannot be sent to where they shall be.
     #[error("{0}")]
     Traces(String),
@@ -183,6 +189,8 @@ impl Program {
             config: calls,
         });
         connect(&engine, traces.as_ref(), config.mesh.open(&fetch, &secrets));
+        let guardrails = Guardrails::new(&config, &fetch, &secrets, environment);
+        engine.guard(guardrails.build(&config)?);
         flows.connect(engine.faint());
         engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
         tools.configure(&config, &engine, false).await?;
@@ -198,6 +206,7 @@ impl Program {
             config,
             policies,
             sources,
+            guardrails,
             data,
             traces,
             draining: Arc::default(),
@@ -238,6 +247,7 @@ impl Program {
         }
         let known = Some(self.sources.clone());
         tokio::spawn(watch(self.engine.clone(), self.policies.files().clone(), known, self.stop.clone()));
+        tokio::spawn(self.guardrails.clone().watch(self.engine.clone(), self.stop.clone()));
         self.tools.start(self.engine.registry(), &self.stop);
         tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store.clone(), self.stop.clone()));
     }

@@ -12,6 +12,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken promise shall fail its test")]
 
+mod approvals;
 mod audit;
 mod costs;
 mod flows;
@@ -43,7 +44,7 @@ use rialto_model::{
 use serde_json::Value;
 
 pub use self::{
-    audit::*, costs::*, flows::*, journal::*, load::*, policies::*, pushes::*, registry::*, routing::*,
+    approvals::*, audit::*, costs::*, flows::*, journal::*, load::*, policies::*, pushes::*, registry::*, routing::*,
     talks::*, webhooks::*,
 };
 
@@ -136,6 +137,10 @@ macro_rules! store_suite {
             decisions_come_newest_first_with_what_became_of_them,
             decisions_can_be_narrowed,
             decisions_are_forgotten_with_their_tasks,
+            what_waits_for_approval_comes_back_as_it_was_put,
+            of_many_decisions_at_once_the_first_counts,
+            what_waits_for_approval_can_be_narrowed,
+            approvals_are_forgotten_once_they_are_settled,
             a_definition_comes_back_in_its_last_version,
             a_definition_is_not_changed_behind_somebodys_back,
             a_removed_definition_is_kept_for_its_runs,

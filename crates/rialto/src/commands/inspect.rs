@@ -180,6 +180,8 @@ fn announced(record: &Audited) -> Entry {
             Some(error) => format!("{}: {}", error.code, error.message),
             None => "failed".to_owned(),
         },
+        Phase::Breaker => event.verb.verb.clone(),
+        Phase::Guardrail => format!("guardrail: {}", event.verb.args.get()),
     };
     let told = json!({ "record": record.record, "event": event });
     Entry { at: event.emitted_at, after_ms: 0, who: "rialto", what, record: told }

@@ -16,6 +16,7 @@ mod flow_deaths;
 mod flows;
 mod grpc;
 mod guard;
+mod guardrails;
 mod handles;
 mod limits;
 mod logs;
