@@ -178,8 +178,16 @@ impl Verdict for Report {
 
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let headings =
-            ["pipelines of 3 steps", "runs/s", "steps/s", "p50 ms", "p99 ms", "CPU µs/step", "RSS MB", "errors"];
+        let headings = [
+            "pipelines of 3 steps",
+            "runs/s",
+            "steps/s",
+            "p50 ms",
+            "p99 ms",
+            "CPU µs/step",
+            "RSS MB",
+            "errors",
+        ];
         let mut table = Table::new(&headings);
         table.row([
             format!("{} from {} connections", self.runs, self.connections),

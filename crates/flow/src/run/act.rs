@@ -51,6 +51,7 @@ impl Act {
                     work_type: maybe(work_type.as_ref())?.map_or_else(String::new, |word| text(&word)),
                     description,
                     required_skills: required?.iter().map(text).collect(),
+                    input_modes: Vec::new(),
                 };
                 Self::Dispatch { work, parts: parts(message, args) }
             }

@@ -5,6 +5,7 @@
 //! lets go of it at once.
 
 mod advance;
+mod approval;
 mod local;
 
 use std::{sync::Arc, time::Duration};
@@ -29,6 +30,7 @@ use super::{
     answer::Answer,
     board::{Board, Key},
     book::Book,
+    schedules::AGAIN,
     tell,
     unit::{Crew, End, Unit},
 };
@@ -342,8 +344,12 @@ impl Driver {
             let message = "the run came to a stop with nothing to wait for; this is a fault of this program";
             return self.finish(Some(Failure::new(Kind::Internal, message))).await;
         }
-        let expires = held.iter().filter_map(|step| step.question.as_ref()?.expires).min();
-        if !self.write(RunState::Waiting, None, expires).await? {
+        let held: Vec<FlowStep> = self.ask_people(held).await;
+        let now = self.crew.engine.now();
+        let looks = held.iter().any(|step| step.task.is_some()).then(|| now.checked_add(AGAIN).ok());
+        let expires = held.iter().filter_map(|step| step.question.as_ref()?.expires);
+        let wakes_at = expires.chain(looks.flatten()).min();
+        if !self.write(RunState::Waiting, None, wakes_at).await? {
             return Ok(Stop::Taken);
         }
         let held: Vec<&FlowStep> = held.iter().collect();
@@ -429,6 +435,7 @@ const fn may_help(failure: &Failure) -> bool {
         Kind::Invalid
         | Kind::Unauthenticated
         | Kind::Denied
+        | Kind::Blocked
         | Kind::NotFound
         | Kind::Conflict
         | Kind::Unsupported => false,

@@ -78,7 +78,12 @@ fn a_question_of_an_sdk_agent_holds_the_run_and_its_progress_is_heard_live() {
         { "id": "both", "type": "set", "value": "{{ nodes.say.output }} / {{ nodes.ask.output }}" },
     ]);
     let door = server.door();
-    let mut client = McpClient::answering(Sdk::Python, Era::Legacy, &door, &json!({ "action": "accept", "content": { "answer": "red" } }));
+    let mut client = McpClient::answering(
+        Sdk::Python,
+        Era::Legacy,
+        &door,
+        &json!({ "action": "accept", "content": { "answer": "red" } }),
+    );
     let done = client.call("execute_dag", &json!({ "nodes": nodes }));
     assert!(done.text().contains("you chose red"), "{done:?}");
     let told: Vec<String> = done.progress.iter().map(ToString::to_string).collect();
