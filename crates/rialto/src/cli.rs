@@ -10,6 +10,7 @@ mod secrets;
 mod tokens;
 mod tools;
 mod webhooks;
+mod workflow;
 
 use std::path::PathBuf;
 
@@ -28,6 +29,7 @@ pub(crate) use self::{
     tokens::{CreateToken, Lifetime, RightName, Tokens},
     tools::{AddTool, Tools},
     webhooks::{AddWebhook, Webhooks},
+    workflow::{GraphWorkflow, ValidateWorkflow, WorkflowFile},
 };
 use crate::telemetry::LogFormat;
 
@@ -76,6 +78,9 @@ pub(crate) enum Command {
     Call(Call),
     #[command(flatten)]
     Routing(Routing),
+    /// Check workflows and pipelines, and draw them
+    #[command(subcommand)]
+    Workflow(WorkflowFile),
     /// Look at tasks and call them off
     #[command(subcommand)]
     Tasks(Tasks),

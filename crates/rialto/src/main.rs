@@ -74,6 +74,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Keys(command) => run_keys(&common, environment, command),
         Command::Config(command) => run_config(&common, environment, &command),
         Command::Guard(command) => commands::guard::run(command),
+        Command::Workflow(command) => commands::workflow::run(command),
         Command::Policy(command) => run_policy(&common, environment, command).await,
         Command::Mcp(options) => {
             Box::pin(mcp::run(open_for_client(&common, &options, environment).await?, options)).await

@@ -38,6 +38,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-mcp",
             "rialto-a2a",
             "rialto-a2a-wire",
+            "rialto-flow",
             "rialto-function",
             "rialto-guard",
         ],
