@@ -1,10 +1,10 @@
-//! Work in many steps: what a workflow is, and what is wrong with one.
+//! Work in many steps: what a workflow is, what is wrong with one, and how it is run.
 //!
 //! A [`Workflow`](definition::Workflow) is a graph of nodes, each of which does one thing once those it needs are done. Pipelines
 //! are another way to write the same graph, so whoever runs one runs both. What a node is given is a
 //! [`Template`](template::Template): JSON in which some places are filled with what other nodes have made.
 //!
-//! All of this is pure: reading, checking and drawing need no server, no store and no agent.
+//! All of this but [`run`] is pure: reading, checking and drawing need no server, no store and no agent.
 
 mod check;
 pub mod condition;
@@ -16,6 +16,7 @@ mod pipeline;
 pub mod problem;
 pub mod read;
 pub mod reference;
+pub mod run;
 pub mod schedule;
 pub mod schema;
 mod suggest;

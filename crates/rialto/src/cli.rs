@@ -3,6 +3,7 @@
 mod audit;
 mod costs;
 mod credential;
+mod flows;
 mod guard;
 mod policy;
 mod routing;
@@ -22,14 +23,15 @@ pub(crate) use self::{
     audit::{Audit, AuditCommand, AuditSearch, OutcomeName},
     costs::{CostKey, Costs},
     credential::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
-    guard::{Guard, GuardTest},
+    flows::{AddFlow, Flows, ListRuns, Pipeline, ResumeRun, RunFlow},
+    guard::{ActionName, Guard, GuardTest},
     policy::{AddPolicy, Policy, PolicyKind, PolicyTest},
     routing::{Dispatch, Dispatches, RouteCommand, Routing, WorkFlags},
     secrets::Secrets,
     tokens::{CreateToken, Lifetime, RightName, Tokens},
     tools::{AddTool, Tools},
     webhooks::{AddWebhook, Webhooks},
-    workflow::{GraphWorkflow, ValidateWorkflow, WorkflowFile},
+    workflow::{GraphWorkflow, ValidateWorkflow, Workflow, WorkflowFile},
 };
 use crate::telemetry::LogFormat;
 
@@ -78,9 +80,12 @@ pub(crate) enum Command {
     Call(Call),
     #[command(flatten)]
     Routing(Routing),
-    /// Check workflows and pipelines, and draw them
+    /// Check workflows and draw them; keep them, run them, and look after their runs
     #[command(subcommand)]
-    Workflow(WorkflowFile),
+    Workflow(Workflow),
+    /// Keep pipelines: tools one after the other, published as skills
+    #[command(subcommand)]
+    Pipeline(Pipeline),
     /// Look at tasks and call them off
     #[command(subcommand)]
     Tasks(Tasks),

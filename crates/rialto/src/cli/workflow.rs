@@ -1,11 +1,20 @@
-//! `rialto workflow`, as `--help` shows it: what can be done with a file alone.
+//! `rialto workflow`, as `--help` shows it: what can be done with a file alone, and what with those that are kept.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use rialto_flow::graph::Format;
 
-use super::Listing;
+use super::{Flows, Listing};
+
+/// Workflows.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Workflow {
+    #[command(flatten)]
+    File(WorkflowFile),
+    #[command(flatten)]
+    Kept(Flows),
+}
 
 /// What can be done with a workflow that is a file.
 #[derive(Debug, Subcommand)]

@@ -16,9 +16,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rialto-route", &["rialto-model"]),
     // What may be said: pure, so that it can be tried out beforehand and measured.
     ("rialto-guard", &["rialto-model"]),
-    ("rialto-engine", &["rialto-model", "rialto-policy", "rialto-route"]),
-    // Work in many steps: what a workflow is.
-    ("rialto-flow", &["rialto-model"]),
+    // Every call passes the guardrails, whatever door it came in by.
+    ("rialto-engine", &["rialto-guard", "rialto-model", "rialto-policy", "rialto-route"]),
+    // Work in many steps: what a workflow is, and who runs it. Each step is a call of the engine.
+    ("rialto-flow", &["rialto-model", "rialto-policy", "rialto-engine"]),
     ("rialto-store", &["rialto-model"]),
     ("rialto-edge", &["rialto-model"]),
     ("rialto-hooks", &["rialto-model", "rialto-edge"]),
