@@ -34,3 +34,4 @@ mod tools_api;
 mod traces;
 mod watch;
 mod webhooks;
+mod workflow;
