@@ -1,6 +1,7 @@
 """An agent with one skill, `work`, that does it well, badly or slowly, on a2a-sdk 1.3.0.
 
-`--fails 2` has every second task fail, `--delay 1.5` has each take so many seconds. For choosing among agents.
+`--fails 2` has every second task fail, `--delay 1.5` has each take so many seconds, `--skill review` and `--tags qa,rust` say what
+it can do. For choosing among agents.
 """
 
 import asyncio
@@ -40,9 +41,12 @@ def main() -> None:
     parser.add_argument("--name", default="Worker")
     parser.add_argument("--fails", type=int, default=0, help="every so many tasks one fails")
     parser.add_argument("--delay", type=float, default=0.0, help="how many seconds a task takes")
+    parser.add_argument("--skill", default="work", help="the skill's id")
+    parser.add_argument("--tags", default="labour", help="its tags, with commas between them")
     args = parser.parse_args()
     sock, url = serving.bind(args.port)
-    skill = AgentSkill(id="work", name="work", description="Works as it is told.", tags=["labour"])
+    tags = args.tags.split(",")
+    skill = AgentSkill(id=args.skill, name=args.skill, description="Works as it is told.", tags=tags)
     card = AgentCard(
         name=args.name,
         description="Works.",

@@ -15,6 +15,7 @@ mod guardrails;
 mod list;
 mod load;
 mod mcp;
+mod pipelines;
 mod process;
 mod program;
 mod proxy;
@@ -55,6 +56,8 @@ enum Command {
     Translate(bridge::Load),
     /// Tasks that are acknowledged before they are done, and many who listen to one.
     Tasks(tasks::Args),
+    /// Small pipelines of three steps each.
+    Pipelines(pipelines::Args),
     /// Pages of tools/list with 1, 1,000 and 100,000 skills.
     List(list::Args),
     /// From exec to the first tools/list answer on stdio.
@@ -96,6 +99,7 @@ async fn run(cli: &Cli) -> Result<ExitCode, Trouble> {
         Command::Bridge(args) => Box::pin(bridge::run(args)).await.map(|report| show(cli, &report)),
         Command::Translate(load) => Box::pin(bridge::translate(load)).await.map(|report| show(cli, &report)),
         Command::Tasks(args) => Box::pin(tasks::run(args)).await.map(|report| show(cli, &report)),
+        Command::Pipelines(args) => Box::pin(pipelines::run(args)).await.map(|report| show(cli, &report)),
         Command::List(args) => Box::pin(list::run(args)).await.map(|report| show(cli, &report)),
         Command::Start(args) => start::run(args).await.map(|report| show(cli, &report)),
         Command::Wire(args) => wire::run(args).map(|report| show(cli, &report)),

@@ -106,7 +106,7 @@ impl Mark {
     }
 }
 
-/// All lines of a workflow.
+/// The lines of a workflow. One that follows from others is left out: it tells nothing about what comes before what.
 fn links(workflow: &Workflow) -> Vec<Link> {
     let numbers: BTreeMap<&NodeId, usize> = workflow.nodes.iter().map(|node| &node.id).zip(0..).collect();
     let mut links = Vec::new();
@@ -116,7 +116,7 @@ fn links(workflow: &Workflow) -> Vec<Link> {
             links.push(Link { from, to, branch });
         }
     }
-    links
+    layers::without_shortcuts(workflow.nodes.len(), links)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod secrets;
 mod tokens;
 mod tools;
 mod webhooks;
+mod workflow;
 
 use std::path::PathBuf;
 
@@ -30,6 +31,7 @@ pub(crate) use self::{
     tokens::{CreateToken, Lifetime, RightName, Tokens},
     tools::{AddTool, Tools},
     webhooks::{AddWebhook, Webhooks},
+    workflow::{GraphWorkflow, ValidateWorkflow, Workflow, WorkflowFile},
 };
 use crate::telemetry::LogFormat;
 
@@ -78,9 +80,9 @@ pub(crate) enum Command {
     Call(Call),
     #[command(flatten)]
     Routing(Routing),
-    /// Keep workflows, run them, and look after their runs
+    /// Check workflows and draw them; keep them, run them, and look after their runs
     #[command(subcommand)]
-    Workflow(Flows),
+    Workflow(Workflow),
     /// Keep pipelines: tools one after the other, published as skills
     #[command(subcommand)]
     Pipeline(Pipeline),

@@ -20,3 +20,4 @@ pub(crate) mod tasks;
 pub(crate) mod tokens;
 pub(crate) mod tools;
 pub(crate) mod webhooks;
+pub(crate) mod workflow;

@@ -79,6 +79,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Guard(command) => {
             commands::guard::run(command, &Config::load(common.config.as_deref(), environment)?)
         }
+        Command::Workflow(cli::Workflow::File(command)) => commands::workflow::run(command),
         Command::Policy(command) => run_policy(&common, environment, command).await,
         Command::Mcp(options) => {
             Box::pin(mcp::run(open_for_client(&common, &options, environment).await?, options)).await
@@ -88,7 +89,9 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Tools(command) => run_tools(&common, environment, command).await,
         Command::Call(options) => run_call(&common, environment, options).await,
         Command::Routing(command) => run_routing(&common, environment, command).await,
-        Command::Workflow(command) => run_flows(&common, environment, command, None).await,
+        Command::Workflow(cli::Workflow::Kept(command)) => {
+            run_flows(&common, environment, command, None).await
+        }
         Command::Pipeline(command) => {
             let kind = Some(rialto_model::flow::FlowKind::Pipeline);
             run_flows(&common, environment, command.into_flows(), kind).await

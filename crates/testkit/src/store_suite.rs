@@ -149,7 +149,7 @@ macro_rules! store_suite {
             only_who_took_a_run_last_writes_to_it,
             a_run_that_was_called_off_takes_no_more,
             runs_can_be_narrowed,
-            a_waiting_run_is_woken_once,
+            a_waiting_run_is_woken_by_one_at_a_time,
             a_schedule_is_run_by_one_at_a_time,
             runs_are_forgotten_with_their_tasks,
         );

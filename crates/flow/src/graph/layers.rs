@@ -1,4 +1,4 @@
-//! Which row of a picture each node stands in: one below the lowest of those it needs.
+//! Which row of a picture each node stands in, one below the lowest of those it needs; and which lines a picture needs.
 
 use super::Link;
 
@@ -22,4 +22,27 @@ pub(super) fn of(nodes: usize, links: &[Link]) -> Vec<usize> {
         }
     }
     rows
+}
+
+/// Leaves out links that others make a way around. Branches stay: they say more than the order.
+pub(super) fn without_shortcuts(nodes: usize, links: Vec<Link>) -> Vec<Link> {
+    let rows = of(nodes, &links);
+    let mut order: Vec<usize> = (0..nodes).collect();
+    order.sort_by_key(|node| rows[*node]);
+    let mut above: Vec<Vec<usize>> = vec![Vec::new(); nodes];
+    for link in &links {
+        above[link.to].push(link.from);
+    }
+    // Of each node, all that come before it.
+    let mut before: Vec<Vec<bool>> = vec![vec![false; nodes]; nodes];
+    for node in order {
+        for upper in &above[node] {
+            let (theirs, mut ours) = (before[*upper].clone(), std::mem::take(&mut before[node]));
+            ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours |= theirs);
+            ours[*upper] = true;
+            before[node] = ours;
+        }
+    }
+    let is_shortcut = |link: &Link| above[link.to].iter().any(|other| before[*other][link.from]);
+    links.into_iter().filter(|link| link.branch.is_some() || !is_shortcut(link)).collect()
 }

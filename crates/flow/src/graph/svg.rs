@@ -12,6 +12,7 @@ use crate::definition::{Does, Node, Workflow};
 /// How wide a character is, about.
 const CHARACTER: f64 = 6.6;
 const NARROWEST: f64 = 110.0;
+const BACK: &str = "#ffffff";
 const LINE: &str = "#71717a";
 const TEXT: &str = "#18181b";
 const FAINT: &str = "#52525b";
@@ -26,7 +27,8 @@ pub(super) fn draw(workflow: &Workflow, marks: &Marks) -> String {
     let (across, down) = (layout.width.ceil(), layout.height.ceil());
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {across} {down}\" width=\"{across}\" height=\"{down}\" role=\"img\" \
-         font-family=\"ui-sans-serif, system-ui, sans-serif\"><title>{}</title>\n",
+         font-family=\"ui-sans-serif, system-ui, sans-serif\"><title>{}</title>\n\
+         <rect width=\"{across}\" height=\"{down}\" fill=\"{BACK}\"/>\n",
         escaped(&workflow.name)
     );
     for (link, line) in links.iter().zip(&layout.lines) {
@@ -105,7 +107,9 @@ fn push_line(out: &mut String, points: &[Point], branch: Option<&str>) {
     let (left, right, back) = (x - 3.5, x + 3.5, y - 7.0);
     let _ = writeln!(out, "<path fill=\"{LINE}\" d=\"M{x:.1} {y:.1}L{left:.1} {back:.1}H{right:.1}Z\"/>");
     if let Some(branch) = branch {
-        push_text(out, Point { x: x + 18.0, y: y - 10.0 }, branch, ("11", FAINT, "400"));
+        // On the side that the line does not come from.
+        let aside = if first.x > x { -18.0 } else { 18.0 };
+        push_text(out, Point { x: x + aside, y: y - 10.0 }, branch, ("11", FAINT, "400"));
         out.push('\n');
     }
 }

@@ -1,8 +1,9 @@
 //! What a caller says to a run that waits, and which step is meant by it.
 
+use rialto_engine::approving::Verdict;
 use rialto_model::{
     call::Call,
-    flow::FlowStep,
+    flow::{FlowStep, Question},
     json::Json,
     message::{Content, Part},
 };
@@ -16,6 +17,8 @@ pub(super) struct Answer {
     /// The step that is meant, if the caller says so.
     node: Option<String>,
     item: Option<u32>,
+    /// The question that was decided, where somebody else did.
+    approval: Option<String>,
 }
 
 /// What somebody decided.
@@ -41,11 +44,16 @@ impl Answer {
         });
         let node = named.as_ref().and_then(|facts| Some(facts["node"].as_str()?.to_owned()));
         let item = named.as_ref().and_then(|facts| u32::try_from(facts["item"].as_u64()?).ok());
-        Self { parts: call.parts.clone(), node, item }
+        let approval = Verdict::of(&call.parts).map(|verdict| verdict.approval.to_string());
+        Self { parts: call.parts.clone(), node, item, approval }
     }
 
     /// Whether a step is the one that is meant; without a word about it, any is.
     pub(super) fn is_for(&self, step: &FlowStep) -> bool {
+        if let Some(decided) = &self.approval {
+            let asked = step.question.as_ref().and_then(approval_of);
+            return asked.as_ref() == Some(decided);
+        }
         let is_node = self.node.as_ref().is_none_or(|node| *node == step.node);
         is_node && (self.node.is_none() || self.item.is_none() || self.item == step.item)
     }
@@ -58,6 +66,12 @@ impl Answer {
             Content::Raw(_) | Content::Url(_) | Content::Unknown(_) => None,
         })
     }
+}
+
+/// The question's name among all that wait for approval, if it has one.
+pub(super) fn approval_of(question: &Question) -> Option<String> {
+    let metadata = question.message.as_ref()?.metadata.as_ref()?;
+    metadata.value().get("rialto/approval")?.get("id")?.as_str().map(str::to_owned)
 }
 
 fn decision_in(data: &Json) -> Option<Decision> {
@@ -85,7 +99,7 @@ mod tests {
     use super::*;
 
     fn said(part: Part) -> Option<Decision> {
-        Answer { parts: vec![part], node: None, item: None }.decision()
+        Answer { parts: vec![part], node: None, item: None, approval: None }.decision()
     }
 
     #[test]

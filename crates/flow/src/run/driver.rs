@@ -5,6 +5,7 @@
 //! lets go of it at once.
 
 mod advance;
+mod approval;
 mod local;
 
 use std::{sync::Arc, time::Duration};
@@ -28,7 +29,7 @@ use super::{
     act,
     answer::Answer,
     board::{Board, Key},
-    book::Book,
+    schedules::AGAIN,
     tell,
     unit::{Crew, End, Unit},
 };
@@ -49,12 +50,9 @@ const FAR_OFF: Duration = Duration::from_secs(365 * 24 * 3_600);
 pub(super) struct Driver {
     pub(super) crew: Crew,
     pub(super) store: Arc<dyn Store>,
-    pub(super) book: Arc<Book>,
     pub(super) run: FlowRun,
     pub(super) board: Board,
     pub(super) events: mpsc::Sender<Event>,
-    /// How deep runs may be inside each other.
-    pub(super) max_depth: u32,
     /// Whether it stands in the store.
     pub(super) is_written: bool,
     /// Our leave to write to it.
@@ -100,7 +98,6 @@ impl Driver {
     pub(super) fn new(
         crew: Crew,
         store: Arc<dyn Store>,
-        book: Arc<Book>,
         run: FlowRun,
         board: Board,
         events: mpsc::Sender<Event>,
@@ -108,11 +105,9 @@ impl Driver {
         Self {
             crew,
             store,
-            book,
             run,
             board,
             events,
-            max_depth: 1,
             is_written: false,
             id: fresh(),
             changed: Vec::new(),
@@ -342,8 +337,12 @@ impl Driver {
             let message = "the run came to a stop with nothing to wait for; this is a fault of this program";
             return self.finish(Some(Failure::new(Kind::Internal, message))).await;
         }
-        let expires = held.iter().filter_map(|step| step.question.as_ref()?.expires).min();
-        if !self.write(RunState::Waiting, None, expires).await? {
+        let held: Vec<FlowStep> = self.ask_people(held).await;
+        let now = self.crew.engine.now();
+        let looks = held.iter().any(|step| step.task.is_some()).then(|| now.checked_add(AGAIN).ok());
+        let expires = held.iter().filter_map(|step| step.question.as_ref()?.expires);
+        let wakes_at = expires.chain(looks.flatten()).min();
+        if !self.write(RunState::Waiting, None, wakes_at).await? {
             return Ok(Stop::Taken);
         }
         let held: Vec<&FlowStep> = held.iter().collect();

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use rialto_engine::{Engine, FaintEngine, is_redacted, peer::Peer, redact};
 use rialto_model::{
     call::{Call, Caller, Cancel, Follow},
-    event::{Aside, Event},
+    event::{Aside, Ask, Event},
     failure::{Failure, Kind},
     flow::{FlowRun, FlowStep, RunRecord, RunState, StepState},
     ids::{Scope, TaskId, fresh},
@@ -121,6 +121,22 @@ impl Runner {
         &self.0.book
     }
 
+    /// Whether a run that waits could go on without its caller. Whoever waits for a login is asked about it.
+    pub(super) async fn can_go_on(&self, engine: &Engine, caller: &Caller, id: &TaskId) -> bool {
+        let record = self.0.store.run(&caller.scope, id).await.ok().flatten();
+        let Some(mut record) = record.filter(|record| record.run.state == RunState::Waiting) else {
+            return false;
+        };
+        for step in record.steps.iter().filter(|step| step.state == StepState::Waiting) {
+            let is_login = step.question.as_ref().is_some_and(|question| question.ask == Ask::Auth);
+            if let Some(task) = step.task.as_ref().filter(|_| is_login) {
+                // Trouble in asking says nothing about it.
+                let _ = engine.task(caller, task.as_str()).await;
+            }
+        }
+        has_expired(&record, engine) || free(engine, caller, &mut record).await
+    }
+
     pub(super) fn store(&self) -> &Arc<dyn Store> {
         &self.0.store
     }
@@ -215,9 +231,9 @@ impl Inner {
             updated_at: now,
         };
         let board = Board::new(wanted.workflow, wanted.input, Vec::new());
-        let crew = self.crew(engine, call.caller, call.trace);
+        let crew = self.crew(engine, call.caller, call.trace, run.depth);
         let (events, heard) = mpsc::channel(UNHEARD);
-        let driver = Driver::new(crew, Arc::clone(&self.store), Arc::clone(&self.book), run, board, events);
+        let driver = Driver::new(crew, Arc::clone(&self.store), run, board, events);
         self.start(driver, None);
         Ok(listening(heard).boxed())
     }
@@ -229,11 +245,12 @@ impl Inner {
         self.wait_for(&id).await;
         let driver_id = fresh();
         let record = self.store.take_run(&id, &driver_id).await.map_err(stored)?;
-        let record =
-            record.filter(|record| record.run.scope == caller.scope).ok_or_else(|| forgotten(&id))?;
+        let record = record.filter(|record| record.run.scope == caller.scope);
+        let mut record = record.ok_or_else(|| forgotten(&id))?;
         let workflow = self.workflow_of(&record.run).await?;
         let (done, total) = (over(&record, &workflow), workflow.nodes.len());
-        let may_move = answer.is_some() || has_expired(&record, &engine);
+        let has_moved = free(&engine, &caller, &mut record).await;
+        let may_move = answer.is_some() || has_moved || has_expired(&record, &engine);
         if let Some(events) = tell::ending(&record, done, total)
             && (record.run.state.is_over() || !may_move)
         {
@@ -242,9 +259,9 @@ impl Inner {
         let RunRecord { run, steps } = record;
         let known = self.secrets.lock().get(&id).cloned();
         let board = Board::new(workflow, known.unwrap_or_else(|| run.input.clone()), steps);
-        let crew = self.crew(engine, caller, trace);
+        let crew = self.crew(engine, caller, trace, run.depth);
         let (events, heard) = mpsc::channel(UNHEARD);
-        let driver = Driver::new(crew, Arc::clone(&self.store), Arc::clone(&self.book), run, board, events);
+        let driver = Driver::new(crew, Arc::clone(&self.store), run, board, events);
         self.start(driver.taken_as(driver_id), answer);
         Ok(listening(heard).boxed())
     }
@@ -341,18 +358,25 @@ impl Inner {
         }
     }
 
-    fn crew(&self, engine: Engine, caller: Caller, trace: Option<Arc<Trace>>) -> Crew {
-        let (turns, cancel) = (Arc::clone(&self.turns), CancellationToken::new());
-        Crew { engine, caller, trace, turns, cancel }
+    fn crew(&self, engine: Engine, caller: Caller, trace: Option<Arc<Trace>>, depth: u32) -> Crew {
+        Crew {
+            engine,
+            caller,
+            trace,
+            book: Arc::clone(&self.book),
+            depth,
+            max_depth: self.config.max_depth,
+            turns: Arc::clone(&self.turns),
+            cancel: CancellationToken::new(),
+        }
     }
 
     /// Lets a run go on by itself, whoever listens.
-    fn start(self: &Arc<Self>, mut driver: Driver, answer: Option<Answer>) {
+    fn start(self: &Arc<Self>, driver: Driver, answer: Option<Answer>) {
         let (done, over) = watch::channel(false);
         let (id, cancel) = (driver.run.id.clone(), driver.crew.cancel.clone());
         self.under_way.lock().insert(id.clone(), UnderWay { cancel, over });
         let inner = Arc::clone(self);
-        driver.max_depth = self.config.max_depth;
         tokio::spawn(async move {
             let is_over = driver.drive(answer).await;
             if is_over {
@@ -387,6 +411,20 @@ fn listening(heard: mpsc::Receiver<Event>) -> impl Stream<Item = Event> {
 /// How many nodes of a run are over.
 fn over(record: &RunRecord, workflow: &Arc<Workflow>) -> usize {
     Board::new(Arc::clone(workflow), Json::null(), record.steps.clone()).done()
+}
+
+/// Lets steps go on whose tasks do not wait any more: somebody has answered them elsewhere. Answers whether there are any.
+async fn free(engine: &Engine, caller: &Caller, record: &mut RunRecord) -> bool {
+    let mut has_moved = false;
+    for step in record.steps.iter_mut().filter(|step| step.state == StepState::Waiting) {
+        if let Some(task) = &step.task
+            && let Ok(task) = engine.look(caller, task.as_str()).await
+            && !task.head.state.is_waiting()
+        {
+            (step.state, step.question, has_moved) = (StepState::Running, None, true);
+        }
+    }
+    has_moved
 }
 
 /// Whether something that a run waits for has ended by itself.

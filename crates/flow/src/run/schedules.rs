@@ -23,6 +23,9 @@ use super::{book::cron_of, peer::Runner};
 /// How often the clock is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// How often runs are looked at that wait for something which may go on without us.
+pub(super) const AGAIN: Duration = Duration::from_secs(3);
+
 /// For so long nobody else runs what one has taken.
 const LEASE: Duration = Duration::from_secs(30);
 
@@ -56,11 +59,15 @@ impl Runner {
             }
             Err(error) => tracing::error!("what is to be run now could not be read: {error}"),
         }
-        match self.store().wake_runs(now, AT_ONCE).await {
+        let again = now.checked_add(AGAIN).unwrap_or(now);
+        match self.store().wake_runs(now, again, AT_ONCE).await {
             Ok(woken) => {
                 for run in woken {
                     let caller = caller_of(&run.scope, &run.caller);
                     let id = run.id.as_str();
+                    if !self.can_go_on(engine, &caller, &run.id).await {
+                        continue;
+                    }
                     match engine.rejoin(&caller, id).await {
                         // It goes on by itself.
                         Ok(running) => drop(running),

@@ -95,13 +95,47 @@ async fn what_is_denied_is_not_done() {
 async fn what_nobody_decides_is_denied_in_the_end() {
     let house = House::new().await;
     let task = house.run(APPROVAL, r#"{"what": "shop"}"#).await.unwrap();
-    house.runner.look(&house.engine, "me").await;
     let waits = house.engine.look(&house.caller, task.head.id.as_str()).await.unwrap();
     assert_eq!(waits.head.state, TaskState::InputRequired);
     house.clock.forward(Duration::from_secs(3_601));
+    let over = house.kept_until_over(&task.head.id).await;
+    assert_eq!(over.head.state, TaskState::Failed);
+    assert!(over.failure.unwrap().message.contains("step may failed"));
+    assert!(house.called().is_empty());
+}
+
+#[tokio::test]
+async fn an_approval_is_listed_with_all_others_and_decided_there() {
+    let house = House::new().await;
+    let text = r#"
+nodes:
+  one: { type: approval, question: "First?" }
+  two: { type: approval, question: "Second?" }
+  both: { type: set, value: done, depends_on: [one, two] }
+"#;
+    let task = house.run(text, "{}").await.unwrap();
+    let listed = house.approvals().await;
+    assert_eq!(listed.len(), 2, "{listed:?}");
+    let second = listed.iter().find(|approval| approval.tool == "two of dag").unwrap();
+    house.decide(second, true).await;
+    let waits = house.settled(&task.head.id).await;
+    assert_eq!(waits.head.state, TaskState::InputRequired);
+    let standings = house.standings(&task.head.id).await;
+    assert_eq!((standings["one"].as_str(), standings["two"].as_str()), ("waiting", "completed"));
+    let done = house.tell(&task.head.id, Part::text("approve")).await.unwrap();
+    assert_eq!(made(&done), "text: done");
+}
+
+#[tokio::test]
+async fn a_step_that_was_answered_elsewhere_lets_its_run_go_on() {
+    let house = House::new().await;
+    let task = house.run(ASKING, "{}").await.unwrap();
+    let step = house.record(&task.head.id).await.steps;
+    let step = step.iter().find(|step| step.node == "ask").unwrap().task.clone().unwrap();
+    house.tell(&step, Part::text("told directly")).await.unwrap();
+    house.clock.forward(Duration::from_secs(10));
     house.runner.look(&house.engine, "me").await;
     house.engine.drain(Duration::from_secs(10)).await;
     let over = house.engine.look(&house.caller, task.head.id.as_str()).await.unwrap();
-    assert_eq!(over.head.state, TaskState::Failed);
-    assert!(over.failure.unwrap().message.contains("nobody decided in time"));
+    assert_eq!(made(&over), r#"{"heard":"told directly","n":1}"#);
 }

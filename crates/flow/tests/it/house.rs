@@ -20,6 +20,7 @@ use rialto_engine::{
 use rialto_flow::run::{self, Given, Ports, Runner};
 use rialto_model::{
     agent::Trust,
+    approval::{Approval, ApprovalFilter, Decided},
     call::{Call, Caller, Cancel, Door, Follow, Target},
     clock::{Clock, SystemClock, Timestamp},
     deployed::skill,
@@ -160,6 +161,55 @@ impl House {
         let mut request = Request::message(self.caller.clone(), Door::Library, target, vec![part]);
         request.task = Some(run.to_string());
         self.engine.call(request).await?.finish().await
+    }
+
+    /// The task once it is over, with somebody who sees to what waits for approval.
+    pub(crate) async fn kept_until_over(&self, run: &TaskId) -> Task {
+        let stop = tokio_util::sync::CancellationToken::new();
+        let (engine, stopped) = (self.engine.clone(), stop.clone());
+        let keeper = tokio::spawn(async move { engine.keep_approvals(stopped).await });
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+        let over = loop {
+            let task = self.engine.look(&self.caller, run.as_str()).await.unwrap();
+            if task.head.state.is_terminal() || tokio::time::Instant::now() > deadline {
+                break task;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        stop.cancel();
+        keeper.await.unwrap();
+        over
+    }
+
+    /// Everything that waits for approval.
+    pub(crate) async fn approvals(&self) -> Vec<Approval> {
+        let filter = ApprovalFilter { limit: 100, ..ApprovalFilter::default() };
+        self.store.approvals(&filter).await.unwrap()
+    }
+
+    /// Decides something as a person elsewhere does.
+    pub(crate) async fn decide(&self, approval: &Approval, approved: bool) {
+        let decided = Decided { approved, by: "boss".to_owned(), reason: None, at: self.engine.now() };
+        assert!(self.store.decide_approval(&approval.id, &decided).await.unwrap());
+        let stop = tokio_util::sync::CancellationToken::new();
+        let (engine, stopped) = (self.engine.clone(), stop.clone());
+        let keeper = tokio::spawn(async move { engine.keep_approvals(stopped).await });
+        while !self.engine.is_settled(approval).await.unwrap() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        stop.cancel();
+        keeper.await.unwrap();
+    }
+
+    /// The task once it waits or is over.
+    pub(crate) async fn settled(&self, run: &TaskId) -> Task {
+        loop {
+            let task = self.engine.look(&self.caller, run.as_str()).await.unwrap();
+            if task.head.state.is_terminal() || task.head.state.is_waiting() {
+                return task;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     pub(crate) async fn record(&self, run: &TaskId) -> RunRecord {

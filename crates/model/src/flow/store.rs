@@ -47,8 +47,14 @@ pub trait FlowStore: Send + Sync {
     /// Calls a run off, whoever drives it. Answers how it stood, or none when it is not there or over already.
     async fn cancel_run(&self, id: &TaskId, at: Timestamp) -> Result<Option<RunRecord>, StoreError>;
 
-    /// Runs that wait though their moment has come, at most so many. Each is answered once: it has no such moment any more.
-    async fn wake_runs(&self, now: Timestamp, limit: usize) -> Result<Vec<FlowRun>, StoreError>;
+    /// Runs that wait though their moment has come, at most so many. Their next moment is `again`: until then nobody else gets
+    /// them.
+    async fn wake_runs(
+        &self,
+        now: Timestamp,
+        again: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<FlowRun>, StoreError>;
 
     /// The schedules of a project.
     async fn schedules(&self, scope: &Scope) -> Result<Vec<Schedule>, StoreError>;

@@ -8,6 +8,7 @@ mod comings;
 mod crash;
 mod dispatches;
 mod fidelity;
+mod flows;
 mod grpc;
 mod operations;
 mod postgres;

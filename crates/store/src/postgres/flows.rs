@@ -90,8 +90,13 @@ impl FlowStore for PostgresStore {
         Ok(found)
     }
 
-    async fn wake_runs(&self, now: Timestamp, limit: usize) -> Result<Vec<FlowRun>, StoreError> {
-        Ok(runs::wake(&self.client().await?, now, limit).await?)
+    async fn wake_runs(
+        &self,
+        now: Timestamp,
+        again: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<FlowRun>, StoreError> {
+        Ok(runs::wake(&self.client().await?, now, again, limit).await?)
     }
 
     async fn schedules(&self, scope: &Scope) -> Result<Vec<Schedule>, StoreError> {

@@ -94,8 +94,13 @@ impl FlowStore for SqliteStore {
         self.transact(move |transaction| runs::cancel(transaction, &id, at)).await
     }
 
-    async fn wake_runs(&self, now: Timestamp, limit: usize) -> Result<Vec<FlowRun>, StoreError> {
-        self.transact(move |transaction| runs::wake(transaction, now, limit)).await
+    async fn wake_runs(
+        &self,
+        now: Timestamp,
+        again: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<FlowRun>, StoreError> {
+        self.transact(move |transaction| runs::wake(transaction, now, again, limit)).await
     }
 
     async fn schedules(&self, scope: &Scope) -> Result<Vec<Schedule>, StoreError> {

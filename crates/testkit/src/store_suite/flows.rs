@@ -156,13 +156,14 @@ pub async fn runs_can_be_narrowed(store: &dyn Store) {
 }
 
 /// What a run waits for may end by itself; one process sees to it.
-pub async fn a_waiting_run_is_woken_once(store: &dyn Store) {
+pub async fn a_waiting_run_is_woken_by_one_at_a_time(store: &dyn Store) {
     store.begin_run(&run("task_1"), "d1", &[]).await.unwrap();
     let waits = RunChange { state: RunState::Waiting, wakes_at: Some(at(10)), ..change("task_1", "d1") };
     store.change_run(waits).await.unwrap();
-    assert!(store.wake_runs(at(9), 10).await.unwrap().is_empty());
-    assert_eq!(store.wake_runs(at(10), 10).await.unwrap().len(), 1);
-    assert!(store.wake_runs(at(11), 10).await.unwrap().is_empty());
+    assert!(store.wake_runs(at(9), at(20), 10).await.unwrap().is_empty());
+    assert_eq!(store.wake_runs(at(10), at(20), 10).await.unwrap().len(), 1);
+    assert!(store.wake_runs(at(11), at(20), 10).await.unwrap().is_empty());
+    assert_eq!(store.wake_runs(at(20), at(30), 10).await.unwrap().len(), 1);
 }
 
 /// However many look, one runs it; when that one is gone, another does, as the same task.

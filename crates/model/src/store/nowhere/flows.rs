@@ -53,7 +53,7 @@ impl FlowStore for Nowhere {
         Ok(None)
     }
 
-    async fn wake_runs(&self, _: Timestamp, _: usize) -> Result<Vec<FlowRun>, StoreError> {
+    async fn wake_runs(&self, _: Timestamp, _: Timestamp, _: usize) -> Result<Vec<FlowRun>, StoreError> {
         Ok(Vec::new())
     }
 

@@ -40,6 +40,8 @@ struct Memory {
     begun: Mutex<BTreeMap<String, Instant>>,
     /// The messages it was sent, by their ids.
     heard: Mutex<Vec<String>>,
+    /// The data in them.
+    told: Mutex<Vec<Value>>,
 }
 
 // === impl Worker ===
@@ -63,6 +65,11 @@ impl Worker {
     /// The ids of the messages it was sent so far.
     pub(crate) fn heard(&self) -> Vec<String> {
         self.memory.heard.lock().unwrap().clone()
+    }
+
+    /// The data of the messages it was sent so far.
+    pub(crate) fn told(&self) -> Vec<Value> {
+        self.memory.told.lock().unwrap().clone()
     }
 
     /// What a task has made once it is done.
@@ -107,6 +114,7 @@ async fn answer(State(memory): State<Arc<Memory>>, body: String) -> Response {
             let task = format!("job-{}", begun.len() + 1);
             begun.insert(task.clone(), Instant::now());
             memory.heard.lock().unwrap().push(message);
+            memory.told.lock().unwrap().push(params["message"]["parts"][0]["data"].clone());
             (task, method == "message/stream")
         }
         method => (params["id"].as_str().unwrap().to_owned(), method == "tasks/resubscribe"),

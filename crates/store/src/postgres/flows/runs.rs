@@ -144,18 +144,23 @@ pub(super) async fn cancel(
     Ok(Some(found))
 }
 
-/// Those whose moment has come; they have none any more.
+/// Those whose moment has come; the next is `again`.
 pub(super) async fn wake(
     client: &impl GenericClient,
     now: Timestamp,
+    again: Timestamp,
     most: usize,
 ) -> Result<Vec<FlowRun>, Snag> {
     let update = "
-        UPDATE flow_runs SET wakes_at = NULL WHERE id IN (
+        UPDATE flow_runs SET wakes_at = $3 WHERE id IN (
             SELECT id FROM flow_runs WHERE wakes_at <= $1 AND state = 'waiting'
             ORDER BY wakes_at LIMIT $2 FOR UPDATE SKIP LOCKED)
         RETURNING *";
-    sql::rows(client, update, &[&nearest(now), &limit(most)]).await?.iter().map(run).collect()
+    sql::rows(client, update, &[&nearest(now), &limit(most), &nearest(again)])
+        .await?
+        .iter()
+        .map(run)
+        .collect()
 }
 
 /// Forgets those that were over before this moment, whose tasks are forgotten.

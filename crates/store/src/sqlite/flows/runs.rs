@@ -128,16 +128,21 @@ pub(super) fn cancel(connection: &Connection, id: &TaskId, at: Timestamp) -> Res
     Ok(Some(found))
 }
 
-/// Those whose moment has come; they have none any more.
-pub(super) fn wake(connection: &Connection, now: Timestamp, limit: usize) -> Result<Vec<FlowRun>, Snag> {
+/// Those whose moment has come; the next is `again`.
+pub(super) fn wake(
+    connection: &Connection,
+    now: Timestamp,
+    again: Timestamp,
+    limit: usize,
+) -> Result<Vec<FlowRun>, Snag> {
     let mut select = connection.prepare_cached(
         "SELECT * FROM flow_runs WHERE wakes_at <= ?1 AND state = 'waiting' ORDER BY wakes_at LIMIT ?2",
     )?;
     let woken: Vec<FlowRun> =
         select.query_map(params![At(now), limit], run)?.collect::<rusqlite::Result<_>>()?;
-    let mut update = connection.prepare_cached("UPDATE flow_runs SET wakes_at = NULL WHERE id = ?1")?;
+    let mut update = connection.prepare_cached("UPDATE flow_runs SET wakes_at = ?2 WHERE id = ?1")?;
     for run in &woken {
-        update.execute([run.id.as_str()])?;
+        update.execute(params![run.id.as_str(), At(again)])?;
     }
     Ok(woken)
 }
