@@ -112,8 +112,9 @@ pub struct Node {
     pub timeout: Option<Duration>,
     /// Whether those that need it go on after it has failed. Its output is missing then.
     pub goes_on_after_failure: bool,
-    /// Whether it runs even when all it needs was skipped. So does a step that only comes after another and does not look at it.
-    pub runs_after_skipped: bool,
+    /// It is skipped when all nodes of one of these groups were: those it names, and those that one place of its templates could
+    /// be filled from. What it only comes after, or looks at with something to fall back on, may be skipped without it.
+    pub skipped_with: Vec<Vec<NodeId>>,
     /// Where it stands in the file.
     pub place: Place,
 }

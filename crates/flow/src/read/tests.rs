@@ -31,6 +31,13 @@ fn needs(workflow: &Workflow, id: &str) -> String {
     node.needs.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
+/// The groups that a node is skipped with: `+` within one, commas between them.
+fn skipped_with(workflow: &Workflow, id: &str) -> String {
+    let node = workflow.node(id).unwrap_or_else(|| panic!("no {id}"));
+    let group = |ids: &Vec<_>| ids.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
+    node.skipped_with.iter().map(group).collect::<Vec<_>>().join(", ")
+}
+
 fn json_of(template: Option<&crate::template::Template>) -> &str {
     template.and_then(|template| template.as_fixed()).map_or("", |json| json.get())
 }
@@ -194,8 +201,32 @@ steps:
     );
     let graph: Vec<_> = ["a", "b", "c", "d", "e", "f", "g"].iter().map(|id| needs(&read, id)).collect();
     assert_eq!(graph, ["", "a", "b", "b a", "c d", "", "a"]);
-    let after: Vec<_> = read.nodes.iter().map(|node| node.runs_after_skipped).collect();
-    assert_eq!(after, [false, true, true, false, true, false, false]);
+    let skipped: Vec<_> =
+        ["a", "b", "c", "d", "e", "f", "g"].iter().map(|id| skipped_with(&read, id)).collect();
+    assert_eq!(skipped, ["", "", "", "a", "", "", "a"]);
+}
+
+#[test]
+fn a_node_is_skipped_with_those_it_names_or_cannot_do_without() {
+    let read = read(
+        r#"
+nodes:
+  fetch: { tool: t }
+  other: { tool: t }
+  check: { if: "{{ nodes.fetch.good }}", then: approve, else: refuse }
+  approve: { type: approval, question: Really? }
+  refuse: { tool: t }
+  deploy: { tool: t, needs: approve, args: { x: "{{ nodes.fetch.x }}", y: "{{ nodes.other.y ?? 1 }}" } }
+  told: { tool: t, args: { x: "{{ nodes.approve.by }} and {{ nodes.other.y }}" } }
+  joined: { type: set, value: "{{ nodes.deploy ?? nodes.refuse }}" }
+  fallen: { type: set, value: ["{{ nodes.deploy ?? $input.x }}", "{{ nodes.refuse.state }}"] }
+"#,
+    );
+    assert_eq!(skipped_with(&read, "deploy"), "approve, fetch");
+    assert_eq!(skipped_with(&read, "told"), "approve, other");
+    assert_eq!(skipped_with(&read, "joined"), "deploy+refuse");
+    assert_eq!(skipped_with(&read, "fallen"), "");
+    assert_eq!(skipped_with(&read, "check"), "", "a condition has an answer whatever is missing");
 }
 
 #[test]
