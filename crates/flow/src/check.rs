@@ -159,15 +159,22 @@ impl Web<'_> {
     fn find(&self, id: &NodeId, place: Place, problems: &mut Problems) -> Option<usize> {
         let found = self.numbers.get(id).copied();
         if found.is_none() {
-            let hint = did_you_mean(id.as_str(), self.numbers.keys().map(NodeId::as_str));
+            let hint = self.nearest(id, problems);
             problems.add(place, Code::UnknownNode, format!("there is no node \"{id}\"{hint}"));
         }
         found
     }
 
     fn no_such(&self, seen: &Seen, problems: &mut Problems) {
-        let hint = did_you_mean(seen.node.as_str(), self.numbers.keys().map(NodeId::as_str));
+        let hint = self.nearest(&seen.node, problems);
         let message = format!("{} leads nowhere: there is no node \"{}\"{hint}", seen.text, seen.node);
         problems.add(seen.place, Code::BadReference, message);
+    }
+
+    fn nearest(&self, id: &NodeId, problems: &Problems) -> String {
+        if problems.is_full() {
+            return String::new();
+        }
+        did_you_mean(id.as_str(), self.numbers.keys().map(NodeId::as_str))
     }
 }

@@ -472,3 +472,13 @@ fn yaml_becomes_json_with_every_digit() {
     let text = r#"{"n": 1.000, "s": "\ud83d\ude00"}"#;
     assert_eq!(json(text).unwrap().get(), "{\"n\":1.000,\"s\":\"😀\"}");
 }
+
+#[test]
+fn a_file_that_is_wrong_all_over_is_counted_to_the_end() {
+    let nodes: String = (0..900).map(|at| format!("  n{at}: {{ tool: t }}\n")).collect();
+    let references: String = (0..20_000).map(|at| format!("{{{{ nodes.m{at} }}}} ")).collect();
+    let keys: String = (0..20_000).map(|at| format!("descripton{at}: 1\n")).collect();
+    let text = format!("nodes:\n{nodes}output: '{references}'\n{keys}");
+    let problems = workflow(Source { text: &text, name: "x", kind: None }).unwrap_err();
+    assert_eq!((problems.len(), problems.iter().count()), (40_000, 100));
+}
