@@ -29,7 +29,6 @@ use super::{
     act,
     answer::Answer,
     board::{Board, Key},
-    book::Book,
     schedules::AGAIN,
     tell,
     unit::{Crew, End, Unit},
@@ -51,12 +50,9 @@ const FAR_OFF: Duration = Duration::from_secs(365 * 24 * 3_600);
 pub(super) struct Driver {
     pub(super) crew: Crew,
     pub(super) store: Arc<dyn Store>,
-    pub(super) book: Arc<Book>,
     pub(super) run: FlowRun,
     pub(super) board: Board,
     pub(super) events: mpsc::Sender<Event>,
-    /// How deep runs may be inside each other.
-    pub(super) max_depth: u32,
     /// Whether it stands in the store.
     pub(super) is_written: bool,
     /// Our leave to write to it.
@@ -102,7 +98,6 @@ impl Driver {
     pub(super) fn new(
         crew: Crew,
         store: Arc<dyn Store>,
-        book: Arc<Book>,
         run: FlowRun,
         board: Board,
         events: mpsc::Sender<Event>,
@@ -110,11 +105,9 @@ impl Driver {
         Self {
             crew,
             store,
-            book,
             run,
             board,
             events,
-            max_depth: 1,
             is_written: false,
             id: fresh(),
             changed: Vec::new(),

@@ -231,9 +231,9 @@ impl Inner {
             updated_at: now,
         };
         let board = Board::new(wanted.workflow, wanted.input, Vec::new());
-        let crew = self.crew(engine, call.caller, call.trace);
+        let crew = self.crew(engine, call.caller, call.trace, run.depth);
         let (events, heard) = mpsc::channel(UNHEARD);
-        let driver = Driver::new(crew, Arc::clone(&self.store), Arc::clone(&self.book), run, board, events);
+        let driver = Driver::new(crew, Arc::clone(&self.store), run, board, events);
         self.start(driver, None);
         Ok(listening(heard).boxed())
     }
@@ -259,9 +259,9 @@ impl Inner {
         let RunRecord { run, steps } = record;
         let known = self.secrets.lock().get(&id).cloned();
         let board = Board::new(workflow, known.unwrap_or_else(|| run.input.clone()), steps);
-        let crew = self.crew(engine, caller, trace);
+        let crew = self.crew(engine, caller, trace, run.depth);
         let (events, heard) = mpsc::channel(UNHEARD);
-        let driver = Driver::new(crew, Arc::clone(&self.store), Arc::clone(&self.book), run, board, events);
+        let driver = Driver::new(crew, Arc::clone(&self.store), run, board, events);
         self.start(driver.taken_as(driver_id), answer);
         Ok(listening(heard).boxed())
     }
@@ -358,18 +358,25 @@ impl Inner {
         }
     }
 
-    fn crew(&self, engine: Engine, caller: Caller, trace: Option<Arc<Trace>>) -> Crew {
-        let (turns, cancel) = (Arc::clone(&self.turns), CancellationToken::new());
-        Crew { engine, caller, trace, turns, cancel }
+    fn crew(&self, engine: Engine, caller: Caller, trace: Option<Arc<Trace>>, depth: u32) -> Crew {
+        Crew {
+            engine,
+            caller,
+            trace,
+            book: Arc::clone(&self.book),
+            depth,
+            max_depth: self.config.max_depth,
+            turns: Arc::clone(&self.turns),
+            cancel: CancellationToken::new(),
+        }
     }
 
     /// Lets a run go on by itself, whoever listens.
-    fn start(self: &Arc<Self>, mut driver: Driver, answer: Option<Answer>) {
+    fn start(self: &Arc<Self>, driver: Driver, answer: Option<Answer>) {
         let (done, over) = watch::channel(false);
         let (id, cancel) = (driver.run.id.clone(), driver.crew.cancel.clone());
         self.under_way.lock().insert(id.clone(), UnderWay { cancel, over });
         let inner = Arc::clone(self);
-        driver.max_depth = self.config.max_depth;
         tokio::spawn(async move {
             let is_over = driver.drive(answer).await;
             if is_over {

@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration};
 use rialto_engine::{DispatchRequest, Engine, Request, Running, Step};
 use rialto_model::{
     call::{Caller, Door, Target},
+    deployed::Backing,
     event::Ask,
     failure::{Failure, Kind},
     flow::Question,
@@ -24,7 +25,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{act::Act, render::output_of};
+use super::{act::Act, book::Book, render::output_of};
 
 /// For so long a step is waited for when nobody says how long: somebody else gives up first.
 const PATIENCE: Duration = Duration::from_secs(30 * 24 * 3_600);
@@ -42,6 +43,11 @@ pub(super) struct Crew {
     pub(super) engine: Engine,
     pub(super) caller: Caller,
     pub(super) trace: Option<Arc<Trace>>,
+    /// Finds the definitions that steps run.
+    pub(super) book: Arc<Book>,
+    /// How many runs this one is inside of, and how many it may be.
+    pub(super) depth: u32,
+    pub(super) max_depth: u32,
     /// Turns of this process.
     pub(super) turns: Arc<Semaphore>,
     /// Calls everything off.
@@ -63,9 +69,9 @@ pub(super) struct Unit {
 /// How a step goes on.
 pub(super) enum Wants {
     /// It begins.
-    Begin(Box<Act>, Option<Target>),
+    Begin(Box<Act>),
     /// It may have begun before. If it has not, it begins; if it cannot any more, this is why.
-    Resume(Box<Result<Act, Failure>>, Option<Target>),
+    Resume(Box<Result<Act, Failure>>),
     /// Its task is told this.
     Answer(Vec<Part>),
 }
@@ -107,10 +113,10 @@ impl Unit {
 
     async fn begin(&mut self, deadline: Instant) -> Result<Begun, Failure> {
         match std::mem::replace(&mut self.wants, Wants::Answer(Vec::new())) {
-            Wants::Begin(act, target) => self.call(*act, target, deadline).await,
-            Wants::Resume(act, target) => match self.known().await? {
+            Wants::Begin(act) => self.call(*act, deadline).await,
+            Wants::Resume(act) => match self.known().await? {
                 Some(task) => self.rejoin(task).await,
-                None => self.call((*act)?, target, deadline).await,
+                None => self.call((*act)?, deadline).await,
             },
             Wants::Answer(parts) => {
                 let (engine, caller) = (&self.crew.engine, &self.crew.caller);
@@ -164,9 +170,9 @@ impl Unit {
     }
 
     /// Makes the call, again if too much is under way just now.
-    async fn call(&self, act: Act, target: Option<Target>, deadline: Instant) -> Result<Begun, Failure> {
+    async fn call(&self, act: Act, deadline: Instant) -> Result<Begun, Failure> {
         for _ in 0..PAUSES {
-            match Box::pin(self.try_call(act.clone(), target.clone())).await {
+            match Box::pin(self.try_call(act.clone())).await {
                 Err(failure) if failure.kind == Kind::Busy && !self.crew.engine.is_closing() => {}
                 begun => return begun.map(Begun::Running),
             }
@@ -179,7 +185,7 @@ impl Unit {
         Err(Failure::new(Kind::Busy, "too much is under way; run it again later"))
     }
 
-    async fn try_call(&self, act: Act, target: Option<Target>) -> Result<Running, Failure> {
+    async fn try_call(&self, act: Act) -> Result<Running, Failure> {
         let Crew { engine, caller, .. } = &self.crew;
         let trace = self.crew.trace.as_deref().cloned().map(Box::new);
         if let Act::Dispatch { work, parts } = act {
@@ -192,7 +198,11 @@ impl Unit {
             return engine.dispatch(wanted).await;
         }
         engine.sync().await?;
-        let target = target.map_or_else(|| target_of(engine, caller, &act), Ok)?;
+        let target = self.crew.target_of(&act)?;
+        let is_nested = is_flow(&target);
+        if is_nested {
+            self.crew.nest(&self.task, &act)?;
+        }
         let parts = match act {
             Act::Invoke { parts, .. } | Act::Dispatch { parts, .. } => parts,
             Act::Tool { args, .. } => vec![Part::data(args)],
@@ -204,7 +214,11 @@ impl Unit {
             trace,
             ..Request::message(caller.clone(), Door::Library, target, parts)
         };
-        engine.call(request).await
+        let begun = engine.call(request).await;
+        if is_nested && begun.is_err() {
+            self.crew.book.depth_of(&self.task);
+        }
+        begun
     }
 
     /// Waits for a call of ours.
@@ -297,28 +311,61 @@ enum Begun {
     Task(Box<Task>),
 }
 
-/// Who is called.
-fn target_of(engine: &Engine, caller: &Caller, act: &Act) -> Result<Target, Failure> {
-    let not_found = |message: String| Failure::new(Kind::NotFound, message);
-    match act {
-        Act::Tool { name, .. } => engine.resolve(caller, name).ok_or_else(|| {
-            not_found(format!("there is no tool \"{name}\" here; `rialto tools list` shows them"))
-        }),
-        Act::Invoke { agent: key, skill, .. } => {
-            let agent = engine.registry().find(&caller.scope, key).ok();
-            let target = agent.map(|agent| Target { agent, skill: None });
-            let target = target.filter(|target| engine.may_discover(caller, target)).ok_or_else(|| {
-                not_found(format!("no agent is known as \"{key}\"; `rialto agents list` shows them"))
-            })?;
-            let Some(id) = skill else { return Ok(target) };
-            let skill = target.agent.card.skill(id).cloned().ok_or_else(|| {
-                let known: Vec<&str> = target.agent.card.skills.iter().map(|it| it.id.as_str()).collect();
-                not_found(format!("agent {key} has no skill \"{id}\"; it has: {}", known.join(", ")))
-            })?;
-            Ok(Target { skill: Some(skill), ..target })
+// === impl Crew ===
+
+impl Crew {
+    /// Whether a step runs another definition: then it takes no turn, because those that it waits for need them.
+    pub(super) fn is_nested(&self, act: &Act) -> bool {
+        match act {
+            Act::Nested { .. } => true,
+            Act::Dispatch { .. } => false,
+            act => self.target_of(act).is_ok_and(|target| is_flow(&target)),
         }
-        Act::Dispatch { .. } | Act::Nested { .. } => Err(Failure::new(Kind::Internal, "nobody was named")),
     }
+
+    /// Who is called.
+    fn target_of(&self, act: &Act) -> Result<Target, Failure> {
+        let Self { engine, caller, .. } = self;
+        let not_found = |message: String| Failure::new(Kind::NotFound, message);
+        match act {
+            Act::Tool { name, .. } => engine.resolve(caller, name).ok_or_else(|| {
+                not_found(format!("there is no tool \"{name}\" here; `rialto tools list` shows them"))
+            }),
+            Act::Invoke { agent: key, skill, .. } => {
+                let agent = engine.registry().find(&caller.scope, key).ok();
+                let target = agent.map(|agent| Target { agent, skill: None });
+                let target =
+                    target.filter(|target| engine.may_discover(caller, target)).ok_or_else(|| {
+                        not_found(format!("no agent is known as \"{key}\"; `rialto agents list` shows them"))
+                    })?;
+                let Some(id) = skill else { return Ok(target) };
+                let skill = target.agent.card.skill(id).cloned().ok_or_else(|| {
+                    let known: Vec<&str> = target.agent.card.skills.iter().map(|it| it.id.as_str()).collect();
+                    not_found(format!("agent {key} has no skill \"{id}\"; it has: {}", known.join(", ")))
+                })?;
+                Ok(Target { skill: Some(skill), ..target })
+            }
+            Act::Nested { kind, name, .. } => self.book.target(engine, &caller.scope, *kind, name),
+            Act::Dispatch { .. } => Err(Failure::new(Kind::Internal, "nobody was named")),
+        }
+    }
+
+    /// Lets a run begin inside this one, if it is not too deep.
+    fn nest(&self, task: &TaskId, act: &Act) -> Result<(), Failure> {
+        if self.depth >= self.max_depth {
+            let (called, most) = (act.called(), self.max_depth);
+            let message = format!(
+                "{called} would be inside {most} others; that is as deep as [flows] max_depth allows"
+            );
+            return Err(Failure::new(Kind::Invalid, message));
+        }
+        self.book.promise(task, self.depth + 1);
+        Ok(())
+    }
+}
+
+fn is_flow(target: &Target) -> bool {
+    matches!(target.agent.backing, Backing::Flow(_))
 }
 
 /// The same failure, with the name of what was called.

@@ -26,8 +26,15 @@ nodes:
 
 #[tokio::test]
 async fn workflows_are_inside_each_other_only_so_deep() {
+    for does in ["type: workflow, workflow: self", "type: tool, tool: \"orchestration:self\""] {
+        too_deep(does).await;
+    }
+}
+
+/// Runs a definition that runs itself.
+async fn too_deep(does: &str) {
     let house = House::new().await;
-    house.add("{ name: self, nodes: { a: { type: workflow, workflow: self } } }").await;
+    house.add(&format!("{{ name: self, triggers: [skill], nodes: {{ a: {{ {does} }} }} }}")).await;
     let caller = house.caller.clone();
     let target = house.runner.book().target_of(&house.engine, &caller, "self", false).await.unwrap();
     let request = rialto_engine::Request::skill(

@@ -184,8 +184,8 @@ impl Driver {
         match Act::of(&does, &self.board, key) {
             Ok(Some(act)) if self.lacks_secrets(key, &act) => {
                 // Nobody can call it any more; but whoever was called may have an answer.
-                let (called, takes_turn) = (act.called(), !matches!(act, Act::Nested { .. }));
-                self.push(key, task, called, takes_turn, Wants::Resume(Box::new(Err(unkept())), None));
+                let (called, takes_turn) = (act.called(), !self.crew.is_nested(&act));
+                self.push(key, task, called, takes_turn, Wants::Resume(Box::new(Err(unkept()))));
             }
             Ok(Some(act)) => self.begin_act(key, task, act, true),
             Ok(None) => self.begin_local(key, step, &does),
@@ -203,22 +203,8 @@ impl Driver {
     }
 
     fn begin_act(&mut self, key: Key, task: TaskId, act: Act, is_resumed: bool) {
-        let (called, takes_turn) = (act.called(), !matches!(act, Act::Nested { .. }));
-        let target = match &act {
-            Act::Nested { kind, name, .. } => match self.nested(&task, *kind, name) {
-                Ok(target) => Some(target),
-                Err(failure) => {
-                    let Some(step) = self.board.step(key).cloned() else { return };
-                    return self.fail(key, FlowStep { task: None, ..step }, failure);
-                }
-            },
-            _ => None,
-        };
-        let wants = if is_resumed {
-            Wants::Resume(Box::new(Ok(act)), target)
-        } else {
-            Wants::Begin(Box::new(act), target)
-        };
+        let (called, takes_turn) = (act.called(), !self.crew.is_nested(&act));
+        let wants = if is_resumed { Wants::Resume(Box::new(Ok(act))) } else { Wants::Begin(Box::new(act)) };
         self.push(key, task, called, takes_turn, wants);
     }
 

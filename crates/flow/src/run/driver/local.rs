@@ -5,8 +5,7 @@ use rialto_model::{
     agent::Agent,
     call::Target,
     failure::{Failure, Kind},
-    flow::{FlowKind, FlowStep},
-    ids::TaskId,
+    flow::FlowStep,
     json::Json,
 };
 use serde_json::json;
@@ -95,21 +94,6 @@ impl Driver {
             Failure::new(Kind::NotFound, message)
         })?;
         Ok(described(&target.agent))
-    }
-
-    /// The other definition that a step runs, if it may be run from here.
-    pub(super) fn nested(&self, task: &TaskId, kind: FlowKind, name: &str) -> Result<Target, Failure> {
-        if self.run.depth >= self.max_depth {
-            let message = format!(
-                "{} would be inside {} others; that is as deep as [flows] max_depth allows",
-                kind.skill_id(name),
-                self.max_depth
-            );
-            return Err(Failure::new(Kind::Invalid, message));
-        }
-        let target = self.book.target(&self.crew.engine, &self.run.scope, kind, name)?;
-        self.book.promise(task, self.run.depth + 1);
-        Ok(target)
     }
 }
 
