@@ -5,6 +5,7 @@
 
 mod circle;
 mod never;
+mod skips;
 
 use std::collections::BTreeMap;
 
@@ -45,7 +46,7 @@ pub(crate) fn link(mut drafts: Vec<Draft>, looked_at: &[Seen], problems: &mut Pr
         web.no_such(seen, problems);
     }
     circle::break_all(&drafts, &mut web.edges, problems);
-    never::tell(&drafts, &web.edges, problems);
+    never::tell(&drafts, &web.numbers, &web.edges, problems);
     let edges = web.edges;
     nodes(drafts, &edges)
 }
@@ -80,7 +81,7 @@ fn nodes(drafts: Vec<Draft>, edges: &[Edge]) -> Vec<Node> {
         }
     }
     let made = drafts.into_iter().zip(needs).filter_map(|(draft, needs)| {
-        let runs_after_skipped = draft.runs_after_skipped();
+        let skipped_with = skips::with(&draft);
         let crate::read::Common { when, retry, timeout, goes_on_after_failure } = draft.common;
         Some(Node {
             id: draft.id,
@@ -90,20 +91,11 @@ fn nodes(drafts: Vec<Draft>, edges: &[Edge]) -> Vec<Node> {
             retry,
             timeout,
             goes_on_after_failure,
-            runs_after_skipped,
+            skipped_with,
             place: draft.place,
         })
     });
     made.collect()
-}
-
-// === impl Draft ===
-
-impl Draft {
-    /// It only comes after others: it neither named nor looks at any.
-    fn runs_after_skipped(&self) -> bool {
-        !self.after.is_empty() && self.depends_on.is_none() && self.seen.is_empty()
-    }
 }
 
 // === impl Web ===
@@ -167,15 +159,22 @@ impl Web<'_> {
     fn find(&self, id: &NodeId, place: Place, problems: &mut Problems) -> Option<usize> {
         let found = self.numbers.get(id).copied();
         if found.is_none() {
-            let hint = did_you_mean(id.as_str(), self.numbers.keys().map(NodeId::as_str));
+            let hint = self.nearest(id, problems);
             problems.add(place, Code::UnknownNode, format!("there is no node \"{id}\"{hint}"));
         }
         found
     }
 
     fn no_such(&self, seen: &Seen, problems: &mut Problems) {
-        let hint = did_you_mean(seen.node.as_str(), self.numbers.keys().map(NodeId::as_str));
+        let hint = self.nearest(&seen.node, problems);
         let message = format!("{} leads nowhere: there is no node \"{}\"{hint}", seen.text, seen.node);
         problems.add(seen.place, Code::BadReference, message);
+    }
+
+    fn nearest(&self, id: &NodeId, problems: &Problems) -> String {
+        if problems.is_full() {
+            return String::new();
+        }
+        did_you_mean(id.as_str(), self.numbers.keys().map(NodeId::as_str))
     }
 }

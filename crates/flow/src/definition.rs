@@ -3,7 +3,7 @@
 //! These are the words that the reader ends with and the runner begins with. A [`Workflow`] that came out of the reader is sound:
 //! ids are unique, what a node needs is there and comes before it, and nothing waits for itself.
 
-use std::{borrow::Borrow, fmt, sync::Arc, time::Duration};
+use std::{borrow::Borrow, collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use rialto_model::json::Json;
 use serde::{Serialize, Serializer};
@@ -112,8 +112,9 @@ pub struct Node {
     pub timeout: Option<Duration>,
     /// Whether those that need it go on after it has failed. Its output is missing then.
     pub goes_on_after_failure: bool,
-    /// Whether it runs even when all it needs was skipped. So does a step that only comes after another and does not look at it.
-    pub runs_after_skipped: bool,
+    /// It is skipped when all nodes of one of these groups were: those it names, and those that one place of its templates could
+    /// be filled from. What it only comes after, or looks at with something to fall back on, may be skipped without it.
+    pub skipped_with: Vec<Vec<NodeId>>,
     /// Where it stands in the file.
     pub place: Place,
 }
@@ -249,8 +250,8 @@ impl Workflow {
     /// Where a workflow does not say what its output is, it is what these have made: of one the output itself, of several an
     /// object with the output of each under its id, without those that were skipped.
     pub fn ends(&self) -> impl Iterator<Item = &Node> {
-        let is_needed = |id: &NodeId| self.nodes.iter().any(|node| node.needs.contains(id));
-        self.nodes.iter().filter(move |node| !is_needed(&node.id))
+        let needed: BTreeSet<&NodeId> = self.nodes.iter().flat_map(|node| &node.needs).collect();
+        self.nodes.iter().filter(move |node| !needed.contains(&node.id))
     }
 }
 

@@ -99,11 +99,16 @@ impl Problems {
     }
 
     pub(crate) fn add(&mut self, place: Place, code: Code, message: impl Into<String>) {
-        if self.found.len() < MOST {
-            self.found.push(Problem { place, code, message: message.into() });
-        } else {
+        if self.is_full() {
             self.more += 1;
+        } else {
+            self.found.push(Problem { place, code, message: message.into() });
         }
+    }
+
+    /// Whether what is added will only be counted, so that nobody need look for words.
+    pub(crate) fn is_full(&self) -> bool {
+        self.found.len() >= MOST
     }
 
     /// One problem alone.

@@ -98,6 +98,11 @@ impl Template {
 
     /// What it looks at.
     pub fn references(&self) -> Vec<&Reference> {
+        self.expressions().into_iter().flat_map(Expression::references).collect()
+    }
+
+    /// The places that are filled in.
+    pub(crate) fn expressions(&self) -> Vec<&Expression> {
         let mut found = Vec::new();
         self.0.collect(&mut found);
         found
@@ -187,17 +192,14 @@ impl Shape {
         }
     }
 
-    fn collect<'a>(&'a self, found: &mut Vec<&'a Reference>) {
+    fn collect<'a>(&'a self, found: &mut Vec<&'a Expression>) {
         match self {
             Self::Fixed(_) => {}
-            Self::Whole(expression) => found.extend(expression.references()),
-            Self::Text(pieces) => {
-                for piece in pieces {
-                    if let Piece::Found(expression) = piece {
-                        found.extend(expression.references());
-                    }
-                }
-            }
+            Self::Whole(expression) => found.push(expression),
+            Self::Text(pieces) => found.extend(pieces.iter().filter_map(|piece| match piece {
+                Piece::Found(expression) => Some(expression),
+                Piece::Fixed(_) => None,
+            })),
             Self::List(items) => items.iter().for_each(|item| item.collect(found)),
             Self::Object(members) => members.iter().for_each(|(_, value)| value.collect(found)),
         }

@@ -73,6 +73,9 @@ impl<'a> Fields<'a> {
 }
 
 fn unknown(member: &Member, tables: &[&'static [Key]], notes: &mut Notes) {
+    if notes.problems.is_full() {
+        return notes.problems.add(member.place, Code::UnknownKey, "");
+    }
     let known: Vec<String> = tables.iter().copied().flatten().flat_map(Key::spellings).collect();
     let meant = nearest(&member.name, known.iter().map(String::as_str));
     let help = match meant {

@@ -31,6 +31,13 @@ fn needs(workflow: &Workflow, id: &str) -> String {
     node.needs.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
 }
 
+/// The groups that a node is skipped with: `+` within one, commas between them.
+fn skipped_with(workflow: &Workflow, id: &str) -> String {
+    let node = workflow.node(id).unwrap_or_else(|| panic!("no {id}"));
+    let group = |ids: &Vec<_>| ids.iter().map(ToString::to_string).collect::<Vec<_>>().join("+");
+    node.skipped_with.iter().map(group).collect::<Vec<_>>().join(", ")
+}
+
 fn json_of(template: Option<&crate::template::Template>) -> &str {
     template.and_then(|template| template.as_fixed()).map_or("", |json| json.get())
 }
@@ -194,8 +201,32 @@ steps:
     );
     let graph: Vec<_> = ["a", "b", "c", "d", "e", "f", "g"].iter().map(|id| needs(&read, id)).collect();
     assert_eq!(graph, ["", "a", "b", "b a", "c d", "", "a"]);
-    let after: Vec<_> = read.nodes.iter().map(|node| node.runs_after_skipped).collect();
-    assert_eq!(after, [false, true, true, false, true, false, false]);
+    let skipped: Vec<_> =
+        ["a", "b", "c", "d", "e", "f", "g"].iter().map(|id| skipped_with(&read, id)).collect();
+    assert_eq!(skipped, ["", "", "", "a", "", "", "a"]);
+}
+
+#[test]
+fn a_node_is_skipped_with_those_it_names_or_cannot_do_without() {
+    let read = read(
+        r#"
+nodes:
+  fetch: { tool: t }
+  other: { tool: t }
+  check: { if: "{{ nodes.fetch.good }}", then: approve, else: refuse }
+  approve: { type: approval, question: Really? }
+  refuse: { tool: t }
+  deploy: { tool: t, needs: approve, args: { x: "{{ nodes.fetch.x }}", y: "{{ nodes.other.y ?? 1 }}" } }
+  told: { tool: t, args: { x: "{{ nodes.approve.by }} and {{ nodes.other.y }}" } }
+  joined: { type: set, value: "{{ nodes.deploy ?? nodes.refuse }}" }
+  fallen: { type: set, value: ["{{ nodes.deploy ?? $input.x }}", "{{ nodes.refuse.state }}"] }
+"#,
+    );
+    assert_eq!(skipped_with(&read, "deploy"), "approve, fetch");
+    assert_eq!(skipped_with(&read, "told"), "approve, other");
+    assert_eq!(skipped_with(&read, "joined"), "deploy+refuse");
+    assert_eq!(skipped_with(&read, "fallen"), "");
+    assert_eq!(skipped_with(&read, "check"), "", "a condition has an answer whatever is missing");
 }
 
 #[test]
@@ -440,4 +471,14 @@ fn yaml_becomes_json_with_every_digit() {
     assert_eq!(json(text).unwrap().get(), expected);
     let text = r#"{"n": 1.000, "s": "\ud83d\ude00"}"#;
     assert_eq!(json(text).unwrap().get(), "{\"n\":1.000,\"s\":\"😀\"}");
+}
+
+#[test]
+fn a_file_that_is_wrong_all_over_is_counted_to_the_end() {
+    let nodes: String = (0..900).map(|at| format!("  n{at}: {{ tool: t }}\n")).collect();
+    let references: String = (0..20_000).map(|at| format!("{{{{ nodes.m{at} }}}} ")).collect();
+    let keys: String = (0..20_000).map(|at| format!("descripton{at}: 1\n")).collect();
+    let text = format!("nodes:\n{nodes}output: '{references}'\n{keys}");
+    let problems = workflow(Source { text: &text, name: "x", kind: None }).unwrap_err();
+    assert_eq!((problems.len(), problems.iter().count()), (40_000, 100));
 }

@@ -1,7 +1,7 @@
 //! What may happen next: a function of the definition and of how its nodes stand, and of nothing else.
 //!
 //! A node begins once all that it needs is over. One that needs what has failed is lost, and so is what needs it; one whose
-//! branch was not taken, or that needs only such nodes, is left out. Whatever happens, every node is over in the end.
+//! branch was not taken is left out, and so is one that is skipped with such nodes. Whatever happens, every node is over in the end.
 
 use crate::definition::{Does, NodeId, Workflow};
 
@@ -40,6 +40,8 @@ pub(super) struct Plan(Vec<Spot>);
 #[derive(Clone, Debug, Default)]
 struct Spot {
     needs: Vec<usize>,
+    /// It is left out when all of one of these groups were.
+    skipped_with: Vec<Vec<usize>>,
     /// The conditions that it is a branch of, and the answer that takes it.
     branches: Vec<(usize, bool)>,
     goes_on_after_failure: bool,
@@ -64,6 +66,11 @@ impl Plan {
             .iter()
             .map(|node| Spot {
                 needs: node.needs.iter().filter_map(place).collect(),
+                skipped_with: node
+                    .skipped_with
+                    .iter()
+                    .map(|ids| ids.iter().filter_map(place).collect())
+                    .collect(),
                 branches: Vec::new(),
                 goes_on_after_failure: node.goes_on_after_failure,
             })
@@ -115,8 +122,8 @@ impl Plan {
         let is_taken = |(condition, answer): &(usize, bool)| chose(*condition) == Some(*answer);
         let is_untaken = !spot.branches.is_empty() && !spot.branches.iter().any(is_taken);
         let is_left = |need: &usize| stands(standings, *need) == Standing::Left;
-        let has_nothing = !spot.needs.is_empty() && spot.needs.iter().all(is_left);
-        if is_untaken || has_nothing { Move::Leave(at) } else { Move::Begin(at) }
+        let is_skipped = spot.skipped_with.iter().any(|group| !group.is_empty() && group.iter().all(is_left));
+        if is_untaken || is_skipped { Move::Leave(at) } else { Move::Begin(at) }
     }
 }
 

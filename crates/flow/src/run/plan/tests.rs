@@ -14,7 +14,13 @@ fn any_plan() -> impl Strategy<Value = Plan> {
                 if at == 0 { BTreeSet::new() } else { needs.iter().map(|need| need.index(at)).collect() };
             let needs: Vec<usize> = needs.into_iter().collect();
             let branches = needs.first().filter(|_| is_branch).map(|need| (*need, answer));
-            plan.push(Spot { needs, branches: branches.into_iter().collect(), goes_on_after_failure });
+            let skipped_with = vec![needs.clone()];
+            plan.push(Spot {
+                needs,
+                skipped_with,
+                branches: branches.into_iter().collect(),
+                goes_on_after_failure,
+            });
         }
         Plan(plan)
     })
@@ -115,6 +121,7 @@ proptest! {
 fn the_branch_that_is_not_taken_is_left_out_and_what_joins_both_goes_on() {
     let spot = |needs: &[usize], branches: &[(usize, bool)]| Spot {
         needs: needs.to_vec(),
+        skipped_with: vec![needs.to_vec()],
         branches: branches.to_vec(),
         goes_on_after_failure: false,
     };
@@ -126,4 +133,24 @@ fn the_branch_that_is_not_taken_is_left_out_and_what_joins_both_goes_on() {
     standings[1..3].copy_from_slice(&[Standing::Done, Standing::Left]);
     let moves: Vec<_> = plan.next(&standings, |_| Some(true)).collect();
     assert_eq!(moves, [Move::Begin(3)]);
+}
+
+#[test]
+fn nothing_runs_behind_an_approval_that_nobody_was_asked_for() {
+    let text = "
+nodes:
+  fetch: { tool: t }
+  check: { if: '{{ nodes.fetch.good }}', then: approve, else: refuse }
+  approve: { type: approval, question: Really? }
+  refuse: { tool: t }
+  deploy: { tool: t, needs: approve, args: { x: '{{ nodes.fetch.x }}' } }
+  told: { type: set, value: '{{ nodes.deploy ?? nodes.refuse }}' }
+";
+    let source = crate::read::Source { text, name: "x", kind: None };
+    let plan = Plan::of(&crate::read::workflow(source).unwrap());
+    use Standing::{Done, Left, Open};
+    let next = |standings: &[Standing]| plan.next(standings, |_| Some(false)).collect::<Vec<_>>();
+    assert_eq!(next(&[Done, Done, Open, Open, Open, Open]), [Move::Leave(2), Move::Begin(3)]);
+    assert_eq!(next(&[Done, Done, Left, Done, Open, Open]), [Move::Leave(4)]);
+    assert_eq!(next(&[Done, Done, Left, Done, Left, Open]), [Move::Begin(5)]);
 }
