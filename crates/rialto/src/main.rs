@@ -79,7 +79,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Guard(command) => {
             commands::guard::run(command, &Config::load(common.config.as_deref(), environment)?)
         }
-        Command::Workflow(cli::Workflow::File(command)) => commands::workflow::run(command),
+        Command::Workflow(command) => run_workflow(&common, environment, command).await,
         Command::Policy(command) => run_policy(&common, environment, command).await,
         Command::Mcp(options) => {
             Box::pin(mcp::run(open_for_client(&common, &options, environment).await?, options)).await
@@ -89,13 +89,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Tools(command) => run_tools(&common, environment, command).await,
         Command::Call(options) => run_call(&common, environment, options).await,
         Command::Routing(command) => run_routing(&common, environment, command).await,
-        Command::Workflow(cli::Workflow::Kept(command)) => {
-            run_flows(&common, environment, command, None).await
-        }
-        Command::Pipeline(command) => {
-            let kind = Some(rialto_model::flow::FlowKind::Pipeline);
-            run_flows(&common, environment, command.into_flows(), kind).await
-        }
+        Command::Pipeline(command) => run_pipeline(&common, environment, command).await,
         Command::Tasks(command) => run_tasks(&common, environment, command).await,
         Command::Secrets(command) => run_secrets(&common, environment, command).await,
         Command::Record(command) => {
@@ -176,6 +170,27 @@ async fn run_routing(
     let done = commands::routing::run(&program, command).await;
     program.finish_traces().await;
     done
+}
+
+/// A file needs nothing but itself; what is kept needs the store.
+async fn run_workflow(
+    common: &Common,
+    environment: &Environment,
+    command: cli::Workflow,
+) -> Result<(), Trouble> {
+    match command {
+        cli::Workflow::File(command) => commands::workflow::run(command),
+        cli::Workflow::Kept(command) => run_flows(common, environment, command, None).await,
+    }
+}
+
+async fn run_pipeline(
+    common: &Common,
+    environment: &Environment,
+    command: cli::Pipeline,
+) -> Result<(), Trouble> {
+    let kind = Some(rialto_model::flow::FlowKind::Pipeline);
+    run_flows(common, environment, command.into_flows(), kind).await
 }
 
 async fn run_flows(

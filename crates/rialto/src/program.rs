@@ -188,12 +188,9 @@ impl Program {
             clock,
             config: calls,
         });
-        connect(&engine, traces.as_ref(), config.mesh.open(&fetch, &secrets));
+        connect(&engine, traces.as_ref(), config.mesh.open(&fetch, &secrets), &flows);
         let guardrails = Guardrails::on(&engine, &config, (&fetch, &secrets), environment)?;
-        flows.connect(engine.faint());
-        engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
-        tools.configure(&config, &engine, false).await?;
-        flows::configure(&config, &engine, &flows, false).await?;
+        settle(&config, &engine, &tools, &flows).await?;
         Ok(Self {
             flows,
             engine,
@@ -345,8 +342,16 @@ fn calls(config: &Config, is_traced: bool) -> rialto_engine::Config {
     }
 }
 
-/// Has an engine tell of its calls, and ask elsewhere, where that is wanted.
-fn connect(engine: &Engine, traces: Option<&Arc<Traces>>, mesh: Option<Mesh>) {
+/// Makes the registry what the configuration says, as far as that needs nobody to be asked.
+async fn settle(config: &Config, engine: &Engine, tools: &Tools, flows: &Runner) -> Result<(), BuildError> {
+    engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
+    tools.configure(config, engine, false).await?;
+    flows::configure(config, engine, flows, false).await
+}
+
+/// Has an engine tell of its calls, run workflows, and ask elsewhere, where that is wanted.
+fn connect(engine: &Engine, traces: Option<&Arc<Traces>>, mesh: Option<Mesh>, flows: &Runner) {
+    flows.connect(engine.faint());
     if let Some(traces) = traces {
         engine.bus().subscribe(Arc::clone(traces) as Arc<dyn Hook>);
     }
