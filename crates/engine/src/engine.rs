@@ -287,7 +287,7 @@ impl Engine {
         let goes_on = match goes_on {
             Some(task) => match Box::pin(self.approval_of(&task)).await? {
                 Some(approval) => {
-                    return Box::pin(self.said_to_approval(request, task, approval, seat)).await;
+                    return Box::pin(self.said_to_approval(request, task, &approval, seat)).await;
                 }
                 None => Some(task),
             },

@@ -9,5 +9,5 @@ pub mod door;
 mod endpoint;
 mod openapi;
 pub mod peer;
-mod problem;
+pub mod problem;
 mod result;

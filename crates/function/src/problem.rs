@@ -7,7 +7,7 @@ use rialto_model::{failure::Failure, json::Json};
 use serde_json::{Value, json};
 
 /// A failure as an answer.
-pub(crate) fn answer(failure: &Failure) -> Response {
+pub fn answer(failure: &Failure) -> Response {
     let status = status::of(failure.kind);
     let mut body = json!({
         "title": failure.kind.class(),

@@ -50,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) calls: rialto_engine::Config,
     /// Choosing who does work that names nobody.
     pub(crate) routing: rialto_engine::routing::Config,
+    /// Calls that wait until somebody has approved them.
+    pub(crate) approvals: rialto_engine::approving::Config,
     /// A registry elsewhere that is asked when nobody here can do some work.
     pub(crate) mesh: crate::mesh::Config,
     /// Everything that leaves over HTTP.

@@ -178,6 +178,7 @@ impl Program {
             config: calls,
         });
         connect(&engine, traces.as_ref(), config.mesh.open(&fetch, &secrets));
+        engine.keep_held_in(Arc::new(vault.clone()));
         engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
         tools.configure(&config, &engine, false).await?;
         Ok(Self {
@@ -220,7 +221,8 @@ impl Program {
         }
     }
 
-    /// Starts what runs in the background: health probes, and the watch over rows and policies that others change.
+    /// Starts what runs in the background: health probes, the watch over rows and policies that others change, and over what
+    /// waits for approval.
     pub(crate) fn start(&self) {
         let calls = &self.config.calls;
         if calls.probe_interval_secs > 0 {
@@ -231,6 +233,8 @@ impl Program {
         let known = Some(self.sources.clone());
         tokio::spawn(watch(self.engine.clone(), self.policies.files().clone(), known, self.stop.clone()));
         self.tools.start(self.engine.registry(), &self.stop);
+        let (engine, stop) = (self.engine.clone(), self.stop.clone());
+        self.closing.spawn(async move { engine.keep_approvals(stop).await });
         tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store.clone(), self.stop.clone()));
     }
 
@@ -318,6 +322,7 @@ fn calls(config: &Config, is_traced: bool) -> rialto_engine::Config {
     rialto_engine::Config {
         limits: config.limits.calls(),
         routing: config.routing.clone(),
+        approvals: config.approvals.clone(),
         traces: is_traced.then(|| Sampling::share(config.telemetry.sample_ratio)),
         ..config.calls.clone()
     }

@@ -20,6 +20,7 @@ use rialto_model::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    approvals,
     cli::Serve,
     commands::tokens::{self, Wanted},
     environment::Environment,
@@ -98,6 +99,7 @@ pub(crate) fn app(
     let plain = door::router(program.engine.clone(), program.config.server.max_body_bytes);
     let mut doors = mcp_door(program).router(program.stop().clone()).merge(plain);
     doors = doors.merge(events::router(program)).merge(api::router(program)).merge(routing::router(program));
+    doors = doors.merge(approvals::router(program));
     if program.config.a2a.enabled {
         let door = a2a_door(program, needs_token)?;
         program.push(&door);
@@ -128,6 +130,7 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
             Entrance { path: METRICS, needs: Rights::of([Right::Admin]) },
             Entrance { path: events::PATH, needs: Rights::of([Right::Admin]) },
             Entrance { path: api::PATH, needs: Rights::of([Right::Admin]) },
+            Entrance { path: approvals::PATH, needs: Rights::of([Right::Admin]) },
             Entrance { path: routing::DISPATCH, needs: Rights::of([Right::Call]) },
             Entrance { path: routing::DISPATCHES, needs: Rights::of([Right::Call]) },
             Entrance { path: routing::RESOLVE, needs: Rights::of([Right::Discover]) },

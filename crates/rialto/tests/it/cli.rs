@@ -1,6 +1,7 @@
 //! The program from the command line, against agents inside the test: nothing but Rust is needed.
 
 mod agents;
+mod approvals;
 mod audit;
 mod callers;
 mod calls;
