@@ -7,6 +7,7 @@ use futures::{future::BoxFuture, stream::BoxStream};
 use rialto_model::{
     agent::Signature,
     call::{Call, Cancel, Follow},
+    card::Card,
     deployed::Backing,
     event::Event,
     failure::Failure,
@@ -23,6 +24,8 @@ pub struct Peers {
     pub mcp: Arc<dyn Peer>,
     /// Calls functions.
     pub function: Arc<dyn Peer>,
+    /// Prompts coding agents on this machine.
+    pub acp: Arc<dyn Peer>,
 }
 
 /// All ways to find out what a row can do, as one.
@@ -41,6 +44,7 @@ impl Peers {
             Backing::A2a => &*self.a2a,
             Backing::Mcp(_) => &*self.mcp,
             Backing::Function(_) => &*self.function,
+            Backing::Acp(_) => &*self.acp,
         }
     }
 }
@@ -68,12 +72,12 @@ impl Discovery for Discoveries {
             Backing::A2a => self.a2a.fetch(place).await,
             Backing::Mcp(_) => self.mcp.fetch(place).await,
             // What it can do was said when it was deployed.
-            Backing::Function(function) => Ok(Fetched::Card {
-                card: Box::new(function.card()),
-                path: String::new(),
-                etag: None,
-                signature: Signature::None,
-            }),
+            Backing::Function(function) => Ok(said_before(function.card())),
+            Backing::Acp(agent) => Ok(said_before(agent.card())),
         }
     }
+}
+
+fn said_before(card: Card) -> Fetched {
+    Fetched::Card { card: Box::new(card), path: String::new(), etag: None, signature: Signature::None }
 }

@@ -1,4 +1,4 @@
-//! What is deployed beside agents: MCP servers and functions.
+//! What is deployed beside agents: MCP servers, functions and coding agents on this machine.
 //!
 //! Each is a row of the registry like an agent, so names, policies, health, limits and the record of calls hold for it
 //! without a second word. The row's backing says how its work is done; its card is made from what its tools say.
@@ -24,6 +24,8 @@ pub enum Backing {
     Mcp(Arc<McpServer>),
     /// A function, which is the one skill.
     Function(Arc<Function>),
+    /// A coding agent that is started on this machine.
+    Acp(Arc<LocalAgent>),
 }
 
 /// An MCP server.
@@ -62,6 +64,74 @@ pub struct Function {
     /// How long it may take, in milliseconds; then it is ended.
     pub timeout_ms: u64,
 }
+
+/// A coding agent on this machine, which speaks the Agent Client Protocol on stdin and stdout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LocalAgent {
+    /// Its name, unique in its project.
+    pub name: String,
+    /// What it is.
+    #[serde(default)]
+    pub description: String,
+    /// How it is started.
+    pub via: Via,
+    /// What it is good at, beside doing whatever it is told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<LocalSkill>,
+    /// What becomes of its wish to use a tool.
+    #[serde(default)]
+    pub permission: Permission,
+    /// Which files below its folder it may have from us.
+    #[serde(default)]
+    pub files: Files,
+}
+
+/// Something a coding agent on this machine is good at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LocalSkill {
+    /// Its id.
+    pub id: String,
+    /// What it does.
+    #[serde(default)]
+    pub description: String,
+    /// Words to find it by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// What the agent is told before what the caller says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+}
+
+/// What becomes of an agent's wish to use a tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Permission {
+    /// The task waits until somebody has approved it.
+    #[default]
+    Ask,
+    /// It may.
+    Allow,
+    /// It may not.
+    Deny,
+}
+
+/// Which files an agent may have from us.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Files {
+    /// None: it uses its own means.
+    #[default]
+    None,
+    /// It may read them.
+    Read,
+    /// It may read and write them.
+    Write,
+}
+
+/// The skill that every coding agent has.
+pub const PROMPT: &str = "prompt";
 
 /// How something deployed is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -140,6 +210,7 @@ impl Backing {
             Self::A2a => None,
             Self::Mcp(server) => Some(format!("mcp:{}", server.name)),
             Self::Function(function) => Some(format!("function:{}", function.name)),
+            Self::Acp(agent) => Some(format!("acp:{}", agent.name)),
         }
     }
 
@@ -149,6 +220,7 @@ impl Backing {
             Self::A2a => None,
             Self::Mcp(server) => Some(&server.name),
             Self::Function(function) => Some(&function.name),
+            Self::Acp(agent) => Some(&agent.name),
         }
     }
 
@@ -158,6 +230,7 @@ impl Backing {
             Self::A2a => None,
             Self::Mcp(server) => Some(&server.via),
             Self::Function(function) => Some(&function.via),
+            Self::Acp(agent) => Some(&agent.via),
         }
     }
 
@@ -166,12 +239,23 @@ impl Backing {
         matches!(self, Self::A2a)
     }
 
+    /// Whether it remembers what was said before in the same conversation.
+    pub const fn keeps_conversations(&self) -> bool {
+        matches!(self, Self::A2a | Self::Acp(_))
+    }
+
+    /// Whether what it can do was said when it was deployed, so that nobody need be asked.
+    pub const fn is_described(&self) -> bool {
+        matches!(self, Self::Function(_) | Self::Acp(_))
+    }
+
     /// Its kind, for listings.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::A2a => "agent",
             Self::Mcp(_) => "mcp",
             Self::Function(_) => "function",
+            Self::Acp(_) => "acp",
         }
     }
 
@@ -181,6 +265,7 @@ impl Backing {
             Self::A2a => None,
             Self::Mcp(server) => Some(card(&server.name, "", None, Vec::new())),
             Self::Function(function) => Some(function.card()),
+            Self::Acp(agent) => Some(agent.card()),
         }
     }
 }
@@ -203,6 +288,28 @@ impl Function {
             ..skill(&self.name, &self.name, &self.description)
         };
         card(&self.name, &self.description, None, vec![skill])
+    }
+}
+
+// === impl LocalAgent ===
+
+impl LocalAgent {
+    /// The card that stands for it: one skill for whatever it is told, and those it was given.
+    pub fn card(&self) -> Card {
+        let general = format!("Does what it is told: {}", self.description);
+        let general = if self.description.is_empty() { "Does what it is told" } else { &general };
+        let mut skills = vec![skill(PROMPT, PROMPT, general)];
+        skills.extend(
+            self.skills
+                .iter()
+                .map(|own| Skill { tags: own.tags.clone(), ..skill(&own.id, &own.id, &own.description) }),
+        );
+        Card { streaming: true, ..card(&self.name, &self.description, None, skills) }
+    }
+
+    /// What it is told before what the caller says, for a skill.
+    pub fn instructions(&self, id: &str) -> Option<&str> {
+        self.skills.iter().find(|skill| skill.id == id)?.instructions.as_deref()
     }
 }
 

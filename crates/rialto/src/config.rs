@@ -64,12 +64,23 @@ pub(crate) struct Config {
     pub(crate) functions: Vec<deployed::Function>,
     /// Those who are told of calls.
     pub(crate) webhooks: rialto_hooks::Config,
-    /// How agents are called.
-    pub(crate) agents: rialto_a2a::peer::Config,
+    /// How agents are called, and coding agents on this machine.
+    pub(crate) agents: Agents,
     /// The A2A side.
     pub(crate) a2a: A2a,
     /// Logs and traces.
     pub(crate) telemetry: Telemetry,
+}
+
+/// How agents are called, and coding agents on this machine.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Agents {
+    /// Coding agents that are started on this machine and offered at every door.
+    pub(crate) local: Vec<deployed::LocalAgent>,
+    /// How remote agents are called.
+    #[serde(flatten)]
+    pub(crate) calls: rialto_a2a::peer::Config,
 }
 
 /// The HTTP server.
@@ -370,7 +381,7 @@ impl Config {
 
     /// What is to be deployed, or where the first thing is wrong, and what.
     pub(crate) fn deployments(&self) -> Result<Vec<Deployment>, (String, String)> {
-        deployed::all(&self.mcp_servers, &self.functions)
+        deployed::all(&self.mcp_servers, &self.functions, &self.agents.local)
     }
 
     /// JSON Schema of the file, every option with its meaning and default.

@@ -164,7 +164,7 @@ impl Program {
             learned: registry.clone(),
             clock: clock.clone(),
         };
-        let peer = tools.peers(A2aPeer::new(config.agents.clone(), ports));
+        let peer = tools.peers(A2aPeer::new(config.agents.calls.clone(), ports));
         let loader = loader(policies.clone());
         let traces = start_traces(&config, &fetch, environment)?;
         let calls = calls(&config, traces.is_some());

@@ -114,11 +114,11 @@ impl Registry {
             (Backing::Mcp(_), Some(known)) => Arc::clone(&known.card),
             _ => first.ok_or_else(|| RegistryError::NotFound(url_of(wanted)))?,
         };
-        let is_function = matches!(wanted.backing, Backing::Function(_));
-        let health = if is_function { Health::Healthy } else { Health::Unknown };
+        let is_described = wanted.backing.is_described();
+        let health = if is_described { Health::Healthy } else { Health::Unknown };
         let row = Agent { health, ..self.row_of(wanted, Keep::Configured, card, known.as_deref()) };
         let row = self.put(row, known.map(|known| known.version)).await?;
-        Ok((!is_function).then_some(row))
+        Ok((!is_described).then_some(row))
     }
 
     fn row_at(&self, wanted: &Deployment) -> Option<Arc<Agent>> {

@@ -6,6 +6,7 @@ mod audit;
 mod callers;
 mod calls;
 mod cards;
+mod coding;
 mod costs;
 mod crash;
 mod credentials;

@@ -24,6 +24,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rialto-function", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     ("rialto-mcp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     ("rialto-a2a", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-a2a-wire"]),
+    // Coding agents on this machine.
+    ("rialto-acp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     (
         "rialto",
         &[
@@ -35,6 +37,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-hooks",
             "rialto-mcp",
             "rialto-a2a",
+            "rialto-acp",
             "rialto-a2a-wire",
             "rialto-function",
             "rialto-guard",
@@ -66,6 +69,7 @@ const EVERYBODY: &[&str] = &[
 
 /// Every other library, and the crates that may name it.
 const OWNERS: &[(&str, &[&str])] = &[
+    ("agent-client-protocol", &["rialto-acp"]),
     ("aho-corasick", &["rialto-engine", "rialto-guard"]),
     // Encrypts what is kept, and makes the key that cards are signed with; rustls brings it anyway.
     ("aws-lc-rs", &["rialto", "rialto-store"]),
@@ -76,6 +80,7 @@ const OWNERS: &[(&str, &[&str])] = &[
             "rialto",
             "rialto-a2a",
             "rialto-a2a-wire",
+            "rialto-acp",
             "rialto-function",
             "rialto-guard",
             "rialto-hooks",
