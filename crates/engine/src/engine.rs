@@ -300,7 +300,7 @@ impl Engine {
             Some(task) => match Box::pin(self.approval_of(&task)).await? {
                 Some(approval) => {
                     let request = Box::pin(self.guard_said(request)).await?;
-                    return Box::pin(self.said_to_approval(request, task, approval, seat)).await;
+                    return Box::pin(self.said_to_approval(request, task, &approval, seat)).await;
                 }
                 None => Some(task),
             },

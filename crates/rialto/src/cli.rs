@@ -1,5 +1,6 @@
 //! The command line, as `--help` shows it.
 
+mod approvals;
 mod audit;
 mod costs;
 mod credential;
@@ -20,6 +21,7 @@ use clap_complete::Shell;
 use rialto_model::call::CallerKind;
 
 pub(crate) use self::{
+    approvals::{Approvals, Decision},
     audit::{Audit, AuditCommand, AuditSearch, OutcomeName},
     costs::{CostKey, Costs},
     credential::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
@@ -89,6 +91,9 @@ pub(crate) enum Command {
     /// Look at tasks and call them off
     #[command(subcommand)]
     Tasks(Tasks),
+    /// Look at calls that wait for approval, and decide about them
+    #[command(subcommand)]
+    Approvals(Approvals),
     #[command(flatten)]
     Record(Record),
     /// Say who may do what: write, check, test and list policies

@@ -1,5 +1,6 @@
 //! The program: reads the command line, puts the parts together, decides nothing.
 
+mod approvals;
 mod cli;
 mod commands;
 mod config;
@@ -97,6 +98,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
             run_flows(&common, environment, command.into_flows(), kind).await
         }
         Command::Tasks(command) => run_tasks(&common, environment, command).await,
+        Command::Approvals(command) => run_approvals(&common, environment, command).await,
         Command::Secrets(command) => run_secrets(&common, environment, command).await,
         Command::Record(command) => {
             run_record(&open(&common, environment).await?, command, environment).await
@@ -186,6 +188,18 @@ async fn run_flows(
 ) -> Result<(), Trouble> {
     let program = open(common, environment).await?;
     let done = Box::pin(commands::flows::run(&program, command, kind)).await;
+    program.finish_traces().await;
+    program.tools.close().await;
+    done
+}
+
+async fn run_approvals(
+    common: &Common,
+    environment: &Environment,
+    command: cli::Approvals,
+) -> Result<(), Trouble> {
+    let program = open(common, environment).await?;
+    let done = commands::approvals::run(&program, command, environment).await;
     program.finish_traces().await;
     program.tools.close().await;
     done

@@ -4,6 +4,7 @@ mod a2a_clients;
 mod agents;
 mod cancels;
 mod clients;
+mod coding;
 mod comings;
 mod crash;
 mod dispatches;
