@@ -103,7 +103,9 @@ pub async fn list(console: &Console, caller: &Caller, filter: &Filter) -> Result
     let has_more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| has_more).map(|last| last.slug.clone());
-    Ok(Page { agents: found, total, known, next })
+    let agents =
+        futures::future::try_join_all(found.into_iter().map(|agent| as_seen(console, agent))).await?;
+    Ok(Page { agents, total, known, next })
 }
 
 /// The agent that is meant: by slug, id, URL or name.
@@ -111,7 +113,7 @@ pub async fn find(console: &Console, caller: &Caller, key: &str) -> Result<Arc<A
     console.engine().sync().await?;
     let found = console.engine().registry().find(&caller.scope, key)?;
     if may_see(console, caller, &found) {
-        return Ok(found);
+        return as_seen(console, found).await;
     }
     Err(RegistryError::NotFound(key.to_owned()).into())
 }
@@ -303,6 +305,17 @@ fn credential(console: &Console, text: &str) -> Result<Credential, Failure> {
         return Err(Failure::new(Kind::Denied, message));
     }
     Ok(Credential::new(source))
+}
+
+/// The row with the moment it was really last seen: a probe that finds nothing new is written down, and nobody reads rows again for it.
+async fn as_seen(console: &Console, agent: Arc<Agent>) -> Result<Arc<Agent>, Failure> {
+    let latest =
+        probes(console, &agent, 1).await?.into_iter().find(|probe| probe.health != Health::Unreachable);
+    let latest = latest.map(|probe| probe.at).filter(|at| agent.last_seen_at.is_none_or(|seen| seen < *at));
+    Ok(match latest {
+        Some(at) => Arc::new(Agent { last_seen_at: Some(at), ..Agent::clone(&agent) }),
+        None => agent,
+    })
 }
 
 fn may_see(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> bool {

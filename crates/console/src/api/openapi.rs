@@ -77,6 +77,7 @@ fn components() -> Value {
             "Message": object(&[], json!({ "text": text, "data": { "type": "object" } })),
             "PolicyText": object(&["text"], json!({ "name": text, "text": text })),
             "Question": object(&["action"], json!({ "caller": text, "kind": kind, "action": text, "target": text })),
+            "Text": object(&["text"], json!({ "text": text, "checks": texts })),
             "Template": object(&["kind", "target"], json!({
                 "kind": text, "target": text, "caller": text, "callerKind": kind, "by": text,
             })),

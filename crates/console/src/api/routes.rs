@@ -224,6 +224,13 @@ pub const ROUTES: &[Route] = &[
         )
     },
     delete("/api/v1/policies/{name}", "Take a text away; it can be restored", here!(policies::remove)),
+    post(
+        "/api/v1/guardrails/test",
+        "Look through a text for what guardrails find",
+        Some("Text"),
+        (200, "`findings` and what is left"),
+        here!(records::guardrails),
+    ),
     get("/api/v1/tokens", "List the tokens of the org", "`tokens`", here!(records::tokens)),
     post(
         "/api/v1/tokens",

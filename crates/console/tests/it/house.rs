@@ -40,6 +40,7 @@ use rialto_testkit::{
     agents,
     peer::{ScriptedDiscovery, ScriptedPeer},
 };
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 /// The token of `ann`, who may administer.
@@ -118,6 +119,7 @@ impl House {
             allow_private: false,
             allow_secrets: false,
             max_body_bytes: 100_000,
+            stop: CancellationToken::new(),
         });
         let authentication = if needs_token {
             let book = TokenBook::open(store.clone(), Vec::new()).await.unwrap();

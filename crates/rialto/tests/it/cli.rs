@@ -5,6 +5,7 @@ mod audit;
 mod callers;
 mod calls;
 mod cards;
+mod console;
 mod costs;
 mod crash;
 mod credentials;

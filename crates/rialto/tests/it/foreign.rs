@@ -5,6 +5,7 @@ mod agents;
 mod cancels;
 mod clients;
 mod comings;
+mod console;
 mod crash;
 mod dispatches;
 mod fidelity;
