@@ -10,7 +10,7 @@ use rialto_model::{
     call::{Caller, CallerKind},
     failure::{Failure, Kind},
     ids::AgentId,
-    rights::Right,
+    rights::{Right, Rights},
     store::{Store, StoreError},
 };
 use rialto_policy::{Action, Question};
@@ -109,6 +109,11 @@ impl Console {
         let question = Question::admin(caller, action).by(row.as_deref());
         let allowed = self.engine().policy().allow(&question);
         allowed.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))
+    }
+
+    /// Whether the caller may do this at all, or administer.
+    pub(crate) fn need(caller: &Caller, right: Right) -> Result<(), Failure> {
+        if caller.rights.meet(Rights::of([right, Right::Admin])) { Ok(()) } else { Err(right.lacking()) }
     }
 
     /// The row of a caller that is an agent.

@@ -14,6 +14,7 @@ use rialto_model::{
     credential::{Credential, Source},
     failure::{Failure, Kind},
     name,
+    rights::Right,
 };
 use rialto_policy::{Action, Object, Template, Wish};
 use serde::Deserialize;
@@ -84,6 +85,7 @@ pub struct Replaced {
 
 /// The agents of the caller's project that it may see.
 pub async fn list(console: &Console, caller: &Caller, filter: &Filter) -> Result<Page, Failure> {
+    Console::need(caller, Right::Discover)?;
     console.engine().sync().await?;
     let all = console.engine().registry().agents(&caller.scope);
     let known = all.len();
@@ -110,6 +112,7 @@ pub async fn list(console: &Console, caller: &Caller, filter: &Filter) -> Result
 
 /// The agent that is meant: by slug, id, URL or name.
 pub async fn find(console: &Console, caller: &Caller, key: &str) -> Result<Arc<Agent>, Failure> {
+    Console::need(caller, Right::Discover)?;
     console.engine().sync().await?;
     let found = console.engine().registry().find(&caller.scope, key)?;
     if may_see(console, caller, &found) {
@@ -262,6 +265,20 @@ pub fn row(agent: &Agent) -> Value {
     })
 }
 
+/// The same for this caller: where secrets come from is for those who may administer.
+pub(crate) fn row_for(console: &Console, caller: &Caller, agent: &Agent) -> Value {
+    let mut row = row(agent);
+    if console.may(caller, Action::AdminAgents).is_err() {
+        row["credential"] = Value::Null;
+    }
+    row
+}
+
+/// How an agent's secret is shown and where it comes from, for those who may administer.
+pub(crate) fn credential_of(console: &Console, caller: &Caller, agent: &Agent) -> Option<String> {
+    console.may(caller, Action::AdminAgents).ok().and_then(|()| console.office().credential(agent))
+}
+
 /// What became of a refresh, for programs.
 pub fn refreshed(refreshed: &Refreshed) -> Value {
     match refreshed {
@@ -318,7 +335,8 @@ async fn as_seen(console: &Console, agent: Arc<Agent>) -> Result<Arc<Agent>, Fai
     })
 }
 
-fn may_see(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> bool {
+/// Whether the caller may see that an agent is there.
+pub(crate) fn may_see(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> bool {
     console.engine().may_discover(caller, &Target { agent: Arc::clone(agent), skill: None })
 }
 
