@@ -194,6 +194,23 @@ const scenarios = {
     assert.match(await page.locator('[data-region=result]').innerText(), /39\s*40/);
   },
 
+  /** Three hundred calls in some seconds: the list keeps up, and looks now and then, not three hundred times. */
+  async busy(person) {
+    const { page } = person;
+    await person.signIn();
+    await person.open('/tasks');
+    const looks = () => page.evaluate(() => Number(document.documentElement.dataset.looks ?? 0));
+    const begun = Date.now();
+    for (let sent = 0; sent < 300; sent += 10) {
+      await Promise.all(Array.from({ length: 10 }, () => call('desk.echo')));
+    }
+    const took = (Date.now() - begun) / 1000;
+    await call('desk.fail');
+    await page.locator('tbody tr').first().filter({ hasText: 'failed' }).waitFor();
+    const looked = await looks();
+    assert.ok(looked >= 1 && looked <= 4 + 2 * took, `it looked ${looked} times in ${took} s`);
+  },
+
   /** Policies: checked while they are written, tried out, in force at once; the trail; tokens. */
   async policies(person) {
     const { page } = person;

@@ -200,6 +200,31 @@ async fn forms_do_what_they_say_and_lead_on() {
 }
 
 #[tokio::test]
+async fn a_changed_card_is_shown_and_waits_until_somebody_approves_it() {
+    let house = House::pinned().await;
+    house.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), Trust::Trusted).await;
+    house.discovery.serve(DESK, agents::card("Desk <new>", vec![agents::skill("tell")]));
+    let held = send(&house, "/factory/agents/desk/refresh", "").await;
+    assert_eq!(held.header("location"), "/factory/agents/desk?done=held");
+    let page = house.page("/factory/agents/desk").await.body;
+    let waits = between(&page, "A changed card waits for approval", "</section>");
+    assert!(waits.contains("<ins>skill <bdi>tell</bdi></ins>"), "{waits}");
+    assert!(
+        waits.contains("<del>skill <bdi>ask</bdi></del>") && waits.contains("Desk &lt;new&gt;"),
+        "{waits}"
+    );
+    assert!(house.page("/factory/agents").await.body.contains("changed card waits"));
+    let approved = send(&house, "/factory/agents/desk/approve", "").await;
+    assert_eq!(approved.header("location"), "/factory/agents/desk?done=approved");
+    let page = house.page("/factory/agents/desk").await.body;
+    assert!(!page.contains("waits for approval") && page.contains("desk.tell"), "{page}");
+    assert!(
+        between(&page, "Card history", "</section>").contains("<bdi>tell</bdi>"),
+        "what changed stays in its history"
+    );
+}
+
+#[tokio::test]
 async fn a_skill_is_tried_and_its_task_shown_from_its_beginning_on() {
     let house = house().await;
     let begun =

@@ -13,7 +13,7 @@ use crate::harness::{
 };
 
 /// A scenario takes no longer, also where others are at work.
-const LONGEST: Duration = Duration::from_secs(110);
+const LONGEST: Duration = Duration::from_secs(300);
 
 /// The server's owner, who may administer everything, and register agents of this machine.
 fn owner() -> Rialto {
@@ -66,6 +66,14 @@ fn a_result_is_seen_while_it_comes() {
     let (peer, rialto) = (Peer::start("py_1_3", &[]), owner());
     rialto.trust(&peer.url);
     play("stream", &rialto.serve(&[]), &[]);
+}
+
+#[test]
+fn a_live_page_keeps_up_with_many_calls() {
+    let (desk, rialto) =
+        (SampleAgent::named("Desk"), owner().with("RIALTO_LIMITS__REQUESTS_PER_SECOND", "0"));
+    rialto.trust(&desk.url);
+    play("busy", &rialto.serve(&[]), &[]);
 }
 
 #[test]
