@@ -8,6 +8,7 @@ mod deployed;
 mod dispatches;
 mod heirs;
 mod listeners;
+mod policies;
 mod registry;
 mod running;
 mod world;
