@@ -172,6 +172,7 @@ fn times(each: Duration) -> Times {
         work_type: "tag7".to_owned(),
         description: "review the pull request of the new feature and tell what is wrong".to_owned(),
         required_skills: vec!["tag3".to_owned()],
+        ..Work::default()
     };
     let words = Work { description: whole.description.clone(), ..Work::default() };
     let match_whole = best(each, || index.fits(black_box(&whole), 100).best.len());

@@ -9,8 +9,8 @@
 //! Inbound there are the checks that come before any protocol: whether the request was meant for us at all ([`guard`])
 //! and who calls ([`auth`]), both made at one [`gate`], which counts what it sees ([`tally`])
 //! and lets nobody have more than their share ([`limits`]); browsers, which come with a cookie ([`session`]); what strangers are
-//! told about the way in ([`site`]); how trouble is numbered ([`status`]) and told ([`problem`]); and how a listener starts and
-//! stops ([`serve`]).
+//! told about the way in ([`site`]); how trouble is numbered ([`status`]) and told ([`problem`]), and how an answer warns
+//! ([`warning`]); and how a listener starts and stops ([`serve`]).
 
 pub mod address;
 pub mod auth;
@@ -38,3 +38,4 @@ pub mod status;
 pub mod tally;
 mod tls;
 pub mod trace;
+pub mod warning;

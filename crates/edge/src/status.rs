@@ -8,7 +8,7 @@ pub const fn of(kind: Kind) -> StatusCode {
     match kind {
         Kind::Invalid => StatusCode::BAD_REQUEST,
         Kind::Unauthenticated => StatusCode::UNAUTHORIZED,
-        Kind::Denied => StatusCode::FORBIDDEN,
+        Kind::Denied | Kind::Blocked => StatusCode::FORBIDDEN,
         Kind::NotFound => StatusCode::NOT_FOUND,
         Kind::Conflict => StatusCode::CONFLICT,
         Kind::Busy => StatusCode::TOO_MANY_REQUESTS,

@@ -26,6 +26,11 @@ impl Engine {
         self.inner().tracker.len()
     }
 
+    /// Whether this process ends and takes no more calls.
+    pub fn is_closing(&self) -> bool {
+        self.inner().is_closing()
+    }
+
     /// Lets what runs come to its end, at most until `patience` is over.
     pub async fn drain(&self, patience: Duration) {
         self.inner().tracker.close();

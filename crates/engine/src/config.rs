@@ -10,7 +10,7 @@ use rialto_model::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{limits, routing};
+use crate::{approving, limits, routing};
 
 /// A program that is started for the first time may have to be downloaded.
 const START: Duration = Duration::from_secs(60);
@@ -41,6 +41,9 @@ pub struct Config {
     /// How agents are chosen for work that names none. It has a section of its own in the configuration.
     #[serde(skip)]
     pub routing: routing::Config,
+    /// What waits for approval. It has a section of its own in the configuration.
+    #[serde(skip)]
+    pub approvals: approving::Config,
     /// Whether calls that come without a trace begin one, which takes somebody who collects them.
     #[serde(skip)]
     pub traces: Option<Sampling>,
@@ -61,6 +64,7 @@ impl Default for Config {
             pin_cards: false,
             limits: limits::Config::default(),
             routing: routing::Config::default(),
+            approvals: approving::Config::default(),
             traces: None,
         }
     }

@@ -26,15 +26,17 @@ use rialto_model::{
     trace::Trace,
     verb::{Verb, VerbEvent},
 };
-use rialto_policy::{Action, Deed, Denied, Permitted, Policy, PolicyError, Question};
+use rialto_policy::{Action, Decision, Deed, Denied, Leave, Permitted, Policy, PolicyError, Question};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    approving::Desk,
     bus::Bus,
     closing,
     config::Config,
     conversation::{Messages, Talk},
     earlier::Earlier,
+    guarding::{self, Post},
     journal::{Announcement, Journal},
     limits::Limits,
     peer::Peer,
@@ -107,6 +109,10 @@ pub(crate) struct Inner {
     pub(crate) earlier: Earlier,
     /// Whether what runs is handed back.
     pub(crate) closing: AtomicBool,
+    /// The guardrails in force.
+    pub(crate) guarding: Post,
+    /// Where calls wait for approval.
+    pub(crate) approving: Desk,
 }
 
 /// What a caller wants, with its target found.
@@ -168,11 +174,20 @@ impl Engine {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Self {
         let bus = Arc::new(Bus::default());
-        Self(Arc::new(Inner {
-            journal: Journal::new(Arc::clone(&parts.store), Arc::clone(&bus), parts.clock),
-            store: parts.store,
-            registry: parts.registry,
+        let journal = Journal::new(Arc::clone(&parts.store), Arc::clone(&bus), parts.clock);
+        let (guarding, registry) = (Post::default(), parts.registry);
+        let peer = guarding::peer::Guarded {
             peer: parts.peer,
+            post: guarding.clone(),
+            journal: journal.clone(),
+            registry: Arc::clone(&registry),
+        };
+        Self(Arc::new(Inner {
+            journal,
+            store: parts.store,
+            registry,
+            peer: Arc::new(peer),
+            guarding,
             policy: ArcSwap::from_pointee(parts.policy),
             policy_loader: parts.policy_loader,
             policy_turn: tokio::sync::Mutex::default(),
@@ -189,6 +204,7 @@ impl Engine {
             messages: Messages::default(),
             earlier: Earlier::default(),
             closing: AtomicBool::new(false),
+            approving: Desk::default(),
         }))
     }
 
@@ -284,11 +300,21 @@ impl Engine {
         self.sync().await?;
         let seat = self.0.limits.admit(&request.caller, self.0.journal.now())?;
         let goes_on = self.continued(&request).await?;
-        let talk = request.talk.take();
+        let goes_on = match goes_on {
+            Some(task) => match Box::pin(self.approval_of(&task)).await? {
+                Some(approval) => {
+                    return Box::pin(self.said_to_approval(request, task, approval, seat)).await;
+                }
+                None => Some(task),
+            },
+            None => None,
+        };
+        let mut talk = request.talk.take();
         let wants_begun = talk.as_ref().is_some_and(|talk| talk.wants_begun);
         let spoken = talk.as_ref().map(|talk| Arc::clone(&talk.spoken));
         let (wall_clock, call) = self.call_of(request, spoken, goes_on.as_ref())?;
         let Cleared { call, announcement, pre } = self.permit(call).await?;
+        guarding::as_cleared(&mut talk, call.get());
         let task = match (goes_on, talk) {
             (Some(task), talk) => {
                 let said = talk.map_or_else(
@@ -309,7 +335,10 @@ impl Engine {
         };
         let begun = wants_begun.then(|| Box::new(task.clone()));
         let (caller, target) = (call.get().caller.clone(), call.get().target.clone());
-        let events = self.0.peer.send(call);
+        let events = match call {
+            Leave::Now(call) => self.0.peer.send(call),
+            Leave::OnceApproved(call, decision) => Box::pin(self.hold(call, &decision)).await,
+        };
         let leg = Leg { caller, target, events, task, announcement, wall_clock, seat };
         Ok(Running::of(Run::begin(&self.0, leg), begun))
     }
@@ -334,7 +363,7 @@ impl Engine {
                 format!("task {id} is {}; a tool takes messages only when it asks", task.head.state);
             return Err(Failure::new(Kind::Conflict, message));
         }
-        if task.head.remote.task_id.is_none() {
+        if task.head.remote.task_id.is_none() && Box::pin(self.approval_of(&task)).await?.is_none() {
             let message = format!("task {id} cannot be continued: the agent has not given it a name yet");
             return Err(Failure::new(Kind::Conflict, message));
         }
@@ -406,11 +435,15 @@ impl Engine {
         }
     }
 
-    /// Authorizes, announces, checks the arguments. A call that is refused here has left no packet.
+    /// Guards, authorizes, announces, checks the arguments. A call that is refused here has left no packet.
     async fn permit(&self, call: Call) -> Result<Cleared, Failure> {
+        let call = match self.guard_of(&call) {
+            Some(screen) => Box::pin(self.guard_call(screen, call)).await?,
+            None => call,
+        };
         let args = call.args();
         let (verb, cost) = (verb_of(&call, redact(&args)), call.target.cost());
-        let verdict = self.0.check(call);
+        let verdict = self.check_or_hold(call).await?;
         let refusal = verdict.as_ref().err().map(ToString::to_string);
         let decided = match (&verdict, &refusal) {
             (Ok(call), _) => Ok(call.by()),
@@ -448,6 +481,27 @@ impl Engine {
         Ok(task)
     }
 
+    /// Asks policy about a call, and whether it must wait. Whoever was approved once is not asked again in the same task.
+    async fn check_or_hold(&self, call: Call) -> Result<Result<Leave<Call>, Denied>, Failure> {
+        let row = self.0.caller_agent(&call.caller);
+        let leave = self.0.policy.load().check_or_hold(call, row.as_deref());
+        let (call, decision) = match leave {
+            Ok(Leave::Now(call))
+                if call.get().continues.task_id.is_none()
+                    && self.0.config.approvals.asks(&call.get().target) =>
+            {
+                let decision = Decision { policies: Arc::clone(call.by()), ..Decision::default() };
+                return Ok(Ok(Leave::OnceApproved(call.into_inner(), Arc::new(decision))));
+            }
+            Ok(Leave::OnceApproved(call, decision)) => (call, decision),
+            other => return Ok(other),
+        };
+        if call.continues.task_id.is_some() && Box::pin(self.was_approved(&call.task)).await? {
+            return Ok(self.0.check_approved(call).map(Leave::Now));
+        }
+        Ok(Ok(Leave::OnceApproved(call, decision)))
+    }
+
     pub(crate) fn inner(&self) -> &Arc<Inner> {
         &self.0
     }
@@ -471,6 +525,17 @@ impl Inner {
         self.policy.load().check_as(deed, row.as_deref())
     }
 
+    /// The same for something that somebody has approved.
+    pub(crate) fn check_approved<T: Deed>(&self, deed: T) -> Result<Permitted<T>, Denied> {
+        let row = self.caller_agent(deed.question().caller);
+        self.policy.load().check_approved(deed, row.as_deref())
+    }
+
+    /// The number of this process, if it keeps watch.
+    pub(crate) fn runner_here(&self) -> Runner {
+        Runner::from(self.runner.load(Ordering::Relaxed))
+    }
+
     pub(crate) fn caller_agent(&self, caller: &Caller) -> Option<Arc<Agent>> {
         match caller.kind {
             CallerKind::User | CallerKind::Session => None,
@@ -479,9 +544,9 @@ impl Inner {
     }
 }
 
-/// A call that may leave.
+/// A call that may leave, now or once it is approved.
 struct Cleared {
-    call: Permitted<Call>,
+    call: Leave<Call>,
     announcement: Announcement,
     pre: VerbEvent,
 }

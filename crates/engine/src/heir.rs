@@ -89,7 +89,7 @@ impl Engine {
     }
 
     pub(crate) fn runner(&self) -> Runner {
-        Runner::from(self.inner().runner.load(Ordering::Relaxed))
+        self.inner().runner_here()
     }
 
     async fn beat(&self, runner: Runner) -> Result<(), StoreError> {
@@ -160,7 +160,7 @@ impl Engine {
 
     fn run_again(&self, task: &Task, caller: &Caller, target: &Target) -> Result<Events, String> {
         let is_repeatable = target.skill.as_ref().is_some_and(|skill| skill.is_repeatable());
-        if !is_repeatable {
+        if !is_repeatable && !target.agent.backing.begins_once() {
             let why = "the server stopped while this ran, and nothing says that it can safely be run twice; send it again";
             return Err(why.to_owned());
         }
@@ -191,7 +191,7 @@ impl Engine {
     }
 
     /// Who began a task. An agent's own id says that it is one.
-    fn caller_of(&self, head: &TaskHead) -> Caller {
+    pub(crate) fn caller_of(&self, head: &TaskHead) -> Caller {
         let is_agent = self.registry().get(&AgentId::from(head.caller.as_str())).is_some();
         let kind = if is_agent { CallerKind::Agent } else { CallerKind::User };
         Caller { scope: head.scope.clone(), kind, id: head.caller.clone(), rights: Rights::ALL, proof: None }

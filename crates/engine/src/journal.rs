@@ -76,6 +76,31 @@ impl Journal {
         Announcement { verb: Arc::new(verb), cost, begun, is_closed: false }
     }
 
+    /// Takes up an invocation that waited meanwhile: it is said again that it goes on, and why it may.
+    pub(crate) async fn take_up_again(
+        &self,
+        verb: Verb,
+        cost: Option<Cents>,
+        policies: &[String],
+    ) -> Announcement {
+        let (announcement, pre) = self.announce(verb, cost, Ok(&policies.into()));
+        if let Err(error) = self.store.audit(vec![pre]).await {
+            tracing::error!("an audit record was lost: {error}");
+        }
+        announcement
+    }
+
+    /// Puts something on record that is over as soon as it is said.
+    pub(crate) async fn done(&self, verb: Verb, policies: &[String]) {
+        let (mut announcement, pre) = self.announce(verb, None, Ok(&policies.into()));
+        let closing = self.closing(&mut announcement, None);
+        let audit = std::iter::once(pre).chain(closing.iter().cloned()).collect();
+        if let Err(error) = self.store.audit(audit).await {
+            tracing::error!("an audit record was lost: {error}");
+        }
+        self.tell(closing);
+    }
+
     /// Writes a new task down.
     pub(crate) async fn open(&self, head: &TaskHead, pre: VerbEvent) -> Result<(), StoreError> {
         self.store.open_task(head, vec![pre]).await
@@ -140,6 +165,15 @@ impl Journal {
             tracing::error!("an audit record was lost: {error}");
         }
         self.tell(closing);
+    }
+
+    /// Puts something on record that belongs to no invocation, and tells it.
+    pub(crate) async fn note(&self, verb: Verb, phase: Phase) {
+        let event = VerbEvent::new(phase, Arc::new(verb), self.clock.now());
+        if let Err(error) = self.store.audit(vec![event.clone()]).await {
+            tracing::error!("an audit record was lost: {error}");
+        }
+        self.tell(vec![event]);
     }
 
     /// The task as it stands in the store.

@@ -2,9 +2,10 @@
 //!
 //! Every call takes one road, whatever door it came in by and whatever peer executes it: resolve, authorize, check
 //! the arguments, write down, execute, write down each event, tell those who listen. The engine knows no wire and no
-//! database; both are behind ports.
+//! database; both are behind ports. Guardrails look through what is said on the way there and back.
 
 pub mod address;
+pub mod approving;
 mod bus;
 mod closing;
 pub mod config;
@@ -14,6 +15,7 @@ pub mod directory;
 mod earlier;
 pub mod engine;
 mod following;
+pub mod guarding;
 mod health;
 mod heir;
 mod journal;
@@ -36,7 +38,9 @@ pub use config::Config;
 pub use conversation::{Said, Talk};
 pub use engine::{Engine, FaintEngine, Parts, Request};
 pub use following::Following;
+pub use guarding::Guarding;
 pub use health::Prober;
+pub use redact::{is_redacted, redact};
 pub use registry::Registry;
 pub use routing::{Assigned, DispatchRequest};
 pub use running::{Running, Step};

@@ -23,6 +23,8 @@ pub struct Peers {
     pub mcp: Arc<dyn Peer>,
     /// Calls functions.
     pub function: Arc<dyn Peer>,
+    /// Runs workflows.
+    pub flow: Arc<dyn Peer>,
 }
 
 /// All ways to find out what a row can do, as one.
@@ -41,6 +43,7 @@ impl Peers {
             Backing::A2a => &*self.a2a,
             Backing::Mcp(_) => &*self.mcp,
             Backing::Function(_) => &*self.function,
+            Backing::Flow(_) => &*self.flow,
         }
     }
 }
@@ -64,16 +67,13 @@ impl Peer for Peers {
 #[async_trait]
 impl Discovery for Discoveries {
     async fn fetch(&self, place: &Place) -> Result<Fetched, DiscoveryError> {
+        if let Some(card) = place.backing.own_card() {
+            let (card, path) = (Box::new(card), String::new());
+            return Ok(Fetched::Card { card, path, etag: None, signature: Signature::None });
+        }
         match &place.backing {
-            Backing::A2a => self.a2a.fetch(place).await,
             Backing::Mcp(_) => self.mcp.fetch(place).await,
-            // What it can do was said when it was deployed.
-            Backing::Function(function) => Ok(Fetched::Card {
-                card: Box::new(function.card()),
-                path: String::new(),
-                etag: None,
-                signature: Signature::None,
-            }),
+            _ => self.a2a.fetch(place).await,
         }
     }
 }

@@ -34,7 +34,7 @@ const PREFIXES: [&str; 9] =
     ["sk-", "ghp_", "github_pat_", "xoxb-", "xoxp-", "AKIA", "eyJhbGci", "-----BEGIN", "Bearer "];
 
 /// The same JSON with whatever looks like a secret masked.
-pub(crate) fn redact(json: &Json) -> Json {
+pub fn redact(json: &Json) -> Json {
     if !looks_secret(json.get()) {
         return json.clone();
     }
@@ -64,7 +64,7 @@ pub(crate) fn redact_message(mut message: Message, clean: Option<&Json>) -> Mess
 }
 
 /// Whether something was masked there.
-pub(crate) fn is_redacted(json: &Json) -> bool {
+pub fn is_redacted(json: &Json) -> bool {
     json.get().contains(MASK)
 }
 

@@ -352,7 +352,7 @@ impl Registry {
     /// Asks an agent how it is, and writes the answer down.
     pub async fn probe(&self, agent: &Arc<Agent>) -> Result<Health, RegistryError> {
         let is_by_hand = agent.card_path.as_ref().is_some_and(|path| path.starts_with(BY_HAND));
-        if matches!(agent.backing, Backing::Function(_)) || is_by_hand {
+        if agent.backing.own_card().is_some() || is_by_hand {
             // Nobody can be asked how it is without calling it.
             return Ok(agent.health);
         }

@@ -8,6 +8,7 @@ mod deciding;
 mod dispatching;
 mod mesh;
 mod routed;
+mod turned;
 
 use std::sync::{
     Arc, OnceLock,
@@ -30,6 +31,7 @@ use rialto_route::{
 };
 
 pub(crate) use self::routed::{After, Routed};
+use self::turned::Turned;
 pub use self::{
     config::Config,
     dispatching::{Assigned, DispatchRequest},
@@ -123,8 +125,8 @@ impl Router {
         self.breakers.lock().get(agent).and_then(|breaker| breaker.closed_until(now))
     }
 
-    /// Tells an agent's breaker what was heard.
-    fn hear(&self, agent: &Agent, heard: Heard, now: Timestamp) {
+    /// Tells an agent's breaker what was heard, and says how it has turned, if it has.
+    fn hear(&self, agent: &Agent, heard: Heard, now: Timestamp) -> Option<Turned> {
         let mut breakers = self.breakers.lock();
         let before = breakers.get(&agent.id).copied().unwrap_or_default();
         let after = before.after(heard, now, &self.config.patience());
@@ -134,21 +136,9 @@ impl Router {
             breakers.insert(agent.id.clone(), after);
         }
         drop(breakers);
-        let (id, slug) = (&agent.id, &agent.slug);
-        match (before, after) {
-            (Breaker::Closed { .. } | Breaker::HalfOpen { .. }, Breaker::Open { until, .. })
-                if until > now =>
-            {
-                tracing::warn!(agent.id = %id, "agent {slug} could not be reached and gets no work until {until}");
-            }
-            (Breaker::Open { .. }, Breaker::HalfOpen { .. }) => {
-                tracing::info!(agent.id = %id, "agent {slug} gets one task, to see whether it can be reached again");
-            }
-            (Breaker::Open { .. } | Breaker::HalfOpen { .. }, Breaker::Closed { .. }) => {
-                tracing::info!(agent.id = %id, "agent {slug} can be reached again");
-            }
-            _ => {}
-        }
+        let turned = Turned::between(before, after, now)?;
+        turned.log(agent);
+        Some(turned)
     }
 
     /// Whether it is time to look for plays that have ended unheard.

@@ -319,8 +319,8 @@ impl Run {
             return self.end_with(ahead).await;
         }
         let named_by = Instant::now() + NAMING;
-        // What is deployed never names its tasks: letting go of it ends them.
-        while self.task.head.remote.task_id.is_none() && self.target.agent.backing.is_agent() {
+        // What never names its tasks need not be told: letting go of it ends them.
+        while self.task.head.remote.task_id.is_none() && self.target.agent.backing.names_tasks() {
             let Ok(Some(event)) = tokio::time::timeout_at(named_by, self.events.next()).await else {
                 break;
             };

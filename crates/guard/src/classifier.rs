@@ -4,8 +4,15 @@
 
 use std::collections::BTreeMap;
 
+use rialto_model::credential::Source;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// The longest answer that is read, in bytes.
+pub const LONGEST_ANSWER: usize = 64 * 1024;
+
+/// The longest text of one question, in bytes; what is longer is asked about piece by piece.
+pub const LONGEST_TEXT: usize = 64 * 1024;
 
 /// What can be set for `classifier` and `toxicity`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +26,24 @@ pub struct Classifier {
     pub threshold: f64,
     /// How long the answer may take, in milliseconds.
     pub timeout_ms: u64,
+    /// What counts when the server cannot be asked, takes too long, or answers something else: `closed` is as if it had found
+    /// everything, `open` as if it had found nothing.
+    pub on_error: OnError,
+    /// Where the token for it is: `env:NAME`, `file:PATH` or `store:NAME`. It is sent as `Authorization: Bearer`.
+    pub token: Option<String>,
+    /// Whether it may be at a private or loopback address.
+    pub allow_private: bool,
+}
+
+/// What counts when nobody could be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnError {
+    /// Nothing was found.
+    Open,
+    /// Something was found, of the kind `unanswered`.
+    #[default]
+    Closed,
 }
 
 /// What is asked.
@@ -41,11 +66,40 @@ pub struct Answer {
 
 impl Default for Classifier {
     fn default() -> Self {
-        Self { url: String::new(), labels: vec!["toxicity".to_owned()], threshold: 0.8, timeout_ms: 2_000 }
+        Self {
+            url: String::new(),
+            labels: vec!["toxicity".to_owned()],
+            threshold: 0.8,
+            timeout_ms: 2_000,
+            on_error: OnError::default(),
+            token: None,
+            allow_private: false,
+        }
     }
 }
 
 impl Classifier {
+    /// What cannot be meant, naming the option.
+    pub fn check(&self) -> Result<(), String> {
+        if !self.url.starts_with("http://") && !self.url.starts_with("https://") {
+            return Err(
+                "url: expected the address of a model server, like https://models.example.com/classify"
+                    .to_owned(),
+            );
+        }
+        if self.labels.is_empty() || self.labels.iter().any(|label| label.trim().is_empty()) {
+            return Err("labels: expected at least one, and none that is empty".to_owned());
+        }
+        if !(self.threshold > 0.0 && self.threshold <= 1.0) {
+            return Err("threshold: expected a number above 0, at most 1".to_owned());
+        }
+        if self.token.as_ref().is_some_and(|token| Source::parse(token).is_none()) {
+            return Err("token: expected where it is, env:NAME, file:PATH or store:NAME, and not the token"
+                .to_owned());
+        }
+        Ok(())
+    }
+
     /// What is asked about a text.
     pub fn question<'a>(&'a self, text: &'a str) -> Question<'a> {
         Question { text, labels: &self.labels }
@@ -69,6 +123,22 @@ mod tests {
         let classifier = Classifier { labels, ..Classifier::default() };
         let answer: Answer = serde_json::from_str(r#"{"scores":{"toxicity":0.8,"spam":0.79}}"#).unwrap();
         assert_eq!(classifier.hits(&answer), ["toxicity", "violence"]);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_by_name() {
+        let good = Classifier { url: "https://models.example.com".to_owned(), ..Classifier::default() };
+        assert!(good.check().is_ok());
+        let wrong = [
+            (Classifier { url: "models".to_owned(), ..good.clone() }, "url"),
+            (Classifier { labels: Vec::new(), ..good.clone() }, "labels"),
+            (Classifier { threshold: 0.0, ..good.clone() }, "threshold"),
+            (Classifier { token: Some("hunter2".to_owned()), ..good }, "token"),
+        ];
+        for (classifier, name) in wrong {
+            let why = classifier.check().unwrap_err();
+            assert!(why.starts_with(name) && !why.contains("hunter2"), "{why}");
+        }
     }
 
     #[test]

@@ -216,6 +216,18 @@ impl Check {
         }
     }
 
+    /// Every type, as it is written.
+    pub const TYPES: [&str; 8] = [
+        "pii",
+        "prompt-injection",
+        "secrets",
+        "regex",
+        "max-tokens",
+        "json-schema",
+        "classifier",
+        "toxicity",
+    ];
+
     /// A check that needs no settings, by its type.
     pub fn plain(name: &str) -> Option<Self> {
         match name {

@@ -35,6 +35,8 @@ pub enum Field {
     Metadata,
     /// A file's name.
     Filename,
+    /// Members that nobody knows.
+    Extra,
     /// All parts together.
     Message,
 }
@@ -98,7 +100,8 @@ impl fmt::Display for Findings {
 // === impl Finding ===
 
 impl Finding {
-    fn verdict(&self, is_cut: bool) -> Verdict {
+    /// What is done about it after all: what cannot be cut out is blocked.
+    pub fn verdict(&self, is_cut: bool) -> Verdict {
         match self.action {
             Action::Log => Verdict::Log,
             Action::Warn => Verdict::Warn,

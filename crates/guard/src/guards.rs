@@ -15,7 +15,7 @@ use crate::{
     config::{Action, Check, Guardrail, Target},
     finding::{Field, Finding, Findings},
     kind::{Kind, Kinds},
-    patterns,
+    patterns, raw,
     scan::{Hit, Scanner},
     schema, strings, tokens,
 };
@@ -26,7 +26,7 @@ const MOST: usize = 1_000;
 /// Guardrails, ready to be asked.
 pub struct Guards {
     checks: Vec<Compiled>,
-    classifiers: Vec<(Target, Action, Classifier)>,
+    classifiers: Vec<Asked>,
     input: Option<Scanner>,
     output: Option<Scanner>,
 }
@@ -40,6 +40,18 @@ pub enum CompileError {
     /// One of our own patterns does not hold up.
     #[error("a built-in pattern cannot be used: {0}")]
     BuiltIn(String),
+}
+
+/// A model server that is asked.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The type of the check that asks it.
+    pub check: &'static str,
+    /// What is done when it finds something.
+    pub action: Action,
+    /// How it is asked.
+    pub classifier: Classifier,
+    target: Target,
 }
 
 struct Compiled {
@@ -85,15 +97,41 @@ impl Guards {
         Ok((!guards.checks.is_empty() || !guards.classifiers.is_empty()).then_some(guards))
     }
 
+    /// Guardrails that let nothing go on, for when those that should be there cannot be.
+    pub fn closed() -> Self {
+        let all = Compiled {
+            name: "guardrail",
+            target: Target::Both,
+            action: Action::Block,
+            what: What::MaxTokens(0),
+        };
+        Self { checks: vec![all], classifiers: Vec::new(), input: None, output: None }
+    }
+
     /// Looks through a message that goes this way.
     pub fn check(&self, parts: &[Part], target: Target) -> Findings {
+        let mut look = self.look_through(parts, target);
+        look.whole(parts);
+        look.findings
+    }
+
+    /// The same without what is about messages as a whole: their length, and whether they fit a schema. For words that go along with
+    /// a message, and for news of how work goes on.
+    pub fn glance(&self, parts: &[Part], target: Target) -> Findings {
+        self.look_through(parts, target).findings
+    }
+
+    fn look_through(&self, parts: &[Part], target: Target) -> Look<'_> {
         let mut look = self.look(target);
         for (n, part) in parts.iter().enumerate() {
             match &part.content {
                 Content::Text(text) | Content::Url(text) => look.text(text, n, Field::Content),
                 Content::Data(json) | Content::Unknown(json) => look.json(json, n, Field::Content),
-                // A file's bytes are not text.
-                Content::Raw(_) => {}
+                Content::Raw(raw) => {
+                    if let Some(text) = raw::text(part, raw) {
+                        look.text(&text, n, Field::Content);
+                    }
+                }
             }
             if let Some(name) = &part.filename {
                 look.text(name, n, Field::Filename);
@@ -101,9 +139,11 @@ impl Guards {
             if let Some(metadata) = &part.metadata {
                 look.json(metadata, n, Field::Metadata);
             }
+            if !part.extra.is_empty() {
+                look.json(&Json::of(&part.extra), n, Field::Extra);
+            }
         }
-        look.whole(parts);
-        look.findings
+        look
     }
 
     /// Looks through one text that goes this way.
@@ -111,30 +151,22 @@ impl Guards {
         self.check(&[Part::text(text)], target)
     }
 
-    /// The same message with everything replaced by `[kind]` that is to be redacted.
-    pub fn redact(&self, parts: &[Part], findings: &Findings) -> Vec<Part> {
-        let mut parts = parts.to_vec();
-        for (n, part) in parts.iter_mut().enumerate() {
-            let cuts = |field: Field| cuts(findings, n, field);
-            match &mut part.content {
-                Content::Text(text) | Content::Url(text) => *text = cut(text, &cuts(Field::Content)),
-                Content::Data(json) | Content::Unknown(json) => cut_json(json, &cuts(Field::Content)),
-                Content::Raw(_) => {}
-            }
-            if let Some(name) = &mut part.filename {
-                *name = cut(name, &cuts(Field::Filename));
-            }
-            if let Some(metadata) = &mut part.metadata {
-                cut_json(metadata, &cuts(Field::Metadata));
-            }
-        }
-        parts
+    /// The model servers to ask about what goes this way.
+    pub fn classifiers(&self, target: Target) -> impl Iterator<Item = &Asked> {
+        self.classifiers.iter().filter(move |asked| asked.target.meets(target))
     }
 
-    /// The model servers to ask about what goes this way, and what is done when they find something.
-    pub fn classifiers(&self, target: Target) -> impl Iterator<Item = (Action, &Classifier)> {
-        let wanted = move |(aim, ..): &&(Target, Action, Classifier)| aim.meets(target);
-        self.classifiers.iter().filter(wanted).map(|(_, action, classifier)| (*action, classifier))
+    /// Whether anything is looked for in what goes this way.
+    pub fn look_at(&self, target: Target) -> bool {
+        self.checks.iter().any(|check| check.target.meets(target))
+            || self.classifiers(target).next().is_some()
+    }
+
+    /// Whether what goes this way must wait until it was looked through: something may be blocked or replaced.
+    pub fn hold(&self, target: Target) -> bool {
+        let is_strict = |action: Action| action >= Action::Redact;
+        self.checks.iter().any(|check| check.target.meets(target) && is_strict(check.action))
+            || self.classifiers(target).any(|asked| is_strict(asked.action))
     }
 
     fn look(&self, target: Target) -> Look<'_> {
@@ -170,11 +202,11 @@ impl Guards {
             Check::MaxTokens(rule) => What::MaxTokens(rule.config.limit),
             Check::JsonSchema(rule) => What::Schema(schema::Compiled::new(&rule.config.schema)?),
             Check::Classifier(rule) | Check::Toxicity(rule) => {
-                if !rule.config.url.starts_with("http") {
-                    let why = format!("a {} check needs the url of a model server", check.name());
-                    return Err(CompileError::Invalid(why));
-                }
-                self.classifiers.push((rule.target, action, rule.config.clone()));
+                rule.config
+                    .check()
+                    .map_err(|why| CompileError::Invalid(format!("a {} check: {why}", check.name())))?;
+                let (check, target) = (check.name(), rule.target);
+                self.classifiers.push(Asked { check, action, classifier: rule.config.clone(), target });
                 return Ok(());
             }
         };
@@ -292,46 +324,7 @@ fn tokens_of(parts: &[Part]) -> usize {
     let of = |part: &Part| match &part.content {
         Content::Text(text) | Content::Url(text) => tokens::estimate(text),
         Content::Data(json) | Content::Unknown(json) => tokens::estimate(json.get()),
-        Content::Raw(_) => 0,
+        Content::Raw(raw) => raw::text(part, raw).map_or(0, |text| tokens::estimate(&text)),
     };
     parts.iter().map(of).sum()
-}
-
-/// What is to be cut out of a field, in order and without overlaps.
-fn cuts(findings: &Findings, part: usize, field: Field) -> Vec<(Range<usize>, String)> {
-    let wanted = findings
-        .found
-        .iter()
-        .filter(|finding| finding.action == Action::Redact && finding.part == part && finding.field == field);
-    let mut cuts: Vec<(Range<usize>, String)> =
-        wanted.filter_map(|finding| Some((finding.at.clone()?, format!("[{}]", finding.kind)))).collect();
-    cuts.sort_by_key(|(at, _)| (at.start, std::cmp::Reverse(at.end)));
-    let mut kept: Vec<(Range<usize>, String)> = Vec::with_capacity(cuts.len());
-    for (at, word) in cuts {
-        match kept.last_mut() {
-            // Two that overlap are cut out as one, under the name of the first.
-            Some((last, _)) if at.start < last.end => last.end = last.end.max(at.end),
-            _ => kept.push((at, word)),
-        }
-    }
-    kept
-}
-
-fn cut(text: &str, cuts: &[(Range<usize>, String)]) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut copied = 0;
-    for (at, word) in cuts {
-        out.push_str(text.get(copied..at.start).unwrap_or_default());
-        out.push_str(word);
-        copied = at.end;
-    }
-    out.push_str(text.get(copied..).unwrap_or_default());
-    out
-}
-
-fn cut_json(json: &mut Json, cuts: &[(Range<usize>, String)]) {
-    if !cuts.is_empty() {
-        // Cutting within strings leaves JSON; if it ever did not, nothing of it goes on.
-        *json = Json::parse(strings::replaced(json.get(), cuts)).unwrap_or_else(|_| Json::null());
-    }
 }

@@ -6,16 +6,20 @@
 
 pub mod classifier;
 pub mod config;
+mod cutting;
 mod finding;
 mod guards;
 mod kind;
 mod patterns;
+mod raw;
 mod scan;
 mod schema;
+pub mod setting;
 mod strings;
 mod tokens;
 
 pub use finding::{Field, Finding, Findings, Verdict};
-pub use guards::{CompileError, Guards};
+pub use guards::{Asked, CompileError, Guards};
 pub use kind::Kind;
+pub use raw::text as text_of_file;
 pub use tokens::estimate;

@@ -39,6 +39,8 @@ impl<'a> CloudEvent<'a, &'a rialto_model::verb::VerbEvent> {
                 Phase::PreVerb => "dev.rialto.verb.pre",
                 Phase::PostVerb => "dev.rialto.verb.post",
                 Phase::VerbError => "dev.rialto.verb.error",
+                Phase::Breaker => "dev.rialto.agent.breaker",
+                Phase::Guardrail => "dev.rialto.guardrail",
             },
             subject: Some(&record.event.verb.verb),
             time: record.event.emitted_at,

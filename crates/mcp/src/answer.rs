@@ -1,6 +1,6 @@
 //! The result of a tool, before any wire has seen it.
 
-use rialto_model::{json::Json, task::Task};
+use rialto_model::{guardrail::Notice, json::Json, task::Task};
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
 use serde::Serialize;
 use serde_json::Value;
@@ -35,6 +35,9 @@ pub(crate) struct Marks {
     /// The agent's id of the task.
     #[serde(rename = "rialto/remoteTaskId", skip_serializing_if = "Option::is_none")]
     pub(crate) remote_task: Option<String>,
+    /// What guardrails warn of.
+    #[serde(rename = "rialto/guardrail", skip_serializing_if = "Option::is_none")]
+    pub(crate) guardrail: Option<Box<Notice>>,
     /// What an MCP server said beside its result; always an object.
     #[serde(skip)]
     pub(crate) beside: Option<Json>,
@@ -139,6 +142,7 @@ impl Marks {
             context: task.head.remote.context_id.clone(),
             state: Some(task.head.state.as_str()),
             remote_task: task.head.remote.task_id.clone(),
+            guardrail: task.guardrail().map(Box::new),
             beside: None,
             server: None,
         }

@@ -18,7 +18,7 @@ use rialto_engine::{
 use rialto_model::{call::Caller, ids::Scope};
 use rmcp::model::Tool;
 
-use crate::{aliases::Aliases, names::Naming, own, routing, tool};
+use crate::{aliases::Aliases, flows, names::Naming, own, routing, tool};
 
 /// Lists are kept for this many projects and ways of naming; one more forgets the oldest.
 const KEPT: usize = 64;
@@ -51,6 +51,8 @@ pub(crate) struct Page {
     is_first: bool,
     /// Whether those that choose an agent are among our own.
     routes: bool,
+    /// Whether those that run work in many steps are.
+    flows: bool,
     /// The places of the skills that are on it.
     places: Vec<usize>,
     /// What is on it in place of all that.
@@ -112,6 +114,7 @@ impl Catalog {
             catalog: Arc::clone(self),
             is_first: cursor.is_none(),
             routes: false,
+            flows: false,
             places: Vec::new(),
             only: None,
             next: None,
@@ -136,6 +139,7 @@ impl Catalog {
             catalog: Arc::clone(self),
             is_first: true,
             routes: false,
+            flows: false,
             places: Vec::new(),
             only: Some(tools),
             next: None,
@@ -183,6 +187,12 @@ impl Page {
         self
     }
 
+    /// The same, with the tools that run work in many steps if they are to be listed.
+    pub(crate) const fn with_flows(mut self, flows: bool) -> Self {
+        self.flows = flows;
+        self
+    }
+
     /// The tools, in order.
     pub(crate) fn tools(&self) -> Vec<&Tool> {
         if let Some(only) = self.only {
@@ -190,8 +200,9 @@ impl Page {
         }
         let own = if self.is_first { own::tools() } else { &[] };
         let routing = if self.is_first && self.routes { routing::tools() } else { &[] };
+        let flows = if self.is_first && self.flows { flows::tools() } else { &[] };
         let skills = self.places.iter().flat_map(|place| self.catalog.tools_at(*place));
-        own.iter().chain(routing).chain(skills).collect()
+        own.iter().chain(routing).chain(flows).chain(skills).collect()
     }
 }
 

@@ -51,6 +51,9 @@ pub struct Config {
     /// Whether the tools that choose an agent are listed; they stand in a section of their own, `[routing]`.
     #[serde(skip)]
     pub routing_tools: bool,
+    /// Whether the tools that run work in many steps are listed; they stand in `[flows]`.
+    #[serde(skip)]
+    pub flow_tools: bool,
     /// How `invoke_a2a` finds agents; it stands in `[a2a]`.
     #[serde(skip)]
     pub invoking: Invoking,
@@ -151,6 +154,7 @@ impl Default for Config {
             task_poll_ms: 1_000,
             task_ttl_ms: None,
             routing_tools: false,
+            flow_tools: false,
             invoking: Invoking::default(),
             legacy_sessions: true,
             max_sessions: 1_000,

@@ -21,6 +21,7 @@ use crate::{
     continuing,
     door::LoadAgents,
     find::{self, Finder},
+    flows,
     lazy::{self, Searcher},
     own::{self, Own},
     render,
@@ -75,7 +76,8 @@ impl Desk {
             return Ok(catalog.only(lazy::tools()));
         }
         let page = catalog.page(&self.engine, &client.caller, cursor, self.config.page_size.max(1));
-        page.map(|page| page.with_routing(self.config.routing_tools)).ok_or_else(|| {
+        let (routes, flows) = (self.config.routing_tools, self.config.flow_tools);
+        page.map(|page| page.with_routing(routes).with_flows(flows)).ok_or_else(|| {
             let message = "this cursor is not one that tools/list gave; ask for the first page again";
             trouble::error(&Failure::new(Kind::Invalid, message))
         })
@@ -184,9 +186,17 @@ impl Desk {
             Own::Dispatch => self.dispatch(client, routing::dispatch(client, args)?).await,
             Own::MeshResolve => Box::pin(routing::resolve(engine, client, args)).await.map(Begun::Done),
             Own::InvokeA2a => Box::pin(self.invoke(client, args)).await,
+            Own::OrchestrateWorkflow => self.run(client, flows::ORCHESTRATE, args).await,
+            Own::ExecuteDag => self.run(client, flows::EXECUTE, args).await,
             Own::GetTask => Box::pin(self.look_at(client, args)).await.map(Begun::Done),
             Own::CancelTask => own::cancel_task(engine, client, args).await.map(Begun::Done),
         }
+    }
+
+    /// Runs work in many steps.
+    async fn run(&self, client: &Client, tool: &str, args: &Json) -> Result<Begun, Failure> {
+        let request = Box::pin(flows::request(&self.engine, client, tool, args)).await?;
+        self.begin(client, request, Manner::Skill).await
     }
 
     /// Has whoever does it best do some work.

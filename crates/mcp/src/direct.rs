@@ -27,7 +27,7 @@ use rmcp::{ErrorData, model::ProtocolVersion};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    answer::Answer,
+    answer::{Answer, Marks},
     asking::Inquiry,
     client::Client,
     config::{Config, Schemas, ToolList, ToolNames},
@@ -175,12 +175,12 @@ impl Direct {
         let mut call = match begun {
             Ok(Begun::Underway(call)) => call,
             Ok(Begun::Asked(inquiry)) => return plain(self.asked(id, &inquiry).await),
-            Ok(Begun::Done(answer)) => return plain(wire::called(id, &Ok(answer))),
+            Ok(Begun::Done(answer)) => return answered(id, &Ok(answer)),
             Err(error) => return plain(wire::failed(id, &error)),
         };
         loop {
             match (call.next().await, token) {
-                (Note::End(end), _) => return plain(wire::called(id, &self.told(end))),
+                (Note::End(end), _) => return answered(id, &self.told(end)),
                 (Note::Asked(inquiry), _) => return plain(self.asked(id, &inquiry).await),
                 (Note::Progress { mark, text }, Some(token)) => {
                     let first = wire::progressed(token, mark, &text);
@@ -224,10 +224,15 @@ impl Direct {
         id: Raw<'_>,
     ) -> Response {
         let Ok(Begun::Underway(call)) = begun else { return self.follow(begun, id, None).await };
-        plain(match self.desk.or_task(client, call, patience).await {
+        let waited = self.desk.or_task(client, call, patience).await;
+        if let Ok(Ok(Note::End(end))) = waited {
+            return answered(id, &self.told(end));
+        }
+        plain(match waited {
             Ok(Ok(Note::Asked(inquiry))) => self.asked(id, &inquiry).await,
-            Ok(Ok(Note::End(end))) => wire::called(id, &self.told(end)),
-            Ok(Ok(Note::Progress { .. })) => wire::failed(id, &ErrorData::internal_error("it goes on", None)),
+            Ok(Ok(Note::End(_) | Note::Progress { .. })) => {
+                wire::failed(id, &ErrorData::internal_error("it goes on", None))
+            }
             Ok(Err(task)) => wire::became(id, &task),
             Err(error) => wire::failed(id, &error),
         })
@@ -305,6 +310,15 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     if values.next().is_some() { None } else { value.to_str().ok() }
+}
+
+/// The end of a call, with what guardrails warn of.
+fn answered(id: Raw<'_>, outcome: &Result<Answer, ErrorData>) -> Response {
+    let mut response = plain(wire::called(id, outcome));
+    if let Ok(Answer { marks: Marks { guardrail: Some(notice), .. }, .. }) = outcome {
+        rialto_edge::warning::put(response.headers_mut(), Some(notice));
+    }
+    response
 }
 
 fn plain(message: Vec<u8>) -> Response {

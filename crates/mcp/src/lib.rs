@@ -18,6 +18,7 @@ mod direct;
 mod door;
 mod eliciting;
 mod find;
+mod flows;
 mod forms;
 mod handler;
 mod http;

@@ -20,10 +20,10 @@ use rmcp::model::{Tool, ToolAnnotations};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::{answer::Answer, client::Client, lazy, render};
+use crate::{answer::Answer, client::Client, flows, lazy, render};
 
 /// Their names.
-pub(crate) const NAMES: [&str; 11] = [
+pub(crate) const NAMES: [&str; 13] = [
     "load_agent",
     "list_agents",
     "send_message",
@@ -35,6 +35,8 @@ pub(crate) const NAMES: [&str; 11] = [
     "dispatch",
     "mesh_resolve",
     "invoke_a2a",
+    flows::ORCHESTRATE,
+    flows::EXECUTE,
 ];
 
 /// At most so many agents are listed at once.
@@ -53,6 +55,8 @@ pub(crate) enum Own {
     Dispatch,
     MeshResolve,
     InvokeA2a,
+    OrchestrateWorkflow,
+    ExecuteDag,
 }
 
 #[derive(Deserialize)]
@@ -110,6 +114,8 @@ impl Own {
             "dispatch" => Some(Self::Dispatch),
             "mesh_resolve" => Some(Self::MeshResolve),
             "invoke_a2a" => Some(Self::InvokeA2a),
+            flows::ORCHESTRATE => Some(Self::OrchestrateWorkflow),
+            flows::EXECUTE => Some(Self::ExecuteDag),
             _ => None,
         }
     }

@@ -54,6 +54,8 @@ struct DispatchArgs {
     description: String,
     #[serde(default)]
     required_skills: Vec<String>,
+    #[serde(default)]
+    input_modes: Vec<String>,
     message: Option<Json>,
     context_id: Option<String>,
 }
@@ -68,6 +70,8 @@ struct ResolveArgs {
     description: String,
     #[serde(default)]
     required_skills: Vec<String>,
+    #[serde(default)]
+    input_modes: Vec<String>,
     limit: Option<usize>,
 }
 
@@ -97,6 +101,7 @@ pub(crate) fn dispatch(client: &Client, args: &Json) -> Result<DispatchRequest, 
         work_type: wanted.work_type,
         description: wanted.description,
         required_skills: wanted.required_skills,
+        input_modes: wanted.input_modes,
     };
     let request = DispatchRequest::new(client.caller.clone(), client.door, work, vec![part]);
     Ok(DispatchRequest { context: wanted.context_id, trace: client.trace.clone(), ..request })
@@ -112,12 +117,13 @@ pub(crate) async fn resolve(engine: &Engine, client: &Client, args: &Json) -> Re
             let required_skills = named.required_skills.into_iter().chain(wanted.required_skills).collect();
             let own = wanted.work_type.trim().is_empty();
             let work_type = if own { named.work_type } else { wanted.work_type };
-            Work { work_type, description, required_skills }
+            Work { work_type, description, required_skills, input_modes: wanted.input_modes }
         }
         None => Work {
             work_type: wanted.work_type,
             description: wanted.description,
             required_skills: wanted.required_skills,
+            input_modes: wanted.input_modes,
         },
     };
     let mut record = engine.explain(&client.caller, &work).await?;
@@ -295,6 +301,10 @@ fn work_properties() -> Value {
         "required_skills": {
             "type": "array", "items": { "type": "string" },
             "description": "What the agent must have, each as the id, the name or a tag of one of its skills.",
+        },
+        "input_modes": {
+            "type": "array", "items": { "type": "string" },
+            "description": "Media types that the agent must take, like image/png.",
         },
     })
 }

@@ -47,6 +47,7 @@ const fn manner(kind: Kind) -> Manner {
         // A model that reads what was wrong with its call can make a better one.
         Kind::Invalid
         | Kind::Denied
+        | Kind::Blocked
         | Kind::NotFound
         | Kind::Conflict
         | Kind::Busy
@@ -79,6 +80,7 @@ fn marks(failure: &Failure) -> Marks {
         context: text("contextId"),
         state: text("state").and_then(|state| TaskState::parse(&state)).map(TaskState::as_str),
         remote_task: text("remoteTaskId"),
+        guardrail: None,
         beside: None,
         server: None,
     }
@@ -98,10 +100,11 @@ fn data(failure: &Failure) -> Map<String, Value> {
 mod tests {
     use super::*;
 
-    const ALL: [Kind; 12] = [
+    const ALL: [Kind; 13] = [
         Kind::Invalid,
         Kind::Unauthenticated,
         Kind::Denied,
+        Kind::Blocked,
         Kind::NotFound,
         Kind::Conflict,
         Kind::Busy,

@@ -152,6 +152,15 @@ impl Skill {
         is_set("idempotentHint") || is_set("readOnlyHint")
     }
 
+    /// Whether it says that it may destroy something. One that only reads does not, whatever else it says.
+    pub fn is_destructive(&self) -> bool {
+        let hints = self.extra.get("annotations").and_then(|json| json.read::<Extra>().ok());
+        let is_set = |name: &str| {
+            hints.as_ref().and_then(|hints| hints.get(name)).is_some_and(|hint| hint.get() == "true")
+        };
+        is_set("destructiveHint") && !is_set("readOnlyHint")
+    }
+
     /// Whether it says that it takes long, so that nobody need wait to find out: by the tag `long-running`.
     pub fn takes_long(&self) -> bool {
         self.tags.iter().any(|tag| tag.eq_ignore_ascii_case("long-running"))

@@ -1,4 +1,4 @@
-//! What is deployed beside agents: MCP servers and functions.
+//! What is deployed beside agents: MCP servers, functions, and workflows.
 //!
 //! Each is a row of the registry like an agent, so names, policies, health, limits and the record of calls hold for it
 //! without a second word. The row's backing says how its work is done; its card is made from what its tools say.
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     card::{Card, Skill},
     credential::Source,
+    flow::FLOWS,
     json::{Extra, Json},
 };
 
@@ -24,6 +25,8 @@ pub enum Backing {
     Mcp(Arc<McpServer>),
     /// A function, which is the one skill.
     Function(Arc<Function>),
+    /// The workflows and pipelines of a project; each that is published is a skill.
+    Flow(Arc<Flows>),
 }
 
 /// An MCP server.
@@ -61,6 +64,30 @@ pub struct Function {
     pub idempotent: bool,
     /// How long it may take, in milliseconds; then it is ended.
     pub timeout_ms: u64,
+}
+
+/// What is published of a project's workflows and pipelines.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Flows {
+    /// The skills.
+    pub skills: Vec<FlowSkill>,
+}
+
+/// One workflow or pipeline, as a skill.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FlowSkill {
+    /// `orchestration:<name>` or `pipeline:<name>`.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// What it is good for.
+    #[serde(default)]
+    pub description: String,
+    /// JSON Schema of what it is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_schema: Option<Json>,
 }
 
 /// How something deployed is reached.
@@ -140,6 +167,7 @@ impl Backing {
             Self::A2a => None,
             Self::Mcp(server) => Some(format!("mcp:{}", server.name)),
             Self::Function(function) => Some(format!("function:{}", function.name)),
+            Self::Flow(_) => Some(format!("flow:{FLOWS}")),
         }
     }
 
@@ -149,21 +177,41 @@ impl Backing {
             Self::A2a => None,
             Self::Mcp(server) => Some(&server.name),
             Self::Function(function) => Some(&function.name),
+            Self::Flow(_) => Some(FLOWS),
         }
     }
 
-    /// How it is reached; none for an agent, whose card says it.
+    /// How it is reached; none for an agent, whose card says it, and for workflows, which are run here.
     pub fn via(&self) -> Option<&Via> {
         match self {
-            Self::A2a => None,
+            Self::A2a | Self::Flow(_) => None,
             Self::Mcp(server) => Some(&server.via),
             Self::Function(function) => Some(&function.via),
         }
     }
 
-    /// Whether it is a remote agent, which has names of its own for tasks.
+    /// Whether it is a remote agent.
     pub const fn is_agent(&self) -> bool {
         matches!(self, Self::A2a)
+    }
+
+    /// Whether it gives its tasks names by which it can be asked about them later.
+    pub const fn names_tasks(&self) -> bool {
+        matches!(self, Self::A2a | Self::Flow(_))
+    }
+
+    /// Whether the same call again, under the same task, begins nothing new.
+    pub const fn begins_once(&self) -> bool {
+        matches!(self, Self::Flow(_))
+    }
+
+    /// What it can do, if that was said when it was deployed: then nobody has to be asked.
+    pub fn own_card(&self) -> Option<Card> {
+        match self {
+            Self::A2a | Self::Mcp(_) => None,
+            Self::Function(function) => Some(function.card()),
+            Self::Flow(flows) => Some(flows.card()),
+        }
     }
 
     /// Its kind, for listings.
@@ -172,6 +220,7 @@ impl Backing {
             Self::A2a => "agent",
             Self::Mcp(_) => "mcp",
             Self::Function(_) => "function",
+            Self::Flow(_) => "flow",
         }
     }
 
@@ -180,8 +229,21 @@ impl Backing {
         match self {
             Self::A2a => None,
             Self::Mcp(server) => Some(card(&server.name, "", None, Vec::new())),
-            Self::Function(function) => Some(function.card()),
+            Self::Function(_) | Self::Flow(_) => self.own_card(),
         }
+    }
+}
+
+// === impl Flows ===
+
+impl Flows {
+    /// The card that stands for them.
+    pub fn card(&self) -> Card {
+        let skills = self.skills.iter().map(|it| Skill {
+            input_schema: it.input_schema.clone(),
+            ..skill(&it.id, &it.name, &it.description)
+        });
+        card(FLOWS, "Workflows and pipelines: work in many steps", None, skills.collect())
     }
 }
 

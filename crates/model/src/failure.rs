@@ -17,6 +17,8 @@ pub enum Kind {
     Unauthenticated,
     /// Policy says no.
     Denied,
+    /// A guardrail found something that must not be said.
+    Blocked,
     /// What was named is not there, or not visible to this caller.
     NotFound,
     /// It is there, but in a state that does not allow this.
@@ -72,6 +74,8 @@ impl Kind {
             Self::Busy => -32205,
             Self::Conflict => -32206,
             Self::Unsupported => -32207,
+            // -32208 is a denial in A2A.
+            Self::Blocked => -32209,
             Self::Internal => -32603,
         }
     }
@@ -83,6 +87,7 @@ impl Kind {
             Self::NotFound => "NotFoundError",
             Self::Unauthenticated => "AuthenticationError",
             Self::Denied => "AuthorizationError",
+            Self::Blocked => "GuardrailBlockedError",
             Self::PeerTimeout => "RemoteA2ATimeoutError",
             Self::PeerUnreachable => "RemoteA2ATransportError",
             Self::PeerGarbled => "RemoteA2AInvalidResponseError",

@@ -69,6 +69,11 @@ text_id!(
     DispatchId
 );
 
+text_id!(
+    /// One question whether something may be done (`apr_…`).
+    ApprovalId
+);
+
 /// A process that works on tasks, for as long as it lives. Zero is nobody.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -124,6 +129,15 @@ impl DispatchId {
     /// A new id, later than every one before it.
     pub fn fresh() -> Self {
         Self::from(["dsp_", &fresh()].concat())
+    }
+}
+
+// === impl ApprovalId ===
+
+impl ApprovalId {
+    /// A new id, later than every one before it.
+    pub fn fresh() -> Self {
+        Self::from(["apr_", &fresh()].concat())
     }
 }
 

@@ -9,6 +9,7 @@
 //! [`verb::Hook`], [`clock::Clock`].
 
 pub mod agent;
+pub mod approval;
 pub mod call;
 pub mod card;
 pub mod clock;
@@ -17,9 +18,12 @@ pub mod credential;
 pub mod deployed;
 pub mod event;
 pub mod failure;
+pub mod flow;
+pub mod guardrail;
 pub mod ids;
 pub mod json;
 pub mod maps;
+pub mod media;
 pub mod message;
 pub mod name;
 pub mod policy;

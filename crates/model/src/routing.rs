@@ -35,6 +35,9 @@ pub struct Work {
     /// What the agent must have, each by the id, the name or a tag of one of its skills.
     #[serde(alias = "required_skills")]
     pub required_skills: Vec<String>,
+    /// Media types that the agent must take (`image/png`); those of files that are sent count too.
+    #[serde(alias = "input_modes", skip_serializing_if = "Vec::is_empty")]
+    pub input_modes: Vec<String>,
 }
 
 /// So many standard deviations are more than chance: one in some thousand agents that never change is taken for one that did.
@@ -304,6 +307,15 @@ impl Work {
         }
         if self.required_skills.iter().any(|item| item.len() > LONGEST_NAME) {
             return Err(format!("requiredSkills: expected at most {LONGEST_NAME} bytes each"));
+        }
+        if self.input_modes.len() > MOST_REQUIRED {
+            return Err(format!("inputModes: expected at most {MOST_REQUIRED}"));
+        }
+        let is_kind = |kind: &String| kind.len() <= LONGEST_NAME && !kind.trim().is_empty();
+        if !self.input_modes.iter().all(is_kind) {
+            return Err(format!(
+                "inputModes: expected media types like image/png, of at most {LONGEST_NAME} bytes each"
+            ));
         }
         Ok(())
     }

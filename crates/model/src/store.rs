@@ -12,11 +12,13 @@ use jiff::Timestamp;
 
 use crate::{
     agent::{Agent, OldCard, Probe},
+    approval::{Approval, ApprovalFilter, Decided},
     call::{CallerId, CallerKind},
     cost::{CostQuery, CostSum},
     credential::Secret,
     event::{Event, Recorded},
-    ids::{AgentId, ContextId, OrgId, Runner, Scope, TaskId},
+    flow::FlowStore,
+    ids::{AgentId, ApprovalId, ContextId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
     rights::Rights,
@@ -266,9 +268,9 @@ pub fn number_of_message(org: &[u8], project: &[u8], caller: &[u8], message: &[u
     number ^ (number >> 33)
 }
 
-/// Keeps the registry, the journal and the audit trail.
+/// Keeps the registry, the journal, the audit trail, and workflows with their runs ([`FlowStore`]).
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait Store: FlowStore {
     /// A number that is another one after any process has changed the registry, the tokens, the policies, the
     /// webhooks or called [`Store::touch`]. Cheap enough to ask on every call.
     ///
@@ -482,6 +484,20 @@ pub trait Store: Send + Sync {
 
     /// Those that were given up, the newest first.
     async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, StoreError>;
+
+    /// Writes down that something waits for approval. Answers the generation that this made.
+    async fn put_approval(&self, approval: &Approval) -> Result<u64, StoreError>;
+
+    /// What waits for approval or waited for it, newest first.
+    async fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, StoreError>;
+
+    /// Decides about something that waits. The answer says whether this decision counts: of several, in however many
+    /// processes, the first does. It moves the generation.
+    async fn decide_approval(&self, id: &ApprovalId, decided: &Decided) -> Result<bool, StoreError>;
+
+    /// Says that what waited has gone on or has ended, so that nobody need look at it again. The answer says whether that is
+    /// news.
+    async fn settle_approval(&self, id: &ApprovalId) -> Result<bool, StoreError>;
 }
 
 #[cfg(test)]

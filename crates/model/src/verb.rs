@@ -1,4 +1,4 @@
-//! The verb bus: what is announced before and after every invocation.
+//! The verb bus: what is announced before and after every invocation, and when an agent gets no work for a while.
 
 mod record;
 
@@ -19,6 +19,10 @@ pub enum Phase {
     PostVerb,
     /// Beside the post-verb of a failure.
     VerbError,
+    /// No invocation: the breaker of an agent opened, let one call through, or closed. `verb` says which, `args` until when.
+    Breaker,
+    /// A guardrail found something in what was said or answered. `args` says which way, what kinds, and what was done.
+    Guardrail,
 }
 
 /// How an invocation ended.
@@ -171,7 +175,8 @@ struct Flat {
 
 impl Phase {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::PreVerb, Self::PostVerb, Self::VerbError];
+    pub const ALL: [Self; 5] =
+        [Self::PreVerb, Self::PostVerb, Self::VerbError, Self::Breaker, Self::Guardrail];
 
     /// Its name.
     pub const fn as_str(self) -> &'static str {
@@ -179,6 +184,8 @@ impl Phase {
             Self::PreVerb => "pre-verb",
             Self::PostVerb => "post-verb",
             Self::VerbError => "verb-error",
+            Self::Breaker => "breaker",
+            Self::Guardrail => "guardrail",
         }
     }
 

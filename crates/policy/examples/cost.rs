@@ -54,7 +54,13 @@ fn per_decision(policy: &Policy, rounds: u32, version: impl Fn(u32) -> u64) -> f
     for round in 0..rounds {
         agent.version = version(round);
         let resource = Resource::Skill(&agent, &skill);
-        let question = Question { caller: &caller, caller_agent: None, action: Action::Invoke, resource };
+        let question = Question {
+            caller: &caller,
+            caller_agent: None,
+            action: Action::Invoke,
+            resource,
+            approved: false,
+        };
         black_box(policy.decide(&question));
     }
     begun.elapsed().as_secs_f64() * 1e6 / f64::from(rounds)

@@ -80,12 +80,12 @@ impl Denied {
         }
     }
 
-    /// There is no way to approve a call yet, so the only help is to ask for no approval.
+    /// It was not asked for, because nothing could wait for it: a call that is made anew asks.
     fn no_approval(&self) -> String {
         let help: Vec<_> =
             self.decision.policies.iter().map(|id| format!("`rialto policy remove {id}`")).collect();
         format!(
-            "it needs approval by {} (policy {}), and calls cannot be approved yet; to allow it without run {}",
+            "it needs approval by {} (policy {}), which nobody has given; to allow it without run {}",
             self.decision.approvers.join(" and by "),
             self.decision.policies.join(", "),
             help.join(" and ")

@@ -26,6 +26,8 @@ pub(crate) struct Names {
     action: EntityTypeName,
     /// The context of a call that nobody has approved.
     unapproved: Context,
+    /// The context of one that somebody has.
+    approved: Context,
 }
 
 /// A question in Cedar's words.
@@ -43,7 +45,10 @@ pub(crate) struct Asked {
 impl Names {
     pub(crate) fn parse() -> Result<Self, String> {
         let name = |name: &str| name.parse::<EntityTypeName>().map_err(|error| error.to_string());
-        let approved = ("approved".to_owned(), RestrictedExpression::new_bool(false));
+        let context = |approved| {
+            let fact = ("approved".to_owned(), RestrictedExpression::new_bool(approved));
+            Context::from_pairs([fact]).map_err(|error| error.to_string())
+        };
         Ok(Self {
             org: name("Org")?,
             user: name("User")?,
@@ -51,7 +56,8 @@ impl Names {
             agent: name("A2AAgent")?,
             skill: name("Skill")?,
             action: name("Action")?,
-            unapproved: Context::from_pairs([approved]).map_err(|error| error.to_string())?,
+            unapproved: context(false)?,
+            approved: context(true)?,
         })
     }
 
@@ -60,6 +66,7 @@ impl Names {
         let (principal, resource) = (self.principal(question), self.resource(question));
         let action = uid(&self.action, question.action.as_str());
         let context = match question.action {
+            Action::Invoke if question.approved => self.approved.clone(),
             Action::Invoke => self.unapproved.clone(),
             _ => Context::empty(),
         };

@@ -168,7 +168,13 @@ mod tests {
         let policy = Policy::parse(&[Source { name: "x.cedar".into(), text: text.into() }]).unwrap();
         let (caller, agent) = (Caller::user("ann"), samples::agent(Trust::External));
         let resource = Resource::Skill(&agent, &agent.card.skills[0]);
-        let question = Question { caller: &caller, caller_agent: None, action: Action::Invoke, resource };
+        let question = Question {
+            caller: &caller,
+            caller_agent: None,
+            action: Action::Invoke,
+            resource,
+            approved: false,
+        };
         let findings = policy.explain(&question);
         let lines = findings.iter().map(|finding| format!("{}: {}", finding.rule.name, finding.outcome));
         lines.collect::<Vec<_>>().join("\n")

@@ -18,7 +18,7 @@ mod text;
 
 pub use denied::Denied;
 pub use explain::{Finding, Outcome};
-pub use policy::{Decision, Permitted, Policy};
+pub use policy::{Decision, Leave, Permitted, Policy};
 pub use question::{Action, Bar, Deed, Question, Resource};
 pub use rules::{Effect, Rule, is_only_about};
 pub use template::{Object, Template, Who, Wish};

@@ -38,6 +38,7 @@ struct Key {
     action: Action,
     agent: Option<(AgentId, u64)>,
     skill: Option<SkillId>,
+    approved: bool,
 }
 
 /// What a decision depends on, as it stands in the question.
@@ -50,6 +51,7 @@ struct Look<'a> {
     action: Action,
     agent: Option<(&'a str, u64)>,
     skill: Option<&'a str>,
+    approved: bool,
 }
 
 // === impl Memory ===
@@ -84,6 +86,7 @@ impl Key {
             action: question.action,
             agent: resource.agent().map(|agent| (agent.id.clone(), agent.version)),
             skill: resource.skill().map(|skill| skill.id.clone()),
+            approved: question.approved,
         }
     }
 
@@ -96,6 +99,7 @@ impl Key {
             action: self.action,
             agent: self.agent.as_ref().map(|(id, version)| (id.as_str(), *version)),
             skill: self.skill.as_ref().map(SkillId::as_str),
+            approved: self.approved,
         }
     }
 }
@@ -128,6 +132,7 @@ impl<'a> Look<'a> {
             action: question.action,
             agent: question.resource.agent().map(version),
             skill: question.resource.skill().map(|skill| skill.id.as_str()),
+            approved: question.approved,
         }
     }
 }

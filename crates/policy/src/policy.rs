@@ -20,6 +20,16 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Permitted<T>(T, Arc<Decision>);
 
+/// What policy says to a deed that may be done now, or once somebody has approved it.
+#[derive(Clone, Debug)]
+pub enum Leave<T> {
+    /// It may be done.
+    Now(Permitted<T>),
+    /// It may be done once somebody has approved it; the decision says who and why. It goes on with
+    /// [`Policy::check_approved`].
+    OnceApproved(T, Arc<Decision>),
+}
+
 /// A set of policies, compiled. It never changes: new policies are a new `Policy`.
 pub struct Policy {
     compiled: Compiled,
@@ -64,6 +74,26 @@ impl<T> Permitted<T> {
     }
 }
 
+// === impl Leave ===
+
+impl<T> Leave<T> {
+    /// What may be done.
+    pub const fn get(&self) -> &T {
+        match self {
+            Self::Now(permitted) => permitted.get(),
+            Self::OnceApproved(deed, _) => deed,
+        }
+    }
+
+    /// The policies that decided: permits, or those that ask for approval.
+    pub fn by(&self) -> &Arc<[String]> {
+        match self {
+            Self::Now(permitted) => permitted.by(),
+            Self::OnceApproved(_, decision) => &decision.policies,
+        }
+    }
+}
+
 // === impl Policy ===
 
 impl Policy {
@@ -90,6 +120,31 @@ impl Policy {
     /// Lets a deed through, or says why not. `caller_agent` is the caller's own row, when it is an agent.
     pub fn check_as<T: Deed>(&self, deed: T, caller_agent: Option<&Agent>) -> Result<Permitted<T>, Denied> {
         let question = deed.question().by(caller_agent);
+        let decision = self.decide(&question);
+        if decision.allowed { Ok(Permitted(deed, decision)) } else { Err(Denied::new(&question, decision)) }
+    }
+
+    /// The same for a deed that may be held until somebody has approved it.
+    pub fn check_or_hold<T: Deed>(&self, deed: T, caller_agent: Option<&Agent>) -> Result<Leave<T>, Denied> {
+        let question = deed.question().by(caller_agent);
+        let decision = self.decide(&question);
+        if decision.allowed {
+            return Ok(Leave::Now(Permitted(deed, decision)));
+        }
+        // What no approval would allow is refused at once.
+        if !decision.approvers.is_empty() && self.decide(&question.once_approved()).allowed {
+            return Ok(Leave::OnceApproved(deed, decision));
+        }
+        Err(Denied::new(&question, decision))
+    }
+
+    /// Lets a deed through that somebody has approved, if it still may be done then.
+    pub fn check_approved<T: Deed>(
+        &self,
+        deed: T,
+        caller_agent: Option<&Agent>,
+    ) -> Result<Permitted<T>, Denied> {
+        let question = deed.question().by(caller_agent).once_approved();
         let decision = self.decide(&question);
         if decision.allowed { Ok(Permitted(deed, decision)) } else { Err(Denied::new(&question, decision)) }
     }

@@ -23,6 +23,8 @@ pub enum Action {
     AdminTokens,
     /// Read what everybody did.
     AdminAudit,
+    /// Approve or deny calls that wait for it.
+    ApproveCall,
 }
 
 /// Something that must be permitted before it is done.
@@ -43,6 +45,8 @@ pub struct Question<'a> {
     pub action: Action,
     /// To whom.
     pub resource: Resource<'a>,
+    /// Whether somebody has approved this very call.
+    pub approved: bool,
 }
 
 /// To whom something is done.
@@ -69,7 +73,7 @@ pub enum Bar {
 
 impl Action {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Invoke,
         Self::Discover,
         Self::Cancel,
@@ -77,6 +81,7 @@ impl Action {
         Self::AdminPolicies,
         Self::AdminTokens,
         Self::AdminAudit,
+        Self::ApproveCall,
     ];
 
     /// Its name in policies.
@@ -89,6 +94,7 @@ impl Action {
             Self::AdminPolicies => "admin_policies",
             Self::AdminTokens => "admin_tokens",
             Self::AdminAudit => "admin_audit",
+            Self::ApproveCall => "approve_call",
         }
     }
 
@@ -101,7 +107,11 @@ impl Action {
     pub const fn is_admin(self) -> bool {
         match self {
             Self::Invoke | Self::Discover | Self::Cancel => false,
-            Self::AdminAgents | Self::AdminPolicies | Self::AdminTokens | Self::AdminAudit => true,
+            Self::AdminAgents
+            | Self::AdminPolicies
+            | Self::AdminTokens
+            | Self::AdminAudit
+            | Self::ApproveCall => true,
         }
     }
 }
@@ -135,18 +145,24 @@ impl<'a> Question<'a> {
             Some(skill) => Resource::Skill(&target.agent, skill),
             None => Resource::Agent(&target.agent),
         };
-        Self { caller, caller_agent: None, action, resource }
+        Self { caller, caller_agent: None, action, resource, approved: false }
     }
 
     /// A question about the caller's own org.
     pub const fn admin(caller: &'a Caller, action: Action) -> Self {
-        Self { caller, caller_agent: None, action, resource: Resource::Org }
+        Self { caller, caller_agent: None, action, resource: Resource::Org, approved: false }
     }
 
     /// The same question, with the caller's own row.
     #[must_use]
     pub const fn by(self, caller_agent: Option<&'a Agent>) -> Self {
         Self { caller_agent, ..self }
+    }
+
+    /// The same question about a call that somebody has approved.
+    #[must_use]
+    pub const fn once_approved(self) -> Self {
+        Self { approved: true, ..self }
     }
 
     /// What no policy can allow.

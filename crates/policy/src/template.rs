@@ -36,7 +36,7 @@ pub enum Wish {
     Deny,
     /// It is forbidden as long as nobody has approved it.
     Approval {
-        /// Who must approve, for people to read.
+        /// Who must approve: `caller` for the caller itself, a caller's name, or words for people to read.
         by: String,
     },
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod costs;
 mod credential;
+mod flows;
 mod guard;
 mod policy;
 mod routing;
@@ -21,7 +22,8 @@ pub(crate) use self::{
     audit::{Audit, AuditCommand, AuditSearch, OutcomeName},
     costs::{CostKey, Costs},
     credential::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
-    guard::{Guard, GuardTest},
+    flows::{AddFlow, Flows, ListRuns, Pipeline, ResumeRun, RunFlow},
+    guard::{ActionName, Guard, GuardTest},
     policy::{AddPolicy, Policy, PolicyKind, PolicyTest},
     routing::{Dispatch, Dispatches, RouteCommand, Routing, WorkFlags},
     secrets::Secrets,
@@ -76,6 +78,12 @@ pub(crate) enum Command {
     Call(Call),
     #[command(flatten)]
     Routing(Routing),
+    /// Keep workflows, run them, and look after their runs
+    #[command(subcommand)]
+    Workflow(Flows),
+    /// Keep pipelines: tools one after the other, published as skills
+    #[command(subcommand)]
+    Pipeline(Pipeline),
     /// Look at tasks and call them off
     #[command(subcommand)]
     Tasks(Tasks),

@@ -6,6 +6,7 @@ pub(crate) mod call;
 pub(crate) mod config;
 pub(crate) mod costs;
 pub(crate) mod doctor;
+pub(crate) mod flows;
 pub(crate) mod guard;
 pub(crate) mod inspect;
 pub(crate) mod install;

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 use url::Url;
 
-use crate::{environment::Environment, telemetry::LogFormat};
+use crate::{environment::Environment, guarding, telemetry::LogFormat};
 
 /// The file that is read when none is named and it is there.
 const DEFAULT_FILE: &str = "rialto.toml";
@@ -52,6 +52,8 @@ pub(crate) struct Config {
     pub(crate) routing: rialto_engine::routing::Config,
     /// A registry elsewhere that is asked when nobody here can do some work.
     pub(crate) mesh: crate::mesh::Config,
+    /// What may be said to whoever works here, and what they may say back.
+    pub(crate) guardrails: rialto_guard::setting::Guardrails,
     /// Everything that leaves over HTTP.
     pub(crate) outbound: rialto_edge::client::Config,
     /// The MCP door.
@@ -60,6 +62,10 @@ pub(crate) struct Config {
     pub(crate) mcp_servers: Vec<deployed::McpServer>,
     /// Functions that are offered at every door.
     pub(crate) functions: Vec<deployed::Function>,
+    /// Work in many steps.
+    pub(crate) flows: rialto_flow::run::Config,
+    /// Workflows and pipelines that are read from files at the start.
+    pub(crate) workflows: Vec<WorkflowFile>,
     /// Those who are told of calls.
     pub(crate) webhooks: rialto_hooks::Config,
     /// How agents are called.
@@ -68,6 +74,9 @@ pub(crate) struct Config {
     pub(crate) a2a: A2a,
     /// Logs and traces.
     pub(crate) telemetry: Telemetry,
+    /// The file that was read, if there was one.
+    #[serde(skip)]
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// The HTTP server.
@@ -125,6 +134,20 @@ pub(crate) struct OrgLimits {
     pub(crate) calls_per_hour: u64,
     /// How many in each day, by UTC.
     pub(crate) calls_per_day: u64,
+}
+
+/// A definition of a workflow or a pipeline.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct WorkflowFile {
+    /// The file, YAML or JSON.
+    pub(crate) file: PathBuf,
+    /// The org it belongs to (default: `default`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) org: Option<String>,
+    /// The project it belongs to (default: `main`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) project: Option<String>,
 }
 
 /// The A2A side.
@@ -335,7 +358,10 @@ impl Config {
     pub(crate) fn load(file: Option<&Path>, environment: &Environment) -> Result<Self, ConfigError> {
         let (place, mut table) = read(file)?;
         overlay(&mut table, environment)?;
-        let config: Self =
+        if let Some((key, reason)) = table.get("guardrails").and_then(guarding::mistake) {
+            return Err(ConfigError::Invalid { place: format!("{place}: guardrails.{key}"), reason });
+        }
+        let mut config: Self =
             serde_path_to_error::deserialize(Value::Table(table)).map_err(|error| ConfigError::Invalid {
                 place: format!("{place}: {}", error.path()),
                 reason: error.inner().to_string().trim().to_owned(),
@@ -352,6 +378,8 @@ impl Config {
             let place = format!("{place}: {key}");
             ConfigError::Invalid { place, reason }
         })?;
+        let path = file.unwrap_or(Path::new(DEFAULT_FILE));
+        config.file = path.is_file().then(|| path.to_owned());
         Ok(config)
     }
 
@@ -365,6 +393,7 @@ impl Config {
         rialto_mcp::Config {
             task_ttl_ms: self.store.keeps_tasks_ms(),
             routing_tools: self.routing.tools,
+            flow_tools: self.flows.tools,
             invoking,
             ..self.mcp.clone()
         }
@@ -482,6 +511,17 @@ mod tests {
     fn a_value_of_the_wrong_kind_is_an_error_that_names_its_place() {
         let error = loaded("[calls]\ntimeout_ms = \"soon\"", &[]).unwrap_err().to_string();
         assert!(error.contains("calls.timeout_ms"), "{error}");
+    }
+
+    #[test]
+    fn a_check_that_nobody_knows_is_named_with_its_place_and_with_what_may_be_meant() {
+        let error = loaded("[[guardrails.checks]]\ntype = \"pi\"", &[]).unwrap_err().to_string();
+        assert!(error.contains("guardrails.checks[0].type"), "{error}");
+        assert!(error.contains("did you mean \"pii\"?"), "{error}");
+        let text = "[guardrails.skills.\"a.b\"]\nchecks = [{ type = \"pii\" }, { type = \"nonsense\" }]";
+        let error = loaded(text, &[]).unwrap_err().to_string();
+        assert!(error.contains("guardrails.skills.\"a.b\".checks[1].type"), "{error}");
+        assert!(error.contains("prompt-injection") && !error.contains("did you mean"), "{error}");
     }
 
     #[test]

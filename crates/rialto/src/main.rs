@@ -6,6 +6,8 @@ mod config;
 mod demo;
 mod environment;
 mod events;
+mod flows;
+mod guarding;
 mod mesh;
 mod office;
 mod output;
@@ -74,7 +76,9 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Install(options) => install::run(&options, environment),
         Command::Keys(command) => run_keys(&common, environment, command),
         Command::Config(command) => run_config(&common, environment, &command),
-        Command::Guard(command) => commands::guard::run(command),
+        Command::Guard(command) => {
+            commands::guard::run(command, &Config::load(common.config.as_deref(), environment)?)
+        }
         Command::Policy(command) => run_policy(&common, environment, command).await,
         Command::Mcp(options) => {
             Box::pin(mcp::run(open_for_client(&common, &options, environment).await?, options)).await
@@ -84,6 +88,11 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Tools(command) => run_tools(&common, environment, command).await,
         Command::Call(options) => run_call(&common, environment, options).await,
         Command::Routing(command) => run_routing(&common, environment, command).await,
+        Command::Workflow(command) => run_flows(&common, environment, command, None).await,
+        Command::Pipeline(command) => {
+            let kind = Some(rialto_model::flow::FlowKind::Pipeline);
+            run_flows(&common, environment, command.into_flows(), kind).await
+        }
         Command::Tasks(command) => run_tasks(&common, environment, command).await,
         Command::Secrets(command) => run_secrets(&common, environment, command).await,
         Command::Record(command) => {
@@ -163,6 +172,19 @@ async fn run_routing(
     let program = open(common, environment).await?;
     let done = commands::routing::run(&program, command).await;
     program.finish_traces().await;
+    done
+}
+
+async fn run_flows(
+    common: &Common,
+    environment: &Environment,
+    command: cli::Flows,
+    kind: Option<rialto_model::flow::FlowKind>,
+) -> Result<(), Trouble> {
+    let program = open(common, environment).await?;
+    let done = Box::pin(commands::flows::run(&program, command, kind)).await;
+    program.finish_traces().await;
+    program.tools.close().await;
     done
 }
 

@@ -174,7 +174,7 @@ impl From<Failure> for Trouble {
         let status = match failure.kind {
             Kind::PeerFailed | Kind::Conflict | Kind::Unsupported => 1,
             Kind::Invalid => 2,
-            Kind::Denied | Kind::Unauthenticated => 3,
+            Kind::Denied | Kind::Blocked | Kind::Unauthenticated => 3,
             Kind::NotFound => 4,
             Kind::PeerUnreachable | Kind::PeerGarbled => 5,
             Kind::PeerTimeout | Kind::Busy => 6,

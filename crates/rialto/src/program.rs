@@ -22,6 +22,7 @@ use rialto_edge::{
     proxy::Proxies,
 };
 use rialto_engine::{Engine, Parts, Prober, Registry, engine::PolicyLoader, routing::Mesh};
+use rialto_flow::run::{self as flow, Runner};
 use rialto_model::{
     call::Caller,
     clock::{Clock, SystemClock},
@@ -36,6 +37,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     config::Config,
     environment::Environment,
+    flows,
+    guarding::Guardrails,
     policies::{Book, Policies, Shelf},
     telemetry::{CallLog, Destination, Traces},
     tools::Tools,
@@ -67,11 +70,15 @@ pub(crate) struct Program {
     pub(crate) vault: Vault,
     /// Reaches what is deployed.
     pub(crate) tools: Tools,
+    /// Runs workflows.
+    pub(crate) flows: Runner,
     pub(crate) config: Config,
     pub(crate) policies: Book,
     pub(crate) data: Option<PathBuf>,
     /// The files that the first policies were made of: whatever differs from them has changed since.
     sources: Vec<Source>,
+    /// Reads the guardrails again when their file changes.
+    guardrails: Guardrails,
     /// Sends traces, if somebody collects them.
     pub(crate) traces: Option<Arc<Traces>>,
     /// Whether no more calls are taken.
@@ -113,6 +120,9 @@ pub(crate) enum BuildError {
     /// What is configured could not be deployed.
     #[error("{0}")]
     Deployed(String),
+    /// Guardrails do not hold up.
+    #[error("{0}")]
+    Guardrails(#[from] rialto_guard::setting::SettingError),
     /// Traces cannot be sent to where they shall be.
     #[error("{0}")]
     Traces(String),
@@ -164,7 +174,8 @@ impl Program {
             learned: registry.clone(),
             clock: clock.clone(),
         };
-        let peer = tools.peers(A2aPeer::new(config.agents.clone(), ports));
+        let flows = Runner::new(flow::Ports { store: Arc::clone(&store) }, config.flows.clone());
+        let peer = tools.peers(A2aPeer::new(config.agents.clone(), ports), &flows);
         let loader = loader(policies.clone());
         let traces = start_traces(&config, &fetch, environment)?;
         let calls = calls(&config, traces.is_some());
@@ -178,9 +189,14 @@ impl Program {
             config: calls,
         });
         connect(&engine, traces.as_ref(), config.mesh.open(&fetch, &secrets));
+        let guardrails = Guardrails::new(&config, &fetch, &secrets, environment);
+        engine.guard(guardrails.build(&config)?);
+        flows.connect(engine.faint());
         engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
         tools.configure(&config, &engine, false).await?;
+        flows::configure(&config, &engine, &flows, false).await?;
         Ok(Self {
+            flows,
             engine,
             store,
             fetch,
@@ -190,6 +206,7 @@ impl Program {
             config,
             policies,
             sources,
+            guardrails,
             data,
             traces,
             draining: Arc::default(),
@@ -230,6 +247,7 @@ impl Program {
         }
         let known = Some(self.sources.clone());
         tokio::spawn(watch(self.engine.clone(), self.policies.files().clone(), known, self.stop.clone()));
+        tokio::spawn(self.guardrails.clone().watch(self.engine.clone(), self.stop.clone()));
         self.tools.start(self.engine.registry(), &self.stop);
         tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store.clone(), self.stop.clone()));
     }
@@ -238,6 +256,11 @@ impl Program {
     pub(crate) fn keep_learning(&self) {
         let (engine, stop) = (self.engine.clone(), self.stop.clone());
         self.closing.spawn(async move { engine.keep_learning(stop).await });
+    }
+
+    /// Runs workflows at their moments.
+    pub(crate) fn keep_time(&self) {
+        self.closing.spawn(self.flows.clone().keep_time(self.stop.clone()));
     }
 
     /// Answers for the tasks of this process, and takes over those of processes that are gone.

@@ -58,6 +58,8 @@ struct Body {
     description: String,
     #[serde(default, alias = "required_skills")]
     required_skills: Vec<String>,
+    #[serde(default, alias = "input_modes")]
+    input_modes: Vec<String>,
     /// What is said to the agent: a text or an object; without it, the description.
     message: Option<Json>,
     #[serde(alias = "context_id")]
@@ -152,6 +154,7 @@ impl Api {
             work_type: body.work_type,
             description: body.description,
             required_skills: body.required_skills,
+            input_modes: body.input_modes,
         };
         let wanted = DispatchRequest {
             context: body.context_id,
@@ -164,7 +167,9 @@ impl Api {
         let task = running.finish().await?;
         let agent = self.engine.registry().get(&task.head.agent);
         let agent = agent.as_ref().map(|agent| agent.slug.as_str());
-        Ok(answer(&Dispatched { dispatch_id: id.as_ref(), agent, task: TaskJson::of(&task) }))
+        let mut response = answer(&Dispatched { dispatch_id: id.as_ref(), agent, task: TaskJson::of(&task) });
+        rialto_edge::warning::put(response.headers_mut(), task.guardrail().as_ref());
+        Ok(response)
     }
 
     async fn resolve(&self, request: Request) -> Result<rialto_model::routing::Dispatch, Failure> {

@@ -4,6 +4,7 @@
 //! queue. Everything else is looked up when somebody asks.
 
 mod calls;
+mod guardrails;
 mod log;
 mod metrics;
 mod otlp;
@@ -14,6 +15,7 @@ mod traces;
 
 pub(crate) use self::{
     calls::CallCounts,
+    guardrails::GuardCounts,
     log::{CallLog, LogFormat, start},
     metrics::Metrics,
     pages::{HEALTH, METRICS, READY, router},

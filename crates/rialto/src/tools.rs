@@ -14,6 +14,7 @@ use rialto_engine::{
     Engine, Registry,
     peers::{Discoveries, Peers},
 };
+use rialto_flow::run::Runner;
 use rialto_function::peer::FunctionPeer;
 use rialto_mcp::peer::{self, McpPeer};
 use rialto_model::{agent::Agent, ids::Scope};
@@ -76,9 +77,9 @@ impl Tools {
     }
 
     /// Executes the calls of agents and of all that is deployed.
-    pub(crate) fn peers(&self, a2a: A2aPeer) -> Arc<Peers> {
+    pub(crate) fn peers(&self, a2a: A2aPeer, flows: &Runner) -> Arc<Peers> {
         let (mcp, function) = (Arc::new(self.mcp.clone()), Arc::new(self.functions.clone()));
-        Arc::new(Peers { a2a: Arc::new(a2a), mcp, function })
+        Arc::new(Peers { a2a: Arc::new(a2a), mcp, function, flow: Arc::new(flows.clone()) })
     }
 
     /// Makes the engine's registry what the configuration says; the engine is who is asked from then on. With `is_whole`, what it does not name any more is removed.

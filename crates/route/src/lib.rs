@@ -6,5 +6,6 @@
 
 pub mod breaker;
 pub mod choice;
+mod modes;
 pub mod skills;
 pub mod text;

@@ -2,13 +2,17 @@
 //!
 //! An index is made of the agents of one project and never changes. What is required must be there, each item as the id, the
 //! name or a tag of one of the agent's skills; a type of work is looked for among tags; a description is compared by its words.
+//! An agent none of whose skills takes the media types that will be sent is told of, and why, but comes after all others.
 //! Of what was asked for, required skills count half, the type of work three tenths and the description two tenths.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use rialto_model::{agent::Agent, call::Target, card::Skill, routing::Work};
+use rialto_model::{agent::Agent, call::Target, card::Skill, media, routing::Work};
 
-use crate::text::{Overlaps, Reader, TextIndex};
+use crate::{
+    modes::Modes,
+    text::{Overlaps, Reader, TextIndex},
+};
 
 /// How much each part of what was asked for counts.
 const REQUIRED: f64 = 0.5;
@@ -34,6 +38,8 @@ pub struct SkillIndex {
     /// The same for tags alone.
     tags: Vec<(u64, u32)>,
     text: TextIndex,
+    /// What skills take, once somebody has asked.
+    modes: OnceLock<Modes>,
 }
 
 /// An agent that fits.
@@ -47,6 +53,8 @@ pub struct Fit {
     pub score: f64,
     /// Why.
     pub reasons: Vec<String>,
+    /// What will be sent and it does not take, if so.
+    pub lacks: Option<String>,
 }
 
 /// All that fit.
@@ -65,6 +73,10 @@ struct Wanted<'a> {
     /// Who has a skill that is tagged with the type of work, in order.
     typed: Vec<u32>,
     overlaps: Option<Overlaps>,
+    /// The media types that will be sent.
+    kinds: Vec<String>,
+    /// The places of the skills that take them, in order; only if there are any.
+    takers: Vec<u32>,
 }
 
 // === impl Fit ===
@@ -104,7 +116,7 @@ impl SkillIndex {
         firsts.push(count(owners.len()));
         labels.sort_unstable();
         tags.sort_unstable();
-        Self { version, agents, firsts, owners, labels, tags, text: reader.finish() }
+        Self { version, agents, firsts, owners, labels, tags, text: reader.finish(), modes: OnceLock::new() }
     }
 
     /// The version of the registry this was made from.
@@ -125,20 +137,23 @@ impl SkillIndex {
     /// Who fits some work, best first, at most so many.
     pub fn fits(&self, work: &Work, limit: usize) -> Fits {
         let wanted = self.wanted(work);
-        let mut scored: Vec<(f64, u32)> = self
+        let mut scored: Vec<(bool, f64, u32)> = self
             .candidates(&wanted)
             .into_iter()
-            .map(|agent| (self.score(agent, &wanted), agent))
-            .filter(|(score, _)| *score > 0.0)
+            .map(|agent| (self.takes(agent, &wanted), self.score(agent, &wanted), agent))
+            .filter(|(_, score, _)| *score > 0.0)
             .collect();
-        let order = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+        let order = |a: &(bool, f64, u32), b: &(bool, f64, u32)| {
+            b.0.cmp(&a.0).then(b.1.total_cmp(&a.1)).then(a.2.cmp(&b.2))
+        };
         let more = scored.len().saturating_sub(limit);
         if more > 0 && limit > 0 {
             scored.select_nth_unstable_by(limit - 1, order);
         }
         scored.truncate(limit);
         scored.sort_unstable_by(order);
-        let best = scored.into_iter().filter_map(|(score, agent)| self.fit(agent, score, &wanted)).collect();
+        let best =
+            scored.into_iter().filter_map(|(_, score, agent)| self.fit(agent, score, &wanted)).collect();
         Fits { best, more }
     }
 
@@ -148,7 +163,10 @@ impl SkillIndex {
         let overlaps = (!description.is_empty()).then(|| self.text.overlaps(description, BUDGET));
         let work_type = work.work_type.trim();
         let typed = if work_type.is_empty() { Vec::new() } else { self.owners_of(&self.tags, work_type) };
-        Wanted { required: required.collect(), work_type, typed, overlaps }
+        let kinds: Vec<String> = work.input_modes.iter().map(|kind| media::bare(kind)).collect();
+        let modes = || self.modes.get_or_init(|| Modes::of(&self.agents));
+        let takers = if kinds.is_empty() { Vec::new() } else { modes().takers(&kinds) };
+        Wanted { required: required.collect(), work_type, typed, overlaps, kinds, takers }
     }
 
     /// Those who may fit: who has all that is required, or else who has anything that was asked for.
@@ -180,6 +198,15 @@ impl SkillIndex {
     fn places(&self, agent: u32) -> std::ops::Range<usize> {
         let at = |agent: usize| self.firsts.get(agent).map_or(0, |place| *place as usize);
         at(agent as usize)..at(agent as usize + 1)
+    }
+
+    /// Whether one of an agent's skills takes what will be sent.
+    fn takes(&self, agent: u32, wanted: &Wanted<'_>) -> bool {
+        wanted.kinds.is_empty() || {
+            let places = self.places(agent);
+            let first = wanted.takers.partition_point(|place| (*place as usize) < places.start);
+            wanted.takers.get(first).is_some_and(|place| (*place as usize) < places.end)
+        }
     }
 
     fn skills(&self, agent: u32) -> &[Arc<Skill>] {
@@ -236,27 +263,53 @@ impl SkillIndex {
                 overlaps.share(place)
             ));
         }
-        Some(Fit { agent: Arc::clone(agent), skill, score, reasons })
+        let lacks = lacking(agent, &skill, wanted);
+        if !wanted.kinds.is_empty() && lacks.is_none() {
+            reasons.push(format!("skill {} takes {}", skill.id, wanted.kinds.join(" and ")));
+        }
+        Some(Fit { agent: Arc::clone(agent), skill, score, reasons, lacks })
     }
 
-    /// The skill that is of this type of work, then has most of what is required, then is most about the description.
+    /// The skill that takes what will be sent, then is of this type of work, then has most of what is required, then is most about the description.
     fn best_skill(&self, agent: u32, wanted: &Wanted<'_>) -> Option<usize> {
         let rank = |skill: &Skill, place: usize| {
             let required = wanted.required.iter().filter(|item| label_of(skill, item).is_some()).count();
             let is_tagged = !wanted.work_type.is_empty() && has_tag(skill, wanted.work_type);
             let share = wanted.overlaps.as_ref().map_or(0.0, |overlaps| overlaps.share(place));
-            (is_tagged, required, share)
+            (wanted.may_take(place), is_tagged, required, share)
         };
         let ranked = self.skills(agent).iter().zip(self.places(agent));
         let ranked = ranked.map(|(skill, place)| (rank(skill, place), place));
-        let better = |a: &(bool, usize, f64), b: &(bool, usize, f64)| {
-            a.0.cmp(&b.0).then(a.1.cmp(&b.1)).then(a.2.total_cmp(&b.2))
+        let better = |a: &(bool, bool, usize, f64), b: &(bool, bool, usize, f64)| {
+            (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)).then(a.3.total_cmp(&b.3))
         };
         // Of equals, the first.
         ranked
             .reduce(|best, next| if better(&next.0, &best.0).is_gt() { next } else { best })
             .map(|best| best.1)
     }
+}
+
+// === impl Wanted ===
+
+impl Wanted<'_> {
+    /// Whether the skill at this place takes what will be sent.
+    fn may_take(&self, place: usize) -> bool {
+        self.kinds.is_empty()
+            || u32::try_from(place).is_ok_and(|place| self.takers.binary_search(&place).is_ok())
+    }
+}
+
+/// What will be sent and a skill does not take, in words.
+fn lacking(agent: &Agent, skill: &Skill, wanted: &Wanted<'_>) -> Option<String> {
+    if wanted.kinds.is_empty() {
+        return None;
+    }
+    let taken = media::taken(agent, Some(skill));
+    let missing: Vec<&str> =
+        wanted.kinds.iter().filter(|kind| !media::suits(kind, &taken)).map(String::as_str).collect();
+    let (id, missing, taken) = (&skill.id, missing.join(" and "), taken.join(", "));
+    (!missing.is_empty()).then(|| format!("its skill {id} takes {taken}, not {missing}"))
 }
 
 fn count(length: usize) -> u32 {

@@ -6,10 +6,12 @@
 
 mod address;
 mod agents;
+mod approvals;
 mod audit;
 mod column;
 mod connect;
 mod costs;
+mod flows;
 mod generation;
 mod journal;
 mod policies;
@@ -31,11 +33,12 @@ use deadpool_postgres::{Client, Pool, Transaction};
 use jiff::Timestamp;
 use rialto_model::{
     agent::{Agent, Keep, OldCard, Probe},
+    approval::{Approval, ApprovalFilter, Decided},
     call::CallerId,
     cost::{CostQuery, CostSum},
     credential::Secret,
     event::{Event, Recorded},
-    ids::{AgentId, OrgId, Runner, Scope, TaskId},
+    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
     routing::{
@@ -315,6 +318,8 @@ impl Store for PostgresStore {
                 pushes::sweep(&transaction).await?;
             }
             routing::sweep(&transaction, moment).await?;
+            approvals::sweep(&transaction, moment).await?;
+            flows::sweep(&transaction, moment).await?;
         }
         if let Some(moment) = sweep.audit_before {
             swept.audit = audit::sweep(&transaction, moment).await?;
@@ -433,5 +438,27 @@ impl Store for PostgresStore {
 
     async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, StoreError> {
         Ok(pushes::dead(&self.client().await?, scope, limit).await?)
+    }
+
+    async fn put_approval(&self, approval: &Approval) -> Result<u64, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        approvals::add(&transaction, approval).await?;
+        self.commit_change(transaction).await
+    }
+
+    async fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, StoreError> {
+        Ok(approvals::list(&self.client().await?, filter).await?)
+    }
+
+    async fn decide_approval(&self, id: &ApprovalId, decided: &Decided) -> Result<bool, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        let counts = approvals::decide(&transaction, id, decided).await?;
+        Ok(self.commit(transaction, counts).await?.is_some())
+    }
+
+    async fn settle_approval(&self, id: &ApprovalId) -> Result<bool, StoreError> {
+        Ok(approvals::settle(&self.client().await?, id).await?)
     }
 }

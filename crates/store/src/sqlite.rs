@@ -5,11 +5,13 @@
 //! same database at the same time: a server, several stdio servers, the command line.
 
 mod agents;
+mod approvals;
 mod audit;
 mod column;
 mod connect;
 mod costs;
 mod daybook;
+mod flows;
 mod meta;
 mod note;
 mod policies;
@@ -38,11 +40,12 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
     agent::{Agent, Keep, OldCard, Probe},
+    approval::{Approval, ApprovalFilter, Decided},
     call::CallerId,
     cost::{CostQuery, CostSum},
     credential::Secret,
     event::{Event, Recorded},
-    ids::{AgentId, OrgId, Runner, Scope, TaskId},
+    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
     routing::{
@@ -490,6 +493,8 @@ impl Store for SqliteStore {
                 pushes::sweep(transaction)?;
             }
             sweep.tasks_before.map_or(Ok(()), |moment| routing::sweep(transaction, moment))?;
+            sweep.tasks_before.map_or(Ok(()), |moment| approvals::sweep(transaction, moment))?;
+            sweep.tasks_before.map_or(Ok(()), |moment| flows::sweep(transaction, moment))?;
             let audit = sweep.audit_before.map_or(Ok(0), |moment| audit::sweep(transaction, moment))?;
             Ok(Swept { tasks, audit })
         })
@@ -605,5 +610,27 @@ impl Store for SqliteStore {
     async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, StoreError> {
         let scope = scope.clone();
         self.read(move |connection| pushes::dead(connection, &scope, limit)).await
+    }
+
+    async fn put_approval(&self, approval: &Approval) -> Result<u64, StoreError> {
+        let approval = approval.clone();
+        let made = self.transact_change(move |transaction| approvals::add(transaction, &approval).map(Some));
+        Ok(made.await?.unwrap_or_else(|| self.generation.get()))
+    }
+
+    async fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, StoreError> {
+        let filter = filter.clone();
+        self.read(move |connection| approvals::list(connection, &filter)).await
+    }
+
+    async fn decide_approval(&self, id: &ApprovalId, decided: &Decided) -> Result<bool, StoreError> {
+        let (id, decided) = (id.clone(), decided.clone());
+        let made = self.transact_change(move |transaction| approvals::decide(transaction, &id, &decided));
+        Ok(made.await?.is_some())
+    }
+
+    async fn settle_approval(&self, id: &ApprovalId) -> Result<bool, StoreError> {
+        let id = id.clone();
+        self.transact(move |transaction| approvals::settle(transaction, &id)).await
     }
 }

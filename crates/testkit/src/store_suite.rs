@@ -12,8 +12,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a broken promise shall fail its test")]
 
+mod approvals;
 mod audit;
 mod costs;
+mod flows;
 mod journal;
 mod load;
 mod policies;
@@ -42,8 +44,8 @@ use rialto_model::{
 use serde_json::Value;
 
 pub use self::{
-    audit::*, costs::*, journal::*, load::*, policies::*, pushes::*, registry::*, routing::*, talks::*,
-    webhooks::*,
+    approvals::*, audit::*, costs::*, flows::*, journal::*, load::*, policies::*, pushes::*, registry::*,
+    routing::*, talks::*, webhooks::*,
 };
 
 /// Makes one test of each promise, for the store that the block gives.
@@ -135,6 +137,21 @@ macro_rules! store_suite {
             decisions_come_newest_first_with_what_became_of_them,
             decisions_can_be_narrowed,
             decisions_are_forgotten_with_their_tasks,
+            what_waits_for_approval_comes_back_as_it_was_put,
+            of_many_decisions_at_once_the_first_counts,
+            what_waits_for_approval_can_be_narrowed,
+            approvals_are_forgotten_once_they_are_settled,
+            a_definition_comes_back_in_its_last_version,
+            a_definition_is_not_changed_behind_somebodys_back,
+            a_removed_definition_is_kept_for_its_runs,
+            a_run_comes_back_with_its_steps,
+            a_run_begins_once,
+            only_who_took_a_run_last_writes_to_it,
+            a_run_that_was_called_off_takes_no_more,
+            runs_can_be_narrowed,
+            a_waiting_run_is_woken_once,
+            a_schedule_is_run_by_one_at_a_time,
+            runs_are_forgotten_with_their_tasks,
         );
     };
     (@together ($server:ident = $start:expr; $open:expr); $($promise:ident,)+) => {

@@ -38,6 +38,7 @@ pub(crate) struct Aim {
 struct Beside {
     work_type: String,
     required_skills: Vec<String>,
+    input_modes: Vec<String>,
 }
 
 // === impl Service ===
@@ -69,11 +70,11 @@ impl Service {
     async fn choose(&self, visit: &Visit, send: &SendRequest) -> Result<Aim, Trouble> {
         let beside = [send.message.metadata.as_ref(), send.metadata.as_ref()];
         let beside = beside.into_iter().flatten().find_map(|metadata| metadata.read::<Beside>().ok());
-        let Beside { work_type, required_skills } = beside.unwrap_or_default();
+        let Beside { work_type, required_skills, input_modes } = beside.unwrap_or_default();
         let mut description = text_of(&send.message.parts);
         let end = description.char_indices().map(|(at, _)| at).find(|at| *at > LONGEST_DESCRIPTION - 4);
         description.truncate(end.unwrap_or(description.len()));
-        let work = Work { work_type, description, required_skills };
+        let work = Work { work_type, description, required_skills, input_modes };
         let parts = send.message.parts.clone();
         let wanted = DispatchRequest::new(visit.caller.clone(), visit.door, work, parts);
         let assigned = self.engine.assign(wanted).await?;

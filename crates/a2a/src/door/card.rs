@@ -26,17 +26,12 @@ use rialto_model::{
     card::{Binding, Card, Dialect, Interface, Skill},
     ids::SkillId,
     json::{Extra, Json},
+    media::{self, JSON},
 };
 use rialto_policy::Policy;
 use serde_json::{Value, json};
 
-use super::{
-    AGENTS,
-    incoming::Visit,
-    modes::{self, JSON, TEXT},
-    service::Service,
-    trouble::Trouble,
-};
+use super::{AGENTS, incoming::Visit, modes::TEXT, service::Service, trouble::Trouble};
 
 /// So many cards are kept: of orgs, and of the addresses they are read at.
 const KEPT: usize = 64;
@@ -290,8 +285,8 @@ fn skill(entry: &Entry) -> Skill {
         description: known.description.clone(),
         tags: known.tags.clone(),
         examples: known.examples.clone(),
-        input_modes: or_json(modes::taken(&agent, Some(known))),
-        output_modes: or_json(modes::given(&agent, Some(known))),
+        input_modes: or_json(media::taken(&agent, Some(known))),
+        output_modes: or_json(media::given(&agent, Some(known))),
         input_schema: known.input_schema.clone(),
         called: None,
         cost: known.cost,

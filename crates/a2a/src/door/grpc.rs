@@ -85,7 +85,12 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
     match service.answer(&visit, request).await {
         Ok(Reply::Stream(events)) => streamed(wire, operation, events),
         Ok(reply) => match grpc::encode_answer(wire, operation, &written(wire, &reply)) {
-            Ok(message) => respond(stream::iter([Frame::data(Bytes::from(message)), last(&Status::OK)])),
+            Ok(message) => {
+                let frames = stream::iter([Frame::data(Bytes::from(message)), last(&Status::OK)]);
+                let mut response = respond(frames);
+                rialto_edge::warning::put(response.headers_mut(), reply.notice().as_ref());
+                response
+            }
             Err(garbled) => refuse(&unfit(&garbled)),
         },
         Err(trouble) => refuse(&trouble.grpc(wire)),

@@ -15,10 +15,9 @@ use rialto_model::{
     call::{Caller, Door},
     card::Dialect,
     json::Json,
+    media::is_json,
     trace::Trace,
 };
-
-use super::modes::is_json;
 
 /// What 1.0.1 calls its JSON.
 const A2A_JSON: &str = "application/a2a+json";

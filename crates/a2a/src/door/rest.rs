@@ -91,7 +91,11 @@ async fn answered(service: &Service, request: Request, path: &str, agent: Option
             },
             events,
         ),
-        Ok(reply) => json(wire, release, StatusCode::OK, written(wire, &reply)),
+        Ok(reply) => {
+            let mut response = json(wire, release, StatusCode::OK, written(wire, &reply));
+            rialto_edge::warning::put(response.headers_mut(), reply.notice().as_ref());
+            response
+        }
         Err(trouble) => refuse(wire, release, &trouble),
     }
 }

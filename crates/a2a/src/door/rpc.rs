@@ -22,6 +22,7 @@ use rialto_a2a_wire::{
 use rialto_model::{
     agent::Agent,
     call::{Caller, Door},
+    guardrail::Notice,
     json::{DEEPEST, Json, is_too_deep},
 };
 use serde_json::value::RawValue;
@@ -49,6 +50,8 @@ pub(crate) struct Manner {
 /// One answer, or a stream of them.
 enum Answer {
     One(String),
+    /// The same, with what guardrails warn of.
+    Warned(String, Notice),
     /// Why there is no stream, for somebody who reads nothing else.
     NoStream(String),
     Stream(Id, TaskStream, Wire),
@@ -100,6 +103,11 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
     }
     match answer_one(service, &parts, visit, &body, false).await {
         Answer::One(text) => json(text),
+        Answer::Warned(text, notice) => {
+            let mut response = json(text);
+            rialto_edge::warning::put(response.headers_mut(), Some(&notice));
+            response
+        }
         Answer::NoStream(text) => lone(&sse::encode(None, &text)),
         Answer::Stream(id, events, wire) => told(move |event| frame(&id, wire, event), events),
     }
@@ -117,7 +125,7 @@ async fn batch(service: &Service, parts: &Parts, visit: &Visit, body: &[u8]) -> 
     let mut answers = Vec::with_capacity(requests.len());
     for request in requests {
         answers.push(match answer_one(service, parts, visit.clone(), request.get().as_bytes(), true).await {
-            Answer::One(text) | Answer::NoStream(text) => text,
+            Answer::One(text) | Answer::Warned(text, _) | Answer::NoStream(text) => text,
             Answer::Stream(id, _, wire) => refuse(&id, wire, &no_stream_in_batch()),
         });
     }
@@ -150,7 +158,13 @@ async fn answer_one(
     }
     match service.answer(&visit, request).await {
         Ok(Reply::Stream(events)) => Answer::Stream(id, events, wire),
-        Ok(reply) => Answer::One(written(&id, wire, &reply)),
+        Ok(reply) => {
+            let text = written(&id, wire, &reply);
+            match reply.notice() {
+                None => Answer::One(text),
+                Some(notice) => Answer::Warned(text, notice),
+            }
+        }
         Err(trouble) if is_for_stream && wire != Wire::V10 && incoming::reads_events_only(&parts.headers) => {
             Answer::NoStream(refuse(&id, wire, &trouble.error))
         }

@@ -16,6 +16,7 @@ use rialto_model::{
     call::{Caller, Door, Spoken, Target},
     card::Skill,
     failure::{Failure, Kind},
+    guardrail::Notice,
     ids::ContextId,
     rights::Right,
     task::Task,
@@ -72,6 +73,25 @@ pub enum Reply {
     Nothing,
     /// A card, as JSON.
     Card(Arc<str>),
+}
+
+// === impl Reply ===
+
+impl Reply {
+    /// What guardrails warn of, if they do.
+    pub(crate) fn notice(&self) -> Option<Notice> {
+        let metadata = match self {
+            Self::Sent { answer: SendAnswer::Task(task), .. } | Self::Task { task, .. } => &task.metadata,
+            Self::Sent { answer: SendAnswer::Message(message), .. } => &message.metadata,
+            Self::Tasks(_)
+            | Self::Stream(_)
+            | Self::Push(_)
+            | Self::Pushes(_)
+            | Self::Nothing
+            | Self::Card(_) => return None,
+        };
+        Notice::read(metadata.as_ref())
+    }
 }
 
 // === impl Service ===

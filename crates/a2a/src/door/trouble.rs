@@ -80,6 +80,7 @@ impl From<Failure> for Trouble {
             Kind::Internal => Code::Internal.number(),
             Kind::Denied => DENIED,
             kind @ (Kind::Unauthenticated
+            | Kind::Blocked
             | Kind::NotFound
             | Kind::Conflict
             | Kind::Busy
@@ -111,7 +112,7 @@ const fn status(kind: Kind) -> Option<(u16, &'static str)> {
     match kind {
         Kind::Invalid | Kind::Unsupported | Kind::Internal => None,
         Kind::Unauthenticated => Some((401, "UNAUTHENTICATED")),
-        Kind::Denied => Some((403, "PERMISSION_DENIED")),
+        Kind::Denied | Kind::Blocked => Some((403, "PERMISSION_DENIED")),
         Kind::NotFound => Some((404, "NOT_FOUND")),
         Kind::Conflict => Some((409, "ABORTED")),
         Kind::Busy => Some((429, "RESOURCE_EXHAUSTED")),

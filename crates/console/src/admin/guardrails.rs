@@ -1,8 +1,10 @@
-//! Guardrails, tried out on a text. Nothing is kept, and what was found is told by its kind and place.
+//! Guardrails, tried out on a text: those in force, or any of the usual checks. Nothing is kept, and what was found is told by its
+//! kind and place.
 
 use rialto_guard::{
     Finding, Findings, Guards,
     config::{Action as Then, Check, Guardrail, Target},
+    setting::Called,
 };
 use rialto_model::{
     call::Caller,
@@ -29,8 +31,10 @@ pub const CHECKS: [(&str, &str); 4] = [
 pub struct Asked {
     /// The text; a JSON object is looked through in its strings.
     pub text: String,
-    /// What is looked for; without any, everything.
+    /// What is looked for; without any, what the guardrails in force look for.
     pub checks: Vec<String>,
+    /// Whose guardrails: `<agent>.<skill>`. Without it, those for everything.
+    pub skill: String,
 }
 
 /// What came of it.
@@ -52,9 +56,10 @@ pub async fn test(console: &Console, caller: &Caller, asked: Asked) -> Result<Tr
             invalid(format!("\"{name}\" is no check that needs no settings: {all} are"))
         })
     };
-    let all = || CHECKS.map(|(name, _)| name.to_owned()).to_vec();
-    let names = if asked.checks.is_empty() { all() } else { asked.checks };
-    let checks = names.iter().map(named).collect::<Result<_, _>>()?;
+    let checks = asked.checks.iter().map(named).collect::<Result<Vec<_>, _>>()?;
+    if checks.is_empty() {
+        return Ok(in_force(console, caller, &asked));
+    }
     let guardrail = Guardrail { checks, action: Then::Redact, ..Guardrail::default() };
     // Patterns are compiled, and a text may be long: others must not wait for it.
     let tried = tokio::task::spawn_blocking(move || look(&guardrail, asked.text)).await;
@@ -62,9 +67,26 @@ pub async fn test(console: &Console, caller: &Caller, asked: Asked) -> Result<Tr
     tried.map_err(cut_off)?.map_err(invalid)
 }
 
+/// What the guardrails in force find on the way to whoever is named.
+fn in_force(console: &Console, caller: &Caller, asked: &Asked) -> Tried {
+    let name = asked.skill.trim();
+    let agent = name.split_once('.').map_or(name, |(agent, _)| agent);
+    let called = Called { org: caller.scope.org.as_str(), agent, skill: name, canonical: name };
+    let guards = console.engine().guarding().and_then(|guarding| guarding.guards(&called));
+    let text = asked.text.clone();
+    match guards {
+        Some(guards) => through(&guards, text),
+        None => Tried { findings: Findings::default(), left: text },
+    }
+}
+
 fn look(guardrail: &Guardrail, text: String) -> Result<Tried, String> {
     let guards = Guards::compile([guardrail]).map_err(|error| error.to_string())?;
     let guards = guards.ok_or_else(|| "there is nothing to look for".to_owned())?;
+    Ok(through(&guards, text))
+}
+
+fn through(guards: &Guards, text: String) -> Tried {
     let part = match Json::parse(text.trim()) {
         Ok(data) if data.is_object() => Part::data(data),
         _ => Part::text(text),
@@ -79,5 +101,5 @@ fn look(guardrail: &Guardrail, text: String) -> Result<Tried, String> {
         Content::Data(json) => json.get().to_owned(),
         Content::Raw(_) | Content::Url(_) | Content::Unknown(_) => String::new(),
     };
-    Ok(Tried { left: parts.iter().map(shown).collect(), findings })
+    Tried { left: parts.iter().map(shown).collect(), findings }
 }

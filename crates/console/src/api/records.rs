@@ -9,7 +9,6 @@ use serde_json::json;
 use super::{asking::Asking, done, good, openapi::document, told};
 use crate::admin::{
     audit::{self, Filter, Record},
-    guardrails,
     overview::overview as look,
     tokens,
 };
@@ -65,11 +64,6 @@ pub(super) async fn verify(asking: Asking) -> Result<Response, Failure> {
         }
         Verdict::Broken { record, why } => json!({ "sound": false, "record": record, "why": why }),
     })
-}
-
-pub(super) async fn guardrails(asking: Asking) -> Result<Response, Failure> {
-    let tried = guardrails::test(&asking.console, &asking.caller, asking.json()?).await?;
-    good(&json!({ "findings": tried.findings, "left": tried.left }))
 }
 
 pub(super) async fn tokens(asking: Asking) -> Result<Response, Failure> {

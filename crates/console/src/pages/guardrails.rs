@@ -27,8 +27,11 @@ pub(super) async fn bench(visit: Visit) -> Result<Response, Failure> {
 }
 
 pub(super) async fn test(visit: Visit) -> Result<Response, Failure> {
-    let asked =
-        Asked { text: visit.field("text").unwrap_or_default().to_owned(), checks: visit.fields("check") };
+    let asked = Asked {
+        text: visit.field("text").unwrap_or_default().to_owned(),
+        checks: visit.fields("check"),
+        skill: visit.field("skill").unwrap_or_default().to_owned(),
+    };
     let frame = visit.frame();
     match guardrails::test(&visit.console, &visit.caller, asked.clone()).await {
         Ok(tried) => Ok(show(&frame, StatusCode::OK, &asked, &answered(&tried))),
@@ -40,15 +43,20 @@ pub(super) async fn test(visit: Visit) -> Result<Response, Failure> {
 }
 
 fn show(frame: &Frame, status: StatusCode, asked: &Asked, said: &Markup) -> Response {
-    let is_set = |name: &str| asked.checks.is_empty() || asked.checks.iter().any(|check| check == name);
+    let is_set = |name: &str| asked.checks.iter().any(|check| check == name);
     let body = html! {
-        div.top { div { h1 { "Guardrails" } p.sub { "What would be found in a text; calls do not go through them yet" } } }
+        div.top { div { h1 { "Guardrails" } p.sub { "What would be found in a text" } } }
         form.panel method="post" action=(frame.to(HERE)) {
             (frame.proof())
             div.field {
                 label for="guarded" { "Text, or arguments as JSON" }
                 textarea #guarded name="text" spellcheck="false" placeholder="Call Ann at +49 151 23456789" { "\n" (asked.text) }
                 p.hint { "It is looked through here, sent nowhere and not kept." }
+            }
+            div.field {
+                label for="skill" { "On the way to" }
+                input #skill type="text" name="skill" value=(asked.skill) autocomplete="off" placeholder="agent.skill";
+                p.hint { "The guardrails in force there are asked. Pick checks to try those instead, whatever is in force:" }
             }
             div.filters {
                 @for (name, does) in CHECKS { label.check { input type="checkbox" name="check" value=(name) checked[is_set(name)]; (does) } }
@@ -64,9 +72,9 @@ fn answered(tried: &Tried) -> Markup {
     let found = &tried.findings.found;
     html! {
         @if found.is_empty() {
-            div.said.good tabindex="-1" { p { "Nothing was found." } }
+            div.said.good tabindex="-1" { p { "Nothing was found: it would pass." } }
         } @else {
-            div.said.warn tabindex="-1" { p { (text::count(found.len(), "thing was", "things were")) " found." } }
+            div.said.warn tabindex="-1" { p { (text::count(found.len(), "thing was", "things were")) " found; the verdict is " b { (format!("{:?}", tried.findings.verdict()).to_lowercase()) } "." } }
             section.panel { h2 { "What is left" } pre tabindex="0" { code { (text::visible(&text::cut(&tried.left, 20_000).0, true)) } } }
             div.panel.flush {
                 table.cards {

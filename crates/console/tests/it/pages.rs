@@ -163,9 +163,14 @@ async fn a_form_that_is_not_taken_says_why_where_it_stands() {
 async fn a_text_is_looked_through_and_not_repeated_where_it_was_found() {
     let house = house().await;
     let found = send(&house, "/factory/guardrails", "text=write+to+ann%40example.com&check=pii").await;
-    assert!(found.status == 200 && found.body.contains("1 thing was found."), "{found:?}");
+    assert!(
+        found.status == 200 && found.body.contains("1 thing was found; the verdict is <b>redact</b>."),
+        "{found:?}"
+    );
     let left = between(&found.body, "What is left", "</section>");
     assert!(left.contains("[email]") && !left.contains("ann@example.com"), "{left}");
+    let free = send(&house, "/factory/guardrails", "text=write+to+ann%40example.com").await;
+    assert!(free.body.contains("it would pass"), "no guardrail is in force: {free:?}");
     let wrong = send(&house, "/factory/guardrails", "text=x&check=magic").await;
     assert!(wrong.status == 422 && wrong.body.contains("no check that needs no settings"), "{wrong:?}");
 }

@@ -1,11 +1,11 @@
-//! What is deployed: MCP servers and functions, as rows like those of agents.
+//! What is deployed: MCP servers, functions and workflows, as rows like those of agents.
 
 use std::sync::Arc;
 
 use rialto_model::{
     agent::{Agent, Health, Keep, Signature, Trust},
     card::Card,
-    deployed::Backing,
+    deployed::{Backing, Flows},
     ids::{AgentId, Scope},
     name,
 };
@@ -75,6 +75,31 @@ impl Registry {
         Ok(Registered { created: known.is_none(), agent })
     }
 
+    /// The row of a project's workflows, with these as its skills. Nothing is written when it has them already.
+    pub async fn publish_flows(&self, scope: &Scope, flows: Flows) -> Result<Arc<Agent>, RegistryError> {
+        let backing = Backing::Flow(Arc::new(flows));
+        let wanted = Deployment { scope: scope.clone(), backing, allow_private: false, timeout_ms: None };
+        match self.row_at(&wanted).filter(|row| row.backing == wanted.backing) {
+            Some(row) => Ok(row),
+            None => Ok(self.deploy(wanted).await?.agent),
+        }
+    }
+
+    /// The row of a project's workflows; one without any skills, where there was none.
+    pub async fn flows(&self, scope: &Scope) -> Result<Arc<Agent>, RegistryError> {
+        let known = self.find_flows(scope);
+        match known {
+            Some(row) => Ok(row),
+            None => self.publish_flows(scope, Flows::default()).await,
+        }
+    }
+
+    /// The row of a project's workflows, if there is one.
+    pub fn find_flows(&self, scope: &Scope) -> Option<Arc<Agent>> {
+        let live = self.live.load();
+        live.all().find(|row| row.scope == *scope && matches!(row.backing, Backing::Flow(_))).cloned()
+    }
+
     /// Makes the configured rows what the configuration says, without asking anybody. With `is_whole`, those that it does
     /// not name are removed. Answers the rows that somebody has yet to be asked about.
     pub async fn configure(
@@ -114,11 +139,11 @@ impl Registry {
             (Backing::Mcp(_), Some(known)) => Arc::clone(&known.card),
             _ => first.ok_or_else(|| RegistryError::NotFound(url_of(wanted)))?,
         };
-        let is_function = matches!(wanted.backing, Backing::Function(_));
-        let health = if is_function { Health::Healthy } else { Health::Unknown };
+        let is_known = wanted.backing.own_card().is_some();
+        let health = if is_known { Health::Healthy } else { Health::Unknown };
         let row = Agent { health, ..self.row_of(wanted, Keep::Configured, card, known.as_deref()) };
         let row = self.put(row, known.map(|known| known.version)).await?;
-        Ok((!is_function).then_some(row))
+        Ok((!is_known).then_some(row))
     }
 
     fn row_at(&self, wanted: &Deployment) -> Option<Arc<Agent>> {

@@ -3,7 +3,7 @@
 //! Rows are read live and policy is asked about each, so an agent that the caller may not see is not mentioned, and one that it
 //! may not call is never drawn for.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use rialto_model::{
     agent::{Agent, Health},
@@ -14,8 +14,9 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::{DispatchId, TaskId},
     json::Json,
+    media,
     message::{Content, Part},
-    routing::{Attempt, Candidate, Dispatch, Standing, StandingQuery, Verdict, Window, Work},
+    routing::{Attempt, Candidate, Dispatch, MOST_REQUIRED, Standing, StandingQuery, Verdict, Window, Work},
 };
 use rialto_policy::{Action, Question};
 use rialto_route::{
@@ -85,6 +86,7 @@ impl Engine {
         parts: &[Part],
         asks: Asks,
     ) -> Result<Deciding, Failure> {
+        let work = &with_kinds_of(work, parts);
         work.check().map_err(|why| Failure::new(Kind::Invalid, why))?;
         self.sync().await?;
         let inner = self.inner();
@@ -119,6 +121,7 @@ impl Engine {
                 work_type: query.work_type,
                 description: redact_text(&work.description),
                 required_skills: work.required_skills.clone(),
+                input_modes: work.input_modes.clone(),
             },
             candidates: Vec::new(),
             more: 0,
@@ -144,7 +147,9 @@ impl Engine {
             let until = until()?;
             Some((Kind::Busy, format!("it could not be reached and is left alone until {until}")))
         };
-        Some(Seen { fit, target, barred: barred.or_else(left_alone) })
+        let lacks = || fit.lacks.clone().map(|why| (Kind::Invalid, why));
+        let barred = barred.or_else(lacks).or_else(left_alone);
+        Some(Seen { fit, target, barred })
     }
 
     /// What exactly would be called: the skill, or the agent as such where words are said to a skill that wants arguments.
@@ -182,6 +187,17 @@ impl Engine {
         let question = Question::about(caller, Action::Invoke, target).by(row.as_deref());
         inner.policy.load().decide(&question).allowed
     }
+}
+
+/// The same work, that also says what kinds of files are sent with it.
+fn with_kinds_of<'a>(work: &'a Work, parts: &[Part]) -> Cow<'a, Work> {
+    let mut work = Cow::Borrowed(work);
+    for kind in parts.iter().filter_map(media::special) {
+        if work.input_modes.len() < MOST_REQUIRED && !work.input_modes.contains(&kind) {
+            work.to_mut().input_modes.push(kind);
+        }
+    }
+    work
 }
 
 // === impl Config ===
@@ -239,6 +255,11 @@ impl Deciding {
     /// The id of the record.
     pub(super) const fn id(&self) -> &DispatchId {
         &self.record.id
+    }
+
+    /// What is to be done, as it will be on record.
+    pub(super) const fn work(&mut self) -> &mut Work {
+        &mut self.record.work
     }
 
     /// The next best, if there is one.

@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use rialto_model::{
     call::{Caller, Door, Target},
-    failure::Failure,
+    event::Event,
+    failure::{Failure, Kind},
     ids::{DispatchId, TaskId},
     message::Part,
     routing::{Dispatch, DispatchFilter, PlayEnd, PlayOutcome, Unsettled, Work},
@@ -41,6 +42,8 @@ pub struct DispatchRequest {
     pub work: Work,
     /// What is said to the agent.
     pub parts: Vec<Part>,
+    /// The id that its task shall have, when it was promised under one. Whoever is asked next has another.
+    pub id: Option<TaskId>,
     /// The conversation to go on with, as the agent calls it.
     pub context: Option<String>,
     /// A wall clock of the caller's own.
@@ -65,7 +68,7 @@ pub struct Assigned {
 impl DispatchRequest {
     /// Work in words or arguments.
     pub const fn new(caller: Caller, door: Door, work: Work, parts: Vec<Part>) -> Self {
-        Self { caller, door, work, parts, context: None, wall_clock: None, trace: None }
+        Self { caller, door, work, parts, id: None, context: None, wall_clock: None, trace: None }
     }
 }
 
@@ -115,13 +118,13 @@ impl Engine {
         let named = Work {
             required_skills: vec![work_type.clone()],
             work_type: work_type.clone(),
-            description: String::new(),
+            ..Work::default()
         };
         let index = self.inner().router.index(self.registry(), &caller.scope).await?;
         if !work_type.is_empty() && !index.fits(&named, 1).best.is_empty() {
             return Ok(named);
         }
-        Ok(Work { work_type: work_type.clone(), description: work_type, required_skills: Vec::new() })
+        Ok(Work { work_type: work_type.clone(), description: work_type, ..Work::default() })
     }
 
     /// Decisions of a caller's project, newest first: 50, or as many as are asked for, up to 200.
@@ -161,7 +164,7 @@ impl Engine {
         loop {
             let ended = store.unsettled_plays(AT_ONCE).await?;
             for play in &ended {
-                if let Some(end) = self.end_of(play) {
+                if let Some(end) = self.end_of(play).await? {
                     store.end_play(&play.task, &end).await?;
                 }
             }
@@ -171,9 +174,20 @@ impl Engine {
         }
     }
 
-    fn end_of(&self, play: &Unsettled) -> Option<PlayEnd> {
+    async fn end_of(&self, play: &Unsettled) -> Result<Option<PlayEnd>, StoreError> {
         let took = play.ended_at.duration_since(play.begun_at).as_secs_f64();
-        Some(self.worth(PlayOutcome::of(play.state)?, took))
+        let mut outcome = PlayOutcome::of(play.state);
+        if outcome == Some(PlayOutcome::Failed) && self.was_blocked(&play.task).await? {
+            // What a guardrail found says nothing about how well the agent works.
+            outcome = Some(PlayOutcome::Refused);
+        }
+        Ok(outcome.map(|outcome| self.worth(outcome, took)))
+    }
+
+    async fn was_blocked(&self, task: &TaskId) -> Result<bool, StoreError> {
+        let events = self.inner().store.events(task, 0).await?;
+        let last = events.last().map(|recorded| &recorded.event);
+        Ok(matches!(last, Some(Event::Failed { failure, .. }) if failure.kind == Kind::Blocked))
     }
 
     /// What an outcome is worth.

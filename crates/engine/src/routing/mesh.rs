@@ -1,7 +1,7 @@
 //! A registry elsewhere that is asked when nobody here can do some work.
 //!
 //! What it answers are proposals: an agent of theirs is called only if the policies here let its caller call an external agent
-//! like it, and until then it is in no list. Only the type of work and the required skills are told; what is to be done stays here.
+//! like it, and until then it is in no list. Only the type of work, the required skills and the media types are told; what is to be done stays here.
 
 use std::{sync::Arc, time::Duration};
 
@@ -51,7 +51,8 @@ pub struct Mesh {
     asked: Mutex<FastMap<Key, Asked>>,
 }
 
-type Key = (Scope, String, Vec<String>);
+/// Where, what type of work, what is required, what is sent.
+type Key = (Scope, String, Vec<String>, Vec<String>);
 
 /// What came of a question.
 #[derive(Default)]
@@ -98,10 +99,10 @@ impl Engine {
         let mut required: Vec<String> =
             work.required_skills.iter().map(|item| item.trim().to_lowercase()).collect();
         required.sort_unstable();
-        if work_type.is_empty() && required.is_empty() {
+        if work_type.is_empty() && required.is_empty() || !self.may_tell_elsewhere(caller, work) {
             return Vec::new();
         }
-        let key = (caller.scope.clone(), work_type, required);
+        let key = (caller.scope.clone(), work_type, required, work.input_modes.clone());
         let now = self.now();
         let mut asked = mesh.asked.lock().await;
         let known = asked.get(&key);
@@ -180,6 +181,9 @@ impl Engine {
         }
         let fit = SkillIndex::of(0, vec![Arc::clone(row)]).fits(work, 1).best.pop()?;
         let target = fit.target();
+        if let Some(why) = fit.lacks.clone() {
+            return Some(Seen { fit, target, barred: Some((Kind::Invalid, why)) });
+        }
         match self.aim(caller, target, parts) {
             Err((target, kind, why)) => {
                 let why = format!("it is proposed by the mesh ({}), and {why}", row.url);

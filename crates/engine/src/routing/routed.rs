@@ -90,7 +90,9 @@ impl Routed {
         let inner = engine.inner();
         let config = &inner.router.config;
         while let Some(target) = self.deciding.next() {
-            let (task, now) = (TaskId::fresh(), inner.journal.now());
+            let (caller, parts) = (&self.wanted.caller, &self.wanted.parts);
+            engine.guard_work(caller, &target, self.deciding.work(), parts).await?;
+            let (task, now) = (self.wanted.id.take().unwrap_or_else(TaskId::fresh), inner.journal.now());
             self.deciding.give(&target, &task);
             let until = now.checked_add(HELD).unwrap_or(now);
             let reservation = Reservation {
@@ -100,7 +102,7 @@ impl Routed {
                 window: config.window(now),
             };
             if inner.store.reserve(&reservation).await.map_err(store_failure)? {
-                inner.router.hear(&target.agent, Heard::Sent, now);
+                self.hear(&target.agent, Heard::Sent).await;
                 self.now = Some((target.clone(), task.clone()));
                 return Ok((target, task));
             }
@@ -139,7 +141,7 @@ impl Routed {
         match play {
             Some(play) => self.end(&target.agent, &task, play, heard).await,
             // It goes on without us, or waits: whoever looks later learns from its end.
-            None => self.hear(&target.agent, heard),
+            None => self.hear(&target.agent, heard).await,
         }
         match end {
             Err(failure) if failure.is_not_sent() && self.may_go_on() => {
@@ -168,6 +170,9 @@ impl Routed {
             }
             Err(failure) => {
                 let outcome = state_of(failure).and_then(PlayOutcome::of);
+                // What a guardrail found says nothing about how well the agent works.
+                let is_blocked = failure.kind == Kind::Blocked;
+                let outcome = outcome.map(|outcome| if is_blocked { PlayOutcome::Refused } else { outcome });
                 let heard = match (failure.kind, outcome) {
                     (Kind::PeerUnreachable, _) => Heard::Missed,
                     (_, Some(PlayOutcome::Canceled) | None) => Heard::Nothing,
@@ -179,16 +184,18 @@ impl Routed {
     }
 
     async fn end(&self, agent: &Agent, task: &TaskId, play: PlayEnd, heard: Heard) {
-        self.hear(agent, heard);
+        self.hear(agent, heard).await;
         if let Err(error) = self.engine.inner().store.end_play(task, &play).await {
             // Whoever looks for ends that nobody heard of finds it.
             tracing::error!(task.id = %task, "the end of task {task} has taught nothing yet: {error}");
         }
     }
 
-    fn hear(&self, agent: &Agent, heard: Heard) {
+    async fn hear(&self, agent: &Agent, heard: Heard) {
         let inner = self.engine.inner();
-        inner.router.hear(agent, heard, inner.journal.now());
+        if let Some(turned) = inner.router.hear(agent, heard, inner.journal.now()) {
+            self.engine.note_turn(agent, turned).await;
+        }
     }
 }
 

@@ -4,15 +4,18 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream};
 use parking_lot::Mutex;
-use rialto_engine::{Config, DispatchRequest, Request, Running, registry::Registration, routing};
+use rialto_engine::{Config, DispatchRequest, Overheard, Request, Running, registry::Registration, routing};
 use rialto_model::{
     agent::Trust,
     call::{Call, Caller, Door, Target},
+    card::Skill,
     event::{Aside, Ask, Event},
     failure::{Failure, Kind},
-    message::Part,
+    message::{Content, Part},
     routing::{Dispatch, DispatchFilter, PlayOutcome, Posterior, StandingQuery, Verdict, Window, Work},
+    store::AuditFilter,
     task::{Task, TaskState},
+    verb::{Phase, VerbEvent},
 };
 use rialto_testkit::{
     agents,
@@ -211,6 +214,8 @@ async fn whoever_cannot_be_reached_again_and_again_is_left_alone_and_then_tried_
     let peer = answering(move |_| if *dead.lock() { vec![not_sent()] } else { done() });
     let breaker = routing::Config { breaker_pause_secs: 30, seed: Some(1), ..routing::Config::default() };
     let world = world_with(&["solo"], peer, breaker).await;
+    let overheard = Overheard::default();
+    world.engine.bus().subscribe(Arc::new(overheard.clone()));
     for _ in 0..3 {
         assert_eq!(dispatch(&world).await.unwrap_err().kind, Kind::PeerUnreachable);
     }
@@ -222,6 +227,24 @@ async fn whoever_cannot_be_reached_again_and_again_is_left_alone_and_then_tried_
     world.clock.forward(Duration::from_secs(31));
     assert_eq!(dispatch(&world).await.unwrap().head.state, TaskState::Completed);
     assert_eq!(dispatch(&world).await.unwrap().head.state, TaskState::Completed, "it is closed again");
+
+    let turns = |events: Vec<VerbEvent>| -> Vec<(String, String)> {
+        let turns = events.into_iter().filter(|event| event.phase == Phase::Breaker);
+        turns.map(|event| (event.verb.verb.clone(), event.verb.args.get().to_owned())).collect()
+    };
+    let heard = turns(overheard.events());
+    let names: Vec<&str> = heard.iter().map(|(verb, _)| verb.as_str()).collect();
+    assert_eq!(names, ["breaker.open", "breaker.half-open", "breaker.closed"]);
+    assert_eq!(heard[2].1, r#"{"agent":"solo","state":"closed"}"#);
+    assert!(heard[0].1.starts_with(r#"{"agent":"solo","state":"open","until":"20"#), "{heard:?}");
+    let trail = world
+        .store
+        .audit_trail(&world.caller.scope, &AuditFilter { limit: 100, ..AuditFilter::default() })
+        .await
+        .unwrap();
+    let mut recorded = turns(trail.into_iter().map(|audited| audited.event).collect());
+    recorded.reverse();
+    assert_eq!(recorded, heard, "what was told is on record");
 }
 
 #[tokio::test]
@@ -421,4 +444,31 @@ async fn words_go_to_the_agent_where_its_skill_wants_arguments() {
     let failure = world.engine.dispatch(with(data(r#"{"sight":"a"}"#))).await.unwrap_err();
     assert_eq!(failure.kind, Kind::Invalid);
     assert!(failure.message.contains("do not fit the schema"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_file_goes_to_who_takes_its_kind_and_the_record_says_who_does_not() {
+    let world = world_of(&["anna"], ScriptedPeer::echo()).await;
+    let url = "https://words.example.com".to_owned();
+    let skill = Skill { input_modes: vec!["text/plain".to_owned()], ..agents::tagged_skill("test", &["qa"]) };
+    world.discovery.serve(&url, agents::card("words", vec![skill]));
+    let wanted_row = Registration { trust: Some(Trust::Trusted), ..Registration::new(url) };
+    world.engine.registry().register(wanted_row).await.unwrap();
+    let picture = Part {
+        media_type: Some("image/png".to_owned()),
+        ..Part::new(Content::Raw("iVBORw0KGgo=".to_owned()))
+    };
+    for _ in 0..10 {
+        let request = DispatchRequest { parts: vec![picture.clone()], ..wanted(&world) };
+        let task = world.engine.dispatch(request).await.unwrap().finish().await.unwrap();
+        let record = records(&world).await.remove(0);
+        assert_eq!(record.worker().unwrap().task_id, task.head.id);
+        assert_eq!(record.work.input_modes, ["image/png"]);
+        let out = record.candidates.iter().find(|one| one.agent == "words").unwrap();
+        let why = "its skill test takes text/plain, not image/png".to_owned();
+        assert_eq!(out.verdict, Verdict::Out(why));
+    }
+    let named = Work { input_modes: vec!["video/mp4".to_owned()], ..qa() };
+    let record = world.engine.explain(&world.caller, &named).await.unwrap();
+    assert_eq!(record.candidates[0].agent, "anna", "who says nothing takes everything");
 }

@@ -1,11 +1,13 @@
 //! The road of a call, with scripted peers and a real store in memory.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
+mod approvals;
 mod calls;
 mod closing;
 mod conversations;
 mod deployed;
 mod dispatches;
+mod guardrails;
 mod heirs;
 mod listeners;
 mod policies;

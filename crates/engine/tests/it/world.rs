@@ -19,7 +19,7 @@ use rialto_model::{
     store::Store,
     task::Task,
 };
-use rialto_policy::Policy;
+use rialto_policy::{Policy, STARTER, Source};
 use rialto_store::SqliteStore;
 use rialto_testkit::{
     agents,
@@ -35,6 +35,8 @@ pub(crate) struct World {
     pub(crate) heard: Overheard,
     pub(crate) caller: Caller,
     pub(crate) clock: Arc<Ahead>,
+    /// The policies beside those of a fresh install.
+    policies: &'static str,
 }
 
 pub(crate) const URL: &str = "https://vercel.example.com";
@@ -56,7 +58,19 @@ impl World {
 
     pub(crate) async fn empty(peer: Arc<ScriptedPeer>, config: Config) -> Self {
         let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory(agents::parse_card).unwrap());
-        Self::on(store, Arc::default(), peer, (config, Duration::ZERO))
+        Self::on(store, Arc::default(), peer, (config, Duration::ZERO, ""))
+    }
+
+    /// The same with these policies too, and the one agent.
+    pub(crate) async fn with_policies(
+        peer: Arc<ScriptedPeer>,
+        config: Config,
+        policies: &'static str,
+    ) -> Self {
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory(agents::parse_card).unwrap());
+        let world = Self::on(store, Arc::default(), peer, (config, Duration::ZERO, policies));
+        world.register(agents::skill("deploy"), Trust::Trusted).await;
+        world
     }
 
     /// Another engine on the same store, as another process would have it.
@@ -67,7 +81,7 @@ impl World {
     /// The same, for which it is so much later.
     pub(crate) async fn later(&self, peer: Arc<ScriptedPeer>, ahead: Duration) -> Self {
         let (store, discovery) = (Arc::clone(&self.store), Arc::clone(&self.discovery));
-        let world = Self::on(store, discovery, peer, (Config::default(), ahead));
+        let world = Self::on(store, discovery, peer, (Config::default(), ahead, self.policies));
         world.engine.sync().await.unwrap();
         world
     }
@@ -76,7 +90,7 @@ impl World {
         store: Arc<dyn Store>,
         discovery: Arc<ScriptedDiscovery>,
         peer: Arc<ScriptedPeer>,
-        (config, ahead): (Config, Duration),
+        (config, ahead, policies): (Config, Duration, &'static str),
     ) -> Self {
         let clock = Arc::new(Ahead(Mutex::new(ahead)));
         let registry =
@@ -85,14 +99,14 @@ impl World {
             store: store.clone(),
             registry,
             peer: peer.clone(),
-            policy: Policy::starter().unwrap(),
+            policy: policy(policies),
             policy_loader: None,
             clock: clock.clone(),
             config,
         });
         let heard = Overheard::default();
         engine.bus().subscribe(Arc::new(heard.clone()));
-        Self { engine, store, peer, discovery, heard, caller: Caller::user("ann"), clock }
+        Self { engine, store, peer, discovery, heard, caller: Caller::user("ann"), clock, policies }
     }
 
     pub(crate) async fn register(&self, skill: Skill, trust: Trust) {
@@ -146,6 +160,11 @@ impl World {
         };
         self.heard.events().iter().map(phase).collect()
     }
+}
+
+fn policy(extra: &str) -> Policy {
+    let starter = Source { name: "starter.cedar".into(), text: STARTER.into() };
+    Policy::parse(&[starter, Source { name: "extra.cedar".into(), text: extra.into() }]).unwrap()
 }
 
 // === impl Ahead ===

@@ -124,7 +124,12 @@ fn what_is_switched_off_or_empty_is_no_guardrail() {
 #[test]
 fn a_classifier_needs_an_address_and_is_left_to_whoever_may_call_out() {
     let without: Guardrail = serde_json::from_value(json!({ "checks": [{ "type": "toxicity" }] })).unwrap();
-    assert!(Guards::compile(&[without]).unwrap_err().to_string().contains("url of a model server"));
+    assert!(
+        Guards::compile(&[without])
+            .unwrap_err()
+            .to_string()
+            .contains("url: expected the address of a model server")
+    );
     let guards = guards(&[json!({
         "checks": [{ "type": "classifier", "target": "output", "config": { "url": "http://models.example/classify" } }],
         "action": "warn",

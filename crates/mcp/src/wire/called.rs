@@ -3,7 +3,7 @@
 //! It is what is written most, and it says its result twice: as it is, and as a text with all its quotes escaped. So it is
 //! written by hand; it is the same JSON that serde would write.
 
-use rialto_model::json::{Raw, push_text};
+use rialto_model::json::{Raw, push_json, push_text};
 use rmcp::model::ContentBlock;
 
 use crate::answer::{Answer, Marks, SERVER};
@@ -66,6 +66,12 @@ fn push_marks(out: &mut Vec<u8>, marks: &Marks) {
             push_text(out, text);
             out.push(b',');
         }
+    }
+    if let Some(notice) = &marks.guardrail {
+        out.extend_from_slice(b"\"rialto/guardrail\":");
+        // Writing to memory does not fail, and there is nothing here that JSON cannot say.
+        let _ = push_json(out, &**notice);
+        out.push(b',');
     }
     for (name, value) in marks.beside.iter().flat_map(|beside| beside.raw().members()).flatten() {
         push_text(out, &name);

@@ -4,6 +4,8 @@ use rmcp::model::ContentBlock;
 use serde_json::{Value, json};
 
 use super::*;
+use rialto_model::guardrail::Notice;
+
 use crate::answer::Marks;
 
 /// What serde writes of an answer.
@@ -47,6 +49,8 @@ fn any_answer() -> impl Strategy<Value = Answer> {
             context,
             state: is_said.then_some("completed"),
             remote_task,
+            guardrail: is_said
+                .then(|| Box::new(Notice { checks: vec!["pii".into()], kinds: vec!["a\"b".into()] })),
             beside: None,
             server: None,
         });

@@ -1,5 +1,7 @@
 //! A store that keeps nothing, for calls that nobody will ask about later.
 
+mod flows;
+
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
@@ -10,12 +12,13 @@ use super::{
 };
 use crate::{
     agent::{Agent, OldCard, Probe},
+    approval::{Approval, ApprovalFilter, Decided},
     call::CallerId,
     clock::Timestamp,
     cost::{CostQuery, CostSum},
     credential::Secret,
     event::{Event, Recorded},
-    ids::{AgentId, OrgId, Runner, Scope, TaskId},
+    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
     routing::{
@@ -254,5 +257,21 @@ impl Store for Nowhere {
 
     async fn dead_pushes(&self, _: &Scope, _: usize) -> Result<Vec<Push>, StoreError> {
         Ok(Vec::new())
+    }
+
+    async fn put_approval(&self, _: &Approval) -> Result<u64, StoreError> {
+        Ok(self.generation())
+    }
+
+    async fn approvals(&self, _: &ApprovalFilter) -> Result<Vec<Approval>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn decide_approval(&self, _: &ApprovalId, _: &Decided) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn settle_approval(&self, _: &ApprovalId) -> Result<bool, StoreError> {
+        Ok(false)
     }
 }

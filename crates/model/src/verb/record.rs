@@ -1,7 +1,7 @@
 //! An announcement as it stands on record.
 //!
 //! Two are written for every call, so they are written by hand: it is the same JSON that serde would write, but that the
-//! arguments are there once, with the first announcement of an invocation.
+//! arguments are there once, with the first announcement of an invocation, or with what is announced by itself.
 
 use std::io::Write as _;
 
@@ -14,14 +14,9 @@ impl VerbEvent {
     /// Appends its JSON to `out`.
     pub fn record(&self, out: &mut Vec<u8>) {
         let verb = &*self.verb;
-        let phase = match self.phase {
-            Phase::PreVerb => "pre-verb",
-            Phase::PostVerb => "post-verb",
-            Phase::VerbError => "verb-error",
-        };
         out.push(b'{');
         for (name, text) in [
-            ("\"phase\":", phase),
+            ("\"phase\":", self.phase.as_str()),
             (",\"verb\":", &*verb.verb),
             (",\"legacyAlias\":", &*verb.legacy_alias),
             (",\"orgId\":", &*verb.org_id),
@@ -33,7 +28,10 @@ impl VerbEvent {
             out.extend_from_slice(name.as_bytes());
             push_text(out, text);
         }
-        let args = if self.phase == Phase::PreVerb { verb.args.get() } else { "null" };
+        let args = match self.phase {
+            Phase::PreVerb | Phase::Breaker | Phase::Guardrail => verb.args.get(),
+            Phase::PostVerb | Phase::VerbError => "null",
+        };
         out.extend_from_slice(b",\"args\":");
         out.extend_from_slice(args.as_bytes());
         for (name, text) in [(",\"caller\":", &*verb.caller), (",\"taskId\":", &*verb.task_id)] {
@@ -103,6 +101,8 @@ mod tests {
     fn the_first_announcement_is_on_record_as_serde_would_write_it() {
         let mut event = event(Phase::PreVerb);
         assert_eq!(recorded(&event), serde_json::to_string(&event).unwrap());
+        let alone = VerbEvent { phase: Phase::Breaker, ..event.clone() };
+        assert_eq!(recorded(&alone), serde_json::to_string(&alone).unwrap());
         event.context.deny("because \"so\"");
         assert_eq!(recorded(&event), serde_json::to_string(&event).unwrap());
     }

@@ -93,7 +93,7 @@ proptest! {
             for row in &rows {
                 for resource in [Resource::Agent(row), Resource::Skill(row, &row.card.skills[0]), Resource::Org] {
                     for action in Action::ALL {
-                        let question = Question { caller, caller_agent, action, resource };
+                        let question = Question { caller, caller_agent, action, resource, approved: false };
                         let asked = names.ask(&question).unwrap();
                         let whole = Verdict::of(&authorizer, &set, &asked).decide();
                         prop_assert_eq!(index.ask(action, &asked).decide(), whole);

@@ -52,7 +52,13 @@ fn matrix(policy: &Policy) -> String {
                 (Some(row), true) => Resource::Skill(row, &row.card.skills[0]),
             };
             let cells = roles.each_ref().map(|(_, caller, caller_agent)| {
-                let question = Question { caller, caller_agent: caller_agent.as_ref(), action, resource };
+                let question = Question {
+                    caller,
+                    caller_agent: caller_agent.as_ref(),
+                    action,
+                    resource,
+                    approved: false,
+                };
                 format!("{:<16}", cell(&policy.decide(&question)))
             });
             lines.push(format!("{:<15}{name:<24}{}", action.as_str(), cells.concat()));

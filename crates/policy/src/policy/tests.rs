@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use rialto_model::{
     agent::{Agent, Trust},
-    call::{Caller, CallerKind},
+    call::{Caller, CallerKind, Cancel, Target},
+    event::Remote,
 };
 
 use super::*;
@@ -19,11 +20,17 @@ fn ask(policy: &Policy, agent: &Agent, action: Action) -> Arc<Decision> {
 
 fn about_skill<'a>(caller: &'a Caller, action: Action, agent: &'a Agent) -> Question<'a> {
     let resource = Resource::Skill(agent, agent.card.skills.first().unwrap());
-    Question { caller, caller_agent: None, action, resource }
+    Question { caller, caller_agent: None, action, resource, approved: false }
 }
 
 fn about_agent<'a>(caller: &'a Caller, agent: &'a Agent) -> Question<'a> {
-    Question { caller, caller_agent: None, action: Action::Invoke, resource: Resource::Agent(agent) }
+    Question {
+        caller,
+        caller_agent: None,
+        action: Action::Invoke,
+        resource: Resource::Agent(agent),
+        approved: false,
+    }
 }
 
 /// A registered agent that calls in.
@@ -171,13 +178,51 @@ fn administration_is_nobodys_until_a_policy_says_whose() {
 }
 
 #[test]
+fn a_call_that_would_be_allowed_with_approval_can_be_held_and_no_other() {
+    let ask = "@id(\"ask\") @approval(\"the ops team\") forbid (principal, action == Action::\"a2a_invoke\", resource) unless { context.approved };";
+    let permit = "@id(\"all\") permit (principal, action == Action::\"a2a_invoke\", resource);";
+    let never = "@id(\"never\") forbid (principal, action == Action::\"a2a_invoke\", resource);";
+    let wish = || Cancel {
+        caller: Caller::user("ann"),
+        target: Target { agent: Arc::new(agent(Trust::Trusted)), skill: None },
+        remote: Remote::default(),
+    };
+    let parse = |text: String| Policy::parse(&[Source { name: "x.cedar".into(), text }]).unwrap();
+    for (text, is_held) in [
+        (format!("{ask} {permit}"), true),
+        (ask.to_owned(), false),
+        (format!("{ask} {permit} {never}"), false),
+    ] {
+        let policy = parse(text.clone());
+        let held = policy.check_or_hold(Invocation(wish()), None);
+        assert_eq!(held.is_ok(), is_held, "{text}");
+        assert_eq!(policy.check_approved(Invocation(wish()), None).is_ok(), is_held, "{text}");
+        if let Ok(leave) = held {
+            let approvers = ["the ops team"];
+            assert!(matches!(&leave, Leave::OnceApproved(_, decision) if decision.approvers == approvers));
+        }
+        // Whoever cannot hold it refuses it.
+        assert!(policy.check(Invocation(wish())).is_err());
+    }
+}
+
+/// Something that is invoked, in as few words as possible.
+struct Invocation(Cancel);
+
+impl Deed for Invocation {
+    fn question(&self) -> Question<'_> {
+        Question::about(&self.0.caller, Action::Invoke, &self.0.target)
+    }
+}
+
+#[test]
 fn a_forbid_that_waits_for_approval_says_who_must_give_it() {
     let policy = with(
         "@id(\"ask\") @approval(\"the ops team\") forbid (principal, action == Action::\"a2a_invoke\", resource) unless { context.approved };",
     );
     let ann = Caller::user("ann");
     let denied = policy.allow(&about_agent(&ann, &agent(Trust::Trusted))).unwrap_err();
-    insta::assert_snapshot!(denied, @"ann may not a2a_invoke vercel_ops: it needs approval by the ops team (policy ask), and calls cannot be approved yet; to allow it without run `rialto policy remove ask`");
+    insta::assert_snapshot!(denied, @"ann may not a2a_invoke vercel_ops: it needs approval by the ops team (policy ask), which nobody has given; to allow it without run `rialto policy remove ask`");
 }
 
 #[test]

@@ -19,18 +19,26 @@ pub(crate) enum Guard {
 pub(crate) struct GuardTest {
     /// The text, or a JSON object that is looked through in its strings; `-` or nothing reads stdin
     pub(crate) text: Option<String>,
-    /// What is looked for: pii, prompt-injection, secrets, max-tokens
-    #[arg(long, value_name = "CHECK", value_delimiter = ',', default_value = "pii,prompt-injection,secrets")]
-    pub(crate) checks: Vec<String>,
+    /// The skill that it is said to: which of the configured guardrails apply
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["checks", "guardrail", "action"])]
+    pub(crate) skill: Option<String>,
+    /// The org whose guardrails apply
+    #[arg(long, value_name = "ORG", default_value = "default")]
+    pub(crate) org: String,
+    /// What is looked for in place of what is configured: pii, prompt-injection, secrets, max-tokens
+    ///
+    /// The first three of them when nothing is configured either.
+    #[arg(long, value_name = "CHECK", value_delimiter = ',')]
+    pub(crate) checks: Option<Vec<String>>,
     /// A file with a guardrail, as TOML or JSON, in place of --checks
     #[arg(long, value_name = "FILE", conflicts_with_all = ["checks", "action"])]
     pub(crate) guardrail: Option<PathBuf>,
     /// Which way the text goes
     #[arg(long, value_name = "WAY", default_value = "input")]
     pub(crate) target: Way,
-    /// What is done when something is found
-    #[arg(long, value_name = "ACTION", default_value = "block")]
-    pub(crate) action: ActionName,
+    /// What is done when something is found of --checks; block unless said otherwise
+    #[arg(long, value_name = "ACTION")]
+    pub(crate) action: Option<ActionName>,
     #[command(flatten)]
     pub(crate) listing: Listing,
 }

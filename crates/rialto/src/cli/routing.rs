@@ -38,6 +38,9 @@ pub(crate) struct WorkFlags {
     /// What the agent must have: ids, names or tags of skills (repeatable, or with commas)
     #[arg(long, value_name = "SKILL", value_delimiter = ',')]
     pub(crate) skills: Vec<String>,
+    /// Media types that the agent must take, like image/png (repeatable, or with commas)
+    #[arg(long, value_name = "TYPE", value_delimiter = ',')]
+    pub(crate) input_modes: Vec<String>,
 }
 
 #[derive(Debug, Args)]

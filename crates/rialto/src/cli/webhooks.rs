@@ -50,6 +50,8 @@ pub(crate) enum EventName {
     PreVerb,
     PostVerb,
     VerbError,
+    Breaker,
+    Guardrail,
 }
 
 // === impl EventName ===
@@ -60,6 +62,8 @@ impl EventName {
             Self::PreVerb => Phase::PreVerb,
             Self::PostVerb => Phase::PostVerb,
             Self::VerbError => Phase::VerbError,
+            Self::Breaker => Phase::Breaker,
+            Self::Guardrail => Phase::Guardrail,
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     config::Config,
     environment::Environment,
     output::{self, Spinner, Trouble},
-    program::{Place, Program},
+    program::{BuildError, Place, Program},
 };
 
 /// More tools than this drown a model.
@@ -91,6 +91,10 @@ async fn examine(common: &Common, environment: &Environment) -> Vec<Finding> {
     };
     let program = match Program::open(config, Place::Folder(folder), None, environment).await {
         Ok(program) => program,
+        Err(error @ BuildError::Guardrails(_)) => {
+            findings.push(bad("guardrails", error.to_string(), "mend [guardrails] in the configuration"));
+            return findings;
+        }
         Err(error) => {
             findings.push(bad("store", error.to_string(), &fix));
             return findings;

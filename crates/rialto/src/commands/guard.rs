@@ -15,33 +15,50 @@ use rialto_model::{
 use serde_json::json;
 
 use crate::{
-    cli::{Guard, GuardTest},
+    cli::{ActionName, Guard, GuardTest},
+    config::Config,
+    guarding::api::{called, shown},
     output::{self, Trouble},
 };
 
-pub(crate) fn run(command: Guard) -> Result<(), Trouble> {
+/// What is looked for when nobody says what.
+const USUAL: [&str; 3] = ["pii", "prompt-injection", "secrets"];
+
+/// What a text is tried against, and where that is written, if it is configured.
+struct Tried {
+    guards: Option<Guards>,
+    places: Option<Vec<String>>,
+}
+
+pub(crate) fn run(command: Guard, config: &Config) -> Result<(), Trouble> {
     match command {
-        Guard::Test(options) => test(&options),
+        Guard::Test(options) => test(&options, config),
     }
 }
 
-fn test(options: &GuardTest) -> Result<(), Trouble> {
-    let guardrail = guardrail(options)?;
-    let guards = Guards::compile(&[guardrail]).map_err(|error| Trouble::usage(error.to_string()))?;
-    let guards = guards.ok_or_else(|| Trouble::usage("the guardrail is switched off or has no checks"))?;
+fn test(options: &GuardTest, config: &Config) -> Result<(), Trouble> {
+    let Tried { guards, places } = tried(options, config)?;
     let parts = [part(options.text.as_deref())?];
     let target = options.target.target();
-    let findings = guards.check(&parts, target);
-    let left = redacted(&guards, &parts, &findings);
-    let unasked = guards.classifiers(target).count();
+    let findings = guards.as_ref().map(|guards| guards.check(&parts, target)).unwrap_or_default();
+    let left = guards.as_ref().map(|guards| redacted(guards, &parts, &findings)).unwrap_or_default();
+    let unasked = guards.as_ref().map_or(0, |guards| guards.classifiers(target).count());
     if options.listing.json {
-        output::json(&json!({
+        let mut told = json!({
             "verdict": findings.verdict(),
             "findings": findings.found,
             "redacted": left,
             "notAsked": unasked,
-        }));
+        });
+        if let Some(places) = places {
+            told["guardrails"] = json!(places);
+        }
+        output::json(&told);
     } else {
+        if let Some(places) = &places {
+            let applying = if places.is_empty() { "none".to_owned() } else { places.join(", ") };
+            output::line(format!("Guardrails: {applying}"));
+        }
         show(&findings, &left);
         if unasked > 0 {
             output::note(format!("{unasked} model server(s) were not asked: this looks only here"));
@@ -53,19 +70,42 @@ fn test(options: &GuardTest) -> Result<(), Trouble> {
     Ok(())
 }
 
+/// The guardrails that were named, else those that are configured, else the usual ones.
+fn tried(options: &GuardTest, config: &Config) -> Result<Tried, Trouble> {
+    let wrong = |error: rialto_guard::CompileError| Trouble::usage(error.to_string());
+    let placed = config.guardrails.placed();
+    let is_named = options.checks.is_some() || options.guardrail.is_some() || options.action.is_some();
+    if !is_named && (options.skill.is_some() || !placed.is_empty()) {
+        let called = called(&options.org, options.skill.as_deref().unwrap_or_default());
+        let applying: Vec<_> = placed.iter().filter(|placed| placed.whose.is_for(&called)).collect();
+        let guards = Guards::compile(applying.iter().map(|placed| &placed.guardrail)).map_err(wrong)?;
+        return Ok(Tried {
+            guards,
+            places: Some(applying.iter().map(|placed| shown(&placed.place)).collect()),
+        });
+    }
+    let guards = Guards::compile([&guardrail(options)?]).map_err(wrong)?;
+    let guards = guards.ok_or_else(|| Trouble::usage("the guardrail is switched off or has no checks"))?;
+    Ok(Tried { guards: Some(guards), places: None })
+}
+
 fn guardrail(options: &GuardTest) -> Result<Guardrail, Trouble> {
     if let Some(file) = &options.guardrail {
         return read(file);
     }
-    let unknown = |name: &String| {
+    let unknown = |name: &str| {
         Trouble::usage(format!(
             "\"{name}\" is no check that needs no settings: pii, prompt-injection, secrets and max-tokens are; \
              others are set in a file (--guardrail)"
         ))
     };
-    let check = |name: &String| Check::plain(name.trim()).ok_or_else(|| unknown(name));
-    let checks = options.checks.iter().map(check).collect::<Result<_, _>>()?;
-    Ok(Guardrail { checks, action: options.action.action(), ..Guardrail::default() })
+    let check = |name: &str| Check::plain(name.trim()).ok_or_else(|| unknown(name));
+    let checks = match &options.checks {
+        Some(names) => names.iter().map(|name| check(name)).collect::<Result<_, _>>()?,
+        None => USUAL.iter().map(|name| check(name)).collect::<Result<_, _>>()?,
+    };
+    let action = options.action.map_or_else(Action::default, ActionName::action);
+    Ok(Guardrail { checks, action, ..Guardrail::default() })
 }
 
 fn read(file: &Path) -> Result<Guardrail, Trouble> {

@@ -146,6 +146,7 @@ fn protocol(agent: &Agent) -> String {
     match &agent.backing {
         Backing::Mcp(_) => "MCP".to_owned(),
         Backing::Function(_) => "function".to_owned(),
+        Backing::Flow(_) => "workflow".to_owned(),
         Backing::A2a => match agent.card.interfaces.first() {
             Some(interface) => {
                 let dialect = agent.speaks.unwrap_or(interface.dialect);
@@ -179,6 +180,8 @@ fn announced(record: &Audited) -> Entry {
             Some(error) => format!("{}: {}", error.code, error.message),
             None => "failed".to_owned(),
         },
+        Phase::Breaker => event.verb.verb.clone(),
+        Phase::Guardrail => format!("guardrail: {}", event.verb.args.get()),
     };
     let told = json!({ "record": record.record, "event": event });
     Entry { at: event.emitted_at, after_ms: 0, who: "rialto", what, record: told }

@@ -184,6 +184,7 @@ impl WorkFlags {
             work_type: self.work_type.clone().unwrap_or_default(),
             description: self.description.clone().unwrap_or_default(),
             required_skills: self.skills.clone(),
+            input_modes: self.input_modes.clone(),
         }
     }
 }

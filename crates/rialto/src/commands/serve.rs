@@ -25,11 +25,11 @@ use crate::{
     cli::Serve,
     commands::tokens::{self, Wanted},
     environment::Environment,
-    events, office,
+    events, flows, guarding, office,
     output::{self, Trouble},
     program::Program,
     routing,
-    telemetry::{self, CallCounts, HEALTH, METRICS, Metrics, READY, Readiness},
+    telemetry::{self, CallCounts, GuardCounts, HEALTH, METRICS, Metrics, READY, Readiness},
     tools::api,
 };
 
@@ -50,6 +50,7 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
         Authentication::Bearer(Arc::new(bearers(&program, environment).await?))
     };
     program.tools.configure(&program.config, &program.engine, true).await?;
+    flows::configure(&program.config, &program.engine, &program.flows, true).await?;
     let sessions = office::sessions(&program.engine).await?;
     let app = app(&program, authentication, sessions, door.address())?;
     let signals = Signals::listen();
@@ -58,6 +59,7 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     program.start();
     program.keep_post();
     program.keep_learning();
+    program.keep_time();
     program.deliver();
     greet(&program, door.address(), serve.allow_no_auth);
     tokio::select! {
@@ -94,6 +96,9 @@ pub(crate) fn app(
     program.engine.bus().subscribe(calls.clone());
     let (engine, store) = (program.engine.clone(), Arc::clone(&program.store));
     let mut metrics = Metrics::new(calls, gate.tally(), engine.clone(), Arc::clone(&store));
+    let found = Arc::new(GuardCounts::default());
+    program.engine.bus().subscribe(found.clone());
+    metrics.add(Box::new(found));
     if let Some(traces) = &program.traces {
         metrics.add(Box::new(traces.counts()));
     }
@@ -102,6 +107,8 @@ pub(crate) fn app(
     let plain = door::router(program.engine.clone(), program.config.server.max_body_bytes);
     let mut doors = mcp_door(program).router(program.stop().clone()).merge(plain);
     doors = doors.merge(events::router(program)).merge(api::router(program)).merge(routing::router(program));
+    doors = doors.merge(guarding::api::router(program));
+    doors = doors.merge(flows::api::router(program));
     doors = doors.merge(console(program, needs_token)?.router());
     if program.config.a2a.enabled {
         let door = a2a_door(program, needs_token)?;
@@ -133,8 +140,12 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
             Entrance { path: METRICS, needs: Rights::of([Right::Admin]) },
             Entrance { path: events::PATH, needs: Rights::of([Right::Admin]) },
             Entrance { path: api::PATH, needs: Rights::of([Right::Admin]) },
+            Entrance { path: guarding::api::PATH, needs: Rights::of([Right::Admin]) },
             Entrance { path: routing::DISPATCH, needs: Rights::of([Right::Call]) },
             Entrance { path: routing::DISPATCHES, needs: Rights::of([Right::Call]) },
+            Entrance { path: flows::api::WORKFLOWS, needs: Rights::of([Right::Call, Right::Discover]) },
+            Entrance { path: flows::api::RUNS, needs: Rights::of([Right::Call]) },
+            Entrance { path: flows::api::HOOKS, needs: Rights::of([Right::Call]) },
             Entrance { path: routing::RESOLVE, needs: Rights::of([Right::Discover]) },
             // Each operation asks for what it needs.
             Entrance { path: API, needs: Rights::ALL },

@@ -29,8 +29,18 @@ use rialto_model::{
 };
 
 /// How calls come out, as it is told.
-const OUTCOMES: [&str; 9] =
-    ["completed", "failed", "denied", "invalid", "timeout", "unreachable", "garbled", "busy", "error"];
+const OUTCOMES: [&str; 10] = [
+    "completed",
+    "failed",
+    "denied",
+    "blocked",
+    "invalid",
+    "timeout",
+    "unreachable",
+    "garbled",
+    "busy",
+    "error",
+];
 
 /// Upper bounds of the durations that are told apart, in seconds. What is above all of them is counted too.
 const BOUNDS: [f64; 14] =
@@ -101,7 +111,7 @@ impl Hook for CallCounts {
                 return;
             }
             (Phase::VerbError, _, Some(error)) => outcome_of(error.code),
-            (Phase::VerbError, _, None) | (Phase::PreVerb, ..) => return,
+            (Phase::VerbError, _, None) | (Phase::PreVerb | Phase::Breaker | Phase::Guardrail, ..) => return,
         };
         self.agent(&event.verb.agent_card_id).skill(&event.verb.skill_id).add(outcome);
     }
@@ -209,6 +219,7 @@ fn outcome_of(code: i64) -> usize {
     let name = match code {
         _ if is(Kind::PeerFailed) => "failed",
         _ if is(Kind::Denied) => "denied",
+        _ if is(Kind::Blocked) => "blocked",
         _ if is(Kind::Invalid) => "invalid",
         _ if is(Kind::PeerTimeout) => "timeout",
         _ if is(Kind::PeerUnreachable) => "unreachable",

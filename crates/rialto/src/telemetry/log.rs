@@ -95,6 +95,8 @@ impl Hook for CallLog {
                     error.code
                 );
             }
+            // Whoever turns a breaker or finds something says so itself.
+            (Phase::Breaker | Phase::Guardrail, _) => {}
             (Phase::PreVerb | Phase::PostVerb | Phase::VerbError, _) => {}
         }
     }

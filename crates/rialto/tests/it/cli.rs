@@ -15,6 +15,7 @@ mod dispatches;
 mod events;
 mod grpc;
 mod guard;
+mod guardrails;
 mod handles;
 mod limits;
 mod logs;

@@ -16,7 +16,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rialto-route", &["rialto-model"]),
     // What may be said: pure, so that it can be tried out beforehand and measured.
     ("rialto-guard", &["rialto-model"]),
-    ("rialto-engine", &["rialto-model", "rialto-policy", "rialto-route"]),
+    // Every call passes the guardrails, whatever door it came in by.
+    ("rialto-engine", &["rialto-guard", "rialto-model", "rialto-policy", "rialto-route"]),
+    // Work in many steps: what a workflow is, and who runs it. Each step is a call of the engine.
+    ("rialto-flow", &["rialto-model", "rialto-policy", "rialto-engine"]),
     ("rialto-store", &["rialto-model"]),
     ("rialto-edge", &["rialto-model"]),
     ("rialto-hooks", &["rialto-model", "rialto-edge"]),
@@ -38,6 +41,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-mcp",
             "rialto-a2a",
             "rialto-a2a-wire",
+            "rialto-flow",
             "rialto-function",
             "rialto-guard",
             "rialto-console",
@@ -93,6 +97,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("comfy-table", &["rialto"]),
     ("console", &["rialto"]),
     ("crc32fast", &["rialto-store"]),
+    // Moments at which workflows begin.
+    ("croner", &["rialto-flow"]),
     ("deadpool-postgres", &["rialto-store"]),
     ("foldhash", &["rialto-model"]),
     ("getrandom", &["rialto"]),
@@ -128,6 +134,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rustix", &["rialto-edge"]),
     // What leaves over HTTP, and the way to a database.
     ("rustls", &["rialto-edge", "rialto-store"]),
+    // Workflows with the places of what is wrong with them, and with every digit.
+    ("saphyr-parser", &["rialto-flow"]),
     ("serde_json_canonicalizer", &["rialto-a2a-wire"]),
     ("serde_path_to_error", &["rialto"]),
     ("sha2", &["rialto-edge", "rialto-hooks", "rialto-mcp", "rialto-store"]),

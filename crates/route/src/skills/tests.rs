@@ -25,7 +25,8 @@ fn index() -> SkillIndex {
 
 fn work(work_type: &str, description: &str, required: &[&str]) -> Work {
     let required_skills = required.iter().map(|item| (*item).to_owned()).collect();
-    Work { work_type: work_type.to_owned(), description: description.to_owned(), required_skills }
+    let (work_type, description) = (work_type.to_owned(), description.to_owned());
+    Work { work_type, description, required_skills, ..Work::default() }
 }
 
 fn slugs(fits: &Fits) -> Vec<(&str, &str)> {
@@ -85,6 +86,37 @@ fn who_has_nothing_of_it_does_not_fit() {
     assert!(index().fits(&work("gardening", "roses", &[]), 9).best.is_empty());
     assert!(index().fits(&Work::default(), 9).best.is_empty());
     assert!(SkillIndex::of(1, Vec::new()).fits(&work("qa", "tests", &["qa"]), 9).best.is_empty());
+}
+
+#[test]
+fn who_does_not_take_what_is_sent_comes_last_and_is_told_why() {
+    let takes = |id: &str, modes: &[&str]| Skill {
+        input_modes: modes.iter().map(|mode| (*mode).to_owned()).collect(),
+        ..about(id, "Reads what is sent", &["ocr"])
+    };
+    let agents = [
+        agent("Words", vec![takes("read", &["text/plain"])]),
+        agent("Pictures", vec![takes("words", &["text/plain"]), takes("look", &["image/*"])]),
+        agent("Anything", vec![takes("any", &["*/*"])]),
+    ];
+    let index = SkillIndex::of(1, agents.map(Arc::new).into());
+    let asked = |modes: &[&str]| Work {
+        input_modes: modes.iter().map(|mode| (*mode).to_owned()).collect(),
+        ..work("ocr", "", &[])
+    };
+    assert_eq!(
+        slugs(&index.fits(&asked(&[]), 9)),
+        [("words", "read"), ("pictures", "words"), ("anything", "any")],
+        "who says nothing about it gets the best by words"
+    );
+    let fits = index.fits(&asked(&["Image/PNG; q=1"]), 9);
+    assert_eq!(slugs(&fits), [("pictures", "look"), ("anything", "any"), ("words", "read")]);
+    let lacks: Vec<Option<&str>> = fits.best.iter().map(|fit| fit.lacks.as_deref()).collect();
+    assert_eq!(lacks, [None, None, Some("its skill read takes text/plain, not image/png")]);
+    assert!(fits.best[0].reasons.iter().any(|reason| reason == "skill look takes image/png"));
+    let both = index.fits(&asked(&["image/png", "text/plain"]), 9);
+    assert_eq!(slugs(&both)[0], ("anything", "any"), "one skill must take all of it");
+    assert_eq!(slugs(&index.fits(&asked(&["image/png"]), 1)), [("pictures", "look")]);
 }
 
 proptest! {

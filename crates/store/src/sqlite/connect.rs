@@ -20,7 +20,7 @@ use crate::{
 pub(super) const FILE: &str = "rialto.db";
 
 /// The schema this program knows; each migration ends by writing its number into the file.
-const SCHEMA: i32 = 8;
+const SCHEMA: i32 = 10;
 
 /// What brings a database to the present schema, in order.
 const MIGRATIONS: &[(&str, &str)] = &[
@@ -32,6 +32,8 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V6__push", include_str!("../../migrations/sqlite/V6__push.sql")),
     ("V7__messages", include_str!("../../migrations/sqlite/V7__messages.sql")),
     ("V8__routing", include_str!("../../migrations/sqlite/V8__routing.sql")),
+    ("V9__flows", include_str!("../../migrations/sqlite/V9__flows.sql")),
+    ("V10__approvals", include_str!("../../migrations/sqlite/V10__approvals.sql")),
 ];
 
 /// How often a lock that another process holds is tried again, one millisecond apart.

@@ -27,6 +27,8 @@ pub(crate) struct Told {
     pub(crate) status: Option<Status>,
     /// The messages, as JSON.
     pub(crate) messages: Vec<Value>,
+    /// What guardrails warn of, in the headers.
+    pub(crate) warning: Option<String>,
 }
 
 /// An official SDK as a client, driven over JSON lines. See `interop/README.md`.
@@ -92,8 +94,13 @@ pub(crate) fn send(
 
 async fn exchange(request: Request, path: &str) -> Told {
     let mut answer = Client::new(&Config::default()).fetch(request).await.unwrap();
-    let mut told =
-        Told { http: answer.status.as_u16(), status: Status::read(&answer.headers), messages: Vec::new() };
+    let warning = answer.headers.get("x-rialto-guardrail").map(|value| value.to_str().unwrap().to_owned());
+    let mut told = Told {
+        http: answer.status.as_u16(),
+        status: Status::read(&answer.headers),
+        messages: Vec::new(),
+        warning,
+    };
     let mut frames = Frames::new(usize::MAX);
     while let Some(piece) = answer.body.chunk().await.unwrap() {
         if told.http == 200 {

@@ -1,0 +1,29 @@
+//! Tells with an answer what guardrails warn of.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use rialto_model::guardrail::{HEADER, Notice};
+
+const NAME: HeaderName = HeaderName::from_static(HEADER);
+
+/// Adds the header that tells of it, if there is something to tell.
+pub fn put(headers: &mut HeaderMap, notice: Option<&Notice>) {
+    if let Some(value) = notice.and_then(|notice| HeaderValue::from_str(&notice.header()).ok()) {
+        headers.insert(NAME, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_is_a_header_and_none_is_none() {
+        let mut headers = HeaderMap::new();
+        put(&mut headers, None);
+        assert!(headers.is_empty());
+        let mut notice = Notice::default();
+        notice.add("pii", "email");
+        put(&mut headers, Some(&notice));
+        assert_eq!(headers["x-rialto-guardrail"], "warn; checks=pii; kinds=email");
+    }
+}

@@ -1,0 +1,223 @@
+//! Decides about what waits, once.
+
+use std::sync::Arc;
+
+use rialto_model::{
+    approval::{Approval, ApprovalFilter, Decided},
+    call::Caller,
+    failure::{Failure, Kind},
+    ids::{ApprovalId, OrgId},
+    json::Json,
+    task::Task,
+    verb::Verb,
+};
+use rialto_policy::{Action, Question};
+use serde_json::json;
+
+use super::{one, question};
+use crate::engine::{Engine, store_failure};
+
+/// So many can be listed at once.
+const MOST: usize = 1_000;
+
+/// The longest reason that is kept.
+const LONGEST_REASON: usize = 2_000;
+
+/// Who decides.
+#[derive(Clone, Debug)]
+pub enum Decider {
+    /// Whoever is at the machine, by name. It is not asked whether it may.
+    Operator(String),
+    /// A caller. A policy must permit it `approve_call`.
+    Caller(Caller),
+}
+
+// === impl Engine ===
+
+impl Engine {
+    /// What waits for approval or waited for it, newest first.
+    pub async fn approvals(&self, by: &Decider, filter: ApprovalFilter) -> Result<Vec<Approval>, Failure> {
+        self.may_decide(by).await?;
+        let limit = if filter.limit == 0 { 100 } else { filter.limit.min(MOST) };
+        let unsettled = filter.unsettled || filter.undecided;
+        let filter = ApprovalFilter { org: by.org().or(filter.org), unsettled, limit, ..filter };
+        let found = self.inner().store.approvals(&filter).await.map_err(store_failure)?;
+        let mut shown = Vec::with_capacity(found.len());
+        for approval in found {
+            // A task that was called off meanwhile waits for nothing.
+            let is_over = !approval.is_settled && self.inner().settle_if_over(&approval).await?;
+            if !is_over {
+                shown.push(approval);
+            } else if !unsettled {
+                shown.push(Approval { is_settled: true, ..approval });
+            }
+        }
+        Ok(shown)
+    }
+
+    /// The one of that name.
+    pub async fn approval(&self, by: &Decider, id: &str) -> Result<Approval, Failure> {
+        self.may_decide(by).await?;
+        let filter = ApprovalFilter { org: by.org(), ..one(&ApprovalId::from(id)) };
+        let found = self.inner().store.approvals(&filter).await.map_err(store_failure)?.pop();
+        found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no approval \"{id}\"")))
+    }
+
+    /// Decides about something that waits. Whoever has it under way goes on with it.
+    pub async fn decide_on(
+        &self,
+        by: &Decider,
+        id: &str,
+        approved: bool,
+        reason: Option<String>,
+    ) -> Result<Approval, Failure> {
+        let approval = self.approval(by, id).await?;
+        if let Decider::Caller(caller) = by
+            && caller.id == approval.caller
+            && caller.scope == approval.scope
+            && !approval.is_for_caller()
+        {
+            let message = format!(
+                "{} asked for {} itself; it needs approval by {}",
+                caller.id,
+                approval.tool,
+                approval.by.join(" and by ")
+            );
+            return Err(Failure::new(Kind::Denied, message));
+        }
+        if let Some(reason) = &reason
+            && reason.len() > LONGEST_REASON
+        {
+            let message = format!("a reason has at most {LONGEST_REASON} bytes, not {}", reason.len());
+            return Err(Failure::new(Kind::Invalid, message));
+        }
+        if approval.decided.is_none() && self.inner().settle_if_over(&approval).await? {
+            let message = format!("task {} is over, so nothing waits for approval {id}", approval.task);
+            return Err(Failure::new(Kind::Conflict, message));
+        }
+        let decided = Decided { approved, by: by.name(), reason, at: self.now() };
+        self.settle_on(&approval, decided).await
+    }
+
+    /// Takes a decision, if there is none yet: one that comes too late is told what counts.
+    pub(super) async fn settle_on(&self, approval: &Approval, decided: Decided) -> Result<Approval, Failure> {
+        let inner = self.inner();
+        let decided = if decided.at >= approval.expires_at { expired(approval) } else { decided };
+        let is_ours = inner.store.decide_approval(&approval.id, &decided).await.map_err(store_failure)?;
+        if is_ours {
+            self.put_on_record(approval, &decided).await;
+            let is_late = decided.by == EXPIRY;
+            let approval = Approval { decided: Some(decided), ..approval.clone() };
+            return if is_late { Err(too_late(&approval)) } else { Ok(approval) };
+        }
+        let found = inner.store.approvals(&one(&approval.id)).await.map_err(store_failure)?.pop();
+        Err(found.as_ref().map_or_else(|| gone(&approval.id), too_late))
+    }
+
+    /// Denies what nobody has decided in time.
+    pub(super) async fn expire(&self, approval: &Approval) -> Result<Approval, Failure> {
+        let decided = expired(approval);
+        let store = &self.inner().store;
+        if store.decide_approval(&approval.id, &decided).await.map_err(store_failure)? {
+            self.put_on_record(approval, &decided).await;
+            return Ok(Approval { decided: Some(decided), ..approval.clone() });
+        }
+        let found = store.approvals(&one(&approval.id)).await.map_err(store_failure)?.pop();
+        found.ok_or_else(|| gone(&approval.id))
+    }
+
+    /// The question that a task waits with, if it is one of ours.
+    pub(crate) async fn approval_of(&self, task: &Task) -> Result<Option<Approval>, Failure> {
+        let Some(id) = question::waits_for(task) else { return Ok(None) };
+        let found = self.inner().store.approvals(&one(&id)).await.map_err(store_failure)?.pop();
+        // An agent can write anything into its words.
+        Ok(found.filter(|approval| approval.task == task.head.id))
+    }
+
+    /// Whether somebody has approved a task before: its answers need not be approved again.
+    pub(crate) async fn was_approved(&self, task: &rialto_model::ids::TaskId) -> Result<bool, Failure> {
+        let filter = ApprovalFilter { task: Some(task.clone()), limit: MOST, ..ApprovalFilter::default() };
+        let found = self.inner().store.approvals(&filter).await.map_err(store_failure)?;
+        let is_yes = |approval: &Approval| {
+            let waits = approval.waits == rialto_model::approval::Waits::Call;
+            waits && approval.decided.as_ref().is_some_and(|decided| decided.approved)
+        };
+        Ok(found.iter().any(is_yes))
+    }
+
+    async fn may_decide(&self, by: &Decider) -> Result<(), Failure> {
+        self.sync().await?;
+        let Decider::Caller(caller) = by else { return Ok(()) };
+        let row = self.inner().caller_agent(caller);
+        let question = Question::admin(caller, Action::ApproveCall).by(row.as_deref());
+        let allowed = self.policy().allow(&question);
+        allowed.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))
+    }
+
+    /// Who decided what and why, in the audit trail.
+    async fn put_on_record(&self, approval: &Approval, decided: &Decided) {
+        let word = if decided.approved { "approve" } else { "deny" };
+        let agent = self.registry().get(&approval.agent);
+        let verb = Verb {
+            verb: "approve_call".to_owned(),
+            legacy_alias: "approve_call".to_owned(),
+            org_id: approval.scope.org.shared(),
+            agent_card_id: approval.agent.shared(),
+            agent_url: agent.map(|agent| agent.url.clone()).unwrap_or_default(),
+            skill_id: Arc::from(""),
+            session_id: approval.id.shared(),
+            args: Json::of(&json!({
+                "approval": approval.id,
+                "decision": word,
+                "reason": decided.reason,
+                "tool": approval.tool,
+                "askedBy": approval.caller,
+            })),
+            caller: Arc::from(decided.by.as_str()),
+            task_id: approval.task.shared(),
+            door: None,
+            trace: None,
+        };
+        self.inner().journal.done(verb, &approval.policies).await;
+    }
+}
+
+// === impl Decider ===
+
+impl Decider {
+    fn name(&self) -> String {
+        match self {
+            Self::Operator(name) => name.clone(),
+            Self::Caller(caller) => caller.id.to_string(),
+        }
+    }
+
+    fn org(&self) -> Option<OrgId> {
+        match self {
+            Self::Operator(_) => None,
+            Self::Caller(caller) => Some(caller.scope.org.clone()),
+        }
+    }
+}
+
+/// Who denies what nobody has decided.
+pub(super) const EXPIRY: &str = "expiry";
+
+fn expired(approval: &Approval) -> Decided {
+    Decided {
+        approved: false,
+        by: EXPIRY.to_owned(),
+        reason: Some(format!("nobody decided before {}", approval.expires_at)),
+        at: approval.expires_at,
+    }
+}
+
+fn gone(id: &ApprovalId) -> Failure {
+    Failure::new(Kind::NotFound, format!("there is no approval \"{id}\" any more"))
+}
+
+fn too_late(approval: &Approval) -> Failure {
+    let by = approval.decided.as_ref().map_or("somebody", |decided| decided.by.as_str());
+    let (id, state) = (&approval.id, approval.state());
+    Failure::new(Kind::Conflict, format!("approval {id} was decided before: it is {state} by {by}"))
+}

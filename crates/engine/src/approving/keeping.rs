@@ -1,0 +1,185 @@
+//! Sees to what was decided elsewhere, and denies what nobody decides.
+//!
+//! Decisions come from other processes, and times run out while nobody asks. The store's generation tells that something has
+//! changed; only then, or when the next one expires, is it looked at.
+
+use std::time::Duration;
+
+use rialto_model::{
+    approval::{Approval, ApprovalFilter, Waits},
+    clock::Timestamp,
+    event::Event,
+    failure::{Failure, Kind},
+    ids::Runner,
+    task::Task,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{going_on::Waiter, one};
+use crate::{
+    engine::{Engine, store_failure},
+    running::Running,
+};
+
+/// How often it is looked whether something has changed.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How long a decision may stand before whoever cannot find its agent gives its task up.
+const STRAY: Duration = Duration::from_secs(60);
+
+/// How many are looked at.
+const AT_ONCE: usize = 1_000;
+
+/// What became of one that was looked at.
+enum Looked {
+    /// Nothing is left to be done.
+    Done,
+    /// It waits, until then.
+    Until(Timestamp),
+    /// Somebody else is to go on with it, or it is not its time yet.
+    Later,
+}
+
+// === impl Engine ===
+
+impl Engine {
+    /// Keeps what waits with its secrets there.
+    pub fn keep_held_in(&self, safe: std::sync::Arc<dyn super::Safe>) {
+        self.inner().approving.keep_in(safe);
+    }
+
+    /// Goes on with what was decided elsewhere, and denies what expires, until it is told to stop.
+    pub async fn keep_approvals(&self, stop: CancellationToken) {
+        let (mut seen, mut next) = (None, Some(self.now()));
+        loop {
+            let generation = self.inner().store.generation();
+            if seen != Some(generation) || next.is_some_and(|next| next <= self.now()) {
+                seen = Some(generation);
+                next = match self.look_at_approvals().await {
+                    Ok(next) => next,
+                    Err(failure) => {
+                        tracing::error!("what waits for approval could not be looked at: {failure}");
+                        self.now().checked_add(STRAY / 10).ok()
+                    }
+                };
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+
+    /// Goes on with one that was decided, in this process, whoever has begun it; none when somebody else does. For work that is
+    /// under way elsewhere there is nothing to be done here.
+    pub async fn go_on_here(&self, approval: &Approval) -> Result<Option<Running>, Failure> {
+        if approval.waits == Waits::Work || approval.is_settled {
+            return Ok(None);
+        }
+        let Some(task) = self.task_of(approval).await? else { return Ok(None) };
+        if !task.head.state.is_waiting() {
+            return Ok(None);
+        }
+        self.go_on(approval, task, Waiter::nobody()).await
+    }
+
+    /// Whether what was decided has had its effect.
+    pub async fn is_settled(&self, approval: &Approval) -> Result<bool, Failure> {
+        let found = self.inner().store.approvals(&one(&approval.id)).await.map_err(store_failure)?;
+        Ok(found.first().is_none_or(|approval| approval.is_settled))
+    }
+
+    /// Looks at everything that is not settled, and says when to look again at the latest.
+    async fn look_at_approvals(&self) -> Result<Option<Timestamp>, Failure> {
+        let filter = ApprovalFilter { unsettled: true, limit: AT_ONCE, ..ApprovalFilter::default() };
+        let open = self.inner().store.approvals(&filter).await.map_err(store_failure)?;
+        let mut next: Option<Timestamp> = None;
+        for approval in open {
+            let id = approval.id.clone();
+            let again = match self.look_at(approval).await {
+                Ok(Looked::Done) => continue,
+                Ok(Looked::Until(moment)) => moment,
+                Ok(Looked::Later) => self.soon(),
+                Err(failure) => {
+                    tracing::error!("approval {id} could not be seen to: {failure}");
+                    self.now().checked_add(STRAY / 10).unwrap_or(Timestamp::MAX)
+                }
+            };
+            next = Some(next.map_or(again, |next| next.min(again)));
+        }
+        Ok(next)
+    }
+
+    async fn look_at(&self, approval: Approval) -> Result<Looked, Failure> {
+        let now = self.now();
+        let approval = match &approval.decided {
+            None if approval.expires_at > now => return Ok(Looked::Until(approval.expires_at)),
+            None => self.expire(&approval).await?,
+            Some(_) => approval,
+        };
+        self.sync().await?;
+        if self.inner().settle_if_over(&approval).await? {
+            return Ok(Looked::Done);
+        }
+        let Some(task) = self.task_of(&approval).await? else { return Ok(Looked::Later) };
+        if !task.head.state.is_waiting() || self.inner().running.lock().contains_key(&task.head.id) {
+            return self.pass_by(&approval, &task, now).await;
+        }
+        if !self.is_ours(&approval, &task) {
+            return Ok(Looked::Later);
+        }
+        if self.agent_of(&task).is_none() {
+            return self.stray(&approval, task, now).await;
+        }
+        // It goes on by itself.
+        let running = self.go_on(&approval, task, Waiter::nobody()).await?;
+        Ok(if running.is_some() { Looked::Done } else { Looked::Later })
+    }
+
+    /// A task that works again though nobody has settled what it waited for: whoever went on with it was cut short, or is about
+    /// to settle it.
+    async fn pass_by(&self, approval: &Approval, task: &Task, now: Timestamp) -> Result<Looked, Failure> {
+        let since = approval.decided.as_ref().map_or(now, |decided| decided.at);
+        if !task.head.state.is_waiting() && since.checked_add(STRAY).is_ok_and(|late| late <= now) {
+            self.inner().settle(approval).await;
+            return Ok(Looked::Done);
+        }
+        Ok(Looked::Later)
+    }
+
+    /// An agent that this process does not know may be one of another process's own. If nobody goes on with it, it is gone.
+    async fn stray(&self, approval: &Approval, mut task: Task, now: Timestamp) -> Result<Looked, Failure> {
+        let since = approval.decided.as_ref().map_or(now, |decided| decided.at);
+        if since.checked_add(STRAY).is_ok_and(|late| late > now) {
+            return Ok(Looked::Later);
+        }
+        let failure = Failure::new(Kind::NotFound, "its agent was removed while it waited for approval");
+        let recorded = self.inner().journal.record(&mut task, vec![Event::failed(failure)], None).await;
+        recorded.map_err(store_failure)?;
+        self.inner().settle(approval).await;
+        Ok(Looked::Done)
+    }
+
+    /// Whether this process goes on with it: it works on the task, or nobody in particular does. Work that is under way is
+    /// where it was begun, unless that process is gone: then its tasks are somebody else's by now.
+    fn is_ours(&self, approval: &Approval, task: &Task) -> bool {
+        let ours = self.runner();
+        match approval.waits {
+            Waits::Call => task.head.runner == ours || task.head.runner == Runner::NOBODY,
+            Waits::Work => approval.runner == ours || task.head.runner == ours,
+        }
+    }
+
+    async fn task_of(&self, approval: &Approval) -> Result<Option<Task>, Failure> {
+        let inner = self.inner();
+        let head = inner.store.task(&approval.scope, approval.task.as_str()).await.map_err(store_failure)?;
+        match head {
+            Some(head) => inner.journal.read(head).await.map(Some).map_err(store_failure),
+            None => Ok(None),
+        }
+    }
+
+    fn soon(&self) -> Timestamp {
+        self.now().checked_add(LOOK).unwrap_or(Timestamp::MAX)
+    }
+}

@@ -1,0 +1,83 @@
+//! Comparing two JSON values by what they mean, not by how they are spelt.
+
+use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap};
+
+use rialto_model::json::Raw;
+
+use super::Comparison;
+use crate::number;
+
+pub(super) fn holds(left: Raw<'_>, comparison: Comparison, right: Raw<'_>) -> bool {
+    let order = || order(left, right);
+    match comparison {
+        Comparison::Equal => equal(left, right),
+        Comparison::Unequal => !equal(left, right),
+        Comparison::Less => order() == Some(Ordering::Less),
+        Comparison::Greater => order() == Some(Ordering::Greater),
+        Comparison::AtMost => matches!(order(), Some(Ordering::Less | Ordering::Equal)),
+        Comparison::AtLeast => matches!(order(), Some(Ordering::Greater | Ordering::Equal)),
+        Comparison::In => is_in(left, right),
+    }
+}
+
+/// An item of a list, a name in an object, or a part of a string.
+fn is_in(left: Raw<'_>, right: Raw<'_>) -> bool {
+    if let Some(mut items) = right.items() {
+        return items.any(|item| equal(left, item));
+    }
+    let Some(left) = string(left) else { return false };
+    match (right.members(), string(right)) {
+        (Some(mut members), _) => members.any(|(name, _)| name == left),
+        (None, Some(right)) => right.contains(&*left),
+        (None, None) => false,
+    }
+}
+
+fn equal(left: Raw<'_>, right: Raw<'_>) -> bool {
+    if left.get() == right.get() {
+        return true;
+    }
+    if let (Some(left), Some(right)) = (left.items(), right.items()) {
+        return equal_items(left, right);
+    }
+    if let (Some(left), Some(right)) = (left.members(), right.members()) {
+        let (left, right): (BTreeMap<_, _>, BTreeMap<_, _>) = (left.collect(), right.collect());
+        let is_same = |name, value| right.get(name).is_some_and(|other| equal(value, *other));
+        return left.len() == right.len() && left.iter().all(|(name, value)| is_same(name, *value));
+    }
+    order(left, right) == Some(Ordering::Equal)
+}
+
+fn equal_items<'a>(
+    mut left: impl Iterator<Item = Raw<'a>>,
+    mut right: impl Iterator<Item = Raw<'a>>,
+) -> bool {
+    loop {
+        match (left.next(), right.next()) {
+            (Some(left), Some(right)) if equal(left, right) => {}
+            (None, None) => return true,
+            _ => return false,
+        }
+    }
+}
+
+/// How two numbers or two strings stand to each other.
+fn order(left: Raw<'_>, right: Raw<'_>) -> Option<Ordering> {
+    if is_number(left) && is_number(right) {
+        return Some(number::compare(left.get(), right.get()));
+    }
+    Some(string(left)?.cmp(&string(right)?))
+}
+
+fn is_number(value: Raw<'_>) -> bool {
+    value.get().starts_with(|c: char| c == '-' || c.is_ascii_digit())
+}
+
+fn string(value: Raw<'_>) -> Option<Cow<'_, str>> {
+    let inner = value.get().strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') {
+        serde_json::from_str(value.get()).ok().map(Cow::Owned)
+    } else {
+        Some(inner.into())
+    }
+}

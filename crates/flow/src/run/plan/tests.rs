@@ -1,0 +1,129 @@
+use std::collections::BTreeSet;
+
+use proptest::{collection::vec, prelude::*};
+
+use super::*;
+
+/// A graph in which a node needs only earlier ones, with conditions among them.
+fn any_plan() -> impl Strategy<Value = Plan> {
+    let spot = (vec(any::<prop::sample::Index>(), 0..4), any::<bool>(), any::<bool>(), any::<bool>());
+    vec(spot, 1..40).prop_map(|spots| {
+        let mut plan = Vec::new();
+        for (at, (needs, goes_on_after_failure, is_branch, answer)) in spots.into_iter().enumerate() {
+            let needs: BTreeSet<usize> =
+                if at == 0 { BTreeSet::new() } else { needs.iter().map(|need| need.index(at)).collect() };
+            let needs: Vec<usize> = needs.into_iter().collect();
+            let branches = needs.first().filter(|_| is_branch).map(|need| (*need, answer));
+            plan.push(Spot { needs, branches: branches.into_iter().collect(), goes_on_after_failure });
+        }
+        Plan(plan)
+    })
+}
+
+/// Runs a plan to its end, each node with the fate that is drawn for it, in an order that is drawn too. Answers how all stand,
+/// and the order in which they began.
+fn run(plan: &Plan, fates: &[bool], order: &[prop::sample::Index]) -> (Vec<Standing>, Vec<usize>) {
+    let mut standings = vec![Standing::Open; plan.0.len()];
+    let (mut began, mut busy) = (Vec::new(), Vec::new());
+    let answers = |at: usize| Some(at.is_multiple_of(2));
+    for pick in order.iter().cycle().take(10_000) {
+        let moves: Vec<Move> = plan.next(&standings, answers).collect();
+        for next in moves {
+            match next {
+                Move::Begin(at) => {
+                    standings[at] = Standing::Busy;
+                    began.push(at);
+                    busy.push(at);
+                }
+                Move::Leave(at) => standings[at] = Standing::Left,
+                Move::Lose(at, _) => standings[at] = Standing::Lost,
+            }
+        }
+        if busy.is_empty() {
+            if plan.next(&standings, answers).next().is_none() {
+                break;
+            }
+            continue;
+        }
+        let at = busy.swap_remove(pick.index(busy.len()));
+        standings[at] = if fates[at % fates.len()] { Standing::Done } else { Standing::Failed };
+    }
+    (standings, began)
+}
+
+proptest! {
+    #[test]
+    fn every_graph_comes_to_its_end(
+        plan in any_plan(),
+        fates in vec(any::<bool>(), 1..40),
+        order in vec(any::<prop::sample::Index>(), 1..40),
+    ) {
+        let (standings, _) = run(&plan, &fates, &order);
+        prop_assert!(standings.iter().all(|standing| standing.is_over()), "{standings:?}");
+    }
+
+    #[test]
+    fn nothing_begins_before_what_it_needs_is_over_or_twice(
+        plan in any_plan(),
+        fates in vec(any::<bool>(), 1..40),
+        order in vec(any::<prop::sample::Index>(), 1..40),
+    ) {
+        let (standings, began) = run(&plan, &fates, &order);
+        let distinct: BTreeSet<_> = began.iter().collect();
+        prop_assert_eq!(distinct.len(), began.len());
+        for (turn, at) in began.iter().enumerate() {
+            for need in &plan.0[*at].needs {
+                let before = began[..turn].contains(need);
+                prop_assert!(before || matches!(standings[*need], Standing::Left | Standing::Lost));
+            }
+        }
+    }
+
+    #[test]
+    fn what_needs_something_that_failed_is_lost_and_so_is_what_needs_that(
+        plan in any_plan(),
+        fates in vec(any::<bool>(), 1..40),
+        order in vec(any::<prop::sample::Index>(), 1..40),
+    ) {
+        let (standings, _) = run(&plan, &fates, &order);
+        for (at, spot) in plan.0.iter().enumerate() {
+            let breaks = |need: &usize| match standings[*need] {
+                Standing::Failed => !plan.0[*need].goes_on_after_failure,
+                standing => standing == Standing::Lost,
+            };
+            let is_lost = spot.needs.iter().any(breaks);
+            prop_assert_eq!(standings[at] == Standing::Lost, is_lost, "{}", at);
+        }
+    }
+
+    #[test]
+    fn what_needs_only_what_was_left_out_is_left_out(
+        plan in any_plan(),
+        fates in vec(any::<bool>(), 1..40),
+        order in vec(any::<prop::sample::Index>(), 1..40),
+    ) {
+        let (standings, _) = run(&plan, &fates, &order);
+        for (at, spot) in plan.0.iter().enumerate() {
+            if !spot.needs.is_empty() && spot.needs.iter().all(|need| standings[*need] == Standing::Left) {
+                prop_assert_eq!(standings[at], Standing::Left);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_branch_that_is_not_taken_is_left_out_and_what_joins_both_goes_on() {
+    let spot = |needs: &[usize], branches: &[(usize, bool)]| Spot {
+        needs: needs.to_vec(),
+        branches: branches.to_vec(),
+        goes_on_after_failure: false,
+    };
+    let plan =
+        Plan(vec![spot(&[], &[]), spot(&[0], &[(0, true)]), spot(&[0], &[(0, false)]), spot(&[1, 2], &[])]);
+    let mut standings = [Standing::Done, Standing::Open, Standing::Open, Standing::Open];
+    let moves: Vec<_> = plan.next(&standings, |_| Some(true)).collect();
+    assert_eq!(moves, [Move::Begin(1), Move::Leave(2)]);
+    standings[1..3].copy_from_slice(&[Standing::Done, Standing::Left]);
+    let moves: Vec<_> = plan.next(&standings, |_| Some(true)).collect();
+    assert_eq!(moves, [Move::Begin(3)]);
+}

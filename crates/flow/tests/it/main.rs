@@ -1,0 +1,10 @@
+//! Runs of workflows, from the call to the last step, with agents that do as they are told.
+
+mod failing;
+mod holding;
+mod house;
+mod moments;
+mod nesting;
+mod publishing;
+mod resuming;
+mod running;

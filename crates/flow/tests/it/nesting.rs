@@ -1,0 +1,42 @@
+//! Definitions that run others.
+
+use rialto_model::failure::Kind;
+
+use crate::house::House;
+
+#[tokio::test]
+async fn a_workflow_runs_a_pipeline_and_uses_what_it_makes() {
+    let house = House::new().await;
+    let pipeline = r#"
+name: twice
+kind: pipeline
+steps:
+  - { id: one, tool: office.echo, input_mapping: { n: $input.n } }
+  - { id: two, tool: office.echo }
+"#;
+    house.add(pipeline).await;
+    let text = r#"
+nodes:
+  inner: { type: pipeline, pipeline: twice, input: { n: "{{ $input.n }}" } }
+  outer: { type: set, value: { got: "{{ nodes.inner.n }}" } }
+"#;
+    assert_eq!(house.made(text, r#"{"n": 1.50}"#).await, r#"{"got":1.50}"#);
+    assert_eq!(house.called(), ["echo", "echo"]);
+}
+
+#[tokio::test]
+async fn workflows_are_inside_each_other_only_so_deep() {
+    let house = House::new().await;
+    house.add("{ name: self, nodes: { a: { type: workflow, workflow: self } } }").await;
+    let caller = house.caller.clone();
+    let target = house.runner.book().target_of(&house.engine, &caller, "self", false).await.unwrap();
+    let request = rialto_engine::Request::skill(
+        caller,
+        rialto_model::call::Door::Library,
+        target,
+        rialto_model::json::Json::empty_object(),
+    );
+    let failure = house.engine.call(request).await.unwrap().finish().await.unwrap_err();
+    assert_eq!(failure.kind, Kind::Invalid);
+    assert!(failure.message.contains("max_depth"), "{failure}");
+}

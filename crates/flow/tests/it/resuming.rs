@@ -1,0 +1,99 @@
+//! What happens after a process has died in the middle of a run.
+
+use std::time::Duration;
+
+use rialto_engine::Engine;
+use rialto_model::{
+    ids::TaskId,
+    task::{Task, TaskState},
+};
+
+use crate::house::{House, made};
+
+const LATER: Duration = Duration::from_secs(60);
+
+/// The task, once it is over.
+async fn in_the_end(engine: &Engine, house: &House, run: &TaskId) -> Task {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    loop {
+        let task = engine.look(&house.caller, run.as_str()).await.unwrap();
+        if task.head.state.is_terminal() || tokio::time::Instant::now() > deadline {
+            return task;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_run_goes_on_where_it_stood_and_nothing_that_is_done_is_done_again() {
+    let house = House::new().await;
+    house.engine.take_post().await.unwrap();
+    let text = r#"
+nodes:
+  first: { type: tool, tool: office.echo, args: { n: 1 } }
+  hung: { type: tool, tool: office.slow, args: { n: "{{ nodes.first.n }}" } }
+  last: { type: tool, tool: office.echo, args: { n: "{{ nodes.hung.n }}", all: true } }
+"#;
+    let request = house.inline(text, "{}").await;
+    let mut running = house.engine.call(request).await.unwrap();
+    let run = running.task().clone();
+    while house.called().len() < 2 {
+        let _ = tokio::time::timeout(Duration::from_millis(10), running.next()).await;
+    }
+    // The agent has named its task once that is written down; then the process is gone.
+    let step = house.record(&run).await.steps[1].task.clone().unwrap();
+    while house.engine.look(&house.caller, step.as_str()).await.unwrap().head.remote.task_id.is_none() {
+        let _ = tokio::time::timeout(Duration::from_millis(10), running.next()).await;
+    }
+    let heir = house.later(LATER).await;
+    heir.engine.take_post().await.unwrap();
+    let stop = tokio_util::sync::CancellationToken::new();
+    let (engine, stopped) = (heir.engine.clone(), stop.clone());
+    let post = tokio::spawn(async move { engine.keep_post(stopped).await });
+    let over = in_the_end(&heir.engine, &heir, &run).await;
+    stop.cancel();
+    post.await.unwrap();
+    assert_eq!(over.head.state, TaskState::Completed, "{:?}", over.failure);
+    assert_eq!(made(&over), r#"{"n":1,"all":true}"#);
+    assert_eq!(house.called(), ["echo", "slow", "echo"], "each was called once");
+}
+
+#[tokio::test]
+async fn whoever_was_taken_over_from_writes_nothing_any_more() {
+    let house = House::new().await;
+    let text = "nodes: { a: { type: tool, tool: office.slow, args: { n: 1 } }, b: { type: tool, tool: office.echo, depends_on: [a] } }";
+    let request = house.inline(text, "{}").await;
+    let mut running = house.engine.call(request).await.unwrap();
+    let run = running.task().clone();
+    while house.called().is_empty() {
+        let _ = tokio::time::timeout(Duration::from_millis(10), running.next()).await;
+    }
+    house.store.take_run(&run, "somebody else").await.unwrap().unwrap();
+    house.office.let_go.add_permits(1);
+    for _ in 0..10 {
+        let _ = tokio::time::timeout(Duration::from_millis(20), running.next()).await;
+    }
+    let record = house.record(&run).await;
+    assert_eq!(record.steps.len(), 1, "{record:?}");
+    assert_eq!(house.called(), ["slow"]);
+}
+
+#[tokio::test]
+async fn a_run_that_needs_a_secret_after_a_crash_says_so() {
+    let house = House::new().await;
+    let text = r#"
+nodes:
+  ask: { type: tool, tool: office.ask }
+  use: { type: tool, tool: office.echo, args: { key: "{{ $input.api_key }}" }, depends_on: [ask] }
+"#;
+    let task = house.run(text, r#"{"api_key": "sk-live-123"}"#).await.unwrap();
+    let record = house.record(&task.head.id).await;
+    assert!(!format!("{record:?}").contains("sk-live-123"), "{record:?}");
+    let other = house.later(Duration::ZERO).await;
+    let failure = other.tell(&task.head.id, rialto_model::message::Part::text("go")).await.unwrap_err();
+    assert!(failure.message.contains("held secrets that are not kept"), "{failure}");
+    // The process that was given it still has it.
+    let task = house.run(text, r#"{"api_key": "sk-live-123"}"#).await.unwrap();
+    let done = house.tell(&task.head.id, rialto_model::message::Part::text("go")).await.unwrap();
+    assert_eq!(made(&done), r#"{"key":"sk-live-123"}"#);
+}

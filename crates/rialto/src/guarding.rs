@@ -1,0 +1,193 @@
+//! `[guardrails]`: read from the configuration, again whenever its file changes, and the way to the model servers it names.
+
+pub(crate) mod api;
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use futures::FutureExt;
+use http::{HeaderValue, Method, StatusCode, Uri, header};
+use rialto_a2a::credential::Resolver;
+use rialto_edge::{
+    address::Reach,
+    fetch::{Fetch, Request},
+};
+use rialto_engine::{Engine, Guarding, guarding::Asker, search::distance};
+use rialto_guard::{
+    classifier::{Answer, Classifier, LONGEST_ANSWER},
+    config::Check,
+    setting::SettingError,
+};
+use rialto_model::credential::Source;
+use tokio_util::sync::CancellationToken;
+use toml::Value;
+
+use crate::{config::Config, environment::Environment};
+
+/// How often the file is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How long it must stay as it is before it counts.
+const SETTLED: Duration = Duration::from_millis(50);
+
+/// Where guardrails come from.
+#[derive(Clone)]
+pub(crate) struct Guardrails {
+    file: Option<PathBuf>,
+    environment: Environment,
+    asker: Asker,
+    /// The file as it was when the guardrails in force were made of it.
+    text: Option<String>,
+    /// What it said about guardrails.
+    known: serde_json::Value,
+}
+
+/// Everything a question to a model server needs.
+struct Question {
+    uri: Uri,
+    token: Option<Source>,
+    timeout: Duration,
+    reach: Reach,
+    body: Vec<u8>,
+}
+
+// === impl Guardrails ===
+
+impl Guardrails {
+    pub(crate) fn new(
+        config: &Config,
+        fetch: &Arc<dyn Fetch>,
+        secrets: &Resolver,
+        environment: &Environment,
+    ) -> Self {
+        Self {
+            text: config.file.as_ref().and_then(|file| std::fs::read_to_string(file).ok()),
+            file: config.file.clone(),
+            environment: environment.clone(),
+            asker: asker(Arc::clone(fetch), Arc::clone(secrets)),
+            known: serde_json::json!(config.guardrails),
+        }
+    }
+
+    /// The guardrails that are configured, if there are any.
+    pub(crate) fn build(&self, config: &Config) -> Result<Option<Guarding>, SettingError> {
+        Guarding::new(&config.guardrails, Arc::clone(&self.asker))
+    }
+
+    /// Puts other guardrails into force when the file says so, until it is told to stop. What does not hold up is not taken.
+    pub(crate) async fn watch(mut self, engine: Engine, stop: CancellationToken) {
+        let Some(file) = self.file.clone() else { return };
+        let mut tick = tokio::time::interval(LOOK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = tick.tick() => {}
+            }
+            let text = tokio::fs::read_to_string(&file).await.ok();
+            if text == self.text || text.is_none() {
+                continue;
+            }
+            // A file that is just being written may look whole: what does not last is not taken.
+            tokio::time::sleep(SETTLED).await;
+            if tokio::fs::read_to_string(&file).await.ok() != text {
+                continue;
+            }
+            self.text = text;
+            match self.reread() {
+                Ok(None) => {}
+                Ok(Some(guarding)) => {
+                    tracing::info!("the guardrails have changed");
+                    engine.guard(guarding);
+                }
+                Err(why) => {
+                    tracing::error!("the guardrails were not reloaded, the ones before stay in force: {why}");
+                }
+            }
+        }
+    }
+
+    /// The guardrails as they are written now, if that has changed.
+    fn reread(&mut self) -> Result<Option<Option<Guarding>>, String> {
+        let config =
+            Config::load(self.file.as_deref(), &self.environment).map_err(|error| error.to_string())?;
+        let now = serde_json::json!(config.guardrails);
+        if now == self.known {
+            return Ok(None);
+        }
+        let guarding = self.build(&config).map_err(|error| error.to_string())?;
+        self.known = now;
+        Ok(Some(guarding))
+    }
+}
+
+/// Asks model servers through the one client.
+fn asker(fetch: Arc<dyn Fetch>, secrets: Resolver) -> Asker {
+    Arc::new(move |classifier: &Classifier, text: &str| {
+        let (fetch, secrets, question) =
+            (Arc::clone(&fetch), Arc::clone(&secrets), question(classifier, text));
+        async move { ask(&*fetch, &secrets, question?).await }.boxed()
+    })
+}
+
+fn question(classifier: &Classifier, text: &str) -> Result<Question, String> {
+    Ok(Question {
+        uri: classifier.url.parse().map_err(|_| "its address is none".to_owned())?,
+        token: classifier.token.as_deref().and_then(Source::parse),
+        timeout: Duration::from_millis(classifier.timeout_ms),
+        reach: if classifier.allow_private { Reach::Private } else { Reach::Public },
+        body: serde_json::to_vec(&classifier.question(text)).map_err(|error| error.to_string())?,
+    })
+}
+
+async fn ask(fetch: &dyn Fetch, secrets: &Resolver, question: Question) -> Result<Answer, String> {
+    let mut request = Request::new(Method::POST, question.uri)
+        .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(source) = &question.token {
+        let token = secrets(source).await?;
+        let mut value = HeaderValue::try_from(format!("Bearer {}", token.expose()))
+            .map_err(|_| format!("{source} holds what no header can"))?;
+        value.set_sensitive(true);
+        request = request.header(header::AUTHORIZATION, value);
+    }
+    request.body = question.body.into();
+    request.reach = question.reach;
+    (request.patience, request.total, request.limit) =
+        (question.timeout, Some(question.timeout), Some(LONGEST_ANSWER));
+    let answer = fetch.fetch(request).await.map_err(|error| error.to_string())?;
+    if answer.status != StatusCode::OK {
+        return Err(format!("it answered with HTTP status {}", answer.status.as_u16()));
+    }
+    let body = answer.body.read().await.map_err(|error| error.to_string())?;
+    // What it says instead may repeat the text, so it is not told.
+    serde_json::from_slice(&body).map_err(|_| "its answer is not {\"scores\": {…}}".to_owned())
+}
+
+/// The first check of a type that nobody knows: where it is, and what may be meant.
+pub(crate) fn mistake(section: &Value) -> Option<(String, String)> {
+    let guardrails = |group: &str| -> Vec<(String, &Value)> {
+        let named = section.get(group).and_then(Value::as_table).into_iter().flatten();
+        let quoted = |name: &str| if group == "skills" { format!("\"{name}\"") } else { name.to_owned() };
+        named.map(|(name, guardrail)| (format!("{group}.{}.", quoted(name)), guardrail)).collect()
+    };
+    let all = std::iter::once((String::new(), section)).chain(guardrails("orgs")).chain(guardrails("skills"));
+    for (place, guardrail) in all {
+        let checks = guardrail.get("checks").and_then(Value::as_array).into_iter().flatten();
+        for (n, check) in checks.enumerate() {
+            if let Some(name) = check.get("type").and_then(Value::as_str)
+                && !Check::TYPES.contains(&name)
+            {
+                return Some((format!("{place}checks[{n}].type"), unknown(name)));
+            }
+        }
+    }
+    None
+}
+
+fn unknown(name: &str) -> String {
+    let far = 1 + name.len() / 3;
+    let near = Check::TYPES.iter().filter_map(|known| Some((distance(name, known, far)?, known))).min();
+    match near {
+        Some((_, near)) => format!("there is no check \"{name}\"; did you mean \"{near}\"?"),
+        None => format!("there is no check \"{name}\"; there are {}", Check::TYPES.join(", ")),
+    }
+}

@@ -1,0 +1,87 @@
+//! What waits for approval, and what was decided.
+
+use deadpool_postgres::GenericClient;
+use jiff::Timestamp;
+use rialto_model::{
+    approval::{Approval, ApprovalFilter, Decided},
+    ids::{ApprovalId, OrgId, TaskId},
+};
+
+use super::{
+    column::{Cells, json, limit, nanoseconds, nearest},
+    snag::Snag,
+    sql::{self, Value},
+};
+
+/// Adds one.
+pub(super) async fn add(client: &impl GenericClient, approval: &Approval) -> Result<(), Snag> {
+    let insert = "
+        INSERT INTO approvals (id, org, project, task, asked_at, body, decided, settled)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    let values: [Value<'_>; 8] = [
+        &approval.id.as_str(),
+        &approval.scope.org.as_str(),
+        &approval.scope.project.as_str(),
+        &approval.task.as_str(),
+        &nanoseconds(approval.asked_at)?,
+        &json(&Approval { decided: None, is_settled: false, ..approval.clone() })?,
+        &approval.decided.as_ref().map(json).transpose()?,
+        &approval.is_settled,
+    ];
+    let inserted = sql::execute(client, insert, &values).await.map(drop);
+    inserted.map_err(|snag| snag.or_taken("approvals_pkey", || format!("the approval {}", approval.id)))
+}
+
+/// Those that are asked for, newest first.
+pub(super) async fn list(
+    client: &impl GenericClient,
+    filter: &ApprovalFilter,
+) -> Result<Vec<Approval>, Snag> {
+    let select = "
+        SELECT * FROM approvals
+        WHERE ($1::text IS NULL OR id = $1) AND ($2::text IS NULL OR org = $2) AND ($3::text IS NULL OR task = $3)
+            AND (NOT $4::bool OR decided IS NULL) AND (NOT $5::bool OR NOT settled)
+            AND ($6::text IS NULL OR id < $6)
+        ORDER BY id DESC LIMIT $7";
+    let values: [Value<'_>; 7] = [
+        &filter.id.as_ref().map(ApprovalId::as_str),
+        &filter.org.as_ref().map(OrgId::as_str),
+        &filter.task.as_ref().map(TaskId::as_str),
+        &filter.undecided,
+        &filter.unsettled,
+        &filter.before.as_ref().map(ApprovalId::as_str),
+        &limit(filter.limit),
+    ];
+    sql::rows(client, select, &values).await?.iter().map(|row| approval(Cells(row))).collect()
+}
+
+/// Decides, if nobody has: of two at the same moment, the second waits for the first and then changes nothing. Answers
+/// whether this one counts.
+pub(super) async fn decide(
+    client: &impl GenericClient,
+    id: &ApprovalId,
+    decided: &Decided,
+) -> Result<bool, Snag> {
+    let update = "UPDATE approvals SET decided = $2 WHERE id = $1 AND decided IS NULL";
+    Ok(sql::execute(client, update, &[&id.as_str(), &json(decided)?]).await? > 0)
+}
+
+/// Says that one need not be looked at again. Answers whether that is news.
+pub(super) async fn settle(client: &impl GenericClient, id: &ApprovalId) -> Result<bool, Snag> {
+    let update = "UPDATE approvals SET settled = TRUE WHERE id = $1 AND NOT settled";
+    Ok(sql::execute(client, update, &[&id.as_str()]).await? > 0)
+}
+
+/// Forgets those that were asked before this moment and are settled.
+pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<(), Snag> {
+    let delete = "DELETE FROM approvals WHERE settled AND asked_at < $1";
+    sql::execute(client, delete, &[&nearest(moment)]).await.map(drop)
+}
+
+fn approval(row: Cells<'_>) -> Result<Approval, Snag> {
+    Ok(Approval {
+        decided: row.maybe_json("decided")?,
+        is_settled: row.get("settled")?,
+        ..row.json::<Approval>("body")?
+    })
+}

@@ -1,0 +1,105 @@
+//! What is to be run.
+
+use deadpool_postgres::GenericClient;
+use rialto_model::{call::CallerId, flow::Flow, ids::Scope, store::StoreError};
+use tokio_postgres::Row;
+
+use super::super::{
+    column::{Cells, nanoseconds, signed, word},
+    snag::Snag,
+    sql::{self, Value},
+};
+
+/// The last version of each, unless it took the definition away.
+pub(super) async fn all(client: &impl GenericClient, of: Option<&Scope>) -> Result<Vec<Flow>, Snag> {
+    let select = "
+        SELECT * FROM (
+            SELECT DISTINCT ON (org, project, name) * FROM flow_versions
+            WHERE $1::text IS NULL OR (org = $1 AND project = $2)
+            ORDER BY org, project, name, version DESC
+        ) AS last WHERE text IS NOT NULL ORDER BY org, project, name";
+    let (org, project) = (of.map(|of| of.org.as_str()), of.map(|of| of.project.as_str()));
+    sql::rows(client, select, &[&org, &project]).await?.iter().map(flow).collect()
+}
+
+/// One version.
+pub(super) async fn find(
+    client: &impl GenericClient,
+    of: &Scope,
+    name: &str,
+    version: Option<u64>,
+) -> Result<Option<Flow>, Snag> {
+    let select = "
+        SELECT * FROM (
+            SELECT * FROM flow_versions
+            WHERE org = $1 AND project = $2 AND name = $3 AND ($4::bigint IS NULL OR version = $4)
+            ORDER BY version DESC LIMIT 1
+        ) AS last WHERE text IS NOT NULL";
+    let values: [Value<'_>; 4] = [&of.org.as_str(), &of.project.as_str(), &name, &version.map(signed)];
+    sql::maybe_row(client, select, &values).await?.as_ref().map(flow).transpose()
+}
+
+/// Adds a version behind the last one. Of two that want the same number, the key lets one in.
+pub(super) async fn put(client: &impl GenericClient, flow: &Flow, expected: u64) -> Result<u64, Snag> {
+    let in_force = find(client, &flow.scope, &flow.name, None).await?.map_or(0, |known| known.version);
+    if in_force != expected {
+        return Err(StoreError::Conflict.into());
+    }
+    let version = last(client, &flow.scope, &flow.name).await? + 1;
+    let inserted = insert(client, &Flow { version, ..flow.clone() }, Some(&flow.text)).await;
+    inserted.map(|()| version).map_err(|snag| match snag.or_taken("flow_version", String::new) {
+        Snag::Refused(StoreError::Taken(_)) => StoreError::Conflict.into(),
+        snag => snag,
+    })
+}
+
+/// Takes one away. Answers whether it was there.
+pub(super) async fn remove(client: &impl GenericClient, of: &Scope, name: &str) -> Result<bool, Snag> {
+    let Some(mut known) = find(client, of, name, None).await? else { return Ok(false) };
+    known.version += 1;
+    insert(client, &known, None).await?;
+    Ok(true)
+}
+
+async fn insert(client: &impl GenericClient, flow: &Flow, text: Option<&str>) -> Result<(), Snag> {
+    let insert = "
+        INSERT INTO flow_versions (org, project, name, version, kind, status, text, configured, by, at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    let values: [Value<'_>; 10] = [
+        &flow.scope.org.as_str(),
+        &flow.scope.project.as_str(),
+        &flow.name,
+        &signed(flow.version),
+        &word(&flow.kind)?,
+        &word(&flow.status)?,
+        &text,
+        &flow.configured,
+        &flow.by.as_str(),
+        &nanoseconds(flow.at)?,
+    ];
+    sql::execute(client, insert, &values).await.map(drop)
+}
+
+/// The number of the last version there ever was.
+async fn last(client: &impl GenericClient, of: &Scope, name: &str) -> Result<u64, Snag> {
+    let select = "
+        SELECT coalesce(max(version), 0) AS version FROM flow_versions
+        WHERE org = $1 AND project = $2 AND name = $3";
+    let row = sql::row(client, select, &[&of.org.as_str(), &of.project.as_str(), &name]).await?;
+    Cells(&row).number("version")
+}
+
+fn flow(row: &Row) -> Result<Flow, Snag> {
+    let row = Cells(row);
+    Ok(Flow {
+        scope: row.scope()?,
+        name: row.text("name")?,
+        kind: row.word("kind")?,
+        status: row.word("status")?,
+        version: row.number("version")?,
+        text: row.text("text")?,
+        configured: row.get("configured")?,
+        by: CallerId::from(row.text("by")?),
+        at: row.at("at")?,
+    })
+}
