@@ -88,6 +88,8 @@ pub(crate) struct Inner {
     /// What runs in this process, and how to stop it.
     pub(crate) running: Mutex<FastMap<TaskId, CancellationToken>>,
     policy_loader: Option<PolicyLoader>,
+    /// One reads the policies, the others wait for it: what was read earlier never takes the place of what was read later.
+    policy_turn: tokio::sync::Mutex<()>,
     /// How many changes from elsewhere had been seen when the policies were last read.
     policy_read_at: AtomicU64,
     /// Whether the policies, when they were last read, did not hold up.
@@ -188,6 +190,7 @@ impl Engine {
             guarding,
             policy: ArcSwap::from_pointee(parts.policy),
             policy_loader: parts.policy_loader,
+            policy_turn: tokio::sync::Mutex::default(),
             policy_read_at: AtomicU64::new(0),
             policy_is_behind: AtomicBool::new(false),
             limits: Limits::new(&parts.config.limits),
@@ -254,6 +257,7 @@ impl Engine {
     /// what they are, because the store does not say, that is a failure, and whoever asks does not go on.
     pub async fn reload_policy(&self) -> Result<(), Failure> {
         let Some(load) = &self.0.policy_loader else { return Ok(()) };
+        let _turn = self.0.policy_turn.lock().await;
         let read = load().await.map_err(store_failure)?;
         self.0.policy_is_behind.store(read.is_err(), Ordering::Relaxed);
         match read {

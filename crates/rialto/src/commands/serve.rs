@@ -178,6 +178,7 @@ fn console(program: &Program, needs_token: bool) -> Result<Console, Trouble> {
         allow_private: server.allow_private_over_api || !needs_token,
         allow_secrets: server.allow_commands_over_api,
         max_body_bytes: server.max_body_bytes,
+        stop: program.stop().clone(),
     }))
 }
 

@@ -7,6 +7,7 @@ mod callers;
 mod calls;
 mod cards;
 mod coding;
+mod console;
 mod costs;
 mod crash;
 mod credentials;

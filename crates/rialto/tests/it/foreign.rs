@@ -6,6 +6,7 @@ mod cancels;
 mod clients;
 mod coding;
 mod comings;
+mod console;
 mod crash;
 mod dispatches;
 mod fidelity;
