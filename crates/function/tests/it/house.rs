@@ -71,7 +71,7 @@ impl House {
         let engine = Engine::new(Parts {
             store,
             registry: Arc::new(registry),
-            peer: Arc::new(Peers { a2a: peer.clone(), mcp: peer.clone(), function }),
+            peer: Arc::new(Peers { a2a: peer.clone(), mcp: peer.clone(), function, acp: peer }),
             policy: Policy::starter().unwrap(),
             policy_loader: None,
             clock,

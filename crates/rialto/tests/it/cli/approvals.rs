@@ -98,7 +98,10 @@ fn somebody_at_the_command_line_approves_a_call_that_was_made_over_a2a() {
     assert!(late.err.contains("was decided before: it is approved by olga"), "{}", late.err);
     let record = rialto.json(&["audit", "--caller", "olga", "--json"]);
     let first = record.as_array().unwrap().last().unwrap();
-    assert_eq!((&first["event"]["verb"], &first["event"]["args"]["reason"]), (&json!("approve_call"), &json!("checked")));
+    assert_eq!(
+        (&first["event"]["verb"], &first["event"]["args"]["reason"]),
+        (&json!("approve_call"), &json!("checked"))
+    );
 }
 
 #[test]
