@@ -444,7 +444,14 @@ impl Engine {
         };
         let args = call.args();
         let (verb, cost) = (verb_of(&call, redact(&args)), call.target.cost());
-        let verdict = self.check_or_hold(call).await?;
+        let mut verdict = self.check_or_hold(call);
+        if let Ok(Leave::OnceApproved(call, _)) = &verdict
+            && call.continues.task_id.is_some()
+            && Box::pin(self.was_approved(&call.task)).await?
+        {
+            // Whoever was approved once is not asked again in the same task.
+            verdict = self.0.check_approved(call.clone()).map(Leave::Now);
+        }
         let refusal = verdict.as_ref().err().map(ToString::to_string);
         let decided = match (&verdict, &refusal) {
             (Ok(call), _) => Ok(call.by()),
@@ -482,25 +489,19 @@ impl Engine {
         Ok(task)
     }
 
-    /// Asks policy about a call, and whether it must wait. Whoever was approved once is not asked again in the same task.
-    async fn check_or_hold(&self, call: Call) -> Result<Result<Leave<Call>, Denied>, Failure> {
+    /// Asks policy about a call, and whether it must wait.
+    fn check_or_hold(&self, call: Call) -> Result<Leave<Call>, Denied> {
         let row = self.0.caller_agent(&call.caller);
-        let leave = self.0.policy.load().check_or_hold(call, row.as_deref());
-        let (call, decision) = match leave {
-            Ok(Leave::Now(call))
+        match self.0.policy.load().check_or_hold(call, row.as_deref())? {
+            Leave::Now(call)
                 if call.get().continues.task_id.is_none()
                     && self.0.config.approvals.asks(&call.get().target) =>
             {
                 let decision = Decision { policies: Arc::clone(call.by()), ..Decision::default() };
-                return Ok(Ok(Leave::OnceApproved(call.into_inner(), Arc::new(decision))));
+                Ok(Leave::OnceApproved(call.into_inner(), Arc::new(decision)))
             }
-            Ok(Leave::OnceApproved(call, decision)) => (call, decision),
-            other => return Ok(other),
-        };
-        if call.continues.task_id.is_some() && Box::pin(self.was_approved(&call.task)).await? {
-            return Ok(self.0.check_approved(call).map(Leave::Now));
+            leave => Ok(leave),
         }
-        Ok(Ok(Leave::OnceApproved(call, decision)))
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {

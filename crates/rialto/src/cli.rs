@@ -91,9 +91,6 @@ pub(crate) enum Command {
     /// Look at tasks and call them off
     #[command(subcommand)]
     Tasks(Tasks),
-    /// Look at calls that wait for approval, and decide about them
-    #[command(subcommand)]
-    Approvals(Approvals),
     #[command(flatten)]
     Record(Record),
     /// Say who may do what: write, check, test and list policies
@@ -125,9 +122,12 @@ pub(crate) enum Command {
     },
 }
 
-/// What is done with the record of calls.
+/// What is done with calls that wait, and with the record of those that were made.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Record {
+    /// Look at calls that wait for approval, and decide about them
+    #[command(subcommand)]
+    Approvals(Approvals),
     /// Search the audit trail, newest first, and verify it
     Audit(Audit),
     /// Show one call from both sides: what came in, what went out, and what happened when

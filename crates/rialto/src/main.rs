@@ -98,7 +98,6 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
             run_flows(&common, environment, command.into_flows(), kind).await
         }
         Command::Tasks(command) => run_tasks(&common, environment, command).await,
-        Command::Approvals(command) => run_approvals(&common, environment, command).await,
         Command::Secrets(command) => run_secrets(&common, environment, command).await,
         Command::Record(command) => {
             run_record(&open(&common, environment).await?, command, environment).await
@@ -122,6 +121,7 @@ async fn run_record(
     environment: &Environment,
 ) -> Result<(), Trouble> {
     match command {
+        cli::Record::Approvals(command) => commands::approvals::run(program, command, environment).await,
         cli::Record::Audit(command) => audit::run(program, command).await,
         cli::Record::Inspect { task, listing } => inspect::run(program, &task, listing.json).await,
         cli::Record::Costs(options) => costs::run(program, &options).await,
@@ -188,18 +188,6 @@ async fn run_flows(
 ) -> Result<(), Trouble> {
     let program = open(common, environment).await?;
     let done = Box::pin(commands::flows::run(&program, command, kind)).await;
-    program.finish_traces().await;
-    program.tools.close().await;
-    done
-}
-
-async fn run_approvals(
-    common: &Common,
-    environment: &Environment,
-    command: cli::Approvals,
-) -> Result<(), Trouble> {
-    let program = open(common, environment).await?;
-    let done = commands::approvals::run(&program, command, environment).await;
     program.finish_traces().await;
     program.tools.close().await;
     done

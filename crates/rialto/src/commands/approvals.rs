@@ -36,9 +36,22 @@ pub(crate) async fn run(
             show(&program.engine.approval(&by, &approval).await?, listing.json);
             Ok(())
         }
-        Approvals::Approve(decision) => decide(program, &by, decision, true).await,
-        Approvals::Deny(decision) => decide(program, &by, decision, false).await,
+        Approvals::Approve(decision) => carry_out(program, &by, decision, true).await,
+        Approvals::Deny(decision) => carry_out(program, &by, decision, false).await,
     }
+}
+
+/// Decides, and ends whatever was started for that.
+async fn carry_out(
+    program: &Program,
+    by: &Decider,
+    decision: Decision,
+    approved: bool,
+) -> Result<(), Trouble> {
+    let done = decide(program, by, decision, approved).await;
+    program.finish_traces().await;
+    program.tools.close().await;
+    done
 }
 
 async fn list(program: &Program, by: &Decider, all: bool, json: bool) -> Result<(), Trouble> {
