@@ -3,6 +3,7 @@
 pub mod agents;
 pub mod audit;
 pub mod dispatches;
+pub mod guardrails;
 pub mod overview;
 pub mod policies;
 pub mod tasks;

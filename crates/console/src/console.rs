@@ -10,12 +10,17 @@ use rialto_model::{
     call::{Caller, CallerKind},
     failure::{Failure, Kind},
     ids::AgentId,
-    rights::Right,
+    rights::{Right, Rights},
     store::{Store, StoreError},
 };
 use rialto_policy::{Action, Question};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
 use crate::{api, assets, office::Office, pages};
+
+/// So many tasks may be followed at once.
+const FOLLOWERS: usize = 256;
 
 /// What a console is made of.
 pub struct Parts {
@@ -35,18 +40,26 @@ pub struct Parts {
     pub allow_secrets: bool,
     /// The largest body, in bytes.
     pub max_body_bytes: usize,
+    /// Ends streams that would not end by themselves.
+    pub stop: CancellationToken,
 }
 
 /// The console. Cloning shares it.
 #[derive(Clone)]
-pub struct Console(Arc<Parts>);
+pub struct Console(Arc<Inner>);
+
+struct Inner {
+    parts: Parts,
+    /// Who follows a task takes one.
+    seats: Arc<Semaphore>,
+}
 
 // === impl Console ===
 
 impl Console {
     /// Puts it together.
     pub fn new(parts: Parts) -> Self {
-        Self(Arc::new(parts))
+        Self(Arc::new(Inner { parts, seats: Arc::new(Semaphore::new(FOLLOWERS)) }))
     }
 
     /// Its pages and its API. Requests must have come through the gate, which says who calls.
@@ -60,19 +73,25 @@ impl Console {
     }
 
     pub(crate) fn engine(&self) -> &Engine {
-        &self.0.engine
+        &self.0.parts.engine
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
-        &*self.0.store
+        &*self.0.parts.store
     }
 
     pub(crate) fn office(&self) -> &dyn Office {
-        &*self.0.office
+        &*self.0.parts.office
     }
 
     pub(crate) fn parts(&self) -> &Parts {
-        &self.0
+        &self.0.parts
+    }
+
+    /// A seat for somebody who follows a task, for as long as it is held.
+    pub(crate) fn seat(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        let busy = |_| Failure::new(Kind::Busy, format!("{FOLLOWERS} follow tasks already; try again later"));
+        Arc::clone(&self.0.seats).try_acquire_owned().map_err(busy)
     }
 
     /// Whether the caller may administer this, with everything that changed elsewhere taken into account.
@@ -90,6 +109,11 @@ impl Console {
         let question = Question::admin(caller, action).by(row.as_deref());
         let allowed = self.engine().policy().allow(&question);
         allowed.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))
+    }
+
+    /// Whether the caller may do this at all, or administer.
+    pub(crate) fn need(caller: &Caller, right: Right) -> Result<(), Failure> {
+        if caller.rights.meet(Rights::of([right, Right::Admin])) { Ok(()) } else { Err(right.lacking()) }
     }
 
     /// The row of a caller that is an agent.

@@ -7,6 +7,7 @@ mod agent;
 mod agents;
 mod audit;
 mod dispatches;
+mod guardrails;
 mod layout;
 mod overview;
 mod policies;
@@ -75,12 +76,14 @@ const PAGES: &[(MethodFilter, &str, Handler)] = &[
     page!(GET, "/factory/policies/{name}", policies::edit),
     page!(GET, "/factory/policies/{name}/remove", policies::ask_remove),
     page!(POST, "/factory/policies/{name}/remove", policies::remove),
+    page!(GET, "/factory/guardrails", guardrails::bench),
+    page!(POST, "/factory/guardrails", guardrails::test),
     page!(GET, "/factory/tokens", tokens::list),
     page!(POST, "/factory/tokens", tokens::create),
     page!(GET, "/factory/tokens/{id}/revoke", tokens::ask_revoke),
     page!(POST, "/factory/tokens/{id}/revoke", tokens::revoke),
     page!(GET, "/factory/audit", audit::list),
-    page!(POST, "/factory/audit/verify", audit::verify),
+    page!(POST, "/factory/audit", audit::verify),
     page!(POST, "/factory/theme", signing::theme),
     page!(POST, "/factory/sign-out", signing::sign_out),
 ];

@@ -197,8 +197,8 @@ pub(crate) fn is_for_browsers(plain: &str) -> bool {
 
 /// Whether whoever asks wants a page.
 pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
-    let accepts = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    accepts.is_some_and(|accepts| accepts.contains("text/html"))
+    let mut accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepts.any(|accepts| accepts.contains("text/html"))
 }
 
 /// Whether a page of ours made the browser send this; nothing if it does not say.

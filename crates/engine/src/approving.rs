@@ -15,7 +15,10 @@ mod keeping;
 mod question;
 mod safe;
 
-use std::{sync::OnceLock, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use rialto_model::{
     approval::ApprovalFilter,
@@ -30,8 +33,6 @@ pub use self::{
     question::Verdict,
     safe::{Safe, SafeError},
 };
-
-use std::sync::Arc;
 
 use self::safe::InMemory;
 

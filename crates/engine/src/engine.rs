@@ -88,6 +88,8 @@ pub(crate) struct Inner {
     /// What runs in this process, and how to stop it.
     pub(crate) running: Mutex<FastMap<TaskId, CancellationToken>>,
     policy_loader: Option<PolicyLoader>,
+    /// One reads the policies, the others wait for it: what was read earlier never takes the place of what was read later.
+    policy_turn: tokio::sync::Mutex<()>,
     /// How many changes from elsewhere had been seen when the policies were last read.
     policy_read_at: AtomicU64,
     /// Whether the policies, when they were last read, did not hold up.
@@ -188,6 +190,7 @@ impl Engine {
             guarding,
             policy: ArcSwap::from_pointee(parts.policy),
             policy_loader: parts.policy_loader,
+            policy_turn: tokio::sync::Mutex::default(),
             policy_read_at: AtomicU64::new(0),
             policy_is_behind: AtomicBool::new(false),
             limits: Limits::new(&parts.config.limits),
@@ -254,6 +257,7 @@ impl Engine {
     /// what they are, because the store does not say, that is a failure, and whoever asks does not go on.
     pub async fn reload_policy(&self) -> Result<(), Failure> {
         let Some(load) = &self.0.policy_loader else { return Ok(()) };
+        let _turn = self.0.policy_turn.lock().await;
         let read = load().await.map_err(store_failure)?;
         self.0.policy_is_behind.store(read.is_err(), Ordering::Relaxed);
         match read {
@@ -300,7 +304,7 @@ impl Engine {
             Some(task) => match Box::pin(self.approval_of(&task)).await? {
                 Some(approval) => {
                     let request = Box::pin(self.guard_said(request)).await?;
-                    return Box::pin(self.said_to_approval(request, task, approval, seat)).await;
+                    return Box::pin(self.said_to_approval(request, task, &approval, seat)).await;
                 }
                 None => Some(task),
             },
@@ -440,7 +444,14 @@ impl Engine {
         };
         let args = call.args();
         let (verb, cost) = (verb_of(&call, redact(&args)), call.target.cost());
-        let verdict = self.check_or_hold(call).await?;
+        let mut verdict = self.check_or_hold(call);
+        if let Ok(Leave::OnceApproved(call, _)) = &verdict
+            && call.continues.task_id.is_some()
+            && Box::pin(self.was_approved(&call.task)).await?
+        {
+            // Whoever was approved once is not asked again in the same task.
+            verdict = self.0.check_approved(call.clone()).map(Leave::Now);
+        }
         let refusal = verdict.as_ref().err().map(ToString::to_string);
         let decided = match (&verdict, &refusal) {
             (Ok(call), _) => Ok(call.by()),
@@ -478,25 +489,19 @@ impl Engine {
         Ok(task)
     }
 
-    /// Asks policy about a call, and whether it must wait. Whoever was approved once is not asked again in the same task.
-    async fn check_or_hold(&self, call: Call) -> Result<Result<Leave<Call>, Denied>, Failure> {
+    /// Asks policy about a call, and whether it must wait.
+    fn check_or_hold(&self, call: Call) -> Result<Leave<Call>, Denied> {
         let row = self.0.caller_agent(&call.caller);
-        let leave = self.0.policy.load().check_or_hold(call, row.as_deref());
-        let (call, decision) = match leave {
-            Ok(Leave::Now(call))
+        match self.0.policy.load().check_or_hold(call, row.as_deref())? {
+            Leave::Now(call)
                 if call.get().continues.task_id.is_none()
                     && self.0.config.approvals.asks(&call.get().target) =>
             {
                 let decision = Decision { policies: Arc::clone(call.by()), ..Decision::default() };
-                return Ok(Ok(Leave::OnceApproved(call.into_inner(), Arc::new(decision))));
+                Ok(Leave::OnceApproved(call.into_inner(), Arc::new(decision)))
             }
-            Ok(Leave::OnceApproved(call, decision)) => (call, decision),
-            other => return Ok(other),
-        };
-        if call.continues.task_id.is_some() && Box::pin(self.was_approved(&call.task)).await? {
-            return Ok(self.0.check_approved(call).map(Leave::Now));
+            leave => Ok(leave),
         }
-        Ok(Ok(Leave::OnceApproved(call, decision)))
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {

@@ -25,6 +25,8 @@ pub struct Peers {
     pub function: Arc<dyn Peer>,
     /// Runs workflows.
     pub flow: Arc<dyn Peer>,
+    /// Prompts coding agents on this machine.
+    pub acp: Arc<dyn Peer>,
 }
 
 /// All ways to find out what a row can do, as one.
@@ -44,6 +46,7 @@ impl Peers {
             Backing::Mcp(_) => &*self.mcp,
             Backing::Function(_) => &*self.function,
             Backing::Flow(_) => &*self.flow,
+            Backing::Acp(_) => &*self.acp,
         }
     }
 }

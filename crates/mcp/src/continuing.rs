@@ -27,7 +27,7 @@ pub(crate) struct Continued {
 
 /// The arguments that are the skill's, and what the call goes on with.
 pub(crate) fn split(target: &Target, args: Json) -> Result<(Json, Continued), Failure> {
-    if !args.get().contains(OURS) || !target.agent.backing.is_agent() {
+    if !args.get().contains(OURS) || !target.agent.backing.keeps_conversations() {
         return Ok((args, Continued::default()));
     }
     let Ok(mut members) = args.read::<Extra>() else { return Ok((args, Continued::default())) };

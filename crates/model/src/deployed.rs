@@ -1,4 +1,4 @@
-//! What is deployed beside agents: MCP servers, functions, and workflows.
+//! What is deployed beside agents: MCP servers, functions, workflows, and coding agents on this machine.
 //!
 //! Each is a row of the registry like an agent, so names, policies, health, limits and the record of calls hold for it
 //! without a second word. The row's backing says how its work is done; its card is made from what its tools say.
@@ -27,6 +27,8 @@ pub enum Backing {
     Function(Arc<Function>),
     /// The workflows and pipelines of a project; each that is published is a skill.
     Flow(Arc<Flows>),
+    /// A coding agent that is started on this machine.
+    Acp(Arc<LocalAgent>),
 }
 
 /// An MCP server.
@@ -89,6 +91,74 @@ pub struct FlowSkill {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_schema: Option<Json>,
 }
+
+/// A coding agent on this machine, which speaks the Agent Client Protocol on stdin and stdout.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LocalAgent {
+    /// Its name, unique in its project.
+    pub name: String,
+    /// What it is.
+    #[serde(default)]
+    pub description: String,
+    /// How it is started.
+    pub via: Via,
+    /// What it is good at, beside doing whatever it is told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<LocalSkill>,
+    /// What becomes of its wish to use a tool.
+    #[serde(default)]
+    pub permission: Permission,
+    /// Which files below its folder it may have from us.
+    #[serde(default)]
+    pub files: Files,
+}
+
+/// Something a coding agent on this machine is good at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LocalSkill {
+    /// Its id.
+    pub id: String,
+    /// What it does.
+    #[serde(default)]
+    pub description: String,
+    /// Words to find it by.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// What the agent is told before what the caller says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+}
+
+/// What becomes of an agent's wish to use a tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Permission {
+    /// The task waits until somebody has approved it.
+    #[default]
+    Ask,
+    /// It may.
+    Allow,
+    /// It may not.
+    Deny,
+}
+
+/// Which files an agent may have from us.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Files {
+    /// None: it uses its own means.
+    #[default]
+    None,
+    /// It may read them.
+    Read,
+    /// It may read and write them.
+    Write,
+}
+
+/// The skill that every coding agent has.
+pub const PROMPT: &str = "prompt";
 
 /// How something deployed is reached.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -168,6 +238,7 @@ impl Backing {
             Self::Mcp(server) => Some(format!("mcp:{}", server.name)),
             Self::Function(function) => Some(format!("function:{}", function.name)),
             Self::Flow(_) => Some(format!("flow:{FLOWS}")),
+            Self::Acp(agent) => Some(format!("acp:{}", agent.name)),
         }
     }
 
@@ -178,6 +249,7 @@ impl Backing {
             Self::Mcp(server) => Some(&server.name),
             Self::Function(function) => Some(&function.name),
             Self::Flow(_) => Some(FLOWS),
+            Self::Acp(agent) => Some(&agent.name),
         }
     }
 
@@ -187,12 +259,18 @@ impl Backing {
             Self::A2a | Self::Flow(_) => None,
             Self::Mcp(server) => Some(&server.via),
             Self::Function(function) => Some(&function.via),
+            Self::Acp(agent) => Some(&agent.via),
         }
     }
 
     /// Whether it is a remote agent.
     pub const fn is_agent(&self) -> bool {
         matches!(self, Self::A2a)
+    }
+
+    /// Whether it remembers what was said before in the same conversation.
+    pub const fn keeps_conversations(&self) -> bool {
+        matches!(self, Self::A2a | Self::Acp(_))
     }
 
     /// Whether it gives its tasks names by which it can be asked about them later.
@@ -211,6 +289,7 @@ impl Backing {
             Self::A2a | Self::Mcp(_) => None,
             Self::Function(function) => Some(function.card()),
             Self::Flow(flows) => Some(flows.card()),
+            Self::Acp(agent) => Some(agent.card()),
         }
     }
 
@@ -221,6 +300,7 @@ impl Backing {
             Self::Mcp(_) => "mcp",
             Self::Function(_) => "function",
             Self::Flow(_) => "flow",
+            Self::Acp(_) => "acp",
         }
     }
 
@@ -229,7 +309,7 @@ impl Backing {
         match self {
             Self::A2a => None,
             Self::Mcp(server) => Some(card(&server.name, "", None, Vec::new())),
-            Self::Function(_) | Self::Flow(_) => self.own_card(),
+            Self::Function(_) | Self::Flow(_) | Self::Acp(_) => self.own_card(),
         }
     }
 }
@@ -265,6 +345,28 @@ impl Function {
             ..skill(&self.name, &self.name, &self.description)
         };
         card(&self.name, &self.description, None, vec![skill])
+    }
+}
+
+// === impl LocalAgent ===
+
+impl LocalAgent {
+    /// The card that stands for it: one skill for whatever it is told, and those it was given.
+    pub fn card(&self) -> Card {
+        let general = format!("Does what it is told: {}", self.description);
+        let general = if self.description.is_empty() { "Does what it is told" } else { &general };
+        let mut skills = vec![skill(PROMPT, PROMPT, general)];
+        skills.extend(
+            self.skills
+                .iter()
+                .map(|own| Skill { tags: own.tags.clone(), ..skill(&own.id, &own.id, &own.description) }),
+        );
+        Card { streaming: true, ..card(&self.name, &self.description, None, skills) }
+    }
+
+    /// What it is told before what the caller says, for a skill.
+    pub fn instructions(&self, id: &str) -> Option<&str> {
+        self.skills.iter().find(|skill| skill.id == id)?.instructions.as_deref()
     }
 }
 

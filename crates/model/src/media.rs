@@ -27,7 +27,7 @@ fn of(agent: &Agent, own: Option<&[String]>, usual: &str) -> Vec<String> {
     if let Some(own) = own.filter(|own| !own.is_empty()) {
         return own.to_vec();
     }
-    if !agent.backing.is_agent() {
+    if !agent.backing.keeps_conversations() {
         return vec![JSON.to_owned()];
     }
     let said: Option<Extra> = agent.card.raw.read().ok();

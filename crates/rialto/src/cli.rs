@@ -1,5 +1,6 @@
 //! The command line, as `--help` shows it.
 
+mod approvals;
 mod audit;
 mod costs;
 mod credential;
@@ -20,6 +21,7 @@ use clap_complete::Shell;
 use rialto_model::call::CallerKind;
 
 pub(crate) use self::{
+    approvals::{Approvals, Decision},
     audit::{Audit, AuditCommand, AuditSearch, OutcomeName},
     costs::{CostKey, Costs},
     credential::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
@@ -120,9 +122,12 @@ pub(crate) enum Command {
     },
 }
 
-/// What is done with the record of calls.
+/// What is done with calls that wait, and with the record of those that were made.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Record {
+    /// Look at calls that wait for approval, and decide about them
+    #[command(subcommand)]
+    Approvals(Approvals),
     /// Search the audit trail, newest first, and verify it
     Audit(Audit),
     /// Show one call from both sides: what came in, what went out, and what happened when

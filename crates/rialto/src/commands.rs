@@ -1,6 +1,7 @@
 //! One module per command; each does one thing and says how it went.
 
 pub(crate) mod agents;
+pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod config;

@@ -50,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) calls: rialto_engine::Config,
     /// Choosing who does work that names nobody.
     pub(crate) routing: rialto_engine::routing::Config,
+    /// Calls that wait until somebody has approved them.
+    pub(crate) approvals: rialto_engine::approving::Config,
     /// A registry elsewhere that is asked when nobody here can do some work.
     pub(crate) mesh: crate::mesh::Config,
     /// What may be said to whoever works here, and what they may say back.
@@ -68,8 +70,8 @@ pub(crate) struct Config {
     pub(crate) workflows: Vec<WorkflowFile>,
     /// Those who are told of calls.
     pub(crate) webhooks: rialto_hooks::Config,
-    /// How agents are called.
-    pub(crate) agents: rialto_a2a::peer::Config,
+    /// How agents are called, and coding agents on this machine.
+    pub(crate) agents: Agents,
     /// The A2A side.
     pub(crate) a2a: A2a,
     /// Logs and traces.
@@ -77,6 +79,17 @@ pub(crate) struct Config {
     /// The file that was read, if there was one.
     #[serde(skip)]
     pub(crate) file: Option<PathBuf>,
+}
+
+/// How agents are called, and coding agents on this machine.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Agents {
+    /// Coding agents that are started on this machine and offered at every door.
+    pub(crate) local: Vec<deployed::LocalAgent>,
+    /// How remote agents are called.
+    #[serde(flatten)]
+    pub(crate) calls: rialto_a2a::peer::Config,
 }
 
 /// The HTTP server.
@@ -401,7 +414,7 @@ impl Config {
 
     /// What is to be deployed, or where the first thing is wrong, and what.
     pub(crate) fn deployments(&self) -> Result<Vec<Deployment>, (String, String)> {
-        deployed::all(&self.mcp_servers, &self.functions)
+        deployed::all(&self.mcp_servers, &self.functions, &self.agents.local)
     }
 
     /// JSON Schema of the file, every option with its meaning and default.

@@ -1,5 +1,6 @@
 //! The program: reads the command line, puts the parts together, decides nothing.
 
+mod approvals;
 mod cli;
 mod commands;
 mod config;
@@ -114,6 +115,7 @@ async fn run_record(
     environment: &Environment,
 ) -> Result<(), Trouble> {
     match command {
+        cli::Record::Approvals(command) => commands::approvals::run(program, command, environment).await,
         cli::Record::Audit(command) => audit::run(program, command).await,
         cli::Record::Inspect { task, listing } => inspect::run(program, &task, listing.json).await,
         cli::Record::Costs(options) => costs::run(program, &options).await,

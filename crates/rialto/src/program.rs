@@ -175,8 +175,7 @@ impl Program {
             clock: clock.clone(),
         };
         let flows = Runner::new(flow::Ports { store: Arc::clone(&store) }, config.flows.clone());
-        let peer = tools.peers(A2aPeer::new(config.agents.clone(), ports), &flows);
-        let loader = loader(policies.clone());
+        let peer = tools.peers(A2aPeer::new(config.agents.calls.clone(), ports), &flows);
         let traces = start_traces(&config, &fetch, environment)?;
         let calls = calls(&config, traces.is_some());
         let engine = Engine::new(Parts {
@@ -184,12 +183,13 @@ impl Program {
             registry,
             peer,
             policy,
-            policy_loader: Some(loader),
+            policy_loader: Some(loader(policies.clone())),
             clock,
             config: calls,
         });
         connect(&engine, traces.as_ref(), config.mesh.open(&fetch, &secrets), &flows);
         let guardrails = Guardrails::on(&engine, &config, (&fetch, &secrets), environment)?;
+        engine.keep_held_in(Arc::new(vault.clone()));
         settle(&config, &engine, &tools, &flows).await?;
         Ok(Self {
             flows,
@@ -233,7 +233,8 @@ impl Program {
         }
     }
 
-    /// Starts what runs in the background: health probes, and the watch over rows and policies that others change.
+    /// Starts what runs in the background: health probes, the watch over rows and policies that others change, and over what
+    /// waits for approval.
     pub(crate) fn start(&self) {
         let calls = &self.config.calls;
         if calls.probe_interval_secs > 0 {
@@ -245,6 +246,8 @@ impl Program {
         tokio::spawn(watch(self.engine.clone(), self.policies.files().clone(), known, self.stop.clone()));
         tokio::spawn(self.guardrails.clone().watch(self.engine.clone(), self.stop.clone()));
         self.tools.start(self.engine.registry(), &self.stop);
+        let (engine, stop) = (self.engine.clone(), self.stop.clone());
+        self.closing.spawn(async move { engine.keep_approvals(stop).await });
         tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store.clone(), self.stop.clone()));
     }
 
@@ -337,6 +340,7 @@ fn calls(config: &Config, is_traced: bool) -> rialto_engine::Config {
     rialto_engine::Config {
         limits: config.limits.calls(),
         routing: config.routing.clone(),
+        approvals: config.approvals.clone(),
         traces: is_traced.then(|| Sampling::share(config.telemetry.sample_ratio)),
         ..config.calls.clone()
     }

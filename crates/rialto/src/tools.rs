@@ -9,6 +9,7 @@ use std::{mem, sync::Arc};
 use futures::{StreamExt, future};
 use parking_lot::Mutex;
 use rialto_a2a::{credential::Resolver, discover::Discoverer, peer::A2aPeer};
+use rialto_acp::AcpPeer;
 use rialto_edge::{fetch::Fetch, process::Launcher};
 use rialto_engine::{
     Engine, Registry,
@@ -33,6 +34,7 @@ type Change = (Scope, String);
 pub(crate) struct Tools {
     mcp: McpPeer,
     functions: FunctionPeer,
+    acp: AcpPeer,
     changes: Arc<Changes>,
     engine: sampling::Later,
     /// Rows that somebody has yet to be asked about.
@@ -65,10 +67,10 @@ impl Tools {
         });
         let functions = FunctionPeer::new(rialto_function::peer::Ports {
             fetch: Arc::clone(fetch),
-            launcher,
+            launcher: launcher.clone(),
             secrets: Arc::clone(secrets),
         });
-        Self { mcp, functions, changes, engine, unasked: Mutex::default() }
+        Self { mcp, functions, acp: AcpPeer::new(launcher), changes, engine, unasked: Mutex::default() }
     }
 
     /// Finds out what agents and all that is deployed can do.
@@ -79,7 +81,8 @@ impl Tools {
     /// Executes the calls of agents and of all that is deployed.
     pub(crate) fn peers(&self, a2a: A2aPeer, flows: &Runner) -> Arc<Peers> {
         let (mcp, function) = (Arc::new(self.mcp.clone()), Arc::new(self.functions.clone()));
-        Arc::new(Peers { a2a: Arc::new(a2a), mcp, function, flow: Arc::new(flows.clone()) })
+        let (flow, acp) = (Arc::new(flows.clone()), Arc::new(self.acp.clone()));
+        Arc::new(Peers { a2a: Arc::new(a2a), mcp, function, flow, acp })
     }
 
     /// Makes the engine's registry what the configuration says; the engine is who is asked from then on. With `is_whole`, what it does not name any more is removed.
@@ -90,6 +93,7 @@ impl Tools {
         is_whole: bool,
     ) -> Result<(), BuildError> {
         let _ = self.engine.set(engine.faint());
+        self.acp.join(engine.faint());
         let wrong = |(key, reason): (String, String)| BuildError::Deployed(format!("{key}: {reason}"));
         let wanted = config.deployments().map_err(wrong)?;
         if wanted.is_empty() && !is_whole {
@@ -116,12 +120,13 @@ impl Tools {
         tokio::spawn(
             stop.clone().run_until_cancelled_owned(follow(Arc::clone(registry), Arc::clone(&self.changes))),
         );
-        let watch = let_go(self.mcp.clone(), Arc::clone(registry));
+        let watch = let_go(self.mcp.clone(), self.acp.clone(), Arc::clone(registry));
         tokio::spawn(stop.clone().run_until_cancelled_owned(watch));
     }
 
     /// Ends every program that was started.
     pub(crate) async fn close(&self) {
+        self.acp.close();
         self.mcp.close().await;
     }
 }
@@ -156,10 +161,12 @@ async fn follow(registry: Arc<Registry>, changes: Arc<Changes>) {
 }
 
 /// Ends what is removed.
-async fn let_go(mcp: McpPeer, registry: Arc<Registry>) {
+async fn let_go(mcp: McpPeer, acp: AcpPeer, registry: Arc<Registry>) {
     let mut versions = registry.watch();
     while versions.changed().await.is_ok() {
-        mcp.keep_only(&registry.all());
+        let rows = registry.all();
+        mcp.keep_only(&rows);
+        acp.keep_only(&rows);
     }
 }
 

@@ -12,6 +12,8 @@ use std::{
     sync::Arc,
 };
 
+use async_trait::async_trait;
+use rialto_engine::approving::{Safe, SafeError};
 use rialto_model::{
     clock::{Clock, SystemClock},
     credential::Secret,
@@ -87,9 +89,11 @@ impl Vault {
         self.open(&sealed.ok_or_else(|| TroubleWithSecrets::Missing(name.to_owned()))?)
     }
 
-    /// All of them, sealed.
+    /// All of them, sealed. What waits for approval lies beside them and is nobody's to use.
     pub(crate) async fn list(&self) -> Result<Vec<Sealed>, TroubleWithSecrets> {
-        Ok(self.store.secrets().await?)
+        let mut secrets = self.store.secrets().await?;
+        secrets.retain(|secret| !secret.name.contains(':'));
+        Ok(secrets)
     }
 
     /// Keeps a secret. The first one makes the key.
@@ -184,6 +188,22 @@ impl Vault {
             Some(_) => Err(TroubleWithSecrets::OtherKey(sealed.name.clone(), self.home.to_string())),
             None => Err(self.home.wrong("it is not there; bring it back from where it was copied to")),
         }
+    }
+}
+
+#[async_trait]
+impl Safe for Vault {
+    async fn put(&self, name: &str, secret: Secret) -> Result<(), SafeError> {
+        self.set(name, &secret).await.map_err(|trouble| SafeError(trouble.to_string()))
+    }
+
+    async fn get(&self, name: &str) -> Result<Secret, SafeError> {
+        self.read(name).await.map_err(|trouble| SafeError(trouble.to_string()))
+    }
+
+    async fn forget(&self, name: &str) -> Result<(), SafeError> {
+        let forgotten = self.store.remove_secret(name).await;
+        forgotten.map(drop).map_err(|error| SafeError(error.to_string()))
     }
 }
 

@@ -109,7 +109,11 @@ impl Service {
 
     /// The same task once its agent has taken it: it cannot be asked to go on with what it has no name for.
     async fn taken(&self, caller: &Caller, task: Task) -> Result<Task, Trouble> {
-        let is_taken = |task: &Task| task.head.remote.task_id.is_some() || task.head.state.is_terminal();
+        // One that waits before its agent knows of it waits for somebody's approval.
+        let is_taken = |task: &Task| {
+            let state = task.head.state;
+            task.head.remote.task_id.is_some() || state.is_terminal() || state.is_waiting()
+        };
         if is_taken(&task) || !task.head.agent_url.starts_with("http") {
             return Ok(task);
         }

@@ -14,6 +14,7 @@ use rialto_model::{
     credential::{Credential, Source},
     failure::{Failure, Kind},
     name,
+    rights::Right,
 };
 use rialto_policy::{Action, Object, Template, Wish};
 use serde::Deserialize;
@@ -84,6 +85,7 @@ pub struct Replaced {
 
 /// The agents of the caller's project that it may see.
 pub async fn list(console: &Console, caller: &Caller, filter: &Filter) -> Result<Page, Failure> {
+    Console::need(caller, Right::Discover)?;
     console.engine().sync().await?;
     let all = console.engine().registry().agents(&caller.scope);
     let known = all.len();
@@ -103,15 +105,18 @@ pub async fn list(console: &Console, caller: &Caller, filter: &Filter) -> Result
     let has_more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| has_more).map(|last| last.slug.clone());
-    Ok(Page { agents: found, total, known, next })
+    let agents =
+        futures::future::try_join_all(found.into_iter().map(|agent| as_seen(console, agent))).await?;
+    Ok(Page { agents, total, known, next })
 }
 
 /// The agent that is meant: by slug, id, URL or name.
 pub async fn find(console: &Console, caller: &Caller, key: &str) -> Result<Arc<Agent>, Failure> {
+    Console::need(caller, Right::Discover)?;
     console.engine().sync().await?;
     let found = console.engine().registry().find(&caller.scope, key)?;
     if may_see(console, caller, &found) {
-        return Ok(found);
+        return as_seen(console, found).await;
     }
     Err(RegistryError::NotFound(key.to_owned()).into())
 }
@@ -260,6 +265,20 @@ pub fn row(agent: &Agent) -> Value {
     })
 }
 
+/// The same for this caller: where secrets come from is for those who may administer.
+pub(crate) fn row_for(console: &Console, caller: &Caller, agent: &Agent) -> Value {
+    let mut row = row(agent);
+    if console.may(caller, Action::AdminAgents).is_err() {
+        row["credential"] = Value::Null;
+    }
+    row
+}
+
+/// How an agent's secret is shown and where it comes from, for those who may administer.
+pub(crate) fn credential_of(console: &Console, caller: &Caller, agent: &Agent) -> Option<String> {
+    console.may(caller, Action::AdminAgents).ok().and_then(|()| console.office().credential(agent))
+}
+
 /// What became of a refresh, for programs.
 pub fn refreshed(refreshed: &Refreshed) -> Value {
     match refreshed {
@@ -305,7 +324,19 @@ fn credential(console: &Console, text: &str) -> Result<Credential, Failure> {
     Ok(Credential::new(source))
 }
 
-fn may_see(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> bool {
+/// The row with the moment it was really last seen: a probe that finds nothing new is written down, and nobody reads rows again for it.
+async fn as_seen(console: &Console, agent: Arc<Agent>) -> Result<Arc<Agent>, Failure> {
+    let latest =
+        probes(console, &agent, 1).await?.into_iter().find(|probe| probe.health != Health::Unreachable);
+    let latest = latest.map(|probe| probe.at).filter(|at| agent.last_seen_at.is_none_or(|seen| seen < *at));
+    Ok(match latest {
+        Some(at) => Arc::new(Agent { last_seen_at: Some(at), ..Agent::clone(&agent) }),
+        None => agent,
+    })
+}
+
+/// Whether the caller may see that an agent is there.
+pub(crate) fn may_see(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> bool {
     console.engine().may_discover(caller, &Target { agent: Arc::clone(agent), skill: None })
 }
 

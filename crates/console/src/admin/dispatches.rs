@@ -4,6 +4,7 @@ use rialto_model::{
     call::Caller,
     failure::{Failure, Kind},
     ids::DispatchId,
+    rights::Right,
     routing::{Dispatch, DispatchFilter},
 };
 
@@ -37,6 +38,7 @@ pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<Dispat
 }
 
 async fn read(console: &Console, caller: &Caller, filter: DispatchFilter) -> Result<Vec<Dispatch>, Failure> {
+    Console::need(caller, Right::Call)?;
     console.engine().sync().await?;
     let own = (!console.sees_all(caller)).then(|| caller.id.clone());
     console.engine().dispatches(caller, DispatchFilter { caller: own, ..filter }).await

@@ -1,16 +1,20 @@
 //! How things go: what is registered, what is not well, and what calls of the last hour were like.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
+use rialto_engine::directory::Entry;
 use rialto_model::{
     agent::{Agent, Health, Trust},
     call::Caller,
     failure::Failure,
+    rights::Right,
     store::{AuditFilter, TaskFilter},
     verb::{Outcome, Phase, VerbEvent},
 };
 use serde::Serialize;
-use std::sync::Arc;
 
+use super::agents::may_see;
 use crate::{Console, console::store_failure};
 
 /// Calls are counted in so many pieces of so many seconds each.
@@ -79,7 +83,12 @@ pub struct Calls {
 pub async fn overview(console: &Console, caller: &Caller) -> Result<Overview, Failure> {
     console.engine().sync().await?;
     let registry = console.engine().registry();
-    let agents = registry.agents(&caller.scope);
+    // Whoever may not look around is told nothing of what there is.
+    let looks = Console::need(caller, Right::Discover).is_ok();
+    let mut agents = if looks { registry.agents(&caller.scope) } else { Vec::new() };
+    agents.retain(|agent| may_see(console, caller, agent));
+    let directory = registry.directory(&caller.scope);
+    let sees = |entry: &&Entry| looks && console.engine().may_discover(caller, &entry.target());
     let is_unwell = |agent: &&Arc<Agent>| matches!(agent.health, Health::Degraded | Health::Unreachable);
     let counts = Counts {
         all: agents.len(),
@@ -98,8 +107,8 @@ pub async fn overview(console: &Console, caller: &Caller) -> Result<Overview, Fa
     Ok(Overview {
         agents: counts,
         unwell: agents.iter().filter(is_unwell).take(NAMED).cloned().collect(),
-        skills: registry.directory(&caller.scope).len(),
-        tools: registry.deployed(&caller.scope).len(),
+        skills: directory.listed().filter(sees).count(),
+        tools: if looks { registry.deployed(&caller.scope).len() } else { 0 },
         waiting,
         calls,
     })

@@ -88,6 +88,7 @@ impl<'a> TaskJson<'a> {
 
 /// The tasks of the caller's project that it may see.
 pub async fn list(console: &Console, caller: &Caller, filter: &Filter) -> Result<Page, Failure> {
+    Console::need(caller, Right::Call)?;
     console.engine().sync().await?;
     let registry = console.engine().registry();
     let agent = filter.agent.as_ref().filter(|key| !key.is_empty());
@@ -165,6 +166,7 @@ pub fn is_own(caller: &Caller, head: &TaskHead) -> bool {
 }
 
 async fn head(console: &Console, caller: &Caller, id: &str) -> Result<TaskHead, Failure> {
+    Console::need(caller, Right::Call)?;
     console.engine().sync().await?;
     let head = console.store().task(&caller.scope, id).await.map_err(store_failure)?;
     head.filter(|head| is_own(caller, head) || console.sees_all(caller))

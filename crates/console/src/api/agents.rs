@@ -27,7 +27,8 @@ pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
         cursor: asking.query("cursor").map(str::to_owned),
     };
     let page = agents::list(&asking.console, &asking.caller, &filter).await?;
-    let rows: Vec<_> = page.agents.iter().map(|agent| agents::row(agent)).collect();
+    let rows: Vec<_> =
+        page.agents.iter().map(|agent| agents::row_for(&asking.console, &asking.caller, agent)).collect();
     good(&json!({ "agents": rows, "total": page.total, "next": page.next }))
 }
 
@@ -40,9 +41,9 @@ pub(super) async fn register(asking: Asking) -> Result<Response, Failure> {
 
 pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
     let agent = agents::find(&asking.console, &asking.caller, asking.part("key")).await?;
-    let mut row = agents::row(&agent);
+    let mut row = agents::row_for(&asking.console, &asking.caller, &agent);
     row["card"] = agent.card.raw.value();
-    row["shownAs"] = json!(asking.console.office().credential(&agent));
+    row["shownAs"] = json!(agents::credential_of(&asking.console, &asking.caller, &agent));
     row["pending"] = json!(agents::pending(&agent));
     good(&row)
 }

@@ -77,6 +77,13 @@ fn components() -> Value {
             "Message": object(&[], json!({ "text": text, "data": { "type": "object" } })),
             "PolicyText": object(&["text"], json!({ "name": text, "text": text })),
             "Question": object(&["action"], json!({ "caller": text, "kind": kind, "action": text, "target": text })),
+            "Guarded": object(&[], json!({
+                "text": text, "data": { "type": "object" }, "skill": text, "target": { "enum": ["input", "output"] },
+            })),
+            "Workflow": json!({ "description": "A definition, in YAML or JSON" }),
+            "Status": json!({ "type": "object" }),
+            "Arguments": json!({ "type": "object" }),
+            "Answer": object(&["message"], json!({ "message": {}, "step": text })),
             "Template": object(&["kind", "target"], json!({
                 "kind": text, "target": text, "caller": text, "callerKind": kind, "by": text,
             })),

@@ -86,7 +86,15 @@ pub(super) async fn events(asking: Asking) -> Result<Response, Failure> {
     };
     let told =
         stream::iter(events.into_iter().map(|recorded| Ok(event_of(&recorded)))).chain(later(following));
-    let told = told.take_until(Box::pin(tokio::time::sleep(LIFE)));
+    let (seat, stop) = (asking.console.seat()?, asking.console.parts().stop.clone());
+    let over = async move {
+        let _seat = seat;
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(LIFE) => {}
+        }
+    };
+    let told = told.take_until(Box::pin(over));
     Ok(Sse::new(told).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response())
 }
 

@@ -41,6 +41,7 @@
     document.querySelector("main").replaceWith(next);
     document.title = fresh.title;
     if (url !== location.href) history.pushState({}, "", url);
+    here = place();
     const nav = fresh.querySelector("nav.side");
     if (nav) document.querySelector("nav.side")?.replaceWith(nav);
     say(next.querySelector(".said")?.textContent ?? fresh.title);
@@ -51,12 +52,19 @@
     const answer = await fetch(url, html);
     return answer.ok ? answer.text() : null;
   };
-  addEventListener("popstate", () => location.reload());
+  // A link within the page is no other page.
+  const place = () => location.pathname + location.search;
+  let here = place();
+  addEventListener("popstate", () => place() !== here && location.reload());
+
+  // A field may be called like one of these, so the attributes are asked.
+  const to = (form) => form.getAttribute("action");
+  const isPost = (form) => form.getAttribute("method") === "post";
 
   // Forms: what comes back takes the page's place, and trouble is shown where the form is.
   const submit = async (form, button) => {
     const fields = new URLSearchParams(new FormData(form, button?.name ? button : undefined));
-    const action = button?.hasAttribute("formaction") ? button.formAction : form.action;
+    const action = button?.hasAttribute("formaction") ? button.formAction : to(form);
     button?.setAttribute("aria-busy", "true");
     say("Working…");
     try {
@@ -91,7 +99,7 @@
       event.preventDefault();
       return filter(form);
     }
-    if (form.method !== "post" || form.matches("[data-plain]")) return;
+    if (!isPost(form) || form.matches("[data-plain]")) return;
     event.preventDefault();
     if (event.submitter?.getAttribute("aria-busy") !== "true") submit(form, event.submitter);
   });
@@ -99,8 +107,9 @@
   // Filters: the list follows what is typed.
   const filter = async (form) => {
     const given = [...new FormData(form)].filter(([, value]) => value !== "");
-    const url = `${form.action.split("?")[0]}${given.length ? "?" + new URLSearchParams(given) : ""}`;
+    const url = `${to(form)}${given.length ? "?" + new URLSearchParams(given) : ""}`;
     history.replaceState({}, "", url);
+    here = place();
     const text = await load(url);
     if (text && location.href === new URL(url, location).href) {
       takeRegions(parse(text));

@@ -11,6 +11,7 @@ use rialto_model::{
     failure::Failure,
     json::Json,
     name,
+    rights::Right,
     routing::{Beta, StandingQuery, Window},
 };
 use rialto_policy::{Action, Finding};
@@ -21,6 +22,7 @@ use super::{
     visit::{Visit, encoded},
 };
 use crate::{
+    Console,
     admin::{agents, dispatches, policies},
     chart,
     console::store_failure,
@@ -79,6 +81,9 @@ pub(super) async fn approve(visit: Visit) -> Result<Response, Failure> {
 
 /// What is known of how well it does each type of work that it was considered for lately.
 async fn posteriors(visit: &Visit, agent: &Agent) -> Result<BTreeMap<String, Beta>, Failure> {
+    if Console::need(&visit.caller, Right::Call).is_err() {
+        return Ok(BTreeMap::new());
+    }
     let (lately, _) = dispatches::list(&visit.console, &visit.caller, None, None).await?;
     let is_in = |dispatch: &&rialto_model::routing::Dispatch| {
         dispatch.candidates.iter().any(|candidate| candidate.agent_id == agent.id)
@@ -228,7 +233,7 @@ fn facts(visit: &Visit, frame: &Frame, agent: &Arc<Agent>, may: bool) -> Markup 
                     dt { "Speaks" } dd { "A2A " (face.dialect) " at " (text::line(&face.url, 120)) }
                 }
                 dt { "Signature" } dd { (format!("{:?}", agent.signature).to_lowercase()) }
-                dt { "Credential" } dd { (text::line(&visit.console.office().credential(agent).unwrap_or_else(|| "none".to_owned()), 300)) }
+                @if may { dt { "Credential" } dd { (text::line(&agents::credential_of(&visit.console, &visit.caller, agent).unwrap_or_else(|| "none".to_owned()), 300)) } }
                 dt { "Registered" } dd { (text::moment(agent.registered_at, now)) }
                 dt { "Card fetched" } dd { (text::moment(agent.last_fetched_at, now)) }
                 dt { "Last seen" } dd { @match agent.last_seen_at { Some(at) => (text::moment(at, now)), None => "never" } }

@@ -64,7 +64,7 @@ async fn show(visit: &Visit, said: &Markup) -> Result<Response, Failure> {
     let body = html! {
         div.top {
             div { h1 { "Audit" } p.sub { "Every call, before and after, sealed so that a change shows" } }
-            form.actions method="post" action=(frame.to("/audit/verify")) {
+            form.actions method="post" action=(frame.to(HERE)) {
                 (frame.proof()) button type="submit" { "Verify the trail" }
             }
         }

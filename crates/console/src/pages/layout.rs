@@ -15,13 +15,14 @@ const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg'
 const MARK: &str = r#"<svg viewBox="0 0 20 20" aria-hidden="true"><path d="M1 15c0-8 4-11 9-11s9 3 9 11h-4c0-5-2-7-5-7s-5 2-5 7z" fill="currentColor"/></svg>"#;
 
 /// The menu: where it leads, what it is called, and its key.
-const MENU: [(&str, &str, &str); 8] = [
+const MENU: [(&str, &str, &str); 9] = [
     ("", "Overview", "o"),
     ("/agents", "Agents", "a"),
     ("/tools", "Tools", "l"),
     ("/tasks", "Tasks", "t"),
     ("/dispatches", "Routing", "r"),
     ("/policies", "Policies", "p"),
+    ("/guardrails", "Guardrails", "n"),
     ("/tokens", "Tokens", "k"),
     ("/audit", "Audit", "u"),
 ];

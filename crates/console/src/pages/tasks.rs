@@ -209,7 +209,7 @@ fn answer(frame: &Frame, caller: &Caller, task: &Task) -> Markup {
     let head = &task.head;
     let can_be_told = !head.state.is_terminal() && tasks::is_own(caller, head);
     html! {
-        div data-region=(format!("answer-{}", head.state)) {
+        div data-region="answer" {
             @if can_be_told && head.state == TaskState::AuthRequired {
                 div.said.warn { p { "The agent waits for a login that is done elsewhere. When it is done, it goes on by itself." } }
             }

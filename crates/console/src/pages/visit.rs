@@ -118,8 +118,8 @@ impl Visit {
 
     /// Leads to another page of the project, which says what was done.
     pub(crate) fn go(&self, path: &str, done: &str) -> Response {
-        let mark = if path.contains('?') { '&' } else { '?' };
-        Redirect::to(&format!("{}/factory{path}{mark}done={done}", self.base())).into_response()
+        let told = if done.is_empty() { String::new() } else { format!("?done={done}") };
+        Redirect::to(&format!("{}/factory{path}{told}", self.base())).into_response()
     }
 
     /// Leads back to where somebody came from, if that is a page of ours; else to `path`.

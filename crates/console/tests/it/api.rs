@@ -95,6 +95,30 @@ async fn trouble_in_registering_is_told_with_its_reason() {
 }
 
 #[tokio::test]
+async fn where_secrets_come_from_is_for_those_who_may_administer() {
+    let house = house().await;
+    let desk = house.engine.registry().find(&rialto_model::ids::Scope::default(), "desk").unwrap();
+    let source = rialto_model::credential::Source::Env("DESK_TOKEN".into());
+    let credential = rialto_model::credential::Credential::new(source);
+    house.engine.registry().set_credential(&desk, Some(credential)).await.unwrap();
+    for path in ["/api/v1/agents", "/api/v1/agents/desk"] {
+        assert!(house.ask(ANN, "GET", path, "").await.body.contains("DESK_TOKEN"));
+        assert!(!house.ask(BOB, "GET", path, "").await.body.contains("DESK_TOKEN"));
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_may_only_call_does_not_look_around() {
+    let house = house().await;
+    house.ask(ANN, "POST", "/api/v1/tokens", r#"{"caller":"carl","scopes":["call"]}"#).await;
+    for (path, status) in [("/api/v1/agents", 403), ("/api/v1/agents/desk", 403), ("/api/v1/tasks", 200)] {
+        assert_eq!(house.ask("rialto_fresh", "GET", path, "").await.status, status, "{path}");
+    }
+    let overview = house.ask("rialto_fresh", "GET", "/api/v1/overview", "").await.json();
+    assert_eq!((overview["agents"]["all"].as_u64(), overview["skills"].as_u64()), (Some(0), Some(0)));
+}
+
+#[tokio::test]
 async fn lists_come_in_pages() {
     let house = house().await;
     for n in 0..5 {

@@ -40,6 +40,7 @@ use rialto_testkit::{
     agents,
     peer::{ScriptedDiscovery, ScriptedPeer},
 };
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 /// The token of `ann`, who may administer.
@@ -73,19 +74,24 @@ struct Clerk(Mutex<Vec<Source>>, AtomicUsize);
 impl House {
     /// One with tokens, in which agents tell what `peer` tells.
     pub(crate) async fn new(peer: Arc<ScriptedPeer>) -> Self {
-        Self::build(peer, true).await
+        Self::build(peer, true, Config::default()).await
+    }
+
+    /// One in which a changed card waits for approval.
+    pub(crate) async fn pinned() -> Self {
+        Self::build(ScriptedPeer::echo(), true, Config { pin_cards: true, ..Config::default() }).await
     }
 
     /// One in which nobody needs a token.
     pub(crate) async fn open() -> Self {
-        Self::build(ScriptedPeer::echo(), false).await
+        Self::build(ScriptedPeer::echo(), false, Config::default()).await
     }
 
-    async fn build(peer: Arc<ScriptedPeer>, needs_token: bool) -> Self {
+    async fn build(peer: Arc<ScriptedPeer>, needs_token: bool, config: Config) -> Self {
         let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory(agents::parse_card).unwrap());
         let discovery = Arc::new(ScriptedDiscovery::default());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let registry = Registry::new(store.clone(), discovery.clone(), clock.clone(), Config::default());
+        let registry = Registry::new(store.clone(), discovery.clone(), clock.clone(), config.clone());
         let source = |name: &str, text: &str| Source { name: name.to_owned(), text: text.to_owned() };
         let clerk = Arc::new(Clerk(
             Mutex::new(vec![source("starter.cedar", STARTER), source("admin.cedar", ADMIN)]),
@@ -103,7 +109,7 @@ impl House {
             policy: Policy::parse(&clerk.0.lock().unwrap()).unwrap(),
             policy_loader: Some(load),
             clock: clock.clone(),
-            config: Config::default(),
+            config,
         });
         engine.sync().await.unwrap();
         for (caller, token, rights) in [("ann", ANN, Rights::ALL), ("bob", BOB, Rights::default())] {
@@ -118,6 +124,7 @@ impl House {
             allow_private: false,
             allow_secrets: false,
             max_body_bytes: 100_000,
+            stop: CancellationToken::new(),
         });
         let authentication = if needs_token {
             let book = TokenBook::open(store.clone(), Vec::new()).await.unwrap();

@@ -1,5 +1,5 @@
 //! The console's pages and API, with a real engine and a scripted network.
-#![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
 mod api;
 mod house;

@@ -58,6 +58,7 @@ async fn every_page_keeps_to_itself_and_is_small() {
         "/factory/policies/starter.cedar",
         "/factory/policies/test?action=a2a_invoke&target=desk.ask",
         "/factory/policies/matrix",
+        "/factory/guardrails",
         "/factory/tokens",
         "/factory/audit",
     ] {
@@ -119,12 +120,17 @@ async fn an_agent_that_means_no_good_is_shown_harmlessly() {
     for path in paths {
         let page = house.page(&path).await;
         assert!(!page.body.contains("<script>alert") && !page.body.contains("<b>/"), "{path}");
-        assert!(!page.body.contains('\u{202E}'), "{path}");
         assert!(!page.body.contains("\"onmouseover"), "{path}");
-        // A card is shown whole where it is shown as JSON, and an address is as long as it is.
-        let outside = page.body.split("<pre").map(|piece| piece.rsplit("</pre>").next().unwrap());
-        let shown = outside.flat_map(|piece| piece.split('<')).filter_map(|piece| piece.split_once('>'));
-        assert!(shown.clone().all(|(_, text)| !text.contains(&"A".repeat(2_001))), "{path}");
+        // What a form sends back is what it was given; what is shown is not.
+        let texts = |html: &str| -> Vec<String> {
+            let pieces = html.split('<').filter_map(|piece| piece.split_once('>'));
+            pieces.map(|(_, text)| text.to_owned()).collect()
+        };
+        assert!(texts(&page.body).iter().all(|text| !text.contains('\u{202E}')), "{path}");
+        // A card is shown whole where it is shown as JSON.
+        let mut outside = page.body.split("<pre").map(|piece| piece.rsplit("</pre>").next().unwrap());
+        let is_short = |text: &String| !text.contains(&"A".repeat(2_001));
+        assert!(outside.all(|piece| texts(piece).iter().all(is_short)), "{path}");
         assert!(page.body.len() < 120_000, "{path} {}", page.body.len());
     }
 }
@@ -151,6 +157,22 @@ async fn a_form_that_is_not_taken_says_why_where_it_stands() {
     assert!(policy.status == 422 && policy.body.contains("nonsense</textarea>"), "{policy:?}");
     let usual = send(&house, "/factory/policies/templates", "kind=allow-agent&target=nobody").await;
     assert!(usual.status == 422 && usual.body.contains("no agent is registered as"), "{usual:?}");
+}
+
+#[tokio::test]
+async fn a_text_is_looked_through_and_not_repeated_where_it_was_found() {
+    let house = house().await;
+    let found = send(&house, "/factory/guardrails", "text=write+to+ann%40example.com&check=pii").await;
+    assert!(
+        found.status == 200 && found.body.contains("1 thing was found; the verdict is <b>redact</b>."),
+        "{found:?}"
+    );
+    let left = between(&found.body, "What is left", "</section>");
+    assert!(left.contains("[email]") && !left.contains("ann@example.com"), "{left}");
+    let free = send(&house, "/factory/guardrails", "text=write+to+ann%40example.com").await;
+    assert!(free.body.contains("it would pass"), "no guardrail is in force: {free:?}");
+    let wrong = send(&house, "/factory/guardrails", "text=x&check=magic").await;
+    assert!(wrong.status == 422 && wrong.body.contains("no check that needs no settings"), "{wrong:?}");
 }
 
 #[tokio::test]
@@ -183,6 +205,31 @@ async fn forms_do_what_they_say_and_lead_on() {
 }
 
 #[tokio::test]
+async fn a_changed_card_is_shown_and_waits_until_somebody_approves_it() {
+    let house = House::pinned().await;
+    house.register(DESK, agents::card("Desk", vec![agents::skill("ask")]), Trust::Trusted).await;
+    house.discovery.serve(DESK, agents::card("Desk <new>", vec![agents::skill("tell")]));
+    let held = send(&house, "/factory/agents/desk/refresh", "").await;
+    assert_eq!(held.header("location"), "/factory/agents/desk?done=held");
+    let page = house.page("/factory/agents/desk").await.body;
+    let waits = between(&page, "A changed card waits for approval", "</section>");
+    assert!(waits.contains("<ins>skill <bdi>tell</bdi></ins>"), "{waits}");
+    assert!(
+        waits.contains("<del>skill <bdi>ask</bdi></del>") && waits.contains("Desk &lt;new&gt;"),
+        "{waits}"
+    );
+    assert!(house.page("/factory/agents").await.body.contains("changed card waits"));
+    let approved = send(&house, "/factory/agents/desk/approve", "").await;
+    assert_eq!(approved.header("location"), "/factory/agents/desk?done=approved");
+    let page = house.page("/factory/agents/desk").await.body;
+    assert!(!page.contains("waits for approval") && page.contains("desk.tell"), "{page}");
+    assert!(
+        between(&page, "Card history", "</section>").contains("<bdi>tell</bdi>"),
+        "what changed stays in its history"
+    );
+}
+
+#[tokio::test]
 async fn a_skill_is_tried_and_its_task_shown_from_its_beginning_on() {
     let house = house().await;
     let begun =
@@ -207,7 +254,7 @@ async fn a_skill_is_tried_and_its_task_shown_from_its_beginning_on() {
     assert!(overview.contains("1 calls in the last hour, 0 of them failed"), "{overview}");
     let audit = house.page("/factory/audit?caller=ann").await.body;
     assert!(audit.contains("desk.ask") && audit.contains("post-verb"));
-    let verified = send(&house, "/factory/audit/verify", "").await;
+    let verified = send(&house, "/factory/audit", "").await;
     assert!(verified.body.contains("all as they were written"), "{verified:?}");
 }
 

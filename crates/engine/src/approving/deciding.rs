@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use rialto_model::{
-    approval::{Approval, ApprovalFilter, Decided},
+    approval::{Approval, ApprovalFilter, Decided, Waits},
     call::Caller,
     failure::{Failure, Kind},
-    ids::{ApprovalId, OrgId},
+    ids::{ApprovalId, OrgId, TaskId},
     json::Json,
     task::Task,
     verb::Verb,
@@ -135,11 +135,11 @@ impl Engine {
     }
 
     /// Whether somebody has approved a task before: its answers need not be approved again.
-    pub(crate) async fn was_approved(&self, task: &rialto_model::ids::TaskId) -> Result<bool, Failure> {
+    pub(crate) async fn was_approved(&self, task: &TaskId) -> Result<bool, Failure> {
         let filter = ApprovalFilter { task: Some(task.clone()), limit: MOST, ..ApprovalFilter::default() };
         let found = self.inner().store.approvals(&filter).await.map_err(store_failure)?;
         let is_yes = |approval: &Approval| {
-            let waits = approval.waits == rialto_model::approval::Waits::Call;
+            let waits = approval.waits == Waits::Call;
             waits && approval.decided.as_ref().is_some_and(|decided| decided.approved)
         };
         Ok(found.iter().any(is_yes))

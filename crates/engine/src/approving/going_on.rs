@@ -8,11 +8,13 @@ use rialto_model::{
     call::{Call, Caller, Target},
     event::Event,
     failure::{Failure, Kind},
+    ids::fresh,
     json::Json,
-    message::Message,
+    message::{Message, Role},
     store::StoreError,
     task::Task,
 };
+use rialto_policy::Permitted;
 use serde_json::json;
 
 use super::{
@@ -45,13 +47,13 @@ impl Engine {
         &self,
         request: Request,
         task: Task,
-        approval: Approval,
+        approval: &Approval,
         seat: Option<Seat>,
     ) -> Result<Running, Failure> {
         let waiter = Waiter { caller: Some(request.caller.clone()), wall_clock: request.wall_clock, seat };
         if approval.decided.is_some() {
             // Somebody else decided a moment ago: whoever is first goes on.
-            return self.go_on(&approval, task, waiter).await?.ok_or_else(|| busy(&approval));
+            return self.go_on(approval, task, waiter).await?.ok_or_else(|| busy(approval));
         }
         let answer = question::read(&request.parts)
             .filter(|answer| answer.approval.as_ref().is_none_or(|id| *id == approval.id));
@@ -59,7 +61,7 @@ impl Engine {
             Some(answer) if approval.is_for_caller() => {
                 let (by, at) = (request.caller.id.to_string(), self.now());
                 let decided = Decided { approved: answer.approved, by, reason: answer.reason, at };
-                let approval = self.settle_on(&approval, decided).await?;
+                let approval = self.settle_on(approval, decided).await?;
                 return self.go_on(&approval, task, waiter).await?.ok_or_else(|| busy(&approval));
             }
             Some(_) => format!("{} may not decide about this.", request.caller.id),
@@ -67,10 +69,10 @@ impl Engine {
             None => "It still waits.".to_owned(),
         };
         let said = request.talk.map_or_else(
-            || Message::new(rialto_model::ids::fresh(), rialto_model::message::Role::User, request.parts),
+            || Message::new(fresh(), Role::User, request.parts),
             |talk| talk.spoken.message.clone(),
         );
-        self.ask_anew(&approval, task, redact_message(said, None), &note, waiter).await
+        self.ask_anew(approval, task, (redact_message(said, None), &note), waiter).await
     }
 
     /// Goes on with what was decided, if this process can and is the first. Nothing is left for it to do when it is over.
@@ -84,11 +86,11 @@ impl Engine {
         let inner = self.inner();
         let agent = self.agent_of(&task).ok_or_else(|| gone(task.head.id.as_str(), &task))?;
         let target = target_of(agent, &task);
-        let (call, events) = match self.decided_call(approval, decided, &task, &target, &waiter).await {
+        let (call, events) = match self.decided_call(approval, &task, &target, &waiter).await {
             Ok((call, permitted)) => (call, permitted),
             Err(failure) => {
                 let caller = waiter.caller.clone().unwrap_or_else(|| self.caller_of(&task.head));
-                (call_of(&task, &caller, &target), failing(failure))
+                (call_of(&task, &caller, &target), Then::Fails(failure))
             }
         };
         let mut task = task;
@@ -124,12 +126,12 @@ impl Engine {
     async fn decided_call(
         &self,
         approval: &Approval,
-        decided: &Decided,
         task: &Task,
         target: &Target,
         waiter: &Waiter,
-    ) -> Result<(Call, Following), Failure> {
+    ) -> Result<(Call, Then), Failure> {
         let inner = self.inner();
+        let decided = approval.decided.as_ref().ok_or_else(|| busy(approval))?;
         let call = match approval.waits {
             Waits::Call if !decided.approved => return Err(denied(approval, decided)),
             Waits::Call => {
@@ -155,7 +157,7 @@ impl Engine {
         };
         let permitted = inner.check_approved(call.clone());
         let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
-        Ok((call, Following::Sent(Box::new(permitted))))
+        Ok((call, Then::Sent(Box::new(permitted))))
     }
 
     /// Asks again, because what was said is no answer.
@@ -163,8 +165,7 @@ impl Engine {
         &self,
         approval: &Approval,
         mut task: Task,
-        said: Message,
-        note: &str,
+        (said, note): (Message, &str),
         waiter: Waiter,
     ) -> Result<Running, Failure> {
         let inner = self.inner();
@@ -183,24 +184,20 @@ impl Engine {
 }
 
 /// What comes of a decision.
-enum Following {
-    Sent(Box<rialto_policy::Permitted<Call>>),
+enum Then {
+    Sent(Box<Permitted<Call>>),
     Fails(Failure),
 }
 
-// === impl Following ===
+// === impl Then ===
 
-impl Following {
+impl Then {
     fn into(self, inner: &Arc<Inner>) -> BoxStream<'static, Event> {
         match self {
             Self::Sent(call) => inner.peer.send(*call),
             Self::Fails(failure) => stream::iter([Event::failed(failure)]).boxed(),
         }
     }
-}
-
-fn failing(failure: Failure) -> Following {
-    Following::Fails(failure)
 }
 
 // === impl Waiter ===

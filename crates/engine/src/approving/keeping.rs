@@ -24,7 +24,10 @@ use crate::{
 /// How often it is looked whether something has changed.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How long a decision may stand before whoever cannot find its agent gives its task up.
+/// How often something is looked at again that was decided and cannot go on yet.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// How long a decision may stand before a task that nobody goes on with is given up.
 const STRAY: Duration = Duration::from_secs(60);
 
 /// How many are looked at.
@@ -126,10 +129,16 @@ impl Engine {
             return self.pass_by(&approval, &task, now).await;
         }
         if !self.is_ours(&approval, &task) {
+            // A process that never said that it was there cannot be known to be gone: it has had its time.
+            if approval.runner == Runner::NOBODY {
+                return self.stray(&approval, task, "whoever worked on it has not come back", now).await;
+            }
             return Ok(Looked::Later);
         }
         if self.agent_of(&task).is_none() {
-            return self.stray(&approval, task, now).await;
+            return self
+                .stray(&approval, task, "its agent was removed while it waited for approval", now)
+                .await;
         }
         // It goes on by itself.
         let running = self.go_on(&approval, task, Waiter::nobody()).await?;
@@ -147,13 +156,19 @@ impl Engine {
         Ok(Looked::Later)
     }
 
-    /// An agent that this process does not know may be one of another process's own. If nobody goes on with it, it is gone.
-    async fn stray(&self, approval: &Approval, mut task: Task, now: Timestamp) -> Result<Looked, Failure> {
+    /// What this process cannot go on with may be another process's own. If nobody does after a while, it ends.
+    async fn stray(
+        &self,
+        approval: &Approval,
+        mut task: Task,
+        why: &str,
+        now: Timestamp,
+    ) -> Result<Looked, Failure> {
         let since = approval.decided.as_ref().map_or(now, |decided| decided.at);
         if since.checked_add(STRAY).is_ok_and(|late| late > now) {
             return Ok(Looked::Later);
         }
-        let failure = Failure::new(Kind::NotFound, "its agent was removed while it waited for approval");
+        let failure = Failure::new(Kind::PeerFailed, why);
         let recorded = self.inner().journal.record(&mut task, vec![Event::failed(failure)], None).await;
         recorded.map_err(store_failure)?;
         self.inner().settle(approval).await;
@@ -180,6 +195,6 @@ impl Engine {
     }
 
     fn soon(&self) -> Timestamp {
-        self.now().checked_add(LOOK).unwrap_or(Timestamp::MAX)
+        self.now().checked_add(AGAIN).unwrap_or(Timestamp::MAX)
     }
 }

@@ -7,7 +7,7 @@ use rialto_model::{
     approval::{Approval, Decided},
     event::{Aside, Ask, Event},
     ids::{ApprovalId, fresh},
-    json::Json,
+    json::{Extra, Json},
     message::{Content, Message, Part, Role},
     task::Task,
 };
@@ -85,7 +85,9 @@ impl Verdict {
 pub(super) fn asked(approval: &Approval, note: Option<&str>) -> Event {
     let mut message =
         Message::new(fresh(), Role::Agent, vec![Part::text(words(approval, note)), data(approval)]);
-    message.metadata = Some(Json::of(&json!({ MARK: facts(approval) })));
+    let mut metadata = Extra::new();
+    metadata.push(MARK, facts(approval));
+    message.metadata = Some(Json::of(&metadata));
     Event::Asked { ask: Ask::Input, message: Some(message), aside: Aside::default() }
 }
 
@@ -168,16 +170,13 @@ fn words(approval: &Approval, note: Option<&str>) -> String {
 }
 
 fn data(approval: &Approval) -> Part {
-    let mut data = json!({
-        "approval": approval.id,
-        "tool": approval.tool,
-        "arguments": approval.args,
-        "expiresAt": approval.expires_at,
-    });
-    if approval.is_for_caller()
-        && let Some(members) = data.as_object_mut()
-    {
-        members.insert("requestedSchema".to_owned(), choice());
+    let mut data = Extra::new();
+    data.push("approval", Json::of(&approval.id));
+    data.push("tool", Json::of(&approval.tool));
+    data.push("arguments", approval.args.clone());
+    data.push("expiresAt", Json::of(&approval.expires_at));
+    if approval.is_for_caller() {
+        data.push("requestedSchema", Json::of(&choice()));
     }
     Part::data(Json::of(&data))
 }
@@ -194,16 +193,17 @@ fn choice() -> Value {
     })
 }
 
-fn facts(approval: &Approval) -> Value {
-    json!({
-        "id": approval.id,
-        "tool": approval.tool,
-        "args": approval.args,
-        "expiresAt": approval.expires_at,
-        "policy": approval.policies,
-        "by": approval.by,
-        "answerable": approval.is_for_caller(),
-    })
+fn facts(approval: &Approval) -> Json {
+    let mut facts = Extra::new();
+    facts.push("id", Json::of(&approval.id));
+    facts.push("tool", Json::of(&approval.tool));
+    // To the last digit.
+    facts.push("args", approval.args.clone());
+    facts.push("expiresAt", Json::of(&approval.expires_at));
+    facts.push("policy", Json::of(&approval.policies));
+    facts.push("by", Json::of(&approval.by));
+    facts.push("answerable", Json::of(&approval.is_for_caller()));
+    Json::of(&facts)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod dispatches;
 mod guardrails;
 mod heirs;
 mod listeners;
+mod policies;
 mod registry;
 mod running;
 mod world;

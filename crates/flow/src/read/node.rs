@@ -42,9 +42,16 @@ pub(crate) struct Common {
     pub(crate) goes_on_after_failure: bool,
 }
 
+/// What the `type` of a node says.
+enum Said {
+    /// That `nodeId` says it.
+    Action,
+    Sort(&'static Sort),
+}
+
 /// Reads `nodes`, a list or an object by their ids.
 pub(super) fn nodes(tree: &Tree, notes: &mut Notes) -> Vec<Draft> {
-    let drafts: Vec<Draft> = match &tree.value {
+    match &tree.value {
         Value::List(items) => {
             few(tree, items, notes).iter().filter_map(|item| node(item, None, notes)).collect()
         }
@@ -55,8 +62,7 @@ pub(super) fn nodes(tree: &Tree, notes: &mut Notes) -> Vec<Draft> {
         _ => {
             notes.wrong_type(tree, "nodes", "a list, or an object of nodes by their ids").unwrap_or_default()
         }
-    };
-    drafts
+    }
 }
 
 /// As many as there may be, and at least one.
@@ -112,23 +118,20 @@ pub(super) fn fields<'a>(
 
 /// What sort of node it is: what it says, or what its keys tell.
 pub(super) fn sort(place: Place, members: &[Member], notes: &mut Notes) -> Option<&'static Sort> {
-    let said = |name| members.iter().find(|member| is_spelt(name, &member.name)).map(|member| &member.tree);
-    match (said("node_id"), said("type")) {
-        (Some(id), Some(sort)) => {
-            let (id, sort) = (named(id, false, notes), named(sort, true, notes));
-            match (id, sort?) {
-                (Some(id), Some(sort)) if id.as_ref().map(|id| id.word) != Some(sort.word) => {
-                    let message =
-                        format!("\"nodeId\" says something else than \"type\", which is {}", sort.word);
-                    notes.bad(place, Code::BadValue, message)
-                }
-                (id, _) => id?,
+    let find = |name| members.iter().find(|member| is_spelt(name, &member.name)).map(|member| &member.tree);
+    match (find("node_id"), find("type")) {
+        (Some(id), None) => sort_of(id, notes),
+        (Some(id), Some(tree)) => match (sort_of(id, notes), said(tree, notes)?) {
+            (Some(sort), Said::Sort(other)) if sort.word != other.word => {
+                let message =
+                    format!("\"nodeId\" says something else than \"type\", which is {}", other.word);
+                notes.bad(place, Code::BadValue, message)
             }
-        }
-        (Some(id), None) => named(id, false, notes)?,
-        (None, Some(tree)) => match named(tree, true, notes)? {
-            Some(sort) => Some(sort),
-            None => {
+            (sort, _) => sort,
+        },
+        (None, Some(tree)) => match said(tree, notes)? {
+            Said::Sort(sort) => Some(sort),
+            Said::Action => {
                 notes.bad(tree.place, Code::MissingKey, "an action says what it does: write its \"nodeId\"")
             }
         },
@@ -141,20 +144,23 @@ pub(super) fn sort(place: Place, members: &[Member], notes: &mut Notes) -> Optio
     }
 }
 
-/// The sort by its word. The inner none is an `action`, which leaves it to `nodeId`; the outer one was told.
-fn named(tree: &Tree, may_be_action: bool, notes: &mut Notes) -> Option<Option<&'static Sort>> {
+fn said(tree: &Tree, notes: &mut Notes) -> Option<Said> {
+    match &tree.value {
+        Value::Text(text) if text.text == ACTION => Some(Said::Action),
+        _ => sort_of(tree, notes).map(Said::Sort),
+    }
+}
+
+/// The sort by its word.
+fn sort_of(tree: &Tree, notes: &mut Notes) -> Option<&'static Sort> {
     let word = notes.text(tree, "the type of a node")?.text.as_str();
-    if may_be_action && word == ACTION {
-        return Some(None);
-    }
-    if let Some(sort) = Sort::called(word) {
-        return Some(Some(sort));
-    }
-    let words = || SORTS.iter().map(|sort| sort.word);
-    let hint = did_you_mean(word, words());
-    let known = words().collect::<Vec<_>>().join(", ");
-    let message = format!("nobody knows a node of type \"{word}\", there are {known}{hint}");
-    notes.bad(tree.place, Code::UnknownKind, message)
+    Sort::called(word).or_else(|| {
+        let words = || SORTS.iter().map(|sort| sort.word);
+        let hint = did_you_mean(word, words());
+        let known = words().collect::<Vec<_>>().join(", ");
+        let message = format!("nobody knows a node of type \"{word}\", there are {known}{hint}");
+        notes.bad(tree.place, Code::UnknownKind, message)
+    })
 }
 
 /// The sort that the keys tell.

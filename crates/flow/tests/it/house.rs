@@ -104,7 +104,7 @@ impl House {
         let engine = Engine::new(Parts {
             store: store.clone(),
             registry,
-            peer: Arc::new(Peers { mcp: a2a.clone(), function: a2a.clone(), a2a, flow }),
+            peer: Arc::new(Peers { mcp: a2a.clone(), function: a2a.clone(), acp: a2a.clone(), a2a, flow }),
             policy: Policy::starter().unwrap(),
             policy_loader: None,
             clock: clock.clone(),

@@ -71,7 +71,13 @@ impl House {
         let engine = Engine::new(Parts {
             store,
             registry: Arc::new(registry),
-            peer: Arc::new(Peers { a2a: peer.clone(), mcp: peer.clone(), flow: peer.clone(), function }),
+            peer: Arc::new(Peers {
+                a2a: peer.clone(),
+                mcp: peer.clone(),
+                flow: peer.clone(),
+                acp: peer.clone(),
+                function,
+            }),
             policy: Policy::starter().unwrap(),
             policy_loader: None,
             clock,

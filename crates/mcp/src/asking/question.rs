@@ -28,6 +28,9 @@ const SCHEMAS: [&str; 6] =
 const ADDRESSES: [&str; 6] =
     ["url", "authUrl", "auth_url", "authorizationUrl", "authorization_url", "verification_uri"];
 
+/// Where a question says that it is about an approval.
+const APPROVAL: &str = "rialto/approval";
+
 /// How long a key may be that an agent gives to a question.
 const LONGEST_KEY: usize = 64;
 
@@ -64,6 +67,8 @@ pub(crate) enum Wants {
     Anything,
     /// Data of this shape.
     Data(ElicitationSchema),
+    /// A decision of this shape; who declines to make it denies.
+    Decision(ElicitationSchema),
     /// That somebody logs in.
     Login,
 }
@@ -82,7 +87,10 @@ impl Inquiry {
     pub(crate) fn of(task: &Task, abilities: Abilities, fluency: Fluency) -> Option<Self> {
         let questions = match task.head.state {
             TaskState::AuthRequired => vec![login(task, abilities.url, abilities.form)?],
-            TaskState::InputRequired if abilities.form => asked(task, fluency.choices),
+            // What somebody else is to decide is not asked here.
+            TaskState::InputRequired if abilities.form && !is_for_others(task) => {
+                asked(task, fluency.choices)
+            }
             _ => return None,
         };
         Some(Self { task: task.clone(), questions, given: Responses::new() })
@@ -146,6 +154,7 @@ fn asked(task: &Task, choices: bool) -> Vec<Question> {
     let shaped = task.message.as_ref().map(shaped).unwrap_or_default();
     let spoken = task.message.as_ref().map(Message::text).filter(|text| !text.is_empty());
     let mut taken = HashSet::new();
+    let is_decision = approval(task).is_some();
     if shaped.is_empty() {
         return plain("answer".to_owned(), render::words(task), Wants::Words).into_iter().collect();
     }
@@ -156,7 +165,11 @@ fn asked(task: &Task, choices: bool) -> Vec<Question> {
             words.or_else(|| spoken.clone()).or_else(|| said("description")).or_else(|| said("title"));
         let words = words.unwrap_or_else(|| "The agent needs to know more.".to_owned());
         match form::of(&schema, choices) {
-            Some(shape) => Some(Question::new(key, form(words, shape.clone()), Wants::Data(shape))),
+            Some(shape) => {
+                let params = form(words, shape.clone());
+                let wants = if is_decision { Wants::Decision(shape) } else { Wants::Data(shape) };
+                Some(Question::new(key, params, wants))
+            }
             None => {
                 let message = format!("{words}\n\nThe answer is to be JSON that fits this schema:\n{schema}");
                 plain(key, message, Wants::Anything)
@@ -164,6 +177,17 @@ fn asked(task: &Task, choices: bool) -> Vec<Question> {
         }
     });
     questions.collect()
+}
+
+/// What a task that waits for approval says about that.
+fn approval(task: &Task) -> Option<Value> {
+    let metadata = task.message.as_ref()?.metadata.as_ref()?;
+    metadata.get().contains(APPROVAL).then(|| metadata.value().get(APPROVAL).cloned()).flatten()
+}
+
+/// Whether it waits for a decision that its caller may not make.
+fn is_for_others(task: &Task) -> bool {
+    approval(task).is_some_and(|facts| facts.get("answerable") == Some(&Value::Bool(false)))
 }
 
 /// A question that is answered in one line.

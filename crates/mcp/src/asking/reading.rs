@@ -70,6 +70,9 @@ fn told(question: &Question, response: &Value) -> Result<Told, Failure> {
         (ElicitationAction::Decline, Wants::Login) => {
             return Ok(Told::Nothing("the person declined to log in"));
         }
+        (ElicitationAction::Decline, Wants::Decision(_)) => {
+            return Ok(Told::This(Part::data(Json::of(&json!({ "decision": "deny" })))));
+        }
         (ElicitationAction::Decline, _) => {
             return Ok(Told::This(Part::text("The person declined to answer.")));
         }
@@ -87,7 +90,7 @@ fn told(question: &Question, response: &Value) -> Result<Told, Failure> {
 }
 
 fn answer(key: &str, wants: &Wants, content: &Map<String, Value>) -> Result<Part, Failure> {
-    if let Wants::Data(schema) = wants {
+    if let Wants::Data(schema) | Wants::Decision(schema) = wants {
         return match form::misfit(schema, content) {
             Some(why) => Err(wrong(key, &format!("does not fit: {why}"))),
             None => Ok(Part::data(Json::of(content))),

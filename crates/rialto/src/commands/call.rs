@@ -143,6 +143,12 @@ fn tell(spinner: &Spinner, event: &Event, quiet: bool) {
     }
 }
 
+/// Whether it is us who ask, and not the agent.
+fn waits_for_approval(task: &Task) -> bool {
+    let metadata = task.message.as_ref().and_then(|message| message.metadata.as_ref());
+    metadata.is_some_and(|metadata| metadata.get().contains("\"rialto/approval\""))
+}
+
 /// A task's result for people: text as it is, data as JSON.
 pub(crate) fn print(task: &Task) {
     for artifact in &task.artifacts {
@@ -154,6 +160,11 @@ pub(crate) fn print(task: &Task) {
         print_message(message);
     }
     match task.head.state {
+        TaskState::InputRequired if waits_for_approval(task) => output::note(format!(
+            "It waits for approval: rialto approvals list, or where you may decide yourself \
+             rialto call <agent> approve --task {}",
+            task.head.id
+        )),
         TaskState::InputRequired => output::note(format!(
             "The agent waits for an answer: rialto call <agent> \"<answer>\" --task {}",
             task.head.id

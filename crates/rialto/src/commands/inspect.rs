@@ -147,6 +147,7 @@ fn protocol(agent: &Agent) -> String {
         Backing::Mcp(_) => "MCP".to_owned(),
         Backing::Function(_) => "function".to_owned(),
         Backing::Flow(_) => "workflow".to_owned(),
+        Backing::Acp(_) => "ACP".to_owned(),
         Backing::A2a => match agent.card.interfaces.first() {
             Some(interface) => {
                 let dialect = agent.speaks.unwrap_or(interface.dialect);

@@ -22,6 +22,7 @@ use rialto_model::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    approvals,
     cli::Serve,
     commands::tokens::{self, Wanted},
     environment::Environment,
@@ -110,6 +111,7 @@ pub(crate) fn app(
     doors = doors.merge(guarding::api::router(program));
     doors = doors.merge(flows::api::router(program));
     doors = doors.merge(console(program, needs_token)?.router());
+    doors = doors.merge(approvals::router(program));
     if program.config.a2a.enabled {
         let door = a2a_door(program, needs_token)?;
         program.push(&door);
@@ -141,6 +143,7 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
             Entrance { path: events::PATH, needs: Rights::of([Right::Admin]) },
             Entrance { path: api::PATH, needs: Rights::of([Right::Admin]) },
             Entrance { path: guarding::api::PATH, needs: Rights::of([Right::Admin]) },
+            Entrance { path: approvals::PATH, needs: Rights::of([Right::Admin]) },
             Entrance { path: routing::DISPATCH, needs: Rights::of([Right::Call]) },
             Entrance { path: routing::DISPATCHES, needs: Rights::of([Right::Call]) },
             Entrance { path: flows::api::WORKFLOWS, needs: Rights::of([Right::Call, Right::Discover]) },
@@ -175,6 +178,7 @@ fn console(program: &Program, needs_token: bool) -> Result<Console, Trouble> {
         allow_private: server.allow_private_over_api || !needs_token,
         allow_secrets: server.allow_commands_over_api,
         max_body_bytes: server.max_body_bytes,
+        stop: program.stop().clone(),
     }))
 }
 

@@ -1,4 +1,4 @@
-//! `[[mcp_servers]]` and `[[functions]]`: what is deployed, as a file says it.
+//! `[[mcp_servers]]`, `[[functions]]` and `[[agents.local]]`: what is deployed, as a file says it.
 //!
 //! The command line and the API say the same in the same words, so everything is checked here, once.
 
@@ -18,6 +18,9 @@ use url::Url;
 
 /// How long a function may take when nobody says, in seconds.
 const FUNCTION_SECONDS: f64 = 30.0;
+
+/// How long a turn of a coding agent may take before its caller gets the task's id, when nobody says, in seconds.
+const AGENT_SECONDS: f64 = 600.0;
 
 /// A function that is ended for being late has told so before its caller's patience ends.
 const GRACE_MS: u64 = 1_000;
@@ -56,6 +59,70 @@ pub(crate) struct Function {
     /// How it is reached.
     #[serde(flatten)]
     pub(crate) way: Way,
+}
+
+/// A coding agent that is started on this machine and speaks the Agent Client Protocol: Gemini CLI, Claude Code's adapter,
+/// Codex, Goose, …
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LocalAgent {
+    /// Its name: letters, digits, `-` and `_`.
+    pub(crate) name: String,
+    /// What it is, for whoever decides whether to ask it.
+    pub(crate) description: String,
+    /// What it is good at. Every agent has the skill `prompt` beside these: it does what it is told.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) skills: Vec<LocalSkill>,
+    /// What becomes of its wish to use a tool that it asks about: `ask` has the task wait until somebody has approved it,
+    /// `allow` lets it, `deny` does not.
+    pub(crate) permission: PermissionName,
+    /// Which files below its folder (`cwd`) it may have from us: `none` (it uses its own means), `read` or `write`.
+    pub(crate) allow_files: FilesName,
+    /// How it is started. It works in the folder `cwd`.
+    #[serde(flatten)]
+    pub(crate) way: Way,
+}
+
+/// Something a coding agent is good at.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LocalSkill {
+    /// Its id: letters, digits, `-` and `_`.
+    pub(crate) id: String,
+    /// What it does, for whoever decides whether to ask for it.
+    pub(crate) description: String,
+    /// Words to find it by.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tags: Vec<String>,
+    /// What the agent is told before what the caller says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) instructions: Option<String>,
+}
+
+/// What becomes of an agent's wish to use a tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PermissionName {
+    /// The task waits until somebody has approved it.
+    #[default]
+    Ask,
+    /// It may.
+    Allow,
+    /// It may not.
+    Deny,
+}
+
+/// Which files an agent may have from us.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum FilesName {
+    /// None.
+    #[default]
+    None,
+    /// It may read them.
+    Read,
+    /// It may read and write them.
+    Write,
 }
 
 /// How something deployed is reached: by a command on this machine, or at an address.
@@ -127,25 +194,29 @@ pub(crate) enum Setting {
     },
 }
 
-/// Something to be deployed, of either kind.
+/// Something to be deployed, of any kind.
 pub(crate) enum Wanted<'a> {
     /// An MCP server.
     Server(&'a McpServer),
     /// A function.
     Function(&'a Function),
+    /// A coding agent.
+    Agent(&'a LocalAgent),
 }
 
 /// Everything that is deployed, or the first thing that is wrong: where, and what.
 pub(crate) fn all(
     servers: &[McpServer],
     functions: &[Function],
+    agents: &[LocalAgent],
 ) -> Result<Vec<Deployment>, (String, String)> {
     let servers =
         servers.iter().enumerate().map(|(at, it)| (format!("mcp_servers[{at}]"), Wanted::Server(it)));
     let functions =
         functions.iter().enumerate().map(|(at, it)| (format!("functions[{at}]"), Wanted::Function(it)));
+    let agents = agents.iter().enumerate().map(|(at, it)| (format!("agents.local[{at}]"), Wanted::Agent(it)));
     let mut found: Vec<Deployment> = Vec::new();
-    for (place, wanted) in functions.chain(servers) {
+    for (place, wanted) in functions.chain(servers).chain(agents) {
         let wanted = wanted.deployment().map_err(|(key, reason)| (format!("{place}.{key}"), reason))?;
         if found
             .iter()
@@ -166,6 +237,7 @@ impl Wanted<'_> {
         let (name, way) = match self {
             Self::Server(server) => (&server.name, &server.way),
             Self::Function(function) => (&function.name, &function.way),
+            Self::Agent(agent) => (&agent.name, &agent.way),
         };
         check_name(name).map_err(wrong("name"))?;
         let via = way.via()?;
@@ -189,8 +261,55 @@ impl Wanted<'_> {
                 };
                 (Backing::Function(Arc::new(made)), Some(timeout_ms.saturating_add(GRACE_MS)))
             }
+            Self::Agent(agent) => {
+                let made = agent.made(via)?;
+                (Backing::Acp(Arc::new(made)), own.or(Some(millis(AGENT_SECONDS))))
+            }
         };
         Ok(Deployment { scope: way.scope()?, backing, allow_private: true, timeout_ms })
+    }
+}
+
+// === impl LocalAgent ===
+
+impl LocalAgent {
+    fn made(&self, via: Via) -> Result<deployed::LocalAgent, (String, String)> {
+        if matches!(via, Via::Http(_)) {
+            let reason = "a coding agent is started by a `command`; one at an address is added with `rialto agents add URL`";
+            return Err(("url".to_owned(), reason.to_owned()));
+        }
+        let mut skills: Vec<deployed::LocalSkill> = Vec::new();
+        for (at, skill) in self.skills.iter().enumerate() {
+            let wrong = |reason: String| (format!("skills[{at}].id"), reason);
+            if !is_name(&skill.id) {
+                return Err(wrong(format!("\"{}\" must be letters, digits, `-` and `_`", skill.id)));
+            }
+            if skill.id == deployed::PROMPT || skills.iter().any(|other| other.id == skill.id) {
+                return Err(wrong(format!("it has a skill \"{}\" already", skill.id)));
+            }
+            skills.push(deployed::LocalSkill {
+                id: skill.id.clone(),
+                description: skill.description.clone(),
+                tags: skill.tags.clone(),
+                instructions: skill.instructions.clone(),
+            });
+        }
+        Ok(deployed::LocalAgent {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            via,
+            skills,
+            permission: match self.permission {
+                PermissionName::Ask => deployed::Permission::Ask,
+                PermissionName::Allow => deployed::Permission::Allow,
+                PermissionName::Deny => deployed::Permission::Deny,
+            },
+            files: match self.allow_files {
+                FilesName::None => deployed::Files::None,
+                FilesName::Read => deployed::Files::Read,
+                FilesName::Write => deployed::Files::Write,
+            },
+        })
     }
 }
 
@@ -359,7 +478,7 @@ mod tests {
             functions: Vec<Function>,
         }
         let both: Both = toml::from_str(text).unwrap();
-        all(&both.mcp_servers, &both.functions).unwrap_err()
+        all(&both.mcp_servers, &both.functions, &[]).unwrap_err()
     }
 
     #[test]

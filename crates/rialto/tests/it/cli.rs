@@ -1,10 +1,13 @@
 //! The program from the command line, against agents inside the test: nothing but Rust is needed.
 
 mod agents;
+mod approvals;
 mod audit;
 mod callers;
 mod calls;
 mod cards;
+mod coding;
+mod console;
 mod costs;
 mod crash;
 mod credentials;

@@ -6,6 +6,7 @@
 pub(crate) mod a2a_client;
 pub(crate) mod agent;
 pub(crate) mod client;
+pub(crate) mod coder;
 pub(crate) mod grpc;
 pub(crate) mod http;
 pub(crate) mod issuer;

@@ -27,8 +27,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rialto-function", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     ("rialto-mcp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     // What a person sees and changes, as pages and as an API.
-    ("rialto-console", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
+    ("rialto-console", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-guard"]),
     ("rialto-a2a", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-a2a-wire"]),
+    // Coding agents on this machine.
+    ("rialto-acp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     (
         "rialto",
         &[
@@ -40,6 +42,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-hooks",
             "rialto-mcp",
             "rialto-a2a",
+            "rialto-acp",
             "rialto-a2a-wire",
             "rialto-flow",
             "rialto-function",
@@ -73,6 +76,7 @@ const EVERYBODY: &[&str] = &[
 
 /// Every other library, and the crates that may name it.
 const OWNERS: &[(&str, &[&str])] = &[
+    ("agent-client-protocol", &["rialto-acp"]),
     ("aho-corasick", &["rialto-engine", "rialto-guard"]),
     // Encrypts what is kept, and makes the key that cards are signed with; rustls brings it anyway.
     ("aws-lc-rs", &["rialto", "rialto-store"]),
@@ -83,6 +87,7 @@ const OWNERS: &[(&str, &[&str])] = &[
             "rialto",
             "rialto-a2a",
             "rialto-a2a-wire",
+            "rialto-acp",
             "rialto-edge",
             "rialto-function",
             "rialto-guard",

@@ -112,3 +112,23 @@ fn a_client_that_cannot_ask_so_is_not_told_to() {
     assert_eq!(told(&question, Abilities { form: false, url: true, tasks: false }), json!([]));
     assert_eq!(told(&nowhere, Abilities { form: false, url: true, tasks: false }), json!([]));
 }
+
+#[test]
+fn what_waits_for_approval_is_a_choice_for_whoever_may_make_it() {
+    let choice = json!({
+        "type": "object",
+        "properties": { "decision": { "type": "string", "enum": ["approve", "deny"] } },
+        "required": ["decision"],
+    });
+    let asks = |answerable: bool| {
+        let facts = json!({ "approval": "apr_1", "tool": "rm", "arguments": {}, "requestedSchema": choice });
+        let said = says(vec![Part::text("May rm be called?"), data(facts)]).unwrap();
+        let metadata = Json::from(json!({ "rialto/approval": { "id": "apr_1", "answerable": answerable } }));
+        waiting(Ask::Input, Some(Message { metadata: Some(metadata), ..said }))
+    };
+    let params = json!({ "mode": "form", "message": "May rm be called?", "requestedSchema": choice });
+    assert_eq!(told(&asks(true), BOTH), json!([{ "key": "answer", "params": params }]));
+    let inquiry = Inquiry::of(&asks(true), BOTH, Fluency::NEWEST).unwrap();
+    assert!(matches!(inquiry.questions[0].wants, Wants::Decision(_)));
+    assert!(Inquiry::of(&asks(false), BOTH, Fluency::NEWEST).is_none());
+}

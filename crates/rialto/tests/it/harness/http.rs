@@ -13,8 +13,10 @@ use super::PATIENCE;
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Status line and headers, as they came.
+    /// Status line and headers, in small letters.
     pub(crate) head: String,
+    /// The name and the value of the cookie that was set, as they came.
+    pub(crate) cookie: Option<String>,
     pub(crate) body: String,
 }
 
@@ -33,6 +35,12 @@ pub(crate) fn get_with(url: &str, host: Option<&str>, headers: &[(&str, &str)]) 
 #[track_caller]
 pub(crate) fn delete(url: &str, headers: &[(&str, &str)]) -> Answer {
     send("DELETE", url, None, headers, "").unwrap()
+}
+
+/// Puts JSON in place of something.
+#[track_caller]
+pub(crate) fn put(url: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    send("PUT", url, None, headers, body).unwrap()
 }
 
 /// Posts JSON.
@@ -80,7 +88,13 @@ fn send(
     ask(method, url, host, headers, body)?.read_to_string(&mut answer)?;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
-    Ok(Answer { status, head: head.to_lowercase(), body: body.to_owned() })
+    let header = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        let is_cookie = name.eq_ignore_ascii_case("set-cookie");
+        is_cookie.then(|| value.split(';').next().unwrap_or_default().trim().to_owned())
+    };
+    let cookie = head.lines().find_map(header);
+    Ok(Answer { status, head: head.to_lowercase(), cookie, body: body.to_owned() })
 }
 
 /// Sends a request; the answer is still to be read.

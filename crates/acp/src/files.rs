@@ -1,0 +1,100 @@
+//! Files that an agent has from us: below its folder, and only where that is configured.
+
+use std::path::{Component, Path, PathBuf};
+
+use rialto_model::deployed::Files;
+
+/// The largest file that is handed over or taken.
+const LARGEST: u64 = 4 * 1024 * 1024;
+
+/// Reads a text, all of it or some lines.
+pub(crate) async fn read(
+    folder: &Path,
+    may: Files,
+    path: &Path,
+    from: Option<u32>,
+    lines: Option<u32>,
+) -> Result<String, String> {
+    if may == Files::None {
+        return Err("files are not handed out here".to_owned());
+    }
+    let path = below(folder, path)?;
+    let size = tokio::fs::metadata(&path).await.map_err(|error| error.to_string())?.len();
+    if size > LARGEST {
+        return Err(format!("it has {size} bytes, and at most {LARGEST} are handed out"));
+    }
+    let text = tokio::fs::read_to_string(&path).await.map_err(|error| error.to_string())?;
+    if from.is_none() && lines.is_none() {
+        return Ok(text);
+    }
+    let skip = from.map_or(0, |line| line.saturating_sub(1) as usize);
+    let take = lines.map_or(usize::MAX, |lines| lines as usize);
+    Ok(text.lines().skip(skip).take(take).collect::<Vec<_>>().join("\n"))
+}
+
+/// Writes a text.
+pub(crate) async fn write(folder: &Path, may: Files, path: &Path, text: &str) -> Result<(), String> {
+    if may != Files::Write {
+        return Err("files are not written here".to_owned());
+    }
+    if text.len() as u64 > LARGEST {
+        return Err(format!("it has {} bytes, and at most {LARGEST} are taken", text.len()));
+    }
+    tokio::fs::write(below(folder, path)?, text).await.map_err(|error| error.to_string())
+}
+
+/// The same path, if it is below the folder whatever its links lead to.
+fn below(folder: &Path, path: &Path) -> Result<PathBuf, String> {
+    let outside = || format!("{} is not below {}", path.display(), folder.display());
+    if path.components().any(|part| part == Component::ParentDir) {
+        return Err(outside());
+    }
+    let folder = folder.canonicalize().map_err(|error| error.to_string())?;
+    let wanted = folder.join(path);
+    // A file that is about to be made has no place of its own yet: its folder has.
+    let real = match wanted.canonicalize() {
+        Ok(real) => real,
+        Err(_) if wanted.symlink_metadata().is_ok() => return Err(outside()),
+        Err(_) => {
+            let parent = wanted.parent().ok_or_else(outside)?;
+            let parent = parent.canonicalize().map_err(|error| error.to_string())?;
+            parent.join(wanted.file_name().ok_or_else(outside)?)
+        }
+    };
+    if real.starts_with(&folder) { Ok(real) } else { Err(outside()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_what_is_below_the_folder_is_handed_out_and_only_where_it_may_be() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("work");
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(home.path().join("secret"), "hunter2").unwrap();
+        std::fs::write(folder.join("a.txt"), "one\ntwo\nthree\n").unwrap();
+        std::os::unix::fs::symlink(home.path().join("secret"), folder.join("link")).unwrap();
+        std::os::unix::fs::symlink(home.path().join("new"), folder.join("dangling")).unwrap();
+        let all = |path: PathBuf| {
+            let folder = folder.clone();
+            async move { read(&folder, Files::Read, &path, None, None).await }
+        };
+        assert_eq!(all(folder.join("a.txt")).await.unwrap(), "one\ntwo\nthree\n");
+        let some = read(&folder, Files::Read, &folder.join("a.txt"), Some(2), Some(1)).await;
+        assert_eq!(some.unwrap(), "two");
+        for outside in ["../secret", "link", "/etc/passwd"] {
+            assert!(all(folder.join(outside)).await.unwrap_err().contains("is not below"), "{outside}");
+        }
+        assert!(read(&folder, Files::None, &folder.join("a.txt"), None, None).await.is_err());
+        assert!(write(&folder, Files::Read, &folder.join("b.txt"), "x").await.is_err());
+        write(&folder, Files::Write, &folder.join("b.txt"), "x").await.unwrap();
+        assert_eq!(all(folder.join("b.txt")).await.unwrap(), "x");
+        for outside in ["../new", "link", "dangling"] {
+            assert!(write(&folder, Files::Write, &folder.join(outside), "x").await.is_err(), "{outside}");
+        }
+        assert_eq!(std::fs::read_to_string(home.path().join("secret")).unwrap(), "hunter2");
+        assert!(!home.path().join("new").exists());
+    }
+}

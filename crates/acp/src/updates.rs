@@ -1,0 +1,193 @@
+//! What an agent says while it works, as events.
+//!
+//! Its answer is one artifact that grows, and is told whole at the end. Thoughts, tools and plans are progress, with the facts
+//! under `rialto/acp`; what tools are given is left out, because it may be secret.
+
+use agent_client_protocol::v1::schema::{
+    ContentBlock, EmbeddedResourceResource, Plan, SessionUpdate, StopReason, ToolCall, ToolCallUpdate,
+};
+use rialto_model::{
+    event::{Aside, Event},
+    failure::{Failure, Kind},
+    ids::fresh,
+    json::Json,
+    message::{Artifact, Content, Message, Part, Role},
+};
+use serde_json::{Value, json};
+
+/// Thoughts are told when there is so much of them, or when something else happens.
+const THOUGHT: usize = 500;
+
+/// An answer that is longer than this is not kept whole.
+const LONGEST: usize = 16 * 1024 * 1024;
+
+/// What was said in a turn so far.
+#[derive(Default)]
+pub(crate) struct Output {
+    /// The answer, text that came in pieces joined.
+    parts: Vec<Part>,
+    bytes: usize,
+    thought: String,
+}
+
+// === impl Output ===
+
+impl Output {
+    /// What an update says.
+    pub(crate) fn hear(&mut self, update: SessionUpdate) -> Vec<Event> {
+        match update {
+            SessionUpdate::AgentMessageChunk(chunk) => {
+                let mut events = self.thought();
+                events.extend(self.piece(part_of(chunk.content)));
+                events
+            }
+            SessionUpdate::AgentThoughtChunk(chunk) => {
+                if let ContentBlock::Text(text) = chunk.content {
+                    self.thought.push_str(&text.text);
+                }
+                if self.thought.len() > THOUGHT { self.thought() } else { Vec::new() }
+            }
+            SessionUpdate::ToolCall(call) => self.with_thought(tool(&call)),
+            SessionUpdate::ToolCallUpdate(update) => {
+                let told = tool_update(&update);
+                told.map_or_else(Vec::new, |event| self.with_thought(event))
+            }
+            SessionUpdate::Plan(plan) => self.with_thought(planned(&plan)),
+            // What else there is concerns whoever sits at an editor.
+            _ => Vec::new(),
+        }
+    }
+
+    /// How a turn ended.
+    pub(crate) fn end(mut self, ended: Result<StopReason, Failure>) -> Vec<Event> {
+        let mut events = self.thought();
+        let is_long = self.bytes > LONGEST;
+        if !self.parts.is_empty() {
+            let artifact = artifact(std::mem::take(&mut self.parts));
+            events.push(Event::Artifact { artifact, append: false, last: true, aside: Aside::default() });
+        }
+        let failed = |message: &str| Event::failed(Failure::new(Kind::PeerFailed, message));
+        events.push(match ended {
+            _ if is_long => failed("the agent said more than 16 MiB; what came after that is lost"),
+            Ok(StopReason::EndTurn) => Event::Finished { message: None, aside: Aside::default() },
+            Ok(StopReason::Cancelled) => Event::Canceled { message: None, aside: Aside::default() },
+            Ok(StopReason::Refusal) => failed("the agent refused to go on"),
+            Ok(StopReason::MaxTokens) => failed("the agent stopped: it has used all tokens that it may"),
+            Ok(StopReason::MaxTurnRequests) => {
+                failed("the agent stopped: it has asked its model as often as it may in one turn")
+            }
+            Ok(other) => failed(&format!("the agent stopped for a reason that nobody here knows: {other:?}")),
+            Err(failure) => Event::failed(failure),
+        });
+        events
+    }
+
+    fn piece(&mut self, part: Part) -> Option<Event> {
+        self.bytes += size(&part);
+        if self.bytes > LONGEST {
+            return None;
+        }
+        let is_first = self.parts.is_empty();
+        match (self.parts.last_mut().map(|last| &mut last.content), &part.content) {
+            (Some(Content::Text(text)), Content::Text(more)) => text.push_str(more),
+            _ => self.parts.push(part.clone()),
+        }
+        let artifact = artifact(vec![part]);
+        Some(Event::Artifact { artifact, append: !is_first, last: false, aside: Aside::default() })
+    }
+
+    fn with_thought(&mut self, event: Event) -> Vec<Event> {
+        let mut events = self.thought();
+        events.push(event);
+        events
+    }
+
+    fn thought(&mut self) -> Vec<Event> {
+        let thought = std::mem::take(&mut self.thought);
+        if thought.trim().is_empty() {
+            return Vec::new();
+        }
+        vec![progress(thought, &json!({ "kind": "thought" }))]
+    }
+}
+
+fn artifact(parts: Vec<Part>) -> Artifact {
+    Artifact { name: Some("response".to_owned()), ..Artifact::new("response", parts) }
+}
+
+fn tool(call: &ToolCall) -> Event {
+    let facts = json!({
+        "kind": "toolCall",
+        "id": call.tool_call_id,
+        "title": call.title,
+        "tool": call.kind,
+        "status": call.status,
+    });
+    progress(format!("{} ({})", call.title, word(&json!(call.status))), &facts)
+}
+
+fn tool_update(update: &ToolCallUpdate) -> Option<Event> {
+    let fields = &update.fields;
+    let status = fields.status?;
+    let title = fields.title.clone().unwrap_or_else(|| update.tool_call_id.to_string());
+    let facts = json!({
+        "kind": "toolCall",
+        "id": update.tool_call_id,
+        "title": fields.title,
+        "tool": fields.kind,
+        "status": status,
+    });
+    Some(progress(format!("{title} ({})", word(&json!(status))), &facts))
+}
+
+fn planned(plan: &Plan) -> Event {
+    let lines: Vec<String> = plan
+        .entries
+        .iter()
+        .map(|entry| format!("- {} ({})", entry.content, word(&json!(entry.status))))
+        .collect();
+    progress(lines.join("\n"), &json!({ "kind": "plan", "entries": plan.entries }))
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().unwrap_or_default().replace('_', " ")
+}
+
+fn progress(words: String, facts: &Value) -> Event {
+    let message = Message::new(fresh(), Role::Agent, vec![Part::text(words)]);
+    let metadata = Some(Json::of(&json!({ "rialto/acp": facts })));
+    Event::Progress { working: true, message: Some(message), aside: Aside { metadata, ..Aside::default() } }
+}
+
+fn part_of(block: ContentBlock) -> Part {
+    let file = |data: String, kind: String| Part { media_type: Some(kind), ..Part::new(Content::Raw(data)) };
+    match block {
+        ContentBlock::Text(text) => Part::text(text.text),
+        ContentBlock::Image(image) => file(image.data, image.mime_type),
+        ContentBlock::Audio(audio) => file(audio.data, audio.mime_type),
+        ContentBlock::ResourceLink(link) => Part {
+            filename: Some(link.name),
+            media_type: link.mime_type,
+            ..Part::new(Content::Url(link.uri))
+        },
+        ContentBlock::Resource(resource) => match resource.resource {
+            EmbeddedResourceResource::TextResourceContents(text) => {
+                Part { filename: Some(text.uri), media_type: text.mime_type, ..Part::text(text.text) }
+            }
+            EmbeddedResourceResource::BlobResourceContents(blob) => Part {
+                filename: Some(blob.uri),
+                media_type: blob.mime_type,
+                ..Part::new(Content::Raw(blob.blob))
+            },
+            other => Part::data(Json::of(&json!(other))),
+        },
+        other => Part::data(Json::of(&json!(other))),
+    }
+}
+
+const fn size(part: &Part) -> usize {
+    match &part.content {
+        Content::Text(text) | Content::Raw(text) | Content::Url(text) => text.len(),
+        Content::Data(_) | Content::Unknown(_) => 0,
+    }
+}

@@ -1,0 +1,93 @@
+//! A bench to try guardrails on.
+
+use axum::response::Response;
+use http::StatusCode;
+use maud::{Markup, html};
+use rialto_model::failure::Failure;
+use rialto_policy::Action;
+
+use super::{
+    layout::{self, Frame, Page},
+    visit::Visit,
+};
+use crate::{
+    admin::guardrails::{self, Asked, CHECKS, Tried},
+    text,
+};
+
+const HERE: &str = "/guardrails";
+
+/// So many findings are listed.
+const LISTED: usize = 100;
+
+pub(super) async fn bench(visit: Visit) -> Result<Response, Failure> {
+    visit.console.admit(&visit.caller, Action::AdminPolicies).await?;
+    let frame = visit.frame();
+    Ok(show(&frame, StatusCode::OK, &Asked::default(), &html! {}))
+}
+
+pub(super) async fn test(visit: Visit) -> Result<Response, Failure> {
+    let asked = Asked {
+        text: visit.field("text").unwrap_or_default().to_owned(),
+        checks: visit.fields("check"),
+        skill: visit.field("skill").unwrap_or_default().to_owned(),
+    };
+    let frame = visit.frame();
+    match guardrails::test(&visit.console, &visit.caller, asked.clone()).await {
+        Ok(tried) => Ok(show(&frame, StatusCode::OK, &asked, &answered(&tried))),
+        Err(failure) => {
+            let said = layout::refused(Some(&failure));
+            Ok(show(&frame, StatusCode::UNPROCESSABLE_ENTITY, &asked, &said))
+        }
+    }
+}
+
+fn show(frame: &Frame, status: StatusCode, asked: &Asked, said: &Markup) -> Response {
+    let is_set = |name: &str| asked.checks.iter().any(|check| check == name);
+    let body = html! {
+        div.top { div { h1 { "Guardrails" } p.sub { "What would be found in a text" } } }
+        form.panel method="post" action=(frame.to(HERE)) {
+            (frame.proof())
+            div.field {
+                label for="guarded" { "Text, or arguments as JSON" }
+                textarea #guarded name="text" spellcheck="false" placeholder="Call Ann at +49 151 23456789" { "\n" (asked.text) }
+                p.hint { "It is looked through here, sent nowhere and not kept." }
+            }
+            div.field {
+                label for="skill" { "On the way to" }
+                input #skill type="text" name="skill" value=(asked.skill) autocomplete="off" placeholder="agent.skill";
+                p.hint { "The guardrails in force there are asked. Pick checks to try those instead, whatever is in force:" }
+            }
+            div.filters {
+                @for (name, does) in CHECKS { label.check { input type="checkbox" name="check" value=(name) checked[is_set(name)]; (does) } }
+                button.first type="submit" { "Look through it" }
+            }
+        }
+        div data-region="findings" aria-live="polite" { (said) }
+    };
+    frame.answer(status, &Page { title: "Guardrails", at: HERE, live: None, is_over: false, body })
+}
+
+fn answered(tried: &Tried) -> Markup {
+    let found = &tried.findings.found;
+    html! {
+        @if found.is_empty() {
+            div.said.good tabindex="-1" { p { "Nothing was found: it would pass." } }
+        } @else {
+            div.said.warn tabindex="-1" { p { (text::count(found.len(), "thing was", "things were")) " found; the verdict is " b { (format!("{:?}", tried.findings.verdict()).to_lowercase()) } "." } }
+            section.panel { h2 { "What is left" } pre tabindex="0" { code { (text::visible(&text::cut(&tried.left, 20_000).0, true)) } } }
+            div.panel.flush {
+                table.cards {
+                    thead { tr { th { "Check" } th { "Kind" } th { "Bytes" } } }
+                    tbody { @for finding in found.iter().take(LISTED) {
+                        tr {
+                            td { (finding.check) }
+                            td data-label="Kind" { (text::line(&finding.kind, 80)) }
+                            td data-label="Bytes" { @match &finding.at { Some(at) => { (at.start) " to " (at.end) } None => "all of it" } }
+                        }
+                    } }
+                }
+            }
+        }
+    }
+}

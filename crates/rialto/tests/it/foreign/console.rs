@@ -1,0 +1,140 @@
+//! The console in a real browser: Chromium, driven by Playwright, looks at pages of the program with real agents behind it. What it
+//! does there is in `interop/clients/console.mjs`.
+
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use crate::harness::{
+    agent::SampleAgent, http, interop, peer::Peer, process::Process, rialto::Rialto, root, server::Server,
+};
+
+/// A scenario takes no longer, also where others are at work.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// The server's owner, who may administer everything, and register agents of this machine.
+fn owner() -> Rialto {
+    let rialto = Rialto::fresh()
+        .with("RIALTO_TOKEN", "mine")
+        .with("RIALTO_SERVER__ALLOW_PRIVATE_OVER_API", "true")
+        .with("RIALTO_CALLS__PROBE_INTERVAL_SECS", "1");
+    for action in ["admin_agents", "admin_policies", "admin_tokens", "admin_audit"] {
+        rialto.cli(&["policy", "add", "allow-admin", action, "--caller", "owner"]).ok();
+    }
+    rialto
+}
+
+/// Plays a scenario at a server, and fails with what the browser saw.
+#[track_caller]
+fn play(scenario: &str, server: &Server, more: &[(&str, &str)]) {
+    let mut command = Command::new(interop());
+    command.args(["console", scenario, "--url", &server.url, "--token", "mine"]);
+    for (name, value) in more {
+        command.args([*name, *value]);
+    }
+    let mut browser = Process::start(format!("console {scenario}"), &mut command);
+    let said = browser.line_by(Instant::now() + LONGEST);
+    let status = browser.end();
+    assert!(
+        status.success() && said.as_deref() == Some("as it should be"),
+        "{}\n{}",
+        browser.stderr(),
+        server.log()
+    );
+}
+
+#[test]
+fn somebody_signs_in_registers_trusts_refreshes_and_removes_an_agent() {
+    let (desk, garbled) = (SampleAgent::named("Desk"), SampleAgent::named("Garbled"));
+    garbled.show_instead(200, "this is no card");
+    let rialto = owner();
+    play("registry", &rialto.serve(&[]), &[("--agent", &desk.url), ("--other", &garbled.url)]);
+}
+
+#[test]
+fn a_skill_is_tried_a_question_answered_and_a_task_called_off() {
+    let (desk, rialto) = (SampleAgent::named("Desk"), owner());
+    rialto.trust(&desk.url);
+    play("trying", &rialto.serve(&[]), &[]);
+}
+
+#[test]
+fn a_result_is_seen_while_it_comes() {
+    let (peer, rialto) = (Peer::start("py_1_3", &[]), owner());
+    rialto.trust(&peer.url);
+    play("stream", &rialto.serve(&[]), &[]);
+}
+
+#[test]
+fn a_live_page_keeps_up_with_many_calls() {
+    let (desk, rialto) =
+        (SampleAgent::named("Desk"), owner().with("RIALTO_LIMITS__REQUESTS_PER_SECOND", "0"));
+    rialto.trust(&desk.url);
+    play("busy", &rialto.serve(&[]), &[]);
+}
+
+#[test]
+fn policies_are_written_tried_and_in_force() {
+    let (desk, rialto) = (SampleAgent::named("Desk"), owner());
+    rialto.trust(&desk.url);
+    play("policies", &rialto.serve(&[]), &[]);
+}
+
+/// With `RIALTO_SHOTS` set, the pictures in `docs/console` are made anew.
+#[test]
+fn nothing_on_any_page_keeps_anybody_out() {
+    let (desk, other) = (SampleAgent::named("Desk"), SampleAgent::named("Reviewer"));
+    let rialto = owner();
+    rialto.trust(&desk.url);
+    rialto.cli(&["agents", "add", &other.url]).ok();
+    let server = rialto.serve(&[]);
+    for n in 0..12 {
+        let call = |skill: &str, args: serde_json::Value| {
+            let url = format!("{}/call/{skill}", server.url);
+            http::post(&url, &[("Authorization", "Bearer mine")], &args.to_string()).status
+        };
+        assert_eq!(call("desk.greet", json!({ "name": format!("caller {n}") })), 200);
+        assert_eq!(call("desk.echo", json!({ "n": n })), 200);
+        assert_eq!(call("desk.fail", json!({})), 502);
+    }
+    let folder = root().join("docs/console");
+    let folder = folder.display().to_string();
+    let shots = std::env::var_os("RIALTO_SHOTS").map(|_| ("--shots", folder.as_str()));
+    play("looks", &server, shots.as_slice());
+}
+
+#[test]
+fn everything_can_be_done_without_a_mouse() {
+    let (desk, rialto) = (SampleAgent::named("Desk"), owner());
+    rialto.trust(&desk.url);
+    play("keyboard", &rialto.serve(&[]), &[]);
+}
+
+#[test]
+fn an_agent_that_means_no_good_is_shown_harmlessly() {
+    let evil = SampleAgent::named("<img src=x onerror=\"window.pwned=1\">\u{202e}evil");
+    let long = "LongName".repeat(1_250);
+    let trap = "<script>window.pwned=1</script>\u{202e}\" onmouseover=\"window.pwned=1";
+    evil.change_card(|card| {
+        card["description"] = json!(format!("{trap}{long}"));
+        card["skills"][0] = json!({
+            "id": "a-trap", "name": trap, "description": format!("{trap}{long}"), "tags": [trap, long],
+            "inputSchema": { "type": "object", "properties": {
+                trap: { "type": "string", "title": long, "description": trap, "enum": [trap] },
+                "long": { "type": "string", "description": long },
+            } },
+        });
+        card["skills"][1] = json!({ "id": "long", "name": long, "description": long, "tags": [] });
+    });
+    let rialto = owner();
+    play("hostile", &rialto.serve(&[]), &[("--agent", &evil.url)]);
+}
+
+#[test]
+fn everything_essential_works_without_a_script() {
+    let (desk, rialto) = (SampleAgent::named("Desk"), owner());
+    play("plain", &rialto.serve(&[]), &[("--agent", &desk.url)]);
+}
