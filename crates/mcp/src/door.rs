@@ -80,7 +80,7 @@ impl Door {
     /// Serves one client on stdin and stdout, until stdin is closed or it is told to stop.
     pub async fn serve_stdio(&self, caller: Caller, stop: CancellationToken) -> Result<(), ServeError> {
         let (input, output) = stdio_pipes();
-        self.serve(input, output, caller, stop).await
+        Box::pin(self.serve(input, output, caller, stop)).await
     }
 
     /// Serves one client on any pair of streams, one JSON message a line.
