@@ -156,8 +156,7 @@ impl Program {
         let policies = book(files, &store, &config, environment);
         let policy = policies.load().await.map_err(|error| store_error(&error))??;
 
-        let variables = environment.clone();
-        let env = move |name: &str| variables.get(name).map(str::to_owned);
+        let env = variables_of(environment);
         let around = Surroundings { proxies: Proxies::of(&env), ..Surroundings::default() };
         let fetch: Arc<dyn Fetch> = Arc::new(Client::within(&config.outbound, around));
         let vault = Vault::new(Arc::clone(&store), environment);
@@ -333,6 +332,12 @@ fn loader(book: Book) -> PolicyLoader {
         let book = book.clone();
         async move { book.load().await }.boxed()
     })
+}
+
+/// Reads the environment's variables by their names.
+fn variables_of(environment: &Environment) -> impl Fn(&str) -> Option<String> + Send + Sync + use<> {
+    let variables = environment.clone();
+    move |name| variables.get(name).map(str::to_owned)
 }
 
 /// What an engine is to know, also from sections that are not its own.
