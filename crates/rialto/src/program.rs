@@ -188,8 +188,7 @@ impl Program {
         });
         connect(&engine, traces.as_ref(), config.mesh.open(&fetch, &secrets), &flows);
         let guardrails = Guardrails::on(&engine, &config, (&fetch, &secrets), environment)?;
-        engine.keep_held_in(Arc::new(vault.clone()));
-        settle(&config, &engine, &tools, &flows).await?;
+        settle(&config, &engine, &tools, &flows, &vault).await?;
         Ok(Self {
             flows,
             engine,
@@ -351,8 +350,15 @@ fn calls(config: &Config, is_traced: bool) -> rialto_engine::Config {
     }
 }
 
-/// Makes the registry what the configuration says, as far as that needs nobody to be asked.
-async fn settle(config: &Config, engine: &Engine, tools: &Tools, flows: &Runner) -> Result<(), BuildError> {
+/// Keeps what waits in the vault, and makes the registry what the configuration says, as far as that needs nobody to be asked.
+async fn settle(
+    config: &Config,
+    engine: &Engine,
+    tools: &Tools,
+    flows: &Runner,
+    vault: &Vault,
+) -> Result<(), BuildError> {
+    engine.keep_held_in(Arc::new(vault.clone()));
     engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
     tools.configure(config, engine, false).await?;
     flows::configure(config, engine, flows, false).await
