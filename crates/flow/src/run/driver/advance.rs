@@ -167,7 +167,7 @@ impl Driver {
             Ok(Some(act)) if self.lacks_secrets(key, &act) => self.fail(key, step, unkept()),
             Ok(Some(act)) => {
                 let task = TaskId::fresh();
-                let input = Some(redact(&act.input()));
+                let input = Some(self.crew.kept(&act));
                 self.put(key, FlowStep { task: Some(task.clone()), input, ..step });
                 self.begin_act(key, task, act, false);
             }
