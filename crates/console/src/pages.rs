@@ -5,6 +5,7 @@
 
 mod agent;
 mod agents;
+mod approvals;
 mod audit;
 mod dispatches;
 mod guardrails;
@@ -65,6 +66,9 @@ const PAGES: &[(MethodFilter, &str, Handler)] = &[
     page!(GET, "/factory/tasks/{id}/cancel", tasks::ask_cancel),
     page!(POST, "/factory/tasks/{id}/cancel", tasks::cancel),
     page!(POST, "/factory/tasks/{id}/messages", tasks::say),
+    page!(GET, "/factory/approvals", approvals::list),
+    page!(POST, "/factory/approvals/{id}/approve", approvals::approve),
+    page!(POST, "/factory/approvals/{id}/deny", approvals::deny),
     page!(GET, "/factory/dispatches", dispatches::list),
     page!(GET, "/factory/dispatches/{id}", dispatches::show),
     page!(GET, "/factory/policies", policies::list),

@@ -70,6 +70,17 @@ pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// How far ahead, in one short word.
+pub(crate) fn ahead(at: Timestamp, now: Timestamp) -> String {
+    match at.as_second() - now.as_second() {
+        ..1 => "now".to_owned(),
+        seconds @ 1..60 => format!("in {seconds} s"),
+        seconds @ 60..3_600 => format!("in {} min", seconds / 60),
+        seconds @ 3_600..172_800 => format!("in {} h", seconds / 3_600),
+        seconds => format!("in {} days", seconds / 86_400),
+    }
+}
+
 /// A moment, said as how long ago it was.
 pub(crate) fn moment(at: Timestamp, now: Timestamp) -> Markup {
     html! { time datetime=(at.strftime("%FT%TZ")) title=(at.strftime("%F %T UTC")) { (ago(at, now)) } }
@@ -112,5 +123,7 @@ mod tests {
         let at = |seconds| Timestamp::from_second(seconds).unwrap();
         let told: Vec<_> = [0, 59, 60, 7_200, 200_000].map(|s| ago(at(0), at(s))).into();
         assert_eq!(told, ["now", "59 s ago", "1 min ago", "2 h ago", "2 days ago"]);
+        let told: Vec<_> = [0, 59, 60, 7_200, 200_000].map(|s| ahead(at(s), at(0))).into();
+        assert_eq!(told, ["now", "in 59 s", "in 1 min", "in 2 h", "in 2 days"]);
     }
 }

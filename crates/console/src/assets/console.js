@@ -224,6 +224,8 @@
     const main = document.querySelector("main");
     const events = main?.dataset.live;
     if (!events || main.hasAttribute("data-over")) return;
+    // Some of what such a page shows comes without any news.
+    if (main.querySelector("[data-often]")) timer = setInterval(look, 4000);
     source = new EventSource(events);
     const news = ["message", "pre-verb", "post-verb", "verb-error", "missed", "accepted", "progress", "artifact", "asked", "answered", "finished", "replied", "failed", "rejected", "canceled"];
     news.forEach((name) => source.addEventListener(name, look));

@@ -74,27 +74,36 @@ struct Clerk(Mutex<Vec<Source>>, AtomicUsize);
 impl House {
     /// One with tokens, in which agents tell what `peer` tells.
     pub(crate) async fn new(peer: Arc<ScriptedPeer>) -> Self {
-        Self::build(peer, true, Config::default()).await
+        Self::build(peer, true, Config::default(), "").await
+    }
+
+    /// One in which more policies are in force.
+    pub(crate) async fn with_policies(peer: Arc<ScriptedPeer>, more: &str) -> Self {
+        Self::build(peer, true, Config::default(), more).await
     }
 
     /// One in which a changed card waits for approval.
     pub(crate) async fn pinned() -> Self {
-        Self::build(ScriptedPeer::echo(), true, Config { pin_cards: true, ..Config::default() }).await
+        Self::build(ScriptedPeer::echo(), true, Config { pin_cards: true, ..Config::default() }, "").await
     }
 
     /// One in which nobody needs a token.
     pub(crate) async fn open() -> Self {
-        Self::build(ScriptedPeer::echo(), false, Config::default()).await
+        Self::build(ScriptedPeer::echo(), false, Config::default(), "").await
     }
 
-    async fn build(peer: Arc<ScriptedPeer>, needs_token: bool, config: Config) -> Self {
+    async fn build(peer: Arc<ScriptedPeer>, needs_token: bool, config: Config, more: &str) -> Self {
         let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory(agents::parse_card).unwrap());
         let discovery = Arc::new(ScriptedDiscovery::default());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let registry = Registry::new(store.clone(), discovery.clone(), clock.clone(), config.clone());
         let source = |name: &str, text: &str| Source { name: name.to_owned(), text: text.to_owned() };
         let clerk = Arc::new(Clerk(
-            Mutex::new(vec![source("starter.cedar", STARTER), source("admin.cedar", ADMIN)]),
+            Mutex::new(vec![
+                source("starter.cedar", STARTER),
+                source("admin.cedar", ADMIN),
+                source("more.cedar", more),
+            ]),
             AtomicUsize::new(0),
         ));
         let kept = clerk.clone();
@@ -157,6 +166,12 @@ impl House {
     pub(crate) async fn page(&self, path: &str) -> Answer {
         let bearer = format!("Bearer {ANN}");
         self.send("GET", path, &[("authorization", &bearer), ("accept", "text/html")], "").await
+    }
+
+    /// Sends a form as somebody who comes like a program and need not prove where she comes from.
+    pub(crate) async fn submit(&self, token: &str, path: &str, form: &str) -> Answer {
+        let bearer = format!("Bearer {token}");
+        self.send("POST", path, &[("accept", "text/html"), ("authorization", &bearer)], form).await
     }
 
     /// Signs in and answers the cookie.
