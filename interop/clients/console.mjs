@@ -22,7 +22,7 @@ const { values: given, positionals } = parseArgs({
 });
 const PATIENCE = 20_000;
 const EVERY_PAGE = [
-  '', '/agents', '/register', '/tools', '/tasks', '/approvals', '/dispatches', '/policies', '/policies/new', '/policies/starter.cedar',
+  '', '/agents', '/register', '/tools', '/tasks', '/workflows', '/approvals', '/dispatches', '/policies', '/policies/new', '/policies/starter.cedar',
   '/policies/test?action=a2a_invoke&target=desk.echo', '/policies/matrix', '/guardrails', '/tokens', '/audit',
   '/agents/desk', '/agents/desk/try/greet', '/agents/desk/remove',
 ];
@@ -286,6 +286,47 @@ const scenarios = {
     await page.locator('.state.bad').filter({ hasText: 'failed' }).waitFor();
     await person.see('who is that?');
     assert.equal(await page.getByRole('button', { name: 'Deny' }).count(), 0);
+  },
+
+  /** A workflow is run from its form: its nodes light up, somebody agrees, a node shows what it was given and made. */
+  async workflows(person) {
+    const { page } = person;
+    const node = (id, state) => page.locator('.graph').getByText(`${id} · ${state}`).waitFor();
+    await person.signIn();
+    await person.open('/workflows');
+    await person.check('workflows');
+    await page.getByRole('link', { name: 'deploy', exact: true }).click();
+    await person.check('a workflow');
+    await page.getByLabel(/^What/).fill('the shop');
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await person.see('The run has begun.');
+    await node('look', 'running');
+    await node('check', 'completed');
+    await node('look', 'completed');
+    await node('may', 'held');
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    const run = new URL(page.url()).pathname.replace('/factory', '');
+    for (const [theme, width] of [['light', 390], ['dark', 1280], ['light', 1280]]) {
+      await page.setViewportSize({ width, height: 820 });
+      await page.context().addCookies([{ name: 'rialto_theme', value: theme, url: given.url }]);
+      await person.open(run);
+      await person.check(`a run (${theme}, ${width})`);
+    }
+    await person.shot('workflow');
+    await page.locator('[data-node=check]').click();
+    await page.locator('#node-check[open]').filter({ hasText: 'hello the shop' }).waitFor();
+    assert.ok(page.url().endsWith('#node-check'), page.url());
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await person.see('It is approved, and goes on.');
+    await node('deploy', 'completed');
+    await page.locator('main[data-over]').waitFor();
+    await page.locator('[data-region=result]').filter({ hasText: 'the shop' }).waitFor();
+    await page.getByRole('link', { name: 'As a task' }).click();
+    await page.getByRole('link', { name: 'As a run' }).click();
+    await page.getByRole('heading', { name: 'Run of deploy' }).waitFor();
+    await page.locator('#node-look summary').click();
+    await page.locator('#node-look').getByRole('link', { name: 'Its task' }).click();
+    await page.getByRole('heading', { name: 'Task' }).waitFor();
   },
 
   /** Every page: nothing keeps anybody out, in both colours and on a phone; pictures of some. */

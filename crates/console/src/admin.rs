@@ -4,6 +4,7 @@ pub mod agents;
 pub mod approvals;
 pub mod audit;
 pub mod dispatches;
+pub mod flows;
 pub mod guardrails;
 pub mod overview;
 pub mod policies;

@@ -18,11 +18,12 @@ const MARK: &str = r#"<svg viewBox="0 0 20 20" aria-hidden="true"><path d="M1 15
 const APPROVALS: &str = "/approvals";
 
 /// The menu: where it leads, what it is called, and its key.
-const MENU: [(&str, &str, &str); 10] = [
+const MENU: [(&str, &str, &str); 11] = [
     ("", "Overview", "o"),
     ("/agents", "Agents", "a"),
     ("/tools", "Tools", "l"),
     ("/tasks", "Tasks", "t"),
+    ("/workflows", "Workflows", "w"),
     (APPROVALS, "Approvals", "v"),
     ("/dispatches", "Routing", "r"),
     ("/policies", "Policies", "p"),
@@ -286,6 +287,8 @@ fn told(done: &str) -> Option<&'static str> {
         "allowed" => "It is approved, and goes on.",
         "denied" => "It is denied.",
         "canceled" => "The task is called off.",
+        "stopped" => "The run is called off.",
+        "run" => "The run has begun.",
         "said" => "Your message was sent.",
         "begun" => "The task has begun.",
         "saved" => "The policy is saved and in force.",

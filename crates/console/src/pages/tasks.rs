@@ -6,6 +6,7 @@ use rialto_edge::session::API;
 use rialto_model::{
     approval::Approval,
     clock::Timestamp,
+    deployed::Backing,
     event::{Event, Recorded},
     failure::{Failure, Kind},
     ids::TaskId,
@@ -311,6 +312,7 @@ fn parts(parts: &[Part]) -> Markup {
 fn facts(visit: &Visit, frame: &Frame, task: &Task) -> Markup {
     let (head, now) = (&task.head, visit.console.engine().now());
     let agent = visit.console.engine().registry().get(&head.agent);
+    let is_run = agent.as_ref().is_some_and(|agent| matches!(agent.backing, Backing::Flow(_)));
     html! {
         section.panel data-region="facts" {
             h2 { "About it" }
@@ -331,7 +333,8 @@ fn facts(visit: &Visit, frame: &Frame, task: &Task) -> Markup {
                 dt { "In both logs" } dd { code { (text::line(&head.session, 200)) } }
             }
             p { a href=(frame.to(&format!("/audit?task={}", encoded(head.id.as_str())))) { "Its records" } " · "
-                a href=(frame.to(&format!("/dispatches/{}", encoded(head.id.as_str())))) { "Why this agent" } }
+                a href=(frame.to(&format!("/dispatches/{}", encoded(head.id.as_str())))) { "Why this agent" }
+                @if is_run { " · " a href=(frame.to(&format!("/runs/{}", encoded(head.id.as_str())))) { "As a run" } } }
         }
     }
 }

@@ -1,16 +1,13 @@
 //! What waits for a person's word: who sees it, who decides, and what becomes of it.
 
-use std::time::Duration;
-
 use rialto_model::{agent::Trust, message::Part};
 use rialto_testkit::{
     agents,
     peer::{ScriptedPeer, finished_with},
 };
 use serde_json::json;
-use tokio_util::sync::CancellationToken;
 
-use crate::house::{ANN, Answer, BOB, House};
+use crate::house::{ANN, BOB, House};
 
 const ASKS: &str = r#"@id("ask-ops") @approval("the ops team")
     forbid (principal, action == Action::"a2a_invoke", resource) unless { context.approved };"#;
@@ -22,8 +19,7 @@ async fn house() -> House {
     let schema = json!({ "type": "object", "properties": { "to": { "type": "string" } } });
     let card = agents::card("Desk", vec![agents::skill_with_schema("ask", schema)]);
     house.register("https://desk.example.com", card, Trust::Trusted).await;
-    let engine = house.engine.clone();
-    tokio::spawn(async move { engine.keep_approvals(CancellationToken::new()).await });
+    house.keep_approvals();
     house
 }
 
@@ -32,27 +28,8 @@ async fn try_as(house: &House, token: &str) -> String {
     let begun = house.submit(token, "/factory/agents/desk/try/ask", "arg.to=%3Cb%3Ecarl").await;
     assert_eq!(begun.status, 303, "{begun:?}");
     let task = begun.header("location").split('?').next().unwrap().to_owned();
-    until(house, &task, "input-required").await;
+    house.until(&task, "input-required").await;
     task
-}
-
-/// Waits until a page shows a text.
-async fn until(house: &House, path: &str, text: &str) -> Answer {
-    for _ in 0..500 {
-        let page = house.page(path).await;
-        if page.body.contains(text) {
-            return page;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{path} never shows {text}: {:?}", house.page(path).await);
-}
-
-/// The address of the first form that approves.
-fn approve_at(page: &Answer) -> String {
-    let end = page.body.find("/approve\"").unwrap_or_else(|| panic!("{page:?}"));
-    let begin = page.body[..end].rfind('"').unwrap();
-    format!("{}/approve", &page.body[begin + 1..end])
 }
 
 #[tokio::test]
@@ -67,9 +44,9 @@ async fn what_waits_is_shown_with_who_asks_and_why_and_goes_on_when_it_is_approv
     assert!(!page.body.contains("<b>carl") && !page.body.contains(NOTHING));
     let overview = house.page("/factory").await.body;
     assert!(overview.contains("<span class=\"badge\">1<span class=\"vh\"> waiting"), "{overview}");
-    let done = house.submit(ANN, &approve_at(&page), "reason=it+is+fine").await;
+    let done = house.submit(ANN, &page.approve_at(), "reason=it+is+fine").await;
     assert_eq!((done.status, done.header("location")), (303, "/factory/approvals?done=allowed"));
-    until(&house, &task, "well done").await;
+    house.until(&task, "well done").await;
     let page = house.page("/factory/approvals?done=allowed").await;
     for shown in [NOTHING, "It is approved", "approved</span>", "it is fine", "ann"] {
         assert!(page.body.contains(shown), "{shown}: {page:?}");
@@ -83,13 +60,13 @@ async fn the_page_of_a_task_that_waits_has_the_same_buttons() {
     let task = try_as(&house, BOB).await;
     let page = house.page(&task).await;
     assert!(!page.body.contains("Your answer"), "{page:?}");
-    let deny = approve_at(&page).replace("/approve", "/deny");
+    let deny = page.approve_at().replace("/approve", "/deny");
     let from = format!("http://localhost{task}");
     let headers =
         [("accept", "text/html"), ("authorization", &*format!("Bearer {ANN}")), ("referer", from.as_str())];
     let done = house.send("POST", &deny, &headers, "reason=no+need").await;
     assert_eq!((done.status, done.header("location")), (303, &*format!("{task}?done=denied")), "{done:?}");
-    let over = until(&house, &task, "data-over").await;
+    let over = house.until(&task, "data-over").await;
     assert!(over.body.contains("no need") && !over.body.contains("/deny\""), "{over:?}");
     let again = house.submit(ANN, &deny, "").await;
     assert_eq!(again.status, 409, "{again:?}");
@@ -101,7 +78,7 @@ async fn nobody_decides_who_may_not() {
     let house = house().await;
     let task = try_as(&house, ANN).await;
     let page = house.page("/factory/approvals").await;
-    let own = house.submit(ANN, &approve_at(&page), "").await;
+    let own = house.submit(ANN, &page.approve_at(), "").await;
     assert_eq!(own.status, 403, "{own:?}");
     assert!(own.body.contains("asked for ask itself") || own.body.contains("needs approval by"), "{own:?}");
     let bearer = format!("Bearer {BOB}");
@@ -109,7 +86,7 @@ async fn nobody_decides_who_may_not() {
     let looked = house.send("GET", "/factory/approvals", &headers, "").await;
     assert_eq!(looked.status, 403, "{looked:?}");
     assert!(!looked.body.contains("carl"));
-    assert_eq!(house.submit(BOB, &approve_at(&page), "").await.status, 403);
+    assert_eq!(house.submit(BOB, &page.approve_at(), "").await.status, 403);
     assert_eq!(house.submit(ANN, "/factory/approvals/nothing/approve", "").await.status, 404);
     assert!(house.page(&task).await.body.contains("input-required"), "it waits still");
 }

@@ -3,6 +3,7 @@
 
 mod api;
 mod approvals;
+mod flows;
 mod house;
 mod pages;
 mod signing;

@@ -51,6 +51,7 @@ async fn every_page_keeps_to_itself_and_is_small() {
         "/factory/agents/desk/try/ask",
         "/factory/tools",
         "/factory/tasks",
+        "/factory/workflows",
         "/factory/approvals",
         "/factory/dispatches",
         "/factory/policies",

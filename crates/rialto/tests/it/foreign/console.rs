@@ -16,6 +16,20 @@ use crate::harness::{
 /// A scenario takes no longer, also where others are at work.
 const LONGEST: Duration = Duration::from_secs(300);
 
+/// Two steps at once, a person's word, and a last one.
+const DEPLOY: &str = r#"
+name: deploy
+description: Looks at what is to be deployed, asks a person, and deploys it.
+status: active
+input_schema: { type: object, required: [what], properties: { what: { type: string, title: What } } }
+triggers: [skill, { type: http, path: in/deploy }]
+nodes:
+  look: { type: tool, tool: desk.slow, args: { ms: 2500 } }
+  check: { type: tool, tool: desk.greet, args: { name: "{{ $input.what }}" } }
+  may: { type: approval, question: "Deploy {{ $input.what }}?", depends_on: [look, check] }
+  deploy: { type: tool, tool: desk.echo, args: { deployed: "{{ $input.what }}" }, depends_on: [may] }
+"#;
+
 /// The server's owner, who may administer everything, and register agents of this machine.
 fn owner() -> Rialto {
     let rialto = Rialto::fresh()
@@ -98,6 +112,16 @@ fn a_call_that_waits_is_approved_and_another_denied() {
     rialto.cli(&["policy", "add", "require-approval", "desk.echo", "--by", "the ops team"]).ok();
     let guest = rialto.json(&["tokens", "create", "guest", "--json"])["token"].as_str().unwrap().to_owned();
     play("approvals", &rialto.serve(&[]), &with_shots(&[("--guest", &guest)]));
+}
+
+#[test]
+fn a_workflow_lights_up_while_it_runs() {
+    let (desk, rialto) = (SampleAgent::named("Desk"), owner());
+    rialto.trust(&desk.url);
+    let file = rialto.folder().join("deploy.yaml");
+    std::fs::write(&file, DEPLOY).unwrap();
+    rialto.cli(&["workflow", "add", &file.display().to_string()]).ok();
+    play("workflows", &rialto.serve(&[]), &with_shots(&[]));
 }
 
 #[test]
