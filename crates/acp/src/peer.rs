@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, OnceLock},
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 
@@ -58,10 +58,9 @@ struct Inner {
     handles: Mutex<HashMap<String, Handle>>,
 }
 
-/// What calling a turn off needs.
-#[derive(Clone)]
+/// What calling a turn off needs. The program does not stay because of it.
 struct Handle {
-    link: Arc<Link>,
+    link: Weak<Link>,
     session: agent_client_protocol::v1::schema::SessionId,
     over: CancellationToken,
 }
@@ -126,11 +125,13 @@ impl Peer for AcpPeer {
         let inner = Arc::clone(&self.0);
         let id = cancel.get().remote.task_id.clone().unwrap_or_default();
         async move {
-            let handle = inner.handles.lock().get(&id).cloned();
+            let handle = inner.handles.lock().remove(&id);
             // One that waits for approval is called off by letting go of it.
             drop(inner.waiting.lock().remove(&id));
-            if let Some(handle) = handle {
-                handle.link.cancel(&handle.session);
+            if let Some(handle) = handle.filter(|handle| !handle.over.is_cancelled()) {
+                if let Some(link) = handle.link.upgrade() {
+                    link.cancel(&handle.session);
+                }
                 let _ = tokio::time::timeout(STOPPING, handle.over.cancelled()).await;
             }
             Ok(vec![Event::Canceled { message: None, aside: Aside::default() }])
@@ -166,9 +167,15 @@ impl Inner {
         let taken = link.session(named).await.map_err(unreachable)?;
         link.prompt(&taken, blocks);
         let turn = Turn::new(format!("turn_{}", fresh()), link, taken);
-        let handle =
-            Handle { link: Arc::clone(&turn.link), session: turn.session().clone(), over: turn.over.clone() };
-        self.handles.lock().insert(turn.id.clone(), handle);
+        let handle = Handle {
+            link: Arc::downgrade(&turn.link),
+            session: turn.session().clone(),
+            over: turn.over.clone(),
+        };
+        let mut handles = self.handles.lock();
+        handles.retain(|_, handle| !handle.over.is_cancelled());
+        handles.insert(turn.id.clone(), handle);
+        drop(handles);
         let remote = Remote { task_id: Some(turn.id.clone()), context_id: Some(turn.session().to_string()) };
         Ok((turn, vec![Event::Accepted { remote, aside: Aside::default() }, working()]))
     }

@@ -133,7 +133,15 @@ impl Guarding {
     /// The guardrails on whatever is called so.
     pub fn guards(&self, called: &Called<'_>) -> Option<Arc<Guards>> {
         let applying = self.placed.iter().enumerate().filter(|(_, placed)| placed.whose.is_for(called));
-        let applying = applying.map(|(at, _)| at).collect();
+        self.together(applying.map(|(at, _)| at).collect())
+    }
+
+    /// All guardrails there are.
+    fn all(&self) -> Option<Arc<Guards>> {
+        self.together((0..self.placed.len()).collect())
+    }
+
+    fn together(&self, applying: Vec<usize>) -> Option<Arc<Guards>> {
         self.compile(applying).unwrap_or_else(|error| {
             // Each of them holds up by itself, so all of them together do. If not, nothing goes on.
             tracing::error!("guardrails cannot be put together, so what they are on is blocked: {error}");

@@ -186,8 +186,8 @@ impl Desk {
             Own::Dispatch => self.dispatch(client, routing::dispatch(client, args)?).await,
             Own::MeshResolve => Box::pin(routing::resolve(engine, client, args)).await.map(Begun::Done),
             Own::InvokeA2a => Box::pin(self.invoke(client, args)).await,
-            Own::OrchestrateWorkflow => self.run(client, flows::ORCHESTRATE, args).await,
-            Own::ExecuteDag => self.run(client, flows::EXECUTE, args).await,
+            Own::OrchestrateWorkflow => Box::pin(self.run(client, flows::ORCHESTRATE, args)).await,
+            Own::ExecuteDag => Box::pin(self.run(client, flows::EXECUTE, args)).await,
             Own::GetTask => Box::pin(self.look_at(client, args)).await.map(Begun::Done),
             Own::CancelTask => own::cancel_task(engine, client, args).await.map(Begun::Done),
         }
@@ -195,7 +195,7 @@ impl Desk {
 
     /// Runs work in many steps.
     async fn run(&self, client: &Client, tool: &str, args: &Json) -> Result<Begun, Failure> {
-        let request = Box::pin(flows::request(&self.engine, client, tool, args)).await?;
+        let request = flows::request(&self.engine, client, tool, args).await?;
         self.begin(client, request, Manner::Skill).await
     }
 

@@ -80,7 +80,7 @@ impl Door {
     /// Serves one client on stdin and stdout, until stdin is closed or it is told to stop.
     pub async fn serve_stdio(&self, caller: Caller, stop: CancellationToken) -> Result<(), ServeError> {
         let (input, output) = stdio_pipes();
-        Box::pin(self.serve(input, output, caller, stop)).await
+        self.serve(input, output, caller, stop).await
     }
 
     /// Serves one client on any pair of streams, one JSON message a line.
@@ -112,7 +112,7 @@ impl Door {
         .complete_after(self.complete.clone());
         let transport = AsyncRwTransport::new_server(Ending { input: Shallow::new(input), closing }, output);
         let serving = async {
-            let running = match serve_server_with_ct(handler, transport, stop.clone()).await {
+            let running = match Box::pin(serve_server_with_ct(handler, transport, stop.clone())).await {
                 Ok(running) => running,
                 // A client that leaves before it says anything has done nothing wrong.
                 Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => {

@@ -77,32 +77,22 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Install(options) => install::run(&options, environment),
         Command::Keys(command) => run_keys(&common, environment, command),
         Command::Config(command) => run_config(&common, environment, &command),
-        Command::Guard(command) => {
-            commands::guard::run(command, &Config::load(common.config.as_deref(), environment)?)
-        }
-        Command::Workflow(cli::Workflow::File(command)) => commands::workflow::run(command),
+        Command::Guard(command) => run_guard(&common, environment, command),
+        Command::Workflow(command) => run_workflow(&common, environment, command).await,
         Command::Policy(command) => run_policy(&common, environment, command).await,
         Command::Mcp(options) => {
             Box::pin(mcp::run(open_for_client(&common, &options, environment).await?, options)).await
         }
         Command::Serve(options) => serve::run(open(&common, environment).await?, options, environment).await,
-        Command::Agents(command) => agents::run(&open(&common, environment).await?, command).await,
+        Command::Agents(command) => run_agents(&common, environment, command).await,
         Command::Tools(command) => run_tools(&common, environment, command).await,
         Command::Call(options) => run_call(&common, environment, options).await,
         Command::Routing(command) => run_routing(&common, environment, command).await,
-        Command::Workflow(cli::Workflow::Kept(command)) => {
-            run_flows(&common, environment, command, None).await
-        }
-        Command::Pipeline(command) => {
-            let kind = Some(rialto_model::flow::FlowKind::Pipeline);
-            run_flows(&common, environment, command.into_flows(), kind).await
-        }
+        Command::Pipeline(command) => run_pipeline(&common, environment, command).await,
         Command::Tasks(command) => run_tasks(&common, environment, command).await,
         Command::Secrets(command) => run_secrets(&common, environment, command).await,
-        Command::Record(command) => {
-            run_record(&open(&common, environment).await?, command, environment).await
-        }
-        Command::Tokens(command) => tokens::run(&open(&common, environment).await?, command).await,
+        Command::Record(command) => run_record(&common, environment, command).await,
+        Command::Tokens(command) => run_tokens(&common, environment, command).await,
     }
 }
 
@@ -115,11 +105,20 @@ fn run_config(common: &Common, environment: &Environment, command: &cli::Config)
     commands::config::run(&Config::load(common.config.as_deref(), environment)?, command)
 }
 
-async fn run_record(
-    program: &Program,
-    command: cli::Record,
-    environment: &Environment,
-) -> Result<(), Trouble> {
+fn run_guard(common: &Common, environment: &Environment, command: cli::Guard) -> Result<(), Trouble> {
+    commands::guard::run(command, &Config::load(common.config.as_deref(), environment)?)
+}
+
+async fn run_agents(common: &Common, environment: &Environment, command: cli::Agents) -> Result<(), Trouble> {
+    agents::run(&open(common, environment).await?, command).await
+}
+
+async fn run_tokens(common: &Common, environment: &Environment, command: cli::Tokens) -> Result<(), Trouble> {
+    tokens::run(&open(common, environment).await?, command).await
+}
+
+async fn run_record(common: &Common, environment: &Environment, command: cli::Record) -> Result<(), Trouble> {
+    let program = &open(common, environment).await?;
     match command {
         cli::Record::Approvals(command) => commands::approvals::run(program, command, environment).await,
         cli::Record::Audit(command) => audit::run(program, command).await,
@@ -178,6 +177,27 @@ async fn run_routing(
     let done = commands::routing::run(&program, command).await;
     program.finish_traces().await;
     done
+}
+
+/// A file needs nothing but itself; what is kept needs the store.
+async fn run_workflow(
+    common: &Common,
+    environment: &Environment,
+    command: cli::Workflow,
+) -> Result<(), Trouble> {
+    match command {
+        cli::Workflow::File(command) => commands::workflow::run(command),
+        cli::Workflow::Kept(command) => run_flows(common, environment, command, None).await,
+    }
+}
+
+async fn run_pipeline(
+    common: &Common,
+    environment: &Environment,
+    command: cli::Pipeline,
+) -> Result<(), Trouble> {
+    let kind = Some(rialto_model::flow::FlowKind::Pipeline);
+    run_flows(common, environment, command.into_flows(), kind).await
 }
 
 async fn run_flows(

@@ -156,8 +156,7 @@ impl Program {
         let policies = book(files, &store, &config, environment);
         let policy = policies.load().await.map_err(|error| store_error(&error))??;
 
-        let variables = environment.clone();
-        let env = move |name: &str| variables.get(name).map(str::to_owned);
+        let env = variables_of(environment);
         let around = Surroundings { proxies: Proxies::of(&env), ..Surroundings::default() };
         let fetch: Arc<dyn Fetch> = Arc::new(Client::within(&config.outbound, around));
         let vault = Vault::new(Arc::clone(&store), environment);
@@ -176,7 +175,6 @@ impl Program {
         };
         let flows = Runner::new(flow::Ports { store: Arc::clone(&store) }, config.flows.clone());
         let peer = tools.peers(A2aPeer::new(config.agents.calls.clone(), ports), &flows);
-        let loader = loader(policies.clone());
         let traces = start_traces(&config, &fetch, environment)?;
         let calls = calls(&config, traces.is_some());
         let engine = Engine::new(Parts {
@@ -184,17 +182,13 @@ impl Program {
             registry,
             peer,
             policy,
-            policy_loader: Some(loader),
+            policy_loader: Some(loader(policies.clone())),
             clock,
             config: calls,
         });
-        connect(&engine, traces.as_ref(), config.mesh.open(&fetch, &secrets));
+        connect(&engine, traces.as_ref(), config.mesh.open(&fetch, &secrets), &flows);
         let guardrails = Guardrails::on(&engine, &config, (&fetch, &secrets), environment)?;
-        flows.connect(engine.faint());
-        engine.keep_held_in(Arc::new(vault.clone()));
-        engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
-        tools.configure(&config, &engine, false).await?;
-        flows::configure(&config, &engine, &flows, false).await?;
+        settle(&config, &engine, &tools, &flows, &vault).await?;
         Ok(Self {
             flows,
             engine,
@@ -339,6 +333,12 @@ fn loader(book: Book) -> PolicyLoader {
     })
 }
 
+/// Reads the environment's variables by their names.
+fn variables_of(environment: &Environment) -> impl Fn(&str) -> Option<String> + Send + Sync + use<> {
+    let variables = environment.clone();
+    move |name| variables.get(name).map(str::to_owned)
+}
+
 /// What an engine is to know, also from sections that are not its own.
 fn calls(config: &Config, is_traced: bool) -> rialto_engine::Config {
     rialto_engine::Config {
@@ -350,8 +350,23 @@ fn calls(config: &Config, is_traced: bool) -> rialto_engine::Config {
     }
 }
 
-/// Has an engine tell of its calls, and ask elsewhere, where that is wanted.
-fn connect(engine: &Engine, traces: Option<&Arc<Traces>>, mesh: Option<Mesh>) {
+/// Keeps what waits in the vault, and makes the registry what the configuration says, as far as that needs nobody to be asked.
+async fn settle(
+    config: &Config,
+    engine: &Engine,
+    tools: &Tools,
+    flows: &Runner,
+    vault: &Vault,
+) -> Result<(), BuildError> {
+    engine.keep_held_in(Arc::new(vault.clone()));
+    engine.sync().await.map_err(|failure| BuildError::Store(failure.message))?;
+    tools.configure(config, engine, false).await?;
+    flows::configure(config, engine, flows, false).await
+}
+
+/// Has an engine tell of its calls, run workflows, and ask elsewhere, where that is wanted.
+fn connect(engine: &Engine, traces: Option<&Arc<Traces>>, mesh: Option<Mesh>, flows: &Runner) {
+    flows.connect(engine.faint());
     if let Some(traces) = traces {
         engine.bus().subscribe(Arc::clone(traces) as Arc<dyn Hook>);
     }

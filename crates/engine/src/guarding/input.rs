@@ -5,7 +5,11 @@
 
 use std::sync::Arc;
 
-use rialto_guard::{Verdict, config::Target as Aim, setting::Called};
+use rialto_guard::{
+    Verdict,
+    config::{Action as Strictness, Target as Aim},
+    setting::Called,
+};
 use rialto_model::{
     call::{Call, Caller, Door, Spoken, Target},
     event::Remote,
@@ -137,6 +141,20 @@ impl Engine {
         let names = work.required_skills.iter().chain([&work.work_type]).chain(&work.input_modes);
         let names: Vec<Part> = names.map(Part::text).collect();
         guards.glance(&names, Aim::Input).verdict() < Verdict::Redact
+    }
+
+    /// What may be kept of what a call is going to say, before the call itself is looked through: nothing, if it would not go on
+    /// as it is. Where nobody is named yet, all guardrails there are count.
+    pub fn keepable(&self, target: Option<&Target>, said: Json) -> Json {
+        let Some(guarding) = self.inner().guarding.load() else { return said };
+        let guards = match target {
+            Some(target) => guarding.of(self.registry().version(), target),
+            None => guarding.all(),
+        };
+        let Some(guards) = guards else { return said };
+        let may_be_stopped = guards.classifiers(Aim::Input).any(|asked| asked.action >= Strictness::Redact)
+            || guards.check(&[Part::data(said.clone())], Aim::Input).verdict() >= Verdict::Redact;
+        if may_be_stopped { withheld() } else { said }
     }
 
     fn screen(&self, guarding: &Arc<Guarding>, target: &Target) -> Option<Screen> {

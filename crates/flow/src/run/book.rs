@@ -30,11 +30,17 @@ const KEPT: usize = 1_024;
 /// The definitions.
 pub struct Book {
     store: Arc<dyn Store>,
-    /// Those in force, as the store was when its changes counted so many.
-    in_force: Mutex<(u64, FastMap<(Scope, String), Arc<Flow>>)>,
+    in_force: Mutex<InForce>,
     read: Mutex<FastMap<(Scope, String, u64), Arc<Workflow>>>,
     /// How deep runs are inside each other that were promised and have not begun.
     promised: Mutex<FastMap<TaskId, u32>>,
+}
+
+/// What is in force, as it was when the store's changes counted so many.
+#[derive(Default)]
+struct InForce {
+    generation: u64,
+    flows: FastMap<(Scope, String), Arc<Flow>>,
 }
 
 /// A definition that somebody gives.
@@ -213,16 +219,17 @@ impl Book {
         let key = (scope.clone(), name.to_owned());
         {
             let mut known = self.in_force.lock();
-            if known.0 != generation {
-                *known = (generation, FastMap::default());
-            } else if let Some(flow) = known.1.get(&key) {
+            if known.generation != generation {
+                *known = InForce { generation, flows: FastMap::default() };
+            } else if let Some(flow) = known.flows.get(&key) {
                 return Ok(Some(Arc::clone(flow)));
             }
         }
         let found = self.store.flow(scope, name, None).await?.map(Arc::new);
         let mut known = self.in_force.lock();
-        if let Some(flow) = found.as_ref().filter(|_| known.0 == generation && known.1.len() < KEPT) {
-            known.1.insert(key, Arc::clone(flow));
+        let is_current = known.generation == generation && known.flows.len() < KEPT;
+        if let Some(flow) = found.as_ref().filter(|_| is_current) {
+            known.flows.insert(key, Arc::clone(flow));
         }
         Ok(found)
     }

@@ -75,7 +75,7 @@ enum Work {
 /// What came of it.
 enum Came {
     /// Its call has ended, under this task.
-    End(TaskId, End),
+    End(TaskId, Box<End>),
     /// It may be tried again.
     Again,
 }
@@ -189,7 +189,7 @@ impl Driver {
             };
             let mut came = came;
             while let Some((key, news)) = came {
-                if matches!(news, Came::End(_, End::Stopped)) {
+                if matches!(&news, Came::End(_, end) if matches!(**end, End::Stopped)) {
                     return Ok(Stop::Closing);
                 }
                 self.hear(key, news);
@@ -257,7 +257,9 @@ impl Driver {
     fn start(&mut self) {
         for (key, work) in std::mem::take(&mut self.starting) {
             let work = match work {
-                Work::Call(unit) => unit.run().map(move |(task, end)| (key, Came::End(task, end))).boxed(),
+                Work::Call(unit) => {
+                    unit.run().map(move |(task, end)| (key, Came::End(task, Box::new(end)))).boxed()
+                }
                 Work::Pause(pause) => tokio::time::sleep(pause).map(move |()| (key, Came::Again)).boxed(),
             };
             self.at_work.push(work);
@@ -271,7 +273,7 @@ impl Driver {
             Came::Again => self.try_again(key, &step),
             Came::End(task, end) => {
                 let step = FlowStep { task: Some(task), ..step };
-                match end {
+                match *end {
                     End::Done(output) => self.complete(key, step, output),
                     End::Asked(question) => self.hold(key, step, question),
                     End::Failed(failure) => self.fail(key, step, failure),

@@ -72,7 +72,7 @@ impl Runner {
                         // It goes on by itself.
                         Ok(running) => drop(running),
                         Err(failure) => {
-                            tracing::warn!(task.id = id, "run {id} could not be woken: {failure}")
+                            tracing::warn!(task.id = id, "run {id} could not be woken: {failure}");
                         }
                     }
                 }

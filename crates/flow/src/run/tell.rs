@@ -31,7 +31,7 @@ pub(super) fn progress(step: &FlowStep, done: usize, total: usize) -> Event {
     let mut facts = facts_of(step);
     (facts["done"], facts["total"]) = (json!(done), json!(total));
     let message = Message::new(fresh(), Role::Agent, vec![Part::text(words)]);
-    Event::Progress { working: true, message: Some(message), aside: aside(facts) }
+    Event::Progress { working: true, message: Some(message), aside: aside(&facts) }
 }
 
 /// Nothing can go on before these steps have their answers; the first of them is told.
@@ -49,7 +49,7 @@ pub(super) fn asked(held: &[&FlowStep], done: usize, total: usize) -> Event {
     };
     let message = question.and_then(|question| question.message.clone()).unwrap_or_else(unsaid);
     let ask = question.map_or(Ask::Input, |question| question.ask);
-    Event::Asked { ask, message: Some(message), aside: aside(facts) }
+    Event::Asked { ask, message: Some(message), aside: aside(&facts) }
 }
 
 /// How a run ended that is over, or what it waits for. None while it goes on.
@@ -97,7 +97,7 @@ fn facts_of(step: &FlowStep) -> Value {
     facts
 }
 
-fn aside(facts: Value) -> Aside {
+fn aside(facts: &Value) -> Aside {
     Aside { metadata: Some(Json::of(&json!({ FLOW: facts }))), ..Aside::default() }
 }
 

@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rialto_engine::{DispatchRequest, Engine, Request, Running, Step};
+use rialto_engine::{DispatchRequest, Engine, Request, Running, Step, redact};
 use rialto_model::{
     call::{Caller, Door, Target},
     deployed::Backing,
@@ -321,6 +321,12 @@ impl Crew {
             Act::Dispatch { .. } => false,
             act => self.target_of(act).is_ok_and(|target| is_flow(&target)),
         }
+    }
+
+    /// What is kept of what a step says before anybody has looked through it: no secrets, and nothing that would be stopped.
+    pub(super) fn kept(&self, act: &Act) -> Json {
+        let said = redact(&act.input());
+        self.engine.keepable(self.target_of(act).ok().as_ref(), said)
     }
 
     /// Who is called.

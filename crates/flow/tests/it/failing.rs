@@ -1,8 +1,12 @@
 //! What becomes of a run in which something goes wrong.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use futures::FutureExt;
+use rialto_engine::Guarding;
+use rialto_guard::setting::Guardrails;
 use rialto_model::{failure::Kind, flow::RunState, task::TaskState};
+use serde_json::json;
 
 use crate::house::{House, made};
 
@@ -116,4 +120,35 @@ async fn policy_is_asked_for_each_step() {
     let failure = house.run("nodes: { a: { type: tool, tool: office.echo } }", "{}").await.unwrap_err();
     assert!(matches!(failure.kind, Kind::Denied | Kind::NotFound), "{failure:?}");
     assert!(house.called().is_empty());
+}
+
+#[tokio::test]
+async fn what_a_guardrail_stops_is_not_kept_with_the_step_either() {
+    let house = House::new().await;
+    let patterns = json!([{ "name": "mark", "pattern": "marker\\d+" }]);
+    let check = json!({ "type": "regex", "target": "input", "config": { "patterns": patterns } });
+    let setting: Guardrails =
+        serde_json::from_value(json!({ "action": "block", "checks": [check] })).unwrap();
+    let nobody = |_: &_, _: &str| async { Err("nobody is there".to_owned()) }.boxed();
+    house.engine.guard(Guarding::new(&setting, Arc::new(nobody)).unwrap());
+    // What is given passes; what is made of it does not.
+    let named = r#"
+nodes:
+  fine: { type: tool, tool: office.echo, args: { n: "{{ $trigger.n }}" } }
+  a: { type: tool, tool: office.echo, args: { text: "marker{{ $trigger.n }}" }, depends_on: [fine] }
+"#;
+    let chosen = r#"
+nodes:
+  a: { type: agent.dispatch, requiredSkills: [echo], args: { text: "marker{{ $trigger.n }}" } }
+"#;
+    for text in [named, chosen] {
+        let failure = house.run(text, r#"{"n":4711}"#).await.unwrap_err();
+        assert!(failure.message.contains("guardrail"), "{failure}");
+        let run = failure.data.unwrap().value()["taskId"].as_str().unwrap().into();
+        let steps = house.record(&run).await.steps;
+        assert!(!format!("{steps:?}").contains("marker4711"), "{steps:?}");
+        let failed = steps.iter().find(|step| step.node == "a").unwrap();
+        assert!(failed.input.as_ref().unwrap().get().contains("withheld"), "{failed:?}");
+    }
+    assert_eq!(house.called(), ["echo"]);
 }

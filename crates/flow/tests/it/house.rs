@@ -315,7 +315,7 @@ impl Peer for Office {
                 vec![Event::failed(gone)]
             }
             "ask" => vec![accepted(&remote), asked("which one?")],
-            "slow" => return self.slowly(remote, call.args()),
+            "slow" => return self.slowly(&remote, call.args()),
             _ => [vec![accepted(&remote)], finished(Part::data(call.args()))].concat(),
         };
         stream::iter(events).boxed()
@@ -338,10 +338,10 @@ impl Peer for Office {
 
 impl Office {
     /// Names the task at once and ends it when it is let go of; asked later, it has ended.
-    fn slowly(&self, remote: String, args: Json) -> BoxStream<'static, Event> {
+    fn slowly(&self, remote: &str, args: Json) -> BoxStream<'static, Event> {
         let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_at_once.fetch_max(now, Ordering::SeqCst);
-        self.results.lock().insert(remote.clone(), args.clone());
+        self.results.lock().insert(remote.to_owned(), args.clone());
         let (let_go, at_once) = (Arc::clone(&self.let_go), Arc::clone(&self.at_once));
         let wait = async move {
             // Whoever holds one of these has let one go.
@@ -349,6 +349,6 @@ impl Office {
             at_once.fetch_sub(1, Ordering::SeqCst);
             stream::iter(finished(Part::data(args)))
         };
-        stream::iter([accepted(&remote)]).chain(wait.flatten_stream()).boxed()
+        stream::iter([accepted(remote)]).chain(wait.flatten_stream()).boxed()
     }
 }

@@ -23,7 +23,7 @@ impl Client {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (door, stop) = (house.door.clone(), house.stop.clone());
         let (input, output) = split(theirs);
-        let server = tokio::spawn(async move { door.serve(input, output, ann(), stop).await });
+        let server = tokio::spawn(async move { Box::pin(door.serve(input, output, ann(), stop)).await });
         let (from, to) = split(ours);
         Self { lines: BufReader::new(from).lines(), to, server, last_id: 0 }
     }

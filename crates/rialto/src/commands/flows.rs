@@ -1,10 +1,6 @@
 //! `rialto workflow add|list|show|status|remove|run|runs|resume|cancel`, and the same for pipelines.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use rialto_console::admin::tasks::TaskJson;
 use rialto_engine::Request;
@@ -301,6 +297,6 @@ fn read(file: &Path) -> Result<String, Trouble> {
 }
 
 /// Each line of what is wrong, with the file in front.
-fn located(file: &PathBuf, problems: &str) -> String {
+fn located(file: &Path, problems: &str) -> String {
     problems.lines().map(|line| format!("{}:{line}", file.display())).collect::<Vec<_>>().join("\n")
 }

@@ -167,7 +167,7 @@ impl Driver {
             Ok(Some(act)) if self.lacks_secrets(key, &act) => self.fail(key, step, unkept()),
             Ok(Some(act)) => {
                 let task = TaskId::fresh();
-                let input = Some(redact(&act.input()));
+                let input = Some(self.crew.kept(&act));
                 self.put(key, FlowStep { task: Some(task.clone()), input, ..step });
                 self.begin_act(key, task, act, false);
             }
@@ -185,7 +185,8 @@ impl Driver {
             Ok(Some(act)) if self.lacks_secrets(key, &act) => {
                 // Nobody can call it any more; but whoever was called may have an answer.
                 let (called, takes_turn) = (act.called(), !self.crew.is_nested(&act));
-                self.push(key, task, called, takes_turn, Wants::Resume(Box::new(Err(unkept()))));
+                let lost = Wants::Resume(Box::new(Err(unkept())));
+                self.push(key, task, (called, takes_turn), lost);
             }
             Ok(Some(act)) => self.begin_act(key, task, act, true),
             Ok(None) => self.begin_local(key, step, &does),
@@ -205,7 +206,7 @@ impl Driver {
     fn begin_act(&mut self, key: Key, task: TaskId, act: Act, is_resumed: bool) {
         let (called, takes_turn) = (act.called(), !self.crew.is_nested(&act));
         let wants = if is_resumed { Wants::Resume(Box::new(Ok(act))) } else { Wants::Begin(Box::new(act)) };
-        self.push(key, task, called, takes_turn, wants);
+        self.push(key, task, (called, takes_turn), wants);
     }
 
     fn begin_call(&mut self, key: Key, task: TaskId, wants: Wants) {
@@ -215,10 +216,10 @@ impl Driver {
             Some(Does::Tool { name, .. }) => name.clone(),
             _ => self.board.node(key.node).map_or_else(String::new, |node| node.id.to_string()),
         };
-        self.push(key, task, called, takes_turn, wants);
+        self.push(key, task, (called, takes_turn), wants);
     }
 
-    fn push(&mut self, key: Key, task: TaskId, called: String, takes_turn: bool, wants: Wants) {
+    fn push(&mut self, key: Key, task: TaskId, (called, takes_turn): (String, bool), wants: Wants) {
         let timeout = self.board.node(key.node).and_then(|node| node.timeout);
         let unit = Unit { crew: self.crew.clone(), task, called, wants, takes_turn, timeout };
         self.starting.push((key, Work::Call(Box::new(unit))));
