@@ -1,6 +1,6 @@
 // A person at the console, played by Chromium: opens pages of a real server, clicks, types, and says what is not as it should be.
 //
-//     console.mjs SCENARIO --url URL [--token TOKEN] [--agent URL] [--other URL] [--shots FOLDER]
+//     console.mjs SCENARIO --url URL [--token TOKEN] [--agent URL] [--other URL] [--guest TOKEN] [--shots FOLDER]
 //
 // It ends with 0 when everything was as it should be; else it says on stderr what was not.
 
@@ -18,11 +18,11 @@ const axe = require('axe-core').source;
 
 const { values: given, positionals } = parseArgs({
   allowPositionals: true,
-  options: { url: { type: 'string' }, token: { type: 'string' }, agent: { type: 'string' }, other: { type: 'string' }, shots: { type: 'string' } },
+  options: { url: { type: 'string' }, token: { type: 'string' }, agent: { type: 'string' }, other: { type: 'string' }, guest: { type: 'string' }, shots: { type: 'string' } },
 });
 const PATIENCE = 20_000;
 const EVERY_PAGE = [
-  '', '/agents', '/register', '/tools', '/tasks', '/dispatches', '/policies', '/policies/new', '/policies/starter.cedar',
+  '', '/agents', '/register', '/tools', '/tasks', '/workflows', '/approvals', '/dispatches', '/policies', '/policies/new', '/policies/starter.cedar',
   '/policies/test?action=a2a_invoke&target=desk.echo', '/policies/matrix', '/guardrails', '/tokens', '/audit',
   '/agents/desk', '/agents/desk/try/greet', '/agents/desk/remove',
 ];
@@ -81,8 +81,8 @@ class Person {
 }
 
 /** Calls a skill from outside, as any client would. */
-async function call(skill, body = {}) {
-  const headers = { 'content-type': 'application/json', ...(given.token ? { authorization: `Bearer ${given.token}` } : {}) };
+async function call(skill, body = {}, token = given.token) {
+  const headers = { 'content-type': 'application/json', ...(token ? { authorization: `Bearer ${token}` } : {}) };
   const answer = await fetch(`${given.url}/call/${skill}`, { method: 'POST', headers, body: JSON.stringify(body) });
   return answer.status;
 }
@@ -251,6 +251,82 @@ const scenarios = {
     await page.locator('dialog#over').getByRole('button', { name: 'Revoke' }).click();
     await person.see('lets nobody in any more');
     assert.equal((await ask()).status, 401);
+  },
+
+  /** Calls that wait: each comes up by itself; one is approved, another denied on the page of its task. */
+  async approvals(person) {
+    const { page } = person;
+    await person.signIn();
+    await person.open('/approvals');
+    await person.see('Nothing waits');
+    await person.check('approvals where nothing waits');
+    await call('desk.echo', { pay: 'ACME Ltd', amount: 120 }, given.guest);
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    await page.getByRole('link', { name: /Approvals\s*1 waiting/ }).waitFor();
+    await page.getByLabel(/^Reason/).fill('the invoice fits');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await person.see('It is approved, and goes on.');
+    await page.locator('tbody tr').filter({ hasText: 'the invoice fits' }).filter({ hasText: 'approved' }).waitFor();
+    await page.locator('.badge').waitFor({ state: 'detached' });
+    await call('desk.echo', { pay: 'Nobody', amount: 9_000 }, given.guest);
+    await page.getByRole('button', { name: 'Deny' }).waitFor();
+    for (const [theme, width] of [['light', 390], ['dark', 1280], ['light', 1280]]) {
+      await page.setViewportSize({ width, height: 820 });
+      await page.context().addCookies([{ name: 'rialto_theme', value: theme, url: given.url }]);
+      await person.open('/approvals');
+      await person.check(`approvals (${theme}, ${width})`);
+    }
+    await person.shot('approvals');
+    await page.locator('.ask').getByRole('link').click();
+    await page.getByRole('heading', { name: 'Task' }).waitFor();
+    await person.check('a task that waits for approval');
+    await page.getByLabel(/^Reason/).fill('who is that?');
+    await page.getByRole('button', { name: 'Deny' }).click();
+    await person.see('It is denied.');
+    await page.locator('.state.bad').filter({ hasText: 'failed' }).waitFor();
+    await person.see('who is that?');
+    assert.equal(await page.getByRole('button', { name: 'Deny' }).count(), 0);
+  },
+
+  /** A workflow is run from its form: its nodes light up, somebody agrees, a node shows what it was given and made. */
+  async workflows(person) {
+    const { page } = person;
+    const node = (id, state) => page.locator('.graph').getByText(`${id} · ${state}`).waitFor();
+    await person.signIn();
+    await person.open('/workflows');
+    await person.check('workflows');
+    await page.getByRole('link', { name: 'deploy', exact: true }).click();
+    await person.check('a workflow');
+    await page.getByLabel(/^What/).fill('the shop');
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await person.see('The run has begun.');
+    await node('look', 'running');
+    await node('check', 'completed');
+    await node('look', 'completed');
+    await node('may', 'held');
+    await page.getByRole('button', { name: 'Approve' }).waitFor();
+    const run = new URL(page.url()).pathname.replace('/factory', '');
+    for (const [theme, width] of [['light', 390], ['dark', 1280], ['light', 1280]]) {
+      await page.setViewportSize({ width, height: 820 });
+      await page.context().addCookies([{ name: 'rialto_theme', value: theme, url: given.url }]);
+      await person.open(run);
+      await person.check(`a run (${theme}, ${width})`);
+    }
+    await person.shot('workflow');
+    await page.locator('[data-node=check]').click();
+    await page.locator('#node-check[open]').filter({ hasText: 'hello the shop' }).waitFor();
+    assert.ok(page.url().endsWith('#node-check'), page.url());
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await person.see('It is approved, and goes on.');
+    await node('deploy', 'completed');
+    await page.locator('main[data-over]').waitFor();
+    await page.locator('[data-region=result]').filter({ hasText: 'the shop' }).waitFor();
+    await page.getByRole('link', { name: 'As a task' }).click();
+    await page.getByRole('link', { name: 'As a run' }).click();
+    await page.getByRole('heading', { name: 'Run of deploy' }).waitFor();
+    await page.locator('#node-look summary').click();
+    await page.locator('#node-look').getByRole('link', { name: 'Its task' }).click();
+    await page.getByRole('heading', { name: 'Task' }).waitFor();
   },
 
   /** Every page: nothing keeps anybody out, in both colours and on a phone; pictures of some. */

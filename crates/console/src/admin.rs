@@ -1,8 +1,10 @@
 //! What can be administered. Every operation asks for its own permission, and answers what pages and programs show alike.
 
 pub mod agents;
+pub mod approvals;
 pub mod audit;
 pub mod dispatches;
+pub mod flows;
 pub mod guardrails;
 pub mod overview;
 pub mod policies;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use rialto_edge::site::Site;
 use rialto_engine::Engine;
+use rialto_flow::run::Runner;
 use rialto_model::{
     agent::Agent,
     call::{Caller, CallerKind},
@@ -28,6 +29,8 @@ pub struct Parts {
     pub engine: Engine,
     /// Where everything is kept.
     pub store: Arc<dyn Store>,
+    /// Runs workflows.
+    pub flows: Runner,
     /// What only the program can do.
     pub office: Arc<dyn Office>,
     /// How this server is reached.
@@ -74,6 +77,10 @@ impl Console {
 
     pub(crate) fn engine(&self) -> &Engine {
         &self.0.parts.engine
+    }
+
+    pub(crate) fn flows(&self) -> &Runner {
+        &self.0.parts.flows
     }
 
     pub(crate) fn store(&self) -> &dyn Store {

@@ -5,12 +5,15 @@
 
 mod agent;
 mod agents;
+mod approvals;
 mod audit;
 mod dispatches;
+mod flows;
 mod guardrails;
 mod layout;
 mod overview;
 mod policies;
+mod runs;
 mod signing;
 mod tasks;
 mod tokens;
@@ -65,6 +68,16 @@ const PAGES: &[(MethodFilter, &str, Handler)] = &[
     page!(GET, "/factory/tasks/{id}/cancel", tasks::ask_cancel),
     page!(POST, "/factory/tasks/{id}/cancel", tasks::cancel),
     page!(POST, "/factory/tasks/{id}/messages", tasks::say),
+    page!(GET, "/factory/workflows", flows::list),
+    page!(GET, "/factory/workflows/{name}", flows::show),
+    page!(POST, "/factory/workflows/{name}/run", flows::begin),
+    page!(GET, "/factory/runs/{id}", runs::show),
+    page!(GET, "/factory/runs/{id}/cancel", runs::ask_cancel),
+    page!(POST, "/factory/runs/{id}/cancel", runs::cancel),
+    page!(POST, "/factory/runs/{id}/messages", runs::answer),
+    page!(GET, "/factory/approvals", approvals::list),
+    page!(POST, "/factory/approvals/{id}/approve", approvals::approve),
+    page!(POST, "/factory/approvals/{id}/deny", approvals::deny),
     page!(GET, "/factory/dispatches", dispatches::list),
     page!(GET, "/factory/dispatches/{id}", dispatches::show),
     page!(GET, "/factory/policies", policies::list),

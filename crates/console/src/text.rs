@@ -70,9 +70,30 @@ pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// How far ahead, in one short word.
+pub(crate) fn ahead(at: Timestamp, now: Timestamp) -> String {
+    match at.as_second() - now.as_second() {
+        ..1 => "now".to_owned(),
+        seconds @ 1..60 => format!("in {seconds} s"),
+        seconds @ 60..3_600 => format!("in {} min", seconds / 60),
+        seconds @ 3_600..172_800 => format!("in {} h", seconds / 3_600),
+        seconds => format!("in {} days", seconds / 86_400),
+    }
+}
+
 /// A moment, said as how long ago it was.
 pub(crate) fn moment(at: Timestamp, now: Timestamp) -> Markup {
     html! { time datetime=(at.strftime("%FT%TZ")) title=(at.strftime("%F %T UTC")) { (ago(at, now)) } }
+}
+
+/// How long something took, in one short word.
+pub(crate) fn took(from: Timestamp, to: Timestamp) -> String {
+    match to.as_millisecond() - from.as_millisecond() {
+        ms @ ..1_000 => format!("{} ms", ms.max(0)),
+        ms @ 1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        ms @ 60_000..3_600_000 => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
+        ms => format!("{} h {} min", ms / 3_600_000, ms % 3_600_000 / 60_000),
+    }
 }
 
 /// A count with its noun.
@@ -112,5 +133,9 @@ mod tests {
         let at = |seconds| Timestamp::from_second(seconds).unwrap();
         let told: Vec<_> = [0, 59, 60, 7_200, 200_000].map(|s| ago(at(0), at(s))).into();
         assert_eq!(told, ["now", "59 s ago", "1 min ago", "2 h ago", "2 days ago"]);
+        let told: Vec<_> = [0, 59, 60, 7_200, 200_000].map(|s| ahead(at(s), at(0))).into();
+        let took: Vec<_> = [0, 59, 60, 7_260].map(|s| took(at(0), at(s))).into();
+        assert_eq!(took, ["0 ms", "59.0 s", "1 min 0 s", "2 h 1 min"]);
+        assert_eq!(told, ["now", "in 59 s", "in 1 min", "in 2 h", "in 2 days"]);
     }
 }

@@ -80,6 +80,7 @@ fn components() -> Value {
             "Guarded": object(&[], json!({
                 "text": text, "data": { "type": "object" }, "skill": text, "target": { "enum": ["input", "output"] },
             })),
+            "Decision": object(&[], json!({ "reason": text })),
             "Workflow": json!({ "description": "A definition, in YAML or JSON" }),
             "Status": json!({ "type": "object" }),
             "Arguments": json!({ "type": "object" }),

@@ -269,6 +269,30 @@ pub const ROUTES: &[Route] = &[
     get("/api/v1/runs/{id}", "A run, and how its steps stand", "The run", None),
     post("/api/v1/runs/{id}", "Answer a question of a run", Some("Answer"), (200, "The run"), None),
     post("/api/v1/runs/{id}/cancel", "Call a run off", None, (200, "The run"), None),
+    Route {
+        query: &[("state", "`waiting`, or `all`"), PAGED[0], ("before", "`next` of the page before")],
+        ..get(
+            "/api/v1/approvals",
+            "List what waits for approval, newest first",
+            "`approvals` and `next`",
+            None,
+        )
+    },
+    get("/api/v1/approvals/{id}", "Something that waits or waited for approval", "The approval", None),
+    post(
+        "/api/v1/approvals/{id}/approve",
+        "Say that it may be done",
+        Some("Decision"),
+        (200, "The approval"),
+        None,
+    ),
+    post(
+        "/api/v1/approvals/{id}/deny",
+        "Say that it may not be done",
+        Some("Decision"),
+        (200, "The approval"),
+        None,
+    ),
     get("/api/v1/tools", "List MCP servers and functions", "What is deployed", None),
     post(
         "/api/v1/tools",

@@ -164,6 +164,11 @@
   };
   document.addEventListener("click", async (event) => {
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
+    const node = event.target.closest("[data-node]");
+    if (node) {
+      location.hash = `node-${encodeURIComponent(node.dataset.node)}`;
+      return reveal();
+    }
     const target = event.target.closest("a[data-dialog], button[data-close], button[data-copy], button[data-theme-switch]");
     if (!target) return;
     event.preventDefault();
@@ -184,6 +189,15 @@
     document.cookie = `rialto_theme=${theme}; path=/; max-age=31536000; samesite=strict`;
     say(`${theme} colours`);
   });
+
+  // A node of a graph leads to its step, which opens.
+  const reveal = () => {
+    const step = all("details.step").find((it) => it.id && `#${encodeURIComponent(it.id)}` === location.hash);
+    if (!step) return;
+    step.open = true;
+    step.querySelector("summary").focus();
+  };
+  addEventListener("hashchange", reveal);
 
   // Keys: / searches, g and a letter goes somewhere, ? says which.
   let waits = 0;
@@ -224,6 +238,8 @@
     const main = document.querySelector("main");
     const events = main?.dataset.live;
     if (!events || main.hasAttribute("data-over")) return;
+    // Some of what such a page shows comes without any news.
+    if (main.querySelector("[data-often]")) timer = setInterval(look, 4000);
     source = new EventSource(events);
     const news = ["message", "pre-verb", "post-verb", "verb-error", "missed", "accepted", "progress", "artifact", "asked", "answered", "finished", "replied", "failed", "rejected", "canceled"];
     news.forEach((name) => source.addEventListener(name, look));
@@ -236,4 +252,5 @@
   };
   document.addEventListener("visibilitychange", () => !document.hidden && due && look());
   listen();
+  reveal();
 })();

@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use rialto_edge::status;
 use rialto_model::{failure::Failure, ids::Scope};
 
-use crate::{assets, text};
+use crate::{admin::approvals::COUNTED, assets, text};
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
@@ -14,12 +14,17 @@ const ICON: &str = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg'
 
 const MARK: &str = r#"<svg viewBox="0 0 20 20" aria-hidden="true"><path d="M1 15c0-8 4-11 9-11s9 3 9 11h-4c0-5-2-7-5-7s-5 2-5 7z" fill="currentColor"/></svg>"#;
 
+/// The entry of the menu that says how much waits.
+const APPROVALS: &str = "/approvals";
+
 /// The menu: where it leads, what it is called, and its key.
-const MENU: [(&str, &str, &str); 9] = [
+const MENU: [(&str, &str, &str); 11] = [
     ("", "Overview", "o"),
     ("/agents", "Agents", "a"),
     ("/tools", "Tools", "l"),
     ("/tasks", "Tasks", "t"),
+    ("/workflows", "Workflows", "w"),
+    (APPROVALS, "Approvals", "v"),
     ("/dispatches", "Routing", "r"),
     ("/policies", "Policies", "p"),
     ("/guardrails", "Guardrails", "n"),
@@ -46,6 +51,8 @@ pub(crate) struct Frame {
     pub(crate) done: Option<String>,
     /// Whether the policies in force are those that are kept.
     pub(crate) is_sound: bool,
+    /// How much waits for the word of whoever looks.
+    pub(crate) waiting: usize,
 }
 
 /// One page.
@@ -119,6 +126,16 @@ impl Frame {
         respond(status, html)
     }
 
+    /// How much waits, beside the entry of the menu.
+    fn badge(&self) -> Markup {
+        let told = if self.waiting > COUNTED { format!("{COUNTED}+") } else { self.waiting.to_string() };
+        html! {
+            span data-region="badge" {
+                @if self.waiting > 0 { span.badge { (told) span.vh { " waiting" } } }
+            }
+        }
+    }
+
     fn menu(&self, at: &str) -> Markup {
         html! {
             nav.side aria-label="Console" {
@@ -127,7 +144,10 @@ impl Frame {
                 ul {
                     @for (path, name, key) in MENU {
                         li {
-                            a href=(self.to(path)) data-key=(key) aria-current=[(path == at).then_some("page")] { (name) }
+                            a href=(self.to(path)) data-key=(key) aria-current=[(path == at).then_some("page")] {
+                                (name)
+                                @if path == APPROVALS { (self.badge()) }
+                            }
                         }
                     }
                 }
@@ -264,7 +284,11 @@ fn told(done: &str) -> Option<&'static str> {
         "removed" => "It is removed.",
         "trusted" => "The level of trust is changed; the next call goes by it.",
         "approved" => "The new card is in use.",
+        "allowed" => "It is approved, and goes on.",
+        "denied" => "It is denied.",
         "canceled" => "The task is called off.",
+        "stopped" => "The run is called off.",
+        "run" => "The run has begun.",
         "said" => "Your message was sent.",
         "begun" => "The task has begun.",
         "saved" => "The policy is saved and in force.",

@@ -4,8 +4,9 @@ use axum::response::Response;
 use maud::{Markup, html};
 use rialto_edge::session::API;
 use rialto_model::{
-    call::Caller,
+    approval::Approval,
     clock::Timestamp,
+    deployed::Backing,
     event::{Event, Recorded},
     failure::{Failure, Kind},
     ids::TaskId,
@@ -19,7 +20,10 @@ use super::{
     visit::{Visit, encoded},
 };
 use crate::{
-    admin::tasks::{self, Filter},
+    admin::{
+        approvals,
+        tasks::{self, Filter},
+    },
     text,
 };
 
@@ -74,6 +78,11 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
     let (task, events) = tasks::show(&visit.console, &visit.caller, visit.part("id")).await?;
     let frame = visit.frame();
     let is_over = task.head.state.is_terminal();
+    let asked = if task.head.state.is_waiting() {
+        approvals::of_task(&visit.console, &visit.caller, &task.head.id).await?
+    } else {
+        Vec::new()
+    };
     let body = html! {
         div.top {
             div { h1 { "Task" } p.sub { code { (task.head.id) } } }
@@ -87,7 +96,7 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
         div.columns {
             div {
                 section.panel data-region="result" aria-live="polite" { (result(&task)) }
-                (answer(&frame, &visit.caller, &task))
+                (answer(&visit, &frame, &task, &asked))
                 section.panel data-region="events" { h2 { "What happened" } (timeline(&task, &events)) }
             }
             (facts(&visit, &frame, &task))
@@ -205,11 +214,14 @@ fn result(task: &Task) -> Markup {
     }
 }
 
-fn answer(frame: &Frame, caller: &Caller, task: &Task) -> Markup {
+/// What can be said to it. What waits for approval takes a decision and no words.
+fn answer(visit: &Visit, frame: &Frame, task: &Task, asked: &[Approval]) -> Markup {
     let head = &task.head;
-    let can_be_told = !head.state.is_terminal() && tasks::is_own(caller, head);
+    let can_be_told = asked.is_empty() && !head.state.is_terminal() && tasks::is_own(&visit.caller, head);
+    let now = visit.console.engine().now();
     html! {
         div data-region="answer" {
+            @for approval in asked { (super::approvals::ask(frame, approval, now)) }
             @if can_be_told && head.state == TaskState::AuthRequired {
                 div.said.warn { p { "The agent waits for a login that is done elsewhere. When it is done, it goes on by itself." } }
             }
@@ -300,6 +312,7 @@ fn parts(parts: &[Part]) -> Markup {
 fn facts(visit: &Visit, frame: &Frame, task: &Task) -> Markup {
     let (head, now) = (&task.head, visit.console.engine().now());
     let agent = visit.console.engine().registry().get(&head.agent);
+    let is_run = agent.as_ref().is_some_and(|agent| matches!(agent.backing, Backing::Flow(_)));
     html! {
         section.panel data-region="facts" {
             h2 { "About it" }
@@ -320,7 +333,8 @@ fn facts(visit: &Visit, frame: &Frame, task: &Task) -> Markup {
                 dt { "In both logs" } dd { code { (text::line(&head.session, 200)) } }
             }
             p { a href=(frame.to(&format!("/audit?task={}", encoded(head.id.as_str())))) { "Its records" } " · "
-                a href=(frame.to(&format!("/dispatches/{}", encoded(head.id.as_str())))) { "Why this agent" } }
+                a href=(frame.to(&format!("/dispatches/{}", encoded(head.id.as_str())))) { "Why this agent" }
+                @if is_run { " · " a href=(frame.to(&format!("/runs/{}", encoded(head.id.as_str())))) { "As a run" } } }
         }
     }
 }

@@ -14,7 +14,7 @@ use rialto_model::{
 };
 
 use super::layout::{self, Frame, Theme};
-use crate::Console;
+use crate::{Console, admin::approvals};
 
 /// The largest form.
 const LARGEST: usize = 1024 * 1024;
@@ -30,6 +30,8 @@ pub(crate) struct Visit {
     pub(crate) form: Vec<(String, String)>,
     pub(crate) headers: HeaderMap,
     pub(crate) uri: http::Uri,
+    /// How much waits for its word.
+    waiting: usize,
 }
 
 // === impl Visit ===
@@ -49,6 +51,7 @@ impl Visit {
         };
         let query = pairs(parts.uri.query().unwrap_or_default().as_bytes());
         let theme = layout::theme(&parts.headers);
+        let waiting = approvals::count(&console, &caller).await;
         let mut visit = Self {
             console,
             caller,
@@ -59,6 +62,7 @@ impl Visit {
             form: Vec::new(),
             headers: parts.headers,
             uri: parts.uri,
+            waiting,
         };
         if parts.method == Method::POST {
             let Ok(body) = to_bytes(body, LARGEST).await else {
@@ -86,13 +90,13 @@ impl Visit {
             theme: self.theme,
             done: self.query("done").map(str::to_owned),
             is_sound: self.console.engine().policies_are_sound(),
+            waiting: self.waiting,
         }
     }
 
     /// What stands before every address of the caller's project.
     pub(crate) fn base(&self) -> String {
-        let scope = &self.caller.scope;
-        if *scope == Scope::default() { String::new() } else { format!("/{}/{}", scope.org, scope.project) }
+        base_of(&self.caller.scope)
     }
 
     /// A part of the path.
@@ -133,6 +137,11 @@ impl Visit {
             None => self.go(path, done),
         }
     }
+}
+
+/// What stands before every address of a project.
+pub(super) fn base_of(scope: &Scope) -> String {
+    if *scope == Scope::default() { String::new() } else { format!("/{}/{}", scope.org, scope.project) }
 }
 
 /// What was filled in, or stands behind a question mark.

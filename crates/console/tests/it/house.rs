@@ -6,6 +6,7 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -21,7 +22,14 @@ use rialto_edge::{
     guard::Guard,
     session::{API, PAGES, Sealing, Sessions},
 };
-use rialto_engine::{Config, Engine, Registry, engine::PolicyLoader, registry::Registration};
+use rialto_engine::{
+    Config, Engine, Registry,
+    engine::PolicyLoader,
+    peer::Peer,
+    peers::{Discoveries, Peers},
+    registry::Registration,
+};
+use rialto_flow::run::{self, Ports, Runner};
 use rialto_model::{
     agent::{Agent, Trust},
     call::{Caller, CallerKind},
@@ -55,6 +63,7 @@ pub(crate) struct House {
     pub(crate) engine: Engine,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) discovery: Arc<ScriptedDiscovery>,
+    pub(crate) flows: Runner,
     app: Gated<Router>,
 }
 
@@ -74,27 +83,38 @@ struct Clerk(Mutex<Vec<Source>>, AtomicUsize);
 impl House {
     /// One with tokens, in which agents tell what `peer` tells.
     pub(crate) async fn new(peer: Arc<ScriptedPeer>) -> Self {
-        Self::build(peer, true, Config::default()).await
+        Self::build(peer, true, Config::default(), "").await
+    }
+
+    /// One in which more policies are in force.
+    pub(crate) async fn with_policies(peer: Arc<ScriptedPeer>, more: &str) -> Self {
+        Self::build(peer, true, Config::default(), more).await
     }
 
     /// One in which a changed card waits for approval.
     pub(crate) async fn pinned() -> Self {
-        Self::build(ScriptedPeer::echo(), true, Config { pin_cards: true, ..Config::default() }).await
+        Self::build(ScriptedPeer::echo(), true, Config { pin_cards: true, ..Config::default() }, "").await
     }
 
     /// One in which nobody needs a token.
     pub(crate) async fn open() -> Self {
-        Self::build(ScriptedPeer::echo(), false, Config::default()).await
+        Self::build(ScriptedPeer::echo(), false, Config::default(), "").await
     }
 
-    async fn build(peer: Arc<ScriptedPeer>, needs_token: bool, config: Config) -> Self {
+    async fn build(peer: Arc<ScriptedPeer>, needs_token: bool, config: Config, more: &str) -> Self {
         let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory(agents::parse_card).unwrap());
         let discovery = Arc::new(ScriptedDiscovery::default());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let registry = Registry::new(store.clone(), discovery.clone(), clock.clone(), config.clone());
+        let flows = Runner::new(Ports { store: store.clone() }, run::Config::default());
+        let discoveries = Arc::new(Discoveries { a2a: discovery.clone(), mcp: discovery.clone() });
+        let registry = Registry::new(store.clone(), discoveries, clock.clone(), config.clone());
         let source = |name: &str, text: &str| Source { name: name.to_owned(), text: text.to_owned() };
         let clerk = Arc::new(Clerk(
-            Mutex::new(vec![source("starter.cedar", STARTER), source("admin.cedar", ADMIN)]),
+            Mutex::new(vec![
+                source("starter.cedar", STARTER),
+                source("admin.cedar", ADMIN),
+                source("more.cedar", more),
+            ]),
             AtomicUsize::new(0),
         ));
         let kept = clerk.clone();
@@ -105,12 +125,13 @@ impl House {
         let engine = Engine::new(rialto_engine::Parts {
             store: store.clone(),
             registry: Arc::new(registry),
-            peer,
+            peer: peers(peer, &flows),
             policy: Policy::parse(&clerk.0.lock().unwrap()).unwrap(),
             policy_loader: Some(load),
             clock: clock.clone(),
             config,
         });
+        flows.connect(engine.faint());
         engine.sync().await.unwrap();
         for (caller, token, rights) in [("ann", ANN, Rights::ALL), ("bob", BOB, Rights::default())] {
             store.put_token(&row(caller, token, rights)).await.unwrap();
@@ -118,6 +139,7 @@ impl House {
         let console = Console::new(Parts {
             engine: engine.clone(),
             store: store.clone(),
+            flows: flows.clone(),
             office: clerk,
             site: rialto_edge::site::Site::default(),
             needs_token,
@@ -126,19 +148,8 @@ impl House {
             max_body_bytes: 100_000,
             stop: CancellationToken::new(),
         });
-        let authentication = if needs_token {
-            let book = TokenBook::open(store.clone(), Vec::new()).await.unwrap();
-            Authentication::Bearer(Arc::new(Bearers::new(book, issuers(&clock), clock.clone())))
-        } else {
-            Authentication::Open(Caller::user("ann"))
-        };
-        let gate = Gate::new(Guard::new(&[], 100_000), authentication)
-            .before(&[
-                Entrance { path: API, needs: Rights::ALL },
-                Entrance { path: PAGES, needs: Rights::ALL },
-            ])
-            .with_sessions(sessions(clock), &Console::before_sign_in());
-        Self { engine, store, discovery, app: gate.around(console.router()) }
+        let app = gate(&store, clock, needs_token).await.around(console.router());
+        Self { engine, store, discovery, flows, app }
     }
 
     /// Registers an agent with this card.
@@ -146,6 +157,24 @@ impl House {
         self.discovery.serve(url, card);
         let wanted = Registration { trust: Some(trust), ..Registration::new(url) };
         self.engine.registry().register(wanted).await.unwrap().agent
+    }
+
+    /// Has what is decided go on.
+    pub(crate) fn keep_approvals(&self) {
+        let engine = self.engine.clone();
+        tokio::spawn(async move { engine.keep_approvals(CancellationToken::new()).await });
+    }
+
+    /// Waits until a page, as ann sees it, shows a text.
+    pub(crate) async fn until(&self, path: &str, text: &str) -> Answer {
+        for _ in 0..500 {
+            let page = self.page(path).await;
+            if page.body.contains(text) {
+                return page;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{path} never shows {text}: {:?}", self.page(path).await);
     }
 
     /// Asks as somebody with a token, who comes like a program.
@@ -157,6 +186,12 @@ impl House {
     pub(crate) async fn page(&self, path: &str) -> Answer {
         let bearer = format!("Bearer {ANN}");
         self.send("GET", path, &[("authorization", &bearer), ("accept", "text/html")], "").await
+    }
+
+    /// Sends a form as somebody who comes like a program and need not prove where she comes from.
+    pub(crate) async fn submit(&self, token: &str, path: &str, form: &str) -> Answer {
+        let bearer = format!("Bearer {token}");
+        self.send("POST", path, &[("accept", "text/html"), ("authorization", &bearer)], form).await
     }
 
     /// Signs in and answers the cookie.
@@ -196,6 +231,14 @@ impl Answer {
     #[track_caller]
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
+    }
+
+    /// The address of the first form that approves something.
+    #[track_caller]
+    pub(crate) fn approve_at(&self) -> String {
+        let end = self.body.find("/approve\"").unwrap_or_else(|| panic!("{self:?}"));
+        let begin = self.body[..end].rfind('"').unwrap();
+        format!("{}/approve", &self.body[begin + 1..end])
     }
 
     /// What forms of this page must repeat.
@@ -264,6 +307,24 @@ impl Office for Clerk {
     fn tools(&self, _: &Scope) -> Json {
         Json::null()
     }
+}
+
+/// Calls of agents go to one, runs of workflows to the other.
+fn peers(agents: Arc<ScriptedPeer>, flows: &Runner) -> Arc<dyn Peer> {
+    let (a2a, flow): (Arc<dyn Peer>, Arc<dyn Peer>) = (agents, Arc::new(flows.clone()));
+    Arc::new(Peers { mcp: a2a.clone(), function: a2a.clone(), acp: a2a.clone(), a2a, flow })
+}
+
+async fn gate(store: &Arc<dyn Store>, clock: Arc<dyn Clock>, needs_token: bool) -> Gate {
+    let authentication = if needs_token {
+        let book = TokenBook::open(store.clone(), Vec::new()).await.unwrap();
+        Authentication::Bearer(Arc::new(Bearers::new(book, issuers(&clock), clock.clone())))
+    } else {
+        Authentication::Open(Caller::user("ann"))
+    };
+    Gate::new(Guard::new(&[], 100_000), authentication)
+        .before(&[Entrance { path: API, needs: Rights::ALL }, Entrance { path: PAGES, needs: Rights::ALL }])
+        .with_sessions(sessions(clock), &Console::before_sign_in())
 }
 
 fn row(caller: &str, token: &str, rights: Rights) -> Token {

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
 mod api;
+mod approvals;
+mod flows;
 mod house;
 mod pages;
 mod signing;

@@ -30,8 +30,7 @@ async fn house() -> House {
 
 /// Sends a form as ann, who comes like a program and need not prove where she comes from.
 async fn send(house: &House, path: &str, form: &str) -> Answer {
-    let bearer = format!("Bearer {ANN}");
-    house.send("POST", path, &[HTML, ("authorization", &bearer)], form).await
+    house.submit(ANN, path, form).await
 }
 
 /// Everything between two texts.
@@ -52,6 +51,8 @@ async fn every_page_keeps_to_itself_and_is_small() {
         "/factory/agents/desk/try/ask",
         "/factory/tools",
         "/factory/tasks",
+        "/factory/workflows",
+        "/factory/approvals",
         "/factory/dispatches",
         "/factory/policies",
         "/factory/policies/new",

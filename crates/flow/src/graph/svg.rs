@@ -39,8 +39,11 @@ pub(super) fn draw(workflow: &Workflow, marks: &Marks) -> String {
             (layout.boxes.get(at), labels.get(at), widths.get(at))
         {
             let (fill, stroke) = marks.get(&node.id).map_or(PLAIN, |mark| mark.colours());
-            let _ =
-                write!(out, "<g fill=\"{fill}\" stroke=\"{stroke}\"><title>{}</title>", escaped(&told(node)));
+            let (name, told) = (escaped(node.id.as_str()), escaped(&told(node)));
+            let _ = write!(
+                out,
+                "<g data-node=\"{name}\" fill=\"{fill}\" stroke=\"{stroke}\"><title>{told}</title>"
+            );
             push_box(&mut out, &node.does, *middle, *width);
             out += "</g>";
             push_text(&mut out, Point { y: middle.y - 5.0, ..*middle }, id, ("13", TEXT, "600"));

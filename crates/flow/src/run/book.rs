@@ -11,7 +11,7 @@ use rialto_model::{
     clock::Timestamp,
     deployed::{FlowSkill, Flows, skill},
     failure::{Failure, Kind},
-    flow::{Flow, FlowKind, FlowStatus, Schedule},
+    flow::{Flow, FlowKind, FlowRun, FlowStatus, Schedule},
     ids::{Scope, TaskId},
     json::Json,
     maps::FastMap,
@@ -249,8 +249,17 @@ impl Book {
         self.workflow(&flow.ok_or_else(|| BookError::NotFound(name.to_owned()))?)
     }
 
+    /// What a run runs, read: the text that it began with.
+    pub async fn workflow_of(&self, run: &FlowRun) -> Result<Arc<Workflow>, Failure> {
+        match (&run.definition, run.version) {
+            (Some(text), _) => Ok(Arc::new(reading::workflow(text, &run.name, None)?)),
+            (None, Some(version)) => self.version(&run.scope, &run.name, version).await,
+            (None, None) => Err(BookError::NotFound(run.name.clone()).into()),
+        }
+    }
+
     /// A definition, read.
-    pub(super) fn workflow(&self, flow: &Flow) -> Result<Arc<Workflow>, Failure> {
+    pub fn workflow(&self, flow: &Flow) -> Result<Arc<Workflow>, Failure> {
         let key = (flow.scope.clone(), flow.name.clone(), flow.version);
         if let Some(known) = self.read.lock().get(&key) {
             return Ok(Arc::clone(known));

@@ -171,6 +171,7 @@ fn console(program: &Program, needs_token: bool) -> Result<Console, Trouble> {
     Ok(Console::new(rialto_console::Parts {
         engine: program.engine.clone(),
         store: Arc::clone(&program.store),
+        flows: program.flows.clone(),
         office: office::Clerk::of(program),
         site: server.site().map_err(Trouble::usage)?,
         needs_token,

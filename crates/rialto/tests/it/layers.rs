@@ -27,7 +27,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("rialto-function", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     ("rialto-mcp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),
     // What a person sees and changes, as pages and as an API.
-    ("rialto-console", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-guard"]),
+    (
+        "rialto-console",
+        &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-flow", "rialto-guard"],
+    ),
     ("rialto-a2a", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-a2a-wire"]),
     // Coding agents on this machine.
     ("rialto-acp", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge"]),

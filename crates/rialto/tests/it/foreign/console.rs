@@ -3,6 +3,7 @@
 
 use std::{
     process::Command,
+    sync::LazyLock,
     time::{Duration, Instant},
 };
 
@@ -15,13 +16,27 @@ use crate::harness::{
 /// A scenario takes no longer, also where others are at work.
 const LONGEST: Duration = Duration::from_secs(300);
 
+/// Two steps at once, a person's word, and a last one.
+const DEPLOY: &str = r#"
+name: deploy
+description: Looks at what is to be deployed, asks a person, and deploys it.
+status: active
+input_schema: { type: object, required: [what], properties: { what: { type: string, title: What } } }
+triggers: [skill, { type: http, path: in/deploy }]
+nodes:
+  look: { type: tool, tool: desk.slow, args: { ms: 2500 } }
+  check: { type: tool, tool: desk.greet, args: { name: "{{ $input.what }}" } }
+  may: { type: approval, question: "Deploy {{ $input.what }}?", depends_on: [look, check] }
+  deploy: { type: tool, tool: desk.echo, args: { deployed: "{{ $input.what }}" }, depends_on: [may] }
+"#;
+
 /// The server's owner, who may administer everything, and register agents of this machine.
 fn owner() -> Rialto {
     let rialto = Rialto::fresh()
         .with("RIALTO_TOKEN", "mine")
         .with("RIALTO_SERVER__ALLOW_PRIVATE_OVER_API", "true")
         .with("RIALTO_CALLS__PROBE_INTERVAL_SECS", "1");
-    for action in ["admin_agents", "admin_policies", "admin_tokens", "admin_audit"] {
+    for action in ["admin_agents", "admin_policies", "admin_tokens", "admin_audit", "approve_call"] {
         rialto.cli(&["policy", "add", "allow-admin", action, "--caller", "owner"]).ok();
     }
     rialto
@@ -44,6 +59,13 @@ fn play(scenario: &str, server: &Server, more: &[(&str, &str)]) {
         browser.stderr(),
         server.log()
     );
+}
+
+/// With `RIALTO_SHOTS` set, the pictures in `docs/console` are made anew.
+fn with_shots<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    static FOLDER: LazyLock<String> = LazyLock::new(|| root().join("docs/console").display().to_string());
+    let shots = std::env::var_os("RIALTO_SHOTS").map(|_| ("--shots", FOLDER.as_str()));
+    more.iter().copied().chain(shots).collect()
 }
 
 #[test]
@@ -83,7 +105,25 @@ fn policies_are_written_tried_and_in_force() {
     play("policies", &rialto.serve(&[]), &[]);
 }
 
-/// With `RIALTO_SHOTS` set, the pictures in `docs/console` are made anew.
+#[test]
+fn a_call_that_waits_is_approved_and_another_denied() {
+    let (desk, rialto) = (SampleAgent::named("Desk"), owner());
+    rialto.trust(&desk.url);
+    rialto.cli(&["policy", "add", "require-approval", "desk.echo", "--by", "the ops team"]).ok();
+    let guest = rialto.json(&["tokens", "create", "guest", "--json"])["token"].as_str().unwrap().to_owned();
+    play("approvals", &rialto.serve(&[]), &with_shots(&[("--guest", &guest)]));
+}
+
+#[test]
+fn a_workflow_lights_up_while_it_runs() {
+    let (desk, rialto) = (SampleAgent::named("Desk"), owner());
+    rialto.trust(&desk.url);
+    let file = rialto.folder().join("deploy.yaml");
+    std::fs::write(&file, DEPLOY).unwrap();
+    rialto.cli(&["workflow", "add", &file.display().to_string()]).ok();
+    play("workflows", &rialto.serve(&[]), &with_shots(&[]));
+}
+
 #[test]
 fn nothing_on_any_page_keeps_anybody_out() {
     let (desk, other) = (SampleAgent::named("Desk"), SampleAgent::named("Reviewer"));
@@ -100,10 +140,7 @@ fn nothing_on_any_page_keeps_anybody_out() {
         assert_eq!(call("desk.echo", json!({ "n": n })), 200);
         assert_eq!(call("desk.fail", json!({})), 502);
     }
-    let folder = root().join("docs/console");
-    let folder = folder.display().to_string();
-    let shots = std::env::var_os("RIALTO_SHOTS").map(|_| ("--shots", folder.as_str()));
-    play("looks", &server, shots.as_slice());
+    play("looks", &server, &with_shots(&[]));
 }
 
 #[test]
