@@ -6,8 +6,10 @@ use futures::StreamExt;
 use rialto_model::{
     agent::Agent,
     call::{Caller, Follow, Target},
+    deployed::skill,
     event::Event,
     failure::{Failure, Kind},
+    ids::SkillId,
     store::{StoreError, TaskFilter},
     task::{Task, TaskHead},
 };
@@ -146,6 +148,10 @@ pub(crate) fn gone(id: &str, task: &Task) -> Failure {
 }
 
 pub(crate) fn target_of(agent: Arc<Agent>, task: &Task) -> Target {
-    let skill = task.head.skill.as_ref().and_then(|id| agent.card.skill(id.as_str())).cloned();
+    let id = task.head.skill.as_ref().map(SkillId::as_str);
+    let known = id.and_then(|id| agent.card.skill(id)).cloned();
+    // A workflow is run by its name also where it is no skill for others.
+    let own = || id.filter(|_| agent.backing.begins_once()).map(|id| Arc::new(skill(id, id, "")));
+    let skill = known.or_else(own);
     Target { agent, skill }
 }

@@ -235,3 +235,23 @@ fn what_the_configuration_names_is_there_at_the_start() {
     let refused = stage.rialto.cli(&["workflow", "list"]);
     assert!(refused.status != 0 && refused.err.contains("p.yaml"), "{refused:?}");
 }
+
+#[test]
+fn a_workflow_that_is_no_skill_goes_on_once_its_run_is_approved() {
+    let stage = stage();
+    let rialto = &stage.rialto;
+    let text =
+        "status: active\nnodes: { one: { type: tool, tool: desk.echo, args: { n: \"{{ $input.n }}\" } } }\n";
+    stage.add("twice.yaml", text);
+    rialto.cli(&["policy", "add", "require-approval", "flows", "--by", "the ops team"]).ok();
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let ran = http::post(&format!("{}/api/v1/workflows/twice/runs", server.url), &[], r#"{"n": 7}"#);
+    let ran: Value = serde_json::from_str(&ran.body).unwrap();
+    let task = ran["taskId"].as_str().unwrap_or_else(|| panic!("{ran}")).to_owned();
+    let waiting = rialto.json(&["approvals", "list", "--json"]);
+    assert_eq!(waiting[0]["task"], json!(task), "{waiting}");
+    rialto.cli(&["approvals", "approve", waiting[0]["id"].as_str().unwrap()]).ok();
+    let state = || rialto.json(&["tasks", "show", &task, "--json"])["state"].clone();
+    until("the run is over", || (state() == "completed").then_some(()));
+    assert!(rialto.cli(&["tasks", "show", &task, "--json"]).ok().out.contains("\"n\": 7"));
+}
