@@ -58,13 +58,6 @@ struct Stage {
 }
 
 #[test]
-fn killed_four_times_a_run_of_fifty_nodes_ends_as_it_must() {
-    killed(2, 2);
-}
-
-/// `cargo nextest run -p rialto --run-ignored only killed_twenty_times_a_run` runs it.
-#[test]
-#[ignore = "takes a minute or two"]
 fn killed_twenty_times_a_run_of_fifty_nodes_ends_as_it_must() {
     killed(14, 6);
 }
