@@ -28,7 +28,7 @@ impl Garbled {
     }
 
     pub(crate) fn kind(expected: &'static str, found: Raw<'_>) -> Self {
-        Self::new(expected, kind_of(found))
+        Self::new(expected, found.kind())
     }
 
     pub(crate) fn missing(expected: &'static str) -> Self {
@@ -60,15 +60,3 @@ impl std::fmt::Display for Garbled {
 }
 
 impl std::error::Error for Garbled {}
-
-/// The kind of a JSON value, for people.
-pub(crate) fn kind_of(raw: Raw<'_>) -> &'static str {
-    match raw.get().as_bytes().first() {
-        Some(b'{') => "an object",
-        Some(b'[') => "a list",
-        Some(b'"') => "a string",
-        Some(b't' | b'f') => "a boolean",
-        Some(b'n') => "null",
-        _ => "a number",
-    }
-}

@@ -123,7 +123,7 @@ impl Reference {
             (Step::Index(index), _, Some(items)) => {
                 Why::NoItem { inside, index: *index, length: items.count() }
             }
-            _ => Why::NotInside { inside, kind: kind(found), step: step.to_string() },
+            _ => Why::NotInside { inside, kind: found.kind(), step: step.to_string() },
         }
     }
 
@@ -185,17 +185,5 @@ impl fmt::Display for Why {
             }
             Self::NotInside { inside, kind, step } => write!(f, "{inside} is {kind}, so there is no {step}"),
         }
-    }
-}
-
-/// What a value is, in words.
-pub(crate) fn kind(value: Raw<'_>) -> &'static str {
-    match value.get().as_bytes().first() {
-        Some(b'{') => "an object",
-        Some(b'[') => "a list",
-        Some(b'"') => "a string",
-        Some(b't' | b'f') => "a boolean",
-        Some(b'n') => "null",
-        _ => "a number",
     }
 }

@@ -56,6 +56,18 @@ impl<'a> Raw<'a> {
         serde_json::from_str::<&RawValue>(text).map(Self::from)
     }
 
+    /// What it is, in words.
+    pub fn kind(&self) -> &'static str {
+        match self.get().as_bytes().first() {
+            Some(b'{') => "an object",
+            Some(b'[') => "a list",
+            Some(b'"') => "a string",
+            Some(b't' | b'f') => "a boolean",
+            Some(b'n') => "null",
+            _ => "a number",
+        }
+    }
+
     /// The text itself.
     pub const fn get(self) -> &'a str {
         self.text
