@@ -1,6 +1,7 @@
 //! `rialto tokens …`: who may come in over HTTP.
 
 use jiff::{SignedDuration, Timestamp};
+use rialto_console::admin::tokens::{shown, state};
 use rialto_model::{
     call::{CallerId, CallerKind},
     clock::{Clock, SystemClock},
@@ -8,7 +9,7 @@ use rialto_model::{
     rights::{Right, Rights},
     store::{Store, StoreError, Token},
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     cli::{CallerKindName, CreateToken, Lifetime, Listing, RightName, Tokens},
@@ -91,7 +92,7 @@ impl Wanted {
 async fn make(store: &dyn Store, asked: CreateToken) -> Result<(), Trouble> {
     let (row, token) = create(store, Wanted::read(&asked)?).await?;
     if asked.listing.json {
-        let mut shown = shown(&row);
+        let mut shown = shown(&row, SystemClock.now());
         shown["token"] = Value::String(token);
         output::json(&shown);
     } else {
@@ -108,7 +109,7 @@ async fn make(store: &dyn Store, asked: CreateToken) -> Result<(), Trouble> {
 async fn list(store: &dyn Store, listing: Listing) -> Result<(), Trouble> {
     let tokens = store.tokens().await?;
     if listing.json {
-        output::json(&tokens.iter().map(shown).collect::<Vec<_>>());
+        output::json(&tokens.iter().map(|token| shown(token, SystemClock.now())).collect::<Vec<_>>());
         return Ok(());
     }
     let rows = tokens.iter().map(|token| {
@@ -120,7 +121,7 @@ async fn list(store: &dyn Store, listing: Listing) -> Result<(), Trouble> {
             format!("{}/{}", token.scope.org, token.scope.project),
             moment(token.created_at),
             token.expires_at.map_or_else(|| "never".to_owned(), moment),
-            state(token).to_owned(),
+            state(token, SystemClock.now()).to_owned(),
         ]
     });
     let header =
@@ -165,31 +166,6 @@ fn end_of(life: Lifetime) -> Result<Option<Timestamp>, Trouble> {
     match life.and_then(|life| SystemClock.now().checked_add(life).ok()) {
         Some(end) => Ok(Some(end)),
         None => Err(Trouble::usage("--expires is further away than the calendar goes; say never")),
-    }
-}
-
-fn shown(token: &Token) -> Value {
-    json!({
-        "id": token.id,
-        "caller": token.caller,
-        "kind": token.kind,
-        "scopes": token.rights.each().collect::<Vec<_>>(),
-        "org": token.scope.org,
-        "project": token.scope.project,
-        "createdAt": token.created_at,
-        "expiresAt": token.expires_at,
-        "revokedAt": token.revoked_at,
-        "state": state(token),
-    })
-}
-
-fn state(token: &Token) -> &'static str {
-    if token.revoked_at.is_some() {
-        "revoked"
-    } else if token.expires_at.is_some_and(|end| end <= SystemClock.now()) {
-        "expired"
-    } else {
-        "good"
     }
 }
 
