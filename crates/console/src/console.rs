@@ -14,7 +14,7 @@ use rialto_model::{
     rights::{Right, Rights},
     store::{Store, StoreError},
 };
-use rialto_policy::{Action, Question};
+use rialto_policy::Action;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
@@ -112,10 +112,7 @@ impl Console {
         if !caller.rights.have(Right::Admin) {
             return Err(Right::Admin.lacking());
         }
-        let row = self.caller_row(caller);
-        let question = Question::admin(caller, action).by(row.as_deref());
-        let allowed = self.engine().policy().allow(&question);
-        allowed.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))
+        self.engine().may_administer(caller, action)
     }
 
     /// Whether the caller may do this at all, or administer.

@@ -12,12 +12,12 @@ use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use rialto_model::{
-    agent::{Agent, Health},
-    call::{Call, Caller, CallerKind, Door, Spoken, Target},
+    agent::Health,
+    call::{Call, Caller, Door, Spoken, Target},
     clock::Clock,
     event::{Event, Remote},
     failure::{Failure, Kind},
-    ids::{AgentId, Runner, TaskId, fresh},
+    ids::{Runner, TaskId, fresh},
     json::Json,
     maps::FastMap,
     message::{MOST_PARTS, Message, Part, Role},
@@ -26,7 +26,7 @@ use rialto_model::{
     trace::Trace,
     verb::{Verb, VerbEvent},
 };
-use rialto_policy::{Action, Decision, Deed, Denied, Leave, Permitted, Policy, PolicyError, Question};
+use rialto_policy::{Leave, Policy, PolicyError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -37,10 +37,11 @@ use crate::{
     conversation::{Messages, Talk},
     earlier::Earlier,
     guarding::{self, Post},
-    journal::{Announcement, Journal},
+    journal::Journal,
     limits::Limits,
     peer::Peer,
-    redact::{redact, redact_message},
+    permitting::Cleared,
+    redact::redact_message,
     registry::Registry,
     routing::Router,
     run::{Leg, Run},
@@ -274,16 +275,6 @@ impl Engine {
         !self.0.policy_is_behind.load(Ordering::Relaxed)
     }
 
-    /// Whether a caller may see a skill in a list.
-    pub fn may_discover(&self, caller: &Caller, target: &Target) -> bool {
-        let row = self.0.caller_agent(caller);
-        self.0
-            .policy
-            .load()
-            .decide(&Question::about(caller, Action::Discover, target).by(row.as_deref()))
-            .allowed
-    }
-
     /// What is meant by the name of a skill, canonical or legacy.
     pub fn resolve(&self, caller: &Caller, name: &str) -> Option<Target> {
         let target = self.0.registry.directory(&caller.scope).find(name)?.target();
@@ -436,47 +427,6 @@ impl Engine {
         }
     }
 
-    /// Guards, authorizes, announces, checks the arguments. A call that is refused here has left no packet.
-    async fn permit(&self, call: Call) -> Result<Cleared, Failure> {
-        let call = match self.guard_of(&call) {
-            Some(screen) => Box::pin(self.guard_call(screen, call)).await?,
-            None => call,
-        };
-        let args = call.args();
-        let (verb, cost) = (verb_of(&call, redact(&args)), call.target.cost());
-        let mut verdict = self.check_or_hold(call);
-        if let Ok(Leave::OnceApproved(call, _)) = &verdict
-            && call.continues.task_id.is_some()
-            && Box::pin(self.was_approved(&call.task)).await?
-        {
-            // Whoever was approved once is not asked again in the same task.
-            verdict = self.0.check_approved(call.clone()).map(Leave::Now);
-        }
-        let refusal = verdict.as_ref().err().map(ToString::to_string);
-        let decided = match (&verdict, &refusal) {
-            (Ok(call), _) => Ok(call.by()),
-            (Err(_), reason) => Err(reason.as_deref().unwrap_or_default()),
-        };
-        let (mut announcement, pre) = self.0.journal.announce(verb, cost, decided);
-        let refused = match verdict {
-            // An answer to a question is not what the skill was called with.
-            Ok(call) if !pre.context.denied && call.get().continues.task_id.is_some() => {
-                return Ok(Cleared { call, announcement, pre });
-            }
-            Ok(call) if !pre.context.denied => match self.0.schemas.check(&call.get().target, &args) {
-                Ok(()) => return Ok(Cleared { call, announcement, pre }),
-                Err(invalid) => invalid,
-            },
-            _ => {
-                let reason =
-                    pre.context.reason.clone().unwrap_or_else(|| "a subscriber refused the call".to_owned());
-                Failure::new(Kind::Denied, reason)
-            }
-        };
-        self.0.journal.close(&mut announcement, Some(pre), &refused).await;
-        Err(refused)
-    }
-
     /// Writes down that the caller goes on with a task.
     async fn answer(&self, mut task: Task, said: Message, pre: VerbEvent) -> Result<Task, Failure> {
         let message = redact_message(said, None);
@@ -487,21 +437,6 @@ impl Engine {
             .await
             .map_err(store_failure)?;
         Ok(task)
-    }
-
-    /// Asks policy about a call, and whether it must wait.
-    fn check_or_hold(&self, call: Call) -> Result<Leave<Call>, Denied> {
-        let row = self.0.caller_agent(&call.caller);
-        match self.0.policy.load().check_or_hold(call, row.as_deref())? {
-            Leave::Now(call)
-                if call.get().continues.task_id.is_none()
-                    && self.0.config.approvals.asks(&call.get().target) =>
-            {
-                let decision = Decision { policies: Arc::clone(call.by()), ..Decision::default() };
-                Ok(Leave::OnceApproved(call.into_inner(), Arc::new(decision)))
-            }
-            leave => Ok(leave),
-        }
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
@@ -516,41 +451,6 @@ impl FaintEngine {
     pub fn get(&self) -> Option<Engine> {
         self.0.upgrade().map(Engine)
     }
-}
-
-// === impl Inner ===
-
-impl Inner {
-    /// Asks policy, with the live row of a caller that is itself a registered agent.
-    pub(crate) fn check<T: Deed>(&self, deed: T) -> Result<Permitted<T>, Denied> {
-        let row = self.caller_agent(deed.question().caller);
-        self.policy.load().check_as(deed, row.as_deref())
-    }
-
-    /// The same for something that somebody has approved.
-    pub(crate) fn check_approved<T: Deed>(&self, deed: T) -> Result<Permitted<T>, Denied> {
-        let row = self.caller_agent(deed.question().caller);
-        self.policy.load().check_approved(deed, row.as_deref())
-    }
-
-    /// The number of this process, if it keeps watch.
-    pub(crate) fn runner_here(&self) -> Runner {
-        Runner::from(self.runner.load(Ordering::Relaxed))
-    }
-
-    pub(crate) fn caller_agent(&self, caller: &Caller) -> Option<Arc<Agent>> {
-        match caller.kind {
-            CallerKind::User | CallerKind::Session => None,
-            CallerKind::Agent => self.registry.get(&AgentId::from(caller.id.as_str())),
-        }
-    }
-}
-
-/// A call that may leave, now or once it is approved.
-struct Cleared {
-    call: Leave<Call>,
-    announcement: Announcement,
-    pre: VerbEvent,
 }
 
 /// What is invoked, with arguments that may be shown.

@@ -22,6 +22,7 @@ mod journal;
 pub mod limits;
 pub mod peer;
 pub mod peers;
+mod permitting;
 mod pushing;
 mod redact;
 pub mod registry;

@@ -19,11 +19,8 @@ use http::{HeaderMap, StatusCode};
 use rialto_console::admin::audit::Record;
 use rialto_engine::Engine;
 use rialto_hooks::live::{Live, News, Watch};
-use rialto_model::{
-    call::{Caller, CallerKind},
-    ids::AgentId,
-};
-use rialto_policy::{Action, Question};
+use rialto_model::call::Caller;
+use rialto_policy::Action;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -91,12 +88,7 @@ async fn watch(State(events): State<Events>, request: Request) -> Response {
 impl Events {
     /// Whether the caller may see what everybody in its org did.
     fn allows(&self, caller: &Caller) -> Result<(), String> {
-        let row = match caller.kind {
-            CallerKind::User | CallerKind::Session => None,
-            CallerKind::Agent => self.engine.registry().get(&AgentId::from(caller.id.as_str())),
-        };
-        let question = Question::admin(caller, Action::AdminAudit).by(row.as_deref());
-        self.engine.policy().allow(&question).map_err(|denied| denied.to_string())
+        self.engine.may_administer(caller, Action::AdminAudit).map_err(|denied| denied.message)
     }
 
     /// The events of one watcher, for as long as it may watch.
@@ -139,6 +131,24 @@ fn event_of(news: &News) -> Event {
 fn place(headers: &HeaderMap) -> Result<Option<u64>, ()> {
     let Some(id) = headers.get("last-event-id") else { return Ok(None) };
     id.to_str().ok().and_then(|id| id.parse().ok()).map(Some).ok_or(())
+}
+
+/// Who asks, if it may do this.
+pub(crate) async fn admit(
+    engine: &Engine,
+    caller: Option<Caller>,
+    action: Action,
+) -> Result<Caller, Response> {
+    let Some(caller) = caller else {
+        let why = "this request does not say who calls";
+        return Err(refused(StatusCode::UNAUTHORIZED, "unauthenticated", why));
+    };
+    if let Err(failure) = engine.sync().await {
+        return Err(refused(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &failure.message));
+    }
+    let denied = engine.may_administer(&caller, action);
+    denied.map_err(|denied| refused(StatusCode::FORBIDDEN, "denied", &denied.message))?;
+    Ok(caller)
 }
 
 pub(crate) fn refused(status: StatusCode, error: &str, message: &str) -> Response {

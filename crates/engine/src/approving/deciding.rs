@@ -11,7 +11,7 @@ use rialto_model::{
     task::Task,
     verb::Verb,
 };
-use rialto_policy::{Action, Question};
+use rialto_policy::Action;
 use serde_json::json;
 
 use super::{one, question};
@@ -148,10 +148,7 @@ impl Engine {
     async fn may_decide(&self, by: &Decider) -> Result<(), Failure> {
         self.sync().await?;
         let Decider::Caller(caller) = by else { return Ok(()) };
-        let row = self.inner().caller_agent(caller);
-        let question = Question::admin(caller, Action::ApproveCall).by(row.as_deref());
-        let allowed = self.policy().allow(&question);
-        allowed.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))
+        self.may_administer(caller, Action::ApproveCall)
     }
 
     /// Who decided what and why, in the audit trail.

@@ -15,17 +15,15 @@ use rialto_guard::{
     config::Target,
     setting::{Called, Guardrails},
 };
-use rialto_model::{
-    call::{Caller, CallerKind},
-    ids::AgentId,
-    json::Json,
-    message::Part,
-};
-use rialto_policy::{Action, Question};
+use rialto_model::{call::Caller, json::Json, message::Part};
+use rialto_policy::Action;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::{events::refused, program::Program};
+use crate::{
+    events::{admit, refused},
+    program::Program,
+};
 
 /// Where it is.
 pub(crate) const PATH: &str = "/api/v1/guardrails";
@@ -59,7 +57,13 @@ pub(crate) fn router(program: &Program) -> Router {
 }
 
 async fn show(State(api): State<Arc<Api>>, request: Request) -> Response {
-    let caller = match api.admit(request.extensions().get::<Caller>().cloned()).await {
+    let caller = match admit(
+        &api.engine,
+        request.extensions().get::<Caller>().cloned(),
+        Action::AdminPolicies,
+    )
+    .await
+    {
         Ok(caller) => caller,
         Err(refusal) => return refusal,
     };
@@ -70,7 +74,13 @@ async fn show(State(api): State<Arc<Api>>, request: Request) -> Response {
 }
 
 async fn test(State(api): State<Arc<Api>>, request: Request) -> Response {
-    let caller = match api.admit(request.extensions().get::<Caller>().cloned()).await {
+    let caller = match admit(
+        &api.engine,
+        request.extensions().get::<Caller>().cloned(),
+        Action::AdminPolicies,
+    )
+    .await
+    {
         Ok(caller) => caller,
         Err(refusal) => return refusal,
     };
@@ -114,30 +124,6 @@ pub(crate) fn called<'a>(org: &'a str, name: &'a str) -> Called<'a> {
 /// Where a guardrail stands in the configuration.
 pub(crate) fn shown(place: &str) -> String {
     if place.is_empty() { "guardrails".to_owned() } else { format!("guardrails.{place}") }
-}
-
-// === impl Api ===
-
-impl Api {
-    /// Who asks, if it may administer.
-    async fn admit(&self, caller: Option<Caller>) -> Result<Caller, Response> {
-        let Some(caller) = caller else {
-            let why = "this request does not say who calls";
-            return Err(refused(StatusCode::UNAUTHORIZED, "unauthenticated", why));
-        };
-        if let Err(failure) = self.engine.sync().await {
-            return Err(refused(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &failure.message));
-        }
-        let row = match caller.kind {
-            CallerKind::User | CallerKind::Session => None,
-            CallerKind::Agent => self.engine.registry().get(&AgentId::from(caller.id.as_str())),
-        };
-        let question = Question::admin(&caller, Action::AdminPolicies).by(row.as_deref());
-        match self.engine.policy().allow(&question) {
-            Ok(_) => Ok(caller),
-            Err(denied) => Err(refused(StatusCode::FORBIDDEN, "denied", &denied.to_string())),
-        }
-    }
 }
 
 fn answer(body: &serde_json::Value) -> Response {

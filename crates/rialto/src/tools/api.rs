@@ -19,18 +19,17 @@ use rialto_engine::{
     registry::{Deployment, RegistryError},
 };
 use rialto_model::{
-    call::{Caller, CallerKind},
+    call::Caller,
     clock::{Clock, SystemClock},
     deployed::{Piece, Via},
-    ids::AgentId,
 };
-use rialto_policy::{Action, Question};
+use rialto_policy::Action;
 use serde::Deserialize;
 
 use super::shown::{self, Shown};
 use crate::{
     config::deployed::{Function, McpServer, Wanted},
-    events::refused,
+    events::{admit, refused},
     policies::Book,
     program::Program,
 };
@@ -70,14 +69,14 @@ pub(crate) fn router(program: &Program) -> Router {
 }
 
 async fn list(State(api): State<Arc<Api>>, request: Request) -> Response {
-    match api.admit(caller_of(&request)).await {
+    match admit(&api.engine, caller_of(&request), Action::AdminAgents).await {
         Ok(caller) => answer(StatusCode::OK, shown::all(api.engine.registry(), &caller.scope)),
         Err(refusal) => refusal,
     }
 }
 
 async fn add(State(api): State<Arc<Api>>, request: Request) -> Response {
-    let caller = match api.admit(caller_of(&request)).await {
+    let caller = match admit(&api.engine, caller_of(&request), Action::AdminAgents).await {
         Ok(caller) => caller,
         Err(refusal) => return refusal,
     };
@@ -110,7 +109,7 @@ async fn add(State(api): State<Arc<Api>>, request: Request) -> Response {
 }
 
 async fn remove(State(api): State<Arc<Api>>, Path(name): Path<String>, request: Request) -> Response {
-    let caller = match api.admit(caller_of(&request)).await {
+    let caller = match admit(&api.engine, caller_of(&request), Action::AdminAgents).await {
         Ok(caller) => caller,
         Err(refusal) => return refusal,
     };
@@ -130,25 +129,6 @@ async fn remove(State(api): State<Arc<Api>>, Path(name): Path<String>, request: 
 // === impl Api ===
 
 impl Api {
-    /// Who asks, if it may administer.
-    async fn admit(&self, caller: Option<Caller>) -> Result<Caller, Response> {
-        let Some(caller) = caller else {
-            let why = "this request does not say who calls";
-            return Err(refused(StatusCode::UNAUTHORIZED, "unauthenticated", why));
-        };
-        if let Err(failure) = self.engine.sync().await {
-            return Err(refused(StatusCode::SERVICE_UNAVAILABLE, "unavailable", &failure.message));
-        }
-        let row = match caller.kind {
-            CallerKind::User | CallerKind::Session => None,
-            CallerKind::Agent => self.engine.registry().get(&AgentId::from(caller.id.as_str())),
-        };
-        let question = Question::admin(&caller, Action::AdminAgents).by(row.as_deref());
-        let denied = self.engine.policy().allow(&question).map_err(|denied| denied.to_string());
-        denied.map_err(|why| refused(StatusCode::FORBIDDEN, "denied", &why))?;
-        Ok(caller)
-    }
-
     /// Whether this may be deployed from another machine.
     fn allows(&self, wanted: &Deployment) -> Result<(), &'static str> {
         let Some(via) = wanted.backing.via().filter(|_| !self.allow_commands) else { return Ok(()) };

@@ -9,13 +9,12 @@ use http::{HeaderValue, StatusCode, header};
 use rialto_edge::status;
 use rialto_engine::Engine;
 use rialto_model::{
-    call::{Caller, CallerKind},
+    call::Caller,
     failure::{Failure, Kind},
-    ids::AgentId,
     json::{DEEPEST, Json, is_too_deep},
     rights::Right,
 };
-use rialto_policy::{Action, Question};
+use rialto_policy::Action;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 
@@ -30,13 +29,7 @@ pub(super) fn caller_of(request: &Request, right: Right) -> Result<Caller, Failu
 /// The same caller, if it may change what is deployed.
 pub(super) async fn may_administer(engine: &Engine, caller: Caller) -> Result<Caller, Failure> {
     engine.sync().await?;
-    let row = match caller.kind {
-        CallerKind::User | CallerKind::Session => None,
-        CallerKind::Agent => engine.registry().get(&AgentId::from(caller.id.as_str())),
-    };
-    let question = Question::admin(&caller, Action::AdminAgents).by(row.as_deref());
-    let allowed = engine.policy().allow(&question).map_err(|denied| denied.to_string());
-    allowed.map_err(|why| Failure::new(Kind::Denied, why))?;
+    engine.may_administer(&caller, Action::AdminAgents)?;
     Ok(caller)
 }
 
