@@ -4,6 +4,24 @@
 use libfuzzer_sys::fuzz_target;
 use rialto_a2a_wire::{answer, grpc, request::Operation, wire::Wire};
 
+/// The methods of both packages. What one of them lacks is refused.
+const METHODS: [&str; 14] = [
+    "SendMessage",
+    "SendStreamingMessage",
+    "GetTask",
+    "ListTasks",
+    "CancelTask",
+    "SubscribeToTask",
+    "TaskSubscription",
+    "CreateTaskPushNotificationConfig",
+    "GetTaskPushNotificationConfig",
+    "ListTaskPushNotificationConfig",
+    "ListTaskPushNotificationConfigs",
+    "DeleteTaskPushNotificationConfig",
+    "GetExtendedAgentCard",
+    "GetAgentCard",
+];
+
 fuzz_target!(|data: &[u8]| {
     let Some((&which, message)) = data.split_first() else { return };
     let operation = Operation::ALL[usize::from(which >> 1) % Operation::ALL.len()];
@@ -14,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
         let _ = grpc::encode_answer(wire, operation, &text);
     }
     for service in ["lf.a2a.v1.A2AService", "a2a.v1.A2AService"] {
-        for method in ["SendMessage", "GetTask", "CancelTask", "CreateTaskPushNotificationConfig"] {
+        for method in METHODS {
             if let Ok(incoming) = grpc::decode_request(&format!("/{service}/{method}"), message) {
                 let _ = grpc::encode(incoming.wire, &incoming.request);
             }
