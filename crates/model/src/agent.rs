@@ -150,6 +150,38 @@ pub struct OldCard {
     pub card: Json,
 }
 
+// === impl Agent ===
+
+impl Agent {
+    /// A row of somebody whom nobody has said or found out anything about yet: a stored agent of the default project.
+    pub fn new(id: AgentId, slug: String, url: String, card: Arc<Card>, at: Timestamp) -> Self {
+        Self {
+            id,
+            scope: Scope::default(),
+            url,
+            slug,
+            card,
+            pending: None,
+            trust: Trust::default(),
+            health: Health::Unknown,
+            signature: Signature::None,
+            backing: Backing::A2a,
+            keep: Keep::Stored,
+            credential: None,
+            allow_private: false,
+            card_path: None,
+            etag: None,
+            speaks: None,
+            timeout_ms: None,
+            registered_at: at,
+            last_fetched_at: at,
+            last_seen_at: None,
+            last_error: None,
+            version: 1,
+        }
+    }
+}
+
 // === impl Keep ===
 
 impl Keep {

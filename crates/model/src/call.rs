@@ -1,8 +1,8 @@
 //! A call: who wants what from whom.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
 
 use crate::{
     agent::Agent,
@@ -40,6 +40,8 @@ pub enum Door {
     Http,
     /// The command line.
     Cli,
+    /// A form of the console.
+    Console,
     /// A program that uses Rialto as a library.
     Library,
 }
@@ -117,6 +119,12 @@ pub struct Spoken {
     pub message: Message,
     /// What the caller noted beside it; always an object.
     pub metadata: Option<Json>,
+    /// URIs of the protocol extensions that the caller wants in use, named in the message or beside it.
+    pub extensions: Vec<String>,
+    /// Media types that the caller takes; empty when it does not care.
+    pub accepts: Vec<String>,
+    /// Other tasks that the message speaks of, as the agent calls them.
+    pub references: Vec<String>,
 }
 
 /// Wants a remote task called off.
@@ -158,6 +166,7 @@ impl Door {
             Self::A2aPlain => "a2a-plain",
             Self::Http => "http",
             Self::Cli => "cli",
+            Self::Console => "console",
             Self::Library => "library",
         }
     }
@@ -247,20 +256,130 @@ impl Target {
     }
 }
 
-// === impl Call ===
+// === impl Spoken ===
 
-impl Call {
-    /// The arguments as one JSON value: a single data part is itself, anything else is an object that names it.
-    pub fn args(&self) -> Json {
-        args_of(&self.parts)
+impl Spoken {
+    /// A message with what its caller noted beside it, and nothing that it does not say itself.
+    pub fn new(message: Message, metadata: Option<Json>) -> Self {
+        let (extensions, references) = (message.extensions.clone(), message.reference_task_ids.clone());
+        Self { message, metadata, extensions, accepts: Vec::new(), references }
     }
 }
 
-/// Parts as one JSON value: a single data part is itself, anything else is an object that names it.
-pub fn args_of(parts: &[Part]) -> Json {
-    match parts {
-        [Part { content: Content::Data(data), .. }] => data.clone(),
-        [Part { content: Content::Text(text), .. }] => Json::of(&serde_json::json!({ "text": text })),
-        parts => Json::of(&serde_json::json!({ "parts": parts })),
+// === impl Call ===
+
+impl Call {
+    /// The arguments as one JSON value; see [`args_of`].
+    pub fn args(&self) -> Json {
+        args_of(&self.parts, self.target.skill.as_deref())
+    }
+}
+
+/// Parts as the arguments of a skill, one JSON value. The only data part is itself, whatever stands beside it. A text alone is
+/// `{"text": …}`, unless it is a JSON object and the skill takes one: clients that can only send text write their arguments so.
+/// Anything else is `{"parts": […]}`, in the shape that A2A 1.0 has for parts.
+pub fn args_of(parts: &[Part], skill: Option<&Skill>) -> Json {
+    let data = |part: &Part| match &part.content {
+        Content::Data(data) => Some(data.clone()),
+        _ => None,
+    };
+    let mut all_data = parts.iter().filter_map(data);
+    if let (Some(only), None) = (all_data.next(), all_data.next()) {
+        return only;
+    }
+    if let [Part { content: Content::Text(text), .. }] = parts {
+        let written = Some(text.trim()).filter(|text| text.starts_with('{') && takes_object(skill));
+        return written
+            .and_then(|text| Json::parse(text).ok())
+            .unwrap_or_else(|| Json::of(&serde_json::json!({ "text": text })));
+    }
+    Json::of(&BTreeMap::from([("parts", parts.iter().map(Shape).collect::<Vec<_>>())]))
+}
+
+/// Whether a skill says that its arguments are an object.
+fn takes_object(skill: Option<&Skill>) -> bool {
+    let schema = skill.and_then(|skill| skill.input_schema.as_ref());
+    let mut members = schema.and_then(|schema| schema.raw().members()).into_iter().flatten();
+    members.any(|(name, value)| name == "type" && value.get() == r#""object""#)
+}
+
+/// A part in the shape of A2A 1.0.
+struct Shape<'a>(&'a Part);
+
+impl Serialize for Shape<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let part = self.0;
+        if let Content::Unknown(part) = &part.content {
+            // The whole part, as it came.
+            return part.serialize(serializer);
+        }
+        let mut map = serializer.serialize_map(None)?;
+        match &part.content {
+            Content::Unknown(_) => {}
+            Content::Text(text) => map.serialize_entry("text", text)?,
+            Content::Data(data) => map.serialize_entry("data", data)?,
+            Content::Raw(bytes) => map.serialize_entry("raw", bytes)?,
+            Content::Url(url) => map.serialize_entry("url", url)?,
+        }
+        for (name, value) in [("filename", &part.filename), ("mediaType", &part.media_type)] {
+            if let Some(value) = value {
+                map.serialize_entry(name, value)?;
+            }
+        }
+        if let Some(metadata) = &part.metadata {
+            map.serialize_entry("metadata", metadata)?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::SkillId;
+
+    fn taking(schema: Option<&str>) -> Skill {
+        Skill {
+            input_schema: schema.map(|schema| Json::parse(schema).unwrap()),
+            ..crate::deployed::skill(&SkillId::from("s").to_string(), "s", "")
+        }
+    }
+
+    fn data(text: &str) -> Part {
+        Part::data(Json::parse(text).unwrap())
+    }
+
+    #[test]
+    fn the_only_data_among_parts_is_the_arguments() {
+        let parts = [Part::text("please"), data(r#"{"n": 1.0}"#)];
+        assert_eq!(args_of(&parts[1..], None).get(), r#"{"n": 1.0}"#);
+        assert_eq!(args_of(&parts, None).get(), r#"{"n": 1.0}"#);
+    }
+
+    #[test]
+    fn a_text_that_is_an_object_is_the_arguments_where_an_object_is_taken() {
+        let parts = [Part::text(r#" {"n": 1.0} "#)];
+        let object = taking(Some(r#"{"properties":{"type":{}},"type":"object"}"#));
+        assert_eq!(args_of(&parts, Some(&object)).get(), r#"{"n": 1.0}"#);
+        for other in [taking(None), taking(Some(r#"{"type":"string"}"#))] {
+            assert_eq!(args_of(&parts, Some(&other)).value()["text"], r#" {"n": 1.0} "#);
+        }
+        assert_eq!(args_of(&[Part::text("{no")], Some(&object)).get(), r#"{"text":"{no"}"#);
+        assert_eq!(args_of(&[Part::text("[1]")], Some(&object)).get(), r#"{"text":"[1]"}"#);
+    }
+
+    #[test]
+    fn other_parts_are_told_as_a2a_1_0_tells_them() {
+        let file = Part {
+            filename: Some("a.png".into()),
+            media_type: Some("image/png".into()),
+            ..Part::new(Content::Raw("AAAA".into()))
+        };
+        let new = Part::new(Content::Unknown(Json::parse(r#"{"kind":"scent","s":1}"#).unwrap()));
+        let parts = [Part::text("hi"), file, Part::new(Content::Url("https://a".into())), new];
+        let told = r#"{"parts":[{"text":"hi"},{"raw":"AAAA","filename":"a.png","mediaType":"image/png"},{"url":"https://a"},{"kind":"scent","s":1}]}"#;
+        assert_eq!(args_of(&parts, None).get(), told);
+        let two = [data("1.0"), data("2")];
+        assert_eq!(args_of(&two, None).get(), r#"{"parts":[{"data":1.0},{"data":2}]}"#);
     }
 }

@@ -58,7 +58,7 @@ pub enum CostBy {
 }
 
 /// What some calls cost together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CostSum {
     /// Whose, or when.

@@ -44,6 +44,9 @@ pub struct Aside {
     pub extra: Extra,
 }
 
+/// Under this name stand, beside [`Event::Accepted`], the URIs of the protocol extensions that the far side says are in use.
+pub const ACTIVATED: &str = "activatedExtensions";
+
 /// What happened to a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -61,6 +61,28 @@ struct NotSent {
 // === impl Kind ===
 
 impl Kind {
+    /// Every kind there is.
+    pub const ALL: [Self; 13] = [
+        Self::Invalid,
+        Self::Unauthenticated,
+        Self::Denied,
+        Self::Blocked,
+        Self::NotFound,
+        Self::Conflict,
+        Self::Busy,
+        Self::PeerTimeout,
+        Self::PeerUnreachable,
+        Self::PeerGarbled,
+        Self::PeerFailed,
+        Self::Unsupported,
+        Self::Internal,
+    ];
+
+    /// The kind whose class is called like this.
+    pub fn of_class(class: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.class() == class)
+    }
+
     /// The JSON-RPC code that stands for this kind wherever a wire has no code of its own for it.
     pub const fn rpc_code(self) -> i64 {
         match self {
@@ -135,3 +157,17 @@ impl std::fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_is_known_by_its_class() {
+        assert!(Kind::ALL.into_iter().all(|kind| Kind::of_class(kind.class()) == Some(kind)));
+        assert_eq!(Kind::ALL.into_iter().collect::<HashSet<_>>().len(), Kind::ALL.len());
+        assert_eq!(Kind::of_class("SurpriseError"), None);
+    }
+}

@@ -35,6 +35,19 @@ pub fn legacy(agent_slug: &str, skill_id: &str) -> String {
     ["a2a_", agent_slug, "_", &slug(skill_id)].concat()
 }
 
+/// A text as one segment of a path: what could mean something there is percent-encoded.
+pub fn in_path(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    escaped
+}
+
 /// A name without dots and whatever else some clients refuse: each other character becomes `_`.
 pub fn plain(name: &str) -> String {
     let keep = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -57,6 +70,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn nothing_in_a_segment_means_anything_to_a_path() {
+        assert_eq!(in_path("a-Z_0.9~"), "a-Z_0.9~");
+        assert_eq!(in_path("../a?b#c %/ä"), "..%2Fa%3Fb%23c%20%25%2F%C3%A4");
+    }
 
     #[test]
     fn the_names_of_the_specification_hold() {

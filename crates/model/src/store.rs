@@ -3,6 +3,7 @@
 //! Verbs are atomic: no transaction crosses this port, and where two writers could meet, the expected version is an
 //! argument.
 
+mod kept;
 mod nowhere;
 
 use std::collections::BTreeMap;
@@ -13,24 +14,30 @@ use jiff::Timestamp;
 use crate::{
     agent::{Agent, OldCard, Probe},
     approval::{Approval, ApprovalFilter, Decided},
-    call::{CallerId, CallerKind},
+    call::CallerId,
     cost::{CostQuery, CostSum},
     credential::Secret,
     event::{Event, Recorded},
     flow::FlowStore,
-    ids::{AgentId, ApprovalId, ContextId, OrgId, Runner, Scope, TaskId},
+    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
-    rights::Rights,
     routing::{
-        Dispatch, DispatchFilter, PlayEnd, Reservation, Standing as AgentStanding, StandingQuery, Unsettled,
+        Dispatch, DispatchFilter, PlayEnd, Posterior, Reservation, Standing as AgentStanding, StandingQuery,
+        Unsettled,
     },
-    task::{TaskHead, TaskState},
-    verb::{Outcome, VerbEvent},
+    task::TaskHead,
+    verb::VerbEvent,
     webhook::{Lease, Leased, Standing, Webhook},
 };
 
-pub use self::nowhere::Nowhere;
+pub use self::{
+    kept::{
+        AuditFilter, AuditOutcome, Audited, Entry, Sealed, Sweep, Swept, TalkFilter, Talks, TaskFilter,
+        Token, Verdict,
+    },
+    nowhere::Nowhere,
+};
 
 /// Why the store did not do as it was told.
 #[derive(Debug, thiserror::Error)]
@@ -49,210 +56,8 @@ pub enum StoreError {
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// What is added to a task in one go.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// The head as it is after the events.
-    pub head: TaskHead,
-    /// How many events the task had before.
-    pub expected: u64,
-    /// The events, in order.
-    pub events: Vec<Event>,
-    /// When they happened.
-    pub at: Timestamp,
-    /// What the bus announces with them.
-    pub audit: Vec<VerbEvent>,
-}
-
-/// Which tasks to list, newest first.
-#[derive(Clone, Debug, Default)]
-pub struct TaskFilter {
-    /// Only this caller's.
-    pub caller: Option<CallerId>,
-    /// Only this agent's.
-    pub agent: Option<AgentId>,
-    /// Only in this state.
-    pub state: Option<TaskState>,
-    /// Only those of this conversation.
-    pub context: Option<ContextId>,
-    /// Only those not in a terminal state.
-    pub open: bool,
-    /// Only those older than this one: the last id of the page before.
-    pub before: Option<TaskId>,
-    /// At most so many.
-    pub limit: usize,
-}
-
-/// Which of a caller's tasks to list that belong to conversations, the last changed first.
-#[derive(Clone, Debug)]
-pub struct TalkFilter {
-    /// Only this caller's.
-    pub caller: CallerId,
-    /// Only those of this conversation.
-    pub context: Option<ContextId>,
-    /// Only those of this agent.
-    pub agent: Option<AgentId>,
-    /// Only in this state.
-    pub state: Option<TaskState>,
-    /// Only those that changed at or after this moment.
-    pub since: Option<Timestamp>,
-    /// Only those behind this one: when the last of the page before had changed, and its id.
-    pub behind: Option<(Timestamp, TaskId)>,
-    /// At most so many.
-    pub limit: usize,
-}
-
-/// One page of them.
-#[derive(Clone, Debug, Default)]
-pub struct Talks {
-    /// The tasks of this page.
-    pub heads: Vec<TaskHead>,
-    /// How many there are on all pages.
-    pub total: u64,
-}
-
-/// Which audit records to read, newest first.
-#[derive(Clone, Debug, Default)]
-pub struct AuditFilter {
-    /// Only those at or after this moment.
-    pub since: Option<Timestamp>,
-    /// Only those before this moment.
-    pub until: Option<Timestamp>,
-    /// Only about this agent.
-    pub agent: Option<AgentId>,
-    /// Only this caller's.
-    pub caller: Option<CallerId>,
-    /// Only about this task.
-    pub task: Option<TaskId>,
-    /// Only with this outcome.
-    pub outcome: Option<AuditOutcome>,
-    /// Only those older than this record.
-    pub before: Option<u64>,
-    /// At most so many.
-    pub limit: usize,
-}
-
-/// How an invocation that is on record came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AuditOutcome {
-    /// It ended well.
-    Completed,
-    /// It failed, or was refused.
-    Failed,
-    /// It was refused by policy or a subscriber.
-    Denied,
-}
-
-/// A record of the audit trail.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Audited {
-    /// Its place in the trail; there are no gaps.
-    pub record: u64,
-    /// Seals this record and all before it, in hex.
-    pub seal: String,
-    /// What was announced.
-    pub event: VerbEvent,
-}
-
-/// Whether the audit trail is as it was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is.
-    Sound {
-        /// How many records there are.
-        records: u64,
-        /// The last record's number; zero when nothing was ever written.
-        last: u64,
-        /// The last record's seal. Whoever keeps a copy elsewhere can tell later whether the trail was made anew.
-        seal: String,
-    },
-    /// It is not.
-    Broken {
-        /// The first record that does not fit.
-        record: u64,
-        /// What is wrong with it.
-        why: String,
-    },
-}
-
-/// What to forget.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Sweep {
-    /// Tasks that ended before this moment.
-    pub tasks_before: Option<Timestamp>,
-    /// Audit records from before this moment.
-    pub audit_before: Option<Timestamp>,
-}
-
-/// What was forgotten.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// How many tasks.
-    pub tasks: u64,
-    /// How many audit records.
-    pub audit: u64,
-}
-
-/// A bearer token. The token itself is nowhere: only its hash is kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Token {
-    /// Its own name: a caller may have several.
-    pub id: String,
-    /// SHA-256 of the token, in hex.
-    pub hash: String,
-    /// Where it may look.
-    pub scope: Scope,
-    /// Who comes with it.
-    pub caller: CallerId,
-    /// What that caller is.
-    pub kind: CallerKind,
-    /// What may be done with it.
-    pub rights: Rights,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// From when on it lets nobody in; never, if there is no such moment.
-    pub expires_at: Option<Timestamp>,
-    /// When it was revoked, if it was.
-    pub revoked_at: Option<Timestamp>,
-}
-
-/// A secret that was encrypted. What opens it is kept elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sealed {
-    /// Its name; part of what is sealed, so no secret can be passed off as another.
-    pub name: String,
-    /// Which key opens it.
-    pub key: String,
-    /// What was encrypted, and whatever the cipher needs to open it.
-    pub text: Vec<u8>,
-    /// When it was set.
-    pub set_at: Timestamp,
-}
-
-// === impl AuditFilter ===
-
-impl AuditFilter {
-    /// The newest so many.
-    pub fn newest(limit: usize) -> Self {
-        Self { limit, ..Self::default() }
-    }
-
-    /// Whether a record of this event is asked for, wherever in the trail it stands.
-    pub fn fits(&self, event: &VerbEvent) -> bool {
-        let verb = &event.verb;
-        let outcome = |outcome| match outcome {
-            AuditOutcome::Completed => event.outcome == Some(Outcome::Completed),
-            AuditOutcome::Failed => event.outcome == Some(Outcome::Failed),
-            AuditOutcome::Denied => event.context.denied,
-        };
-        self.since.is_none_or(|since| event.emitted_at >= since)
-            && self.until.is_none_or(|until| event.emitted_at < until)
-            && self.agent.as_ref().is_none_or(|agent| agent.as_str() == &*verb.agent_card_id)
-            && self.caller.as_ref().is_none_or(|caller| caller.as_str() == &*verb.caller)
-            && self.task.as_ref().is_none_or(|task| task.as_str() == &*verb.task_id)
-            && self.outcome.is_none_or(outcome)
-    }
-}
+/// So many tasks are told of one name for a message. Clients that name all of theirs alike get no more of them.
+pub const MOST_NAMESAKES: usize = 16;
 
 /// A number that is most likely another one for another message. Stores keep it, so it is the same for ever: FNV-1a over all
 /// four and a byte that no text holds behind each, stirred at the end so that every bit counts.
@@ -330,24 +135,37 @@ pub trait Store: FlowStore {
     /// A caller's tasks that belong to conversations, the last changed first.
     async fn talks(&self, scope: &Scope, filter: &TalkFilter) -> Result<Talks, StoreError>;
 
-    /// The task that a caller's message began. It makes nobody wait, so what this process acknowledged a moment ago may be
-    /// missing: whoever asks remembers that much itself.
-    async fn task_of_message(
+    /// The tasks that began with messages of that name of a caller's, the newest first and no more than [`MOST_NAMESAKES`].
+    /// It makes nobody wait, so what this process acknowledged a moment ago may be missing: whoever asks remembers that much
+    /// itself.
+    async fn tasks_of_message(
         &self,
         scope: &Scope,
         caller: &CallerId,
         message: &str,
-    ) -> Result<Option<TaskHead>, StoreError>;
+    ) -> Result<Vec<TaskHead>, StoreError>;
 
     /// A number for each message that began a task ([`number_of_message`]), for a process that is the only one at work and has
     /// all of them at most `limit`; none where that is not so, or cannot be told. Whoever has them need not ask
-    /// [`Store::task_of_message`] about messages whose number is not among them.
+    /// [`Store::tasks_of_message`] about messages whose number is not among them.
     async fn messages(&self, _runner: Runner, _limit: usize) -> Result<Option<Vec<u64>>, StoreError> {
         Ok(None)
     }
 
     /// Says that a process is at work and will have said so again by `until`.
     async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError>;
+
+    /// Shows that a process is at work for as long as it lives, where its death is seen without any beats. Where it is not,
+    /// the answer is no, and it is to say so with [`Store::beat`].
+    async fn attend(&self, _runner: Runner) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    /// Whether a process is at work, as far as can be told.
+    async fn is_at_work(&self, runner: Runner, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// Says that a task is this process's from now on, whoever worked on it before.
+    async fn claim(&self, task: &TaskId, runner: Runner) -> Result<(), StoreError>;
 
     /// Says that a process works no more: what it left can be taken over at once.
     async fn retire(&self, runner: Runner) -> Result<(), StoreError>;
@@ -367,6 +185,14 @@ pub trait Store: FlowStore {
 
     /// What a decision needs to know of these agents. Those nobody knows anything about are left out.
     async fn standings(&self, query: &StandingQuery) -> Result<BTreeMap<AgentId, AgentStanding>, StoreError>;
+
+    /// How well an agent does each type of work that it was observed at, what it was observed at last first.
+    async fn works(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        limit: usize,
+    ) -> Result<Vec<(String, Posterior)>, StoreError>;
 
     /// Takes a slot of an agent and writes down the decision that wants it; both, or nothing and `false` when the agent has
     /// no slot left. However many ask at once, in however many processes, no more slots are given out than there are.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     call::{CallerId, Door},
-    event::{Ask, Event, Remote},
+    event::{ACTIVATED, Ask, Event, Remote},
     failure::{Failure, Kind},
     ids::{AgentId, ContextId, Runner, Scope, SkillId, TaskId},
     json::Json,
@@ -97,6 +97,9 @@ pub struct Task {
     /// The remote task's own metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Json>,
+    /// URIs of the protocol extensions that its agent says are in use.
+    #[serde(default, skip_serializing)]
+    pub activated: Vec<String>,
     /// Why it ended badly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
@@ -199,6 +202,7 @@ impl Task {
             history: Vec::new(),
             artifacts: Vec::new(),
             metadata: None,
+            activated: Vec::new(),
             failure: None,
             is_reply: false,
         }
@@ -233,6 +237,9 @@ impl Task {
                 known.context_id = remote.context_id.clone().or_else(|| known.context_id.take());
                 if aside.metadata.is_some() {
                     self.metadata.clone_from(&aside.metadata);
+                }
+                if let Some(activated) = aside.extra.get(ACTIVATED).and_then(|list| list.read().ok()) {
+                    self.activated = activated;
                 }
             }
             Event::Artifact { artifact, append, .. } => self.take_artifact(artifact, *append),

@@ -3,30 +3,17 @@
 use std::sync::Arc;
 
 use rialto_model::{
-    agent::{Agent, Health, Keep, Signature, Trust},
+    agent::{Agent, Health, Trust},
     card::{Card, Skill},
     clock::Timestamp,
-    deployed::Backing,
-    ids::Scope,
-    json::{Extra, Json},
+    deployed,
+    json::Json,
     name,
 };
 
 /// A skill without a schema.
 pub fn skill(id: &str) -> Skill {
-    Skill {
-        id: id.into(),
-        name: id.to_owned(),
-        description: format!("Does {id}"),
-        tags: Vec::new(),
-        examples: Vec::new(),
-        input_modes: Vec::new(),
-        output_modes: Vec::new(),
-        input_schema: None,
-        cost: None,
-        extra: Extra::new(),
-        called: None,
-    }
+    deployed::skill(id, id, &format!("Does {id}"))
 }
 
 /// A skill with a schema.
@@ -60,48 +47,16 @@ pub fn card(name: &str, skills: Vec<Skill>) -> Card {
         told
     };
     let ids: Vec<_> = skills.iter().map(told).collect();
-    Card {
-        name: name.to_owned(),
-        description: String::new(),
-        version: None,
-        interfaces: Vec::new(),
-        raw: Json::from(serde_json::json!({ "name": name, "skills": ids })),
-        skills: skills.into_iter().map(Arc::new).collect(),
-        streaming: false,
-        push_notifications: false,
-        extended: false,
-        signed: false,
-        cost: None,
-    }
+    let raw = Json::from(serde_json::json!({ "name": name, "skills": ids }));
+    Card { raw, ..deployed::card(name, "", None, skills) }
 }
 
 /// A trusted, healthy agent with these skills. Its id and address are made from its name.
 pub fn agent(name: &str, skills: Vec<Skill>) -> Agent {
     let slug = name::agent_slug(name);
-    Agent {
-        id: format!("agt_{slug}").into(),
-        scope: Scope::default(),
-        url: format!("https://{}.example.com", slug.replace('_', "-")),
-        slug,
-        card: Arc::new(card(name, skills)),
-        pending: None,
-        trust: Trust::Trusted,
-        health: Health::Healthy,
-        signature: Signature::None,
-        backing: Backing::A2a,
-        keep: Keep::Stored,
-        credential: None,
-        allow_private: false,
-        card_path: None,
-        etag: None,
-        speaks: None,
-        timeout_ms: None,
-        registered_at: Timestamp::UNIX_EPOCH,
-        last_fetched_at: Timestamp::UNIX_EPOCH,
-        last_seen_at: None,
-        last_error: None,
-        version: 1,
-    }
+    let (id, url) = (format!("agt_{slug}").into(), format!("https://{}.example.com", slug.replace('_', "-")));
+    let row = Agent::new(id, slug, url, Arc::new(card(name, skills)), Timestamp::UNIX_EPOCH);
+    Agent { trust: Trust::Trusted, health: Health::Healthy, ..row }
 }
 
 /// Reads back a card that [`card`] made, for stores that keep only the text.

@@ -132,11 +132,20 @@ impl Server {
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
     }
 
+    /// Begins a statement in a database that goes on for as long as its process lives.
+    pub fn session(&self, database: &str, statement: &str) -> Child {
+        self.psql(database, statement).stdout(Stdio::null()).spawn().unwrap()
+    }
+
     fn ask(&self, database: &str, statement: &str) -> std::process::Output {
+        self.psql(database, statement).output().unwrap()
+    }
+
+    fn psql(&self, database: &str, statement: &str) -> Command {
         let mut psql = Command::new(self.programs.join("psql"));
         psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set", "ON_ERROR_STOP=1"]);
         psql.args(["--dbname", &self.url(database), "--command", statement]).stdin(Stdio::null());
-        psql.output().unwrap()
+        psql
     }
 
     fn data(&self) -> PathBuf {

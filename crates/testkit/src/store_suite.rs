@@ -29,13 +29,13 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use rialto_model::{
-    agent::{Agent, Health, Keep, Signature, Trust},
+    agent::Agent,
     call::Door,
-    card::{Card, Skill},
-    deployed::Backing,
+    card::Card,
+    deployed,
     event::{Aside, Event, Remote},
     ids::{AgentId, Runner, Scope, SkillId, TaskId},
-    json::{Extra, Json},
+    json::Json,
     message::{Message, Part, Role},
     store::{Entry, Store},
     task::{Task, TaskHead, TaskState},
@@ -124,6 +124,8 @@ macro_rules! store_suite {
             messages_are_told_to_a_process_that_is_alone,
             tasks_of_a_process_that_is_gone_are_taken_over,
             tasks_of_a_process_at_work_are_left_alone,
+            a_task_can_be_claimed,
+            a_process_is_at_work_until_it_is_late_or_retires,
             a_push_comes_back_as_it_was_put,
             a_push_is_due_while_its_task_is_ahead_of_it,
             a_push_that_fails_waits_and_is_given_up,
@@ -132,6 +134,7 @@ macro_rules! store_suite {
             a_slot_whose_task_never_came_is_free_again,
             a_task_that_nobody_looks_after_takes_no_slot,
             a_play_ends_once_and_its_agent_learns_from_it,
+            an_agent_is_known_by_each_type_of_work_it_did,
             what_says_nothing_about_an_agent_teaches_nothing,
             plays_whose_tasks_are_over_are_found,
             decisions_come_newest_first_with_what_became_of_them,
@@ -192,33 +195,16 @@ pub fn parse_card(text: &str) -> Result<Card, String> {
     if word(&value, "name").is_empty() {
         return Err("a card needs a name".to_owned());
     }
-    let skill = |value: &Value| Skill {
-        id: SkillId::from(word(value, "id")),
-        name: word(value, "name"),
-        description: word(value, "description"),
-        tags: Vec::new(),
-        examples: Vec::new(),
-        input_modes: Vec::new(),
-        output_modes: Vec::new(),
-        input_schema: None,
-        cost: None,
-        extra: Extra::new(),
-        called: None,
-    };
+    let skill =
+        |told: &Value| deployed::skill(&word(told, "id"), &word(told, "name"), &word(told, "description"));
     let skills = value["skills"].as_array().into_iter().flatten();
-    Ok(Card {
-        name: word(&value, "name"),
-        description: word(&value, "description"),
-        version: value["version"].as_str().map(str::to_owned),
-        interfaces: Vec::new(),
-        skills: skills.map(|value| Arc::new(skill(value))).collect(),
-        streaming: false,
-        push_notifications: false,
-        extended: false,
-        signed: false,
-        cost: None,
-        raw,
-    })
+    let made = deployed::card(
+        &word(&value, "name"),
+        &word(&value, "description"),
+        value["version"].as_str(),
+        skills.map(skill).collect(),
+    );
+    Ok(Card { raw, ..made })
 }
 
 /// A card with one skill. The members' order is not alphabetical, and one number has digits to lose.
@@ -231,30 +217,8 @@ pub fn card(name: &str, description: &str) -> Arc<Card> {
 
 /// An agent with nothing optional, its name made of its slug.
 pub fn agent(slug: &str) -> Agent {
-    Agent {
-        id: AgentId::from(format!("agt_{slug}")),
-        scope: Scope::default(),
-        url: format!("https://{slug}.example"),
-        slug: slug.to_owned(),
-        card: card(slug, "does what it is told"),
-        pending: None,
-        trust: Trust::External,
-        health: Health::Unknown,
-        signature: Signature::None,
-        backing: Backing::A2a,
-        keep: Keep::Stored,
-        credential: None,
-        allow_private: false,
-        card_path: None,
-        etag: None,
-        speaks: None,
-        timeout_ms: None,
-        registered_at: at(0),
-        last_fetched_at: at(0),
-        last_seen_at: None,
-        last_error: None,
-        version: 1,
-    }
+    let (id, url) = (AgentId::from(format!("agt_{slug}")), format!("https://{slug}.example"));
+    Agent::new(id, slug.to_owned(), url, card(slug, "does what it is told"), at(0))
 }
 
 /// A task nobody has begun.

@@ -22,7 +22,8 @@ use crate::{
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
     routing::{
-        Dispatch, DispatchFilter, PlayEnd, Reservation, Standing as AgentStanding, StandingQuery, Unsettled,
+        Dispatch, DispatchFilter, PlayEnd, Posterior, Reservation, Standing as AgentStanding, StandingQuery,
+        Unsettled,
     },
     task::TaskHead,
     verb::VerbEvent,
@@ -98,16 +99,19 @@ impl Store for Nowhere {
         Ok(Talks::default())
     }
 
-    async fn task_of_message(
-        &self,
-        _: &Scope,
-        _: &CallerId,
-        _: &str,
-    ) -> Result<Option<TaskHead>, StoreError> {
-        Ok(None)
+    async fn tasks_of_message(&self, _: &Scope, _: &CallerId, _: &str) -> Result<Vec<TaskHead>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn beat(&self, _: Runner, _: Timestamp) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn is_at_work(&self, _: Runner, _: Timestamp) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn claim(&self, _: &TaskId, _: Runner) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -125,6 +129,10 @@ impl Store for Nowhere {
 
     async fn standings(&self, _: &StandingQuery) -> Result<BTreeMap<AgentId, AgentStanding>, StoreError> {
         Ok(BTreeMap::new())
+    }
+
+    async fn works(&self, _: &OrgId, _: &AgentId, _: usize) -> Result<Vec<(String, Posterior)>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn reserve(&self, _: &Reservation) -> Result<bool, StoreError> {

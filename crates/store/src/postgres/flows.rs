@@ -37,7 +37,8 @@ impl FlowStore for PostgresStore {
         let transaction = begin(&mut client).await?;
         let version = definitions::put(&transaction, flow, expected).await?;
         schedules::replace(&transaction, &flow.scope, &flow.name, schedules).await?;
-        self.commit_change(transaction).await?;
+        let made = self.commit_change(transaction).await?;
+        self.spread(&client, Some(made)).await;
         Ok(version)
     }
 
@@ -46,7 +47,9 @@ impl FlowStore for PostgresStore {
         let transaction = begin(&mut client).await?;
         schedules::replace(&transaction, scope, name, &[]).await?;
         let was_there = definitions::remove(&transaction, scope, name).await?;
-        self.commit(transaction, was_there).await
+        let made = self.commit(transaction, was_there).await?;
+        self.spread(&client, made).await;
+        Ok(made)
     }
 
     async fn begin_run(&self, run: &FlowRun, driver: &str, steps: &[FlowStep]) -> Result<bool, StoreError> {

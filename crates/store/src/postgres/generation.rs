@@ -3,7 +3,9 @@
 //! The truth is a counter in the database, which moves in the transaction of the change itself. What is asked on every call
 //! is a copy of it in memory. Our own changes move the copy before they are acknowledged; those of other processes wake a
 //! connection that listens, which reads the number then. It reads it every second too, and after every new connection, so that a
-//! lost message costs a moment and a lost connection is noticed.
+//! lost message costs a moment and a lost connection is noticed. Whoever has changed a right or a name waits for these copies ([`others`]).
+
+mod others;
 
 use std::{
     sync::{
@@ -18,6 +20,7 @@ use futures::{StreamExt, stream};
 use tokio::{sync::mpsc, time};
 use tokio_postgres::{AsyncMessage, Client, Config as Target, Connection, Socket};
 
+pub(super) use self::others::Others;
 use super::{
     snag::Snag,
     tls::{Encrypted, Tls},
@@ -45,6 +48,7 @@ pub(super) struct Listener {
     pub(super) target: Target,
     pub(super) tls: Tls,
     pub(super) generation: Generation,
+    pub(super) others: Others,
 }
 
 // === impl Generation ===
@@ -98,13 +102,17 @@ impl Listener {
         let (wake, mut woken) = mpsc::channel(1);
         let driver = tokio::spawn(drive(connection, wake));
         let _ended_with_us = AbortOnDrop(driver.abort_handle());
+        // What is committed from here on waits for us: said before the number is read.
+        let joining = self.others.join(&client, self.generation.get());
+        let mut notice = in_time(joining).await?;
         in_time(client.batch_execute(&format!("LISTEN {CHANNEL}"))).await?;
         if std::mem::take(is_lost) {
             tracing::info!("changes by other processes are heard of again");
         }
         loop {
-            let read = time::timeout(SILENCE, read(&client)).await.map_err(|_| silent())?;
-            self.generation.advance(read?);
+            let number = in_time(read(&client)).await?;
+            self.generation.advance(number);
+            in_time(notice.give(number)).await?;
             // Woken or not, it is read again: if the connection is gone, that says why.
             let _ = time::timeout(LOOK, woken.recv()).await;
         }
@@ -131,8 +139,8 @@ async fn drive(mut connection: Connection<Socket, Encrypted<Socket>>, wake: mpsc
     }
 }
 
-async fn in_time<T>(work: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Snag> {
-    Ok(time::timeout(SILENCE, work).await.map_err(|_| silent())??)
+async fn in_time<T, E: Into<Snag>>(work: impl Future<Output = Result<T, E>>) -> Result<T, Snag> {
+    time::timeout(SILENCE, work).await.map_err(|_| silent())?.map_err(Into::into)
 }
 
 fn silent() -> Snag {

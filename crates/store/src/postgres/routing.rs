@@ -6,7 +6,7 @@ use deadpool_postgres::GenericClient;
 use rialto_model::{
     call::CallerId,
     clock::Timestamp,
-    ids::{AgentId, DispatchId, Scope, TaskId},
+    ids::{AgentId, DispatchId, OrgId, Scope, TaskId},
     routing::{
         Dispatch, DispatchFilter, PlayEnd, PlayOutcome, Posterior, Reservation, Standing, StandingQuery,
         Unsettled,
@@ -52,6 +52,21 @@ pub(super) async fn standings(
         standings.entry(AgentId::from(row.text("agent_id")?)).or_default().active = row.number("tasks")?;
     }
     Ok(standings)
+}
+
+/// How well an agent does each type of work, the latest first.
+pub(super) async fn works(
+    client: &impl GenericClient,
+    org: &OrgId,
+    agent: &AgentId,
+    most: usize,
+) -> Result<Vec<(String, Posterior)>, Snag> {
+    let select = "
+        SELECT work_type, wins, losses, recent_wins, recent_losses, observed FROM arms
+        WHERE org = $1 AND agent = $2 ORDER BY updated_at DESC, work_type LIMIT $3";
+    let values: [Value<'_>; 3] = [&org.as_str(), &agent.as_str(), &limit(most)];
+    let rows = sql::rows(client, select, &values).await?;
+    rows.iter().map(|row| Ok((Cells(row).text("work_type")?, posterior(Cells(row))?))).collect()
 }
 
 fn posterior(row: Cells<'_>) -> Result<Posterior, Snag> {

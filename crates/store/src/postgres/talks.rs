@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
     ids::{AgentId, ContextId, Runner, Scope, TaskId},
-    store::{TalkFilter, Talks},
+    store::{MOST_NAMESAKES, TalkFilter, Talks},
     task::{TaskHead, TaskState},
 };
 
@@ -45,17 +45,20 @@ pub(super) async fn list(
     Ok(Talks { heads, total: Cells(&count).number("total")? })
 }
 
-/// The task that a message began.
+/// The tasks that messages of that name began, the newest first.
 pub(super) async fn of_message(
     client: &impl GenericClient,
     scope: &Scope,
     caller: &CallerId,
     message: &str,
-) -> Result<Option<TaskHead>, Snag> {
-    let select =
-        "SELECT * FROM tasks WHERE org = $1 AND project = $2 AND caller = $3 AND message = $4 LIMIT 1";
-    let values: [Value<'_>; 4] = [&scope.org.as_str(), &scope.project.as_str(), &caller.as_str(), &message];
-    sql::maybe_row(client, select, &values).await?.as_ref().map(head).transpose()
+) -> Result<Vec<TaskHead>, Snag> {
+    let select = "
+        SELECT * FROM tasks WHERE org = $1 AND project = $2 AND caller = $3 AND message = $4
+        ORDER BY created_at DESC, id DESC LIMIT $5";
+    let most = limit(MOST_NAMESAKES);
+    let values: [Value<'_>; 5] =
+        [&scope.org.as_str(), &scope.project.as_str(), &caller.as_str(), &message, &most];
+    sql::rows(client, select, &values).await?.iter().map(head).collect()
 }
 
 /// A process is at work.
@@ -63,6 +66,23 @@ pub(super) async fn beat(client: &impl GenericClient, runner: Runner, until: Tim
     let upsert = "
         INSERT INTO runners (id, until) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET until = excluded.until";
     sql::execute(client, upsert, &[&runner.get().cast_signed(), &nanoseconds(until)?]).await.map(drop)
+}
+
+/// Whether a process has said that it is at work, and is not late to say so again.
+pub(super) async fn is_at_work(
+    client: &impl GenericClient,
+    runner: Runner,
+    now: Timestamp,
+) -> Result<bool, Snag> {
+    let select = "SELECT id FROM runners WHERE id = $1 AND until >= $2";
+    let found = sql::maybe_row(client, select, &[&runner.get().cast_signed(), &nanoseconds(now)?]).await?;
+    Ok(found.is_some())
+}
+
+/// A task is that process's.
+pub(super) async fn claim(client: &impl GenericClient, task: &TaskId, runner: Runner) -> Result<(), Snag> {
+    let update = "UPDATE tasks SET runner = $2 WHERE id = $1";
+    sql::execute(client, update, &[&task.as_str(), &runner.get().cast_signed()]).await.map(drop)
 }
 
 /// A process works no more.
@@ -83,7 +103,7 @@ pub(super) async fn take_over(
     let take = "
         WITH left_open AS (
             SELECT id FROM tasks
-            WHERE open AND runner <> 0 AND NOT EXISTS (SELECT FROM runners WHERE runners.id = tasks.runner)
+            WHERE open AND runner <> 0 AND runner <> $1 AND NOT EXISTS (SELECT FROM runners WHERE runners.id = tasks.runner)
             ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
         ), taken AS (
             UPDATE tasks SET runner = $1 FROM left_open WHERE tasks.id = left_open.id RETURNING tasks.*

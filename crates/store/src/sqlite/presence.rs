@@ -26,19 +26,25 @@ pub(super) struct Presence(Mutex<Vec<(Runner, File)>>);
 // === impl Presence ===
 
 impl Presence {
-    /// Shows that a process is alive, if it is not shown yet.
-    pub(super) fn show(&self, folder: &Path, runner: Runner) {
+    /// Shows that a process is alive, if it is not shown yet. Whether that worked.
+    pub(super) fn show(&self, folder: &Path, runner: Runner) -> bool {
         let mut shown = self.0.lock();
         if shown.iter().any(|(known, _)| *known == runner) {
-            return;
+            return true;
         }
         match locked(folder, runner) {
-            Ok(file) => shown.push((runner, file)),
-            Err(error) => tracing::warn!(
-                "should this process die, its tasks will be taken over later than they could be, because no lock could be had \
-                 in {}: {error}",
-                folder.display()
-            ),
+            Ok(file) => {
+                shown.push((runner, file));
+                true
+            }
+            Err(error) => {
+                tracing::warn!(
+                    "should this process die, its tasks will be taken over later than they could be, because no lock could be \
+                     had in {}: {error}",
+                    folder.display()
+                );
+                false
+            }
         }
     }
 
@@ -61,6 +67,16 @@ pub(super) fn gone(folder: &Path) -> Vec<Runner> {
 pub(super) fn forget(folder: &Path, runner: Runner) {
     // One that stays is found, and removed, by whoever looks next.
     let _ = fs::remove_file(path(folder, runner));
+}
+
+/// Whether a process has a file: it is alive, or nobody has noticed yet that it died.
+pub(super) fn is_known(folder: &Path, runner: Runner) -> bool {
+    path(folder, runner).exists()
+}
+
+/// Whether a process has a file and keeps it locked; none where it has no file.
+pub(super) fn is_alive(folder: &Path, runner: Runner) -> Option<bool> {
+    is_known(folder, runner).then(|| !is_free(&path(folder, runner)))
 }
 
 fn is_free(path: &Path) -> bool {
@@ -99,6 +115,8 @@ mod tests {
         assert!(gone(folder.path()).is_empty());
         drop(dead);
         assert_eq!(gone(folder.path()), [Runner::from(2)]);
+        let is_alive = |number| is_alive(folder.path(), Runner::from(number));
+        assert_eq!((is_alive(1), is_alive(2), is_alive(3)), (Some(true), Some(false), None));
         forget(folder.path(), Runner::from(2));
         alive.hide(folder.path(), Runner::from(1));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

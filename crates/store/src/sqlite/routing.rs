@@ -57,6 +57,24 @@ pub(super) fn standings(
     Ok(standings)
 }
 
+/// How well an agent does each type of work, the latest first.
+pub(super) fn works(
+    connection: &Connection,
+    org: &OrgId,
+    agent: &AgentId,
+    limit: usize,
+) -> Result<Vec<(String, Posterior)>, Snag> {
+    let mut select = connection.prepare_cached(
+        "SELECT work_type, wins, losses, recent_wins, recent_losses, observed FROM arms
+         WHERE org = ?1 AND agent = ?2 ORDER BY updated_at DESC, work_type LIMIT ?3",
+    )?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let rows = select.query_map(params![org.as_str(), agent.as_str(), limit], |row| {
+        Ok((row.get("work_type")?, posterior(row)?))
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 /// Takes a slot and writes the decision down, if there is one left.
 pub(super) fn reserve(connection: &Connection, wanted: &Reservation) -> Result<bool, Snag> {
     let (dispatch, play) = (&wanted.dispatch, &wanted.play);

@@ -1,13 +1,15 @@
 //! Tasks that belong to conversations, and the processes that work on them.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
-    ids::{AgentId, ContextId, Runner, Scope},
-    store::{TalkFilter, Talks, number_of_message},
+    ids::{AgentId, ContextId, Runner, Scope, TaskId},
+    store::{MOST_NAMESAKES, TalkFilter, Talks, number_of_message},
     task::{TaskHead, TaskState},
 };
-use rusqlite::{Connection, Row, ToSql, named_params, params};
+use rusqlite::{Connection, Row, ToSql, params};
 
 use super::{column::At, tasks::head};
 use crate::fault::Snag;
@@ -21,13 +23,21 @@ const MESSAGE: &str = "
     SELECT tasks.* FROM stretch CROSS JOIN tasks INDEXED BY tasks_by_message
         ON row / 8192 = n AND message_number = :number
     WHERE org = :org AND project = :project AND caller = :caller AND message = :message
-    LIMIT 1";
+    ORDER BY created_at DESC, id DESC LIMIT :most";
 
 /// The same among those from before messages had numbers.
 const OLD_MESSAGE: &str = "
     SELECT * FROM tasks INDEXED BY tasks_by_old_message
     WHERE org = :org AND project = :project AND caller = :caller AND message = :message AND message_number IS NULL
-    LIMIT 1";
+    ORDER BY created_at DESC, id DESC LIMIT :most";
+
+/// Which of the tasks are taken over whose process has not said that it is at work.
+pub(super) struct Left<'a> {
+    /// Whether a process may be at work without having said so.
+    pub(super) is_shown: &'a dyn Fn(Runner) -> bool,
+    /// At most so many.
+    pub(super) limit: usize,
+}
 
 /// A caller's tasks, the last changed first.
 pub(super) fn list(connection: &Connection, scope: &Scope, filter: &TalkFilter) -> Result<Talks, Snag> {
@@ -74,30 +84,33 @@ pub(super) fn list(connection: &Connection, scope: &Scope, filter: &TalkFilter) 
     Ok(Talks { heads, total })
 }
 
-/// The task that a message began.
+/// The tasks that messages of that name began, the newest first.
 pub(super) fn of_message(
     connection: &Connection,
     scope: &Scope,
     caller: &CallerId,
     message: &str,
-) -> Result<Option<TaskHead>, Snag> {
+) -> Result<Vec<TaskHead>, Snag> {
     let (org, project, caller) = (scope.org.as_str(), scope.project.as_str(), caller.as_str());
-    let named = named_params! { ":org": org, ":project": project, ":caller": caller, ":message": message };
-    let mut select = connection.prepare_cached(OLD_MESSAGE)?;
-    if let Some(row) = select.query(named)?.next()? {
-        return head(row).map(Some);
-    }
     let number = number_of_message(org.as_bytes(), project.as_bytes(), caller.as_bytes(), message.as_bytes());
-    let values: [(&str, &dyn ToSql); 5] = [
+    let values: [(&str, &dyn ToSql); 6] = [
         (":org", &org),
         (":project", &project),
         (":caller", &caller),
         (":message", &message),
+        (":most", &MOST_NAMESAKES),
         (":number", &number.cast_signed()),
     ];
-    let mut select = connection.prepare_cached(MESSAGE)?;
-    let mut rows = select.query(values.as_slice())?;
-    rows.next()?.map(head).transpose()
+    let mut heads = Vec::new();
+    // Those from before messages had numbers are the older ones.
+    for (sql, values) in [(MESSAGE, &values[..]), (OLD_MESSAGE, &values[..5])] {
+        let mut select = connection.prepare_cached(sql)?;
+        let mut rows = select.query(values)?;
+        while let Some(row) = rows.next()? {
+            heads.push(head(row)?);
+        }
+    }
+    Ok(heads)
 }
 
 /// A number for each message that began a task; none when there are more than `limit`, or another process is at work.
@@ -142,24 +155,51 @@ pub(super) fn retire(connection: &Connection, runner: Runner) -> Result<(), Snag
     Ok(())
 }
 
+/// Whether a process has said that it is at work, and is not late to say so again.
+pub(super) fn is_at_work(connection: &Connection, runner: Runner, now: Timestamp) -> Result<bool, Snag> {
+    let mut found =
+        connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM runners WHERE id = ?1 AND until >= ?2)")?;
+    Ok(found.query_row(params![runner.get().cast_signed(), At(now)], |row| row.get(0))?)
+}
+
+/// A task is that process's.
+pub(super) fn claim(connection: &Connection, task: &TaskId, runner: Runner) -> Result<(), Snag> {
+    let mut update = connection.prepare_cached("UPDATE tasks SET runner = ?2 WHERE id = ?1")?;
+    update.execute(params![task.as_str(), runner.get().cast_signed()])?;
+    Ok(())
+}
+
+/// Forgets the processes that are late to say again that they are at work, and says which they were.
+pub(super) fn forget_late(connection: &Connection, now: Timestamp) -> Result<Vec<Runner>, Snag> {
+    let mut delete = connection.prepare_cached("DELETE FROM runners WHERE until < ?1 RETURNING id")?;
+    let late = delete.query_map([At(now)], |row| row.get(0).map(i64::cast_unsigned).map(Runner::from))?;
+    Ok(late.collect::<rusqlite::Result<_>>()?)
+}
+
 /// Takes over what processes that are gone have left open, the oldest first.
 pub(super) fn take_over(
     connection: &Connection,
     runner: Runner,
-    now: Timestamp,
-    limit: usize,
+    left: &Left<'_>,
 ) -> Result<Vec<TaskHead>, Snag> {
-    connection.prepare_cached("DELETE FROM runners WHERE until < ?1")?.execute([At(now)])?;
     let mut select = connection.prepare_cached(
         "SELECT * FROM tasks INDEXED BY tasks_open
-         WHERE open = 1 AND runner <> 0 AND runner NOT IN (SELECT id FROM runners) ORDER BY id LIMIT ?1",
+         WHERE open = 1 AND runner <> 0 AND runner <> ?1 AND runner NOT IN (SELECT id FROM runners) ORDER BY id",
     )?;
-    let mut rows = select.query([limit])?;
+    let number = runner.get().cast_signed();
+    let mut rows = select.query([number])?;
     let mut update = connection.prepare_cached("UPDATE tasks SET runner = ?2 WHERE row = ?1")?;
-    let mut taken = Vec::new();
-    while let Some(row) = rows.next()? {
-        update.execute(params![row.get::<_, i64>("row")?, runner.get().cast_signed()])?;
-        taken.push(TaskHead { runner, ..head(row)? });
+    let (mut taken, mut passed_by) = (Vec::new(), HashSet::new());
+    while taken.len() < left.limit
+        && let Some(row) = rows.next()?
+    {
+        let head = head(row)?;
+        if passed_by.contains(&head.runner.get()) || (left.is_shown)(head.runner) {
+            passed_by.insert(head.runner.get());
+            continue;
+        }
+        update.execute(params![row.get::<_, i64>("row")?, number])?;
+        taken.push(TaskHead { runner, ..head });
     }
     Ok(taken)
 }

@@ -326,10 +326,10 @@ async fn messages_are_found_in_every_stretch_and_among_those_from_before_they_ha
     let store = folder.open();
     for task in &tasks {
         let message = task.message.as_deref().unwrap();
-        let found = store.task_of_message(&Scope::default(), &ann, message).await.unwrap();
-        assert_eq!(found.as_ref(), Some(task));
+        let found = store.tasks_of_message(&Scope::default(), &ann, message).await.unwrap();
+        assert_eq!(found, std::slice::from_ref(task));
     }
-    assert_eq!(store.task_of_message(&Scope::default(), &ann, "m-task_4").await.unwrap(), None);
+    assert!(store.tasks_of_message(&Scope::default(), &ann, "m-task_4").await.unwrap().is_empty());
     let mut told = store.messages(Runner::from(1), 9).await.unwrap().unwrap();
     let mut expected = ["m-task_1", "m-task_2", "m-task_3"]
         .map(|message| number_of_message(b"default", b"main", b"ann", message.as_bytes()));
@@ -393,4 +393,22 @@ async fn tasks_of_a_process_that_died_are_taken_over_at_once() {
     let taken = other.take_over(heir, at(1), 9).await.unwrap();
     assert_eq!(taken.iter().map(|head| head.id.as_str()).collect::<Vec<_>>(), ["task_1"]);
     assert!(other.take_over(heir, at(1), 9).await.unwrap().is_empty());
+}
+
+/// A process may show by its lock alone that it is at work: it is left alone while it lives, and not a moment longer.
+#[tokio::test]
+async fn a_process_that_shows_itself_by_its_lock_alone_is_left_alone_while_it_lives() {
+    let folder = Folder::new();
+    let (command, heir) = (Runner::from(1), Runner::from(3));
+    let (store, other) = (folder.open(), folder.open());
+    assert!(store.attend(command).await.unwrap());
+    store.open_task(&TaskHead { runner: command, ..head("task_1") }, Vec::new()).await.unwrap();
+    assert!(other.attend(heir).await.unwrap());
+    assert!(store.task(&Scope::default(), "task_1").await.unwrap().is_some(), "it is posted");
+    assert!(other.take_over(heir, at(9_000), 9).await.unwrap().is_empty(), "it lives");
+    assert!(other.is_at_work(command, at(9_000)).await.unwrap());
+    drop(store);
+    assert!(!other.is_at_work(command, at(1)).await.unwrap());
+    let taken = other.take_over(heir, at(1), 9).await.unwrap();
+    assert_eq!(taken, [TaskHead { runner: heir, ..head("task_1") }]);
 }

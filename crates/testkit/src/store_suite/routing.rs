@@ -97,6 +97,20 @@ pub async fn a_play_ends_once_and_its_agent_learns_from_it(store: &dyn Store) {
     assert_eq!(standing(store, "weather").await, Standing::default(), "what is removed is forgotten");
 }
 
+/// What an agent was observed at is known by the type of work, its own and nobody else's.
+pub async fn an_agent_is_known_by_each_type_of_work_it_did(store: &dyn Store) {
+    let org = Scope::default().org;
+    assert!(store.works(&org, &id("weather"), 5).await.unwrap().is_empty());
+    for (slug, task) in [("weather", "task_1"), ("weather", "task_2"), ("ops", "task_3")] {
+        assert!(store.reserve(&wanted(slug, task)).await.unwrap());
+        let end = ended(PlayOutcome::Completed, Some(1.0));
+        assert!(store.end_play(&TaskId::from(task), &end).await.unwrap());
+    }
+    let expected = standing(store, "weather").await.posterior;
+    assert_eq!(store.works(&org, &id("weather"), 5).await.unwrap(), [("qa".to_owned(), expected)]);
+    assert!(store.works(&org, &id("weather"), 0).await.unwrap().is_empty());
+}
+
 /// A play without a reward ends, and that is all.
 pub async fn what_says_nothing_about_an_agent_teaches_nothing(store: &dyn Store) {
     for (task, outcome) in [("task_1", PlayOutcome::Canceled), ("task_2", PlayOutcome::Refused)] {

@@ -68,7 +68,7 @@ pub async fn conversations_can_be_narrowed(store: &dyn Store) {
     assert_eq!(ids(&store.tasks(&scope, &newest).await.unwrap()), ["task_1"]);
 }
 
-/// A task is found by the message that began it, but only by the one who sent it.
+/// Tasks are found by the message that began them, but only by the one who sent it; the newest first.
 pub async fn a_task_is_found_by_its_message(store: &dyn Store) {
     let scope = Scope::default();
     let task = talk("task_1", "a");
@@ -76,11 +76,16 @@ pub async fn a_task_is_found_by_its_message(store: &dyn Store) {
     // What was acknowledged can be read after a look that waits for it.
     assert!(store.task(&scope, "task_1").await.unwrap().is_some());
     let by = async |caller: &str, message: &str| {
-        store.task_of_message(&scope, &CallerId::from(caller), message).await.unwrap()
+        let heads = store.tasks_of_message(&scope, &CallerId::from(caller), message).await.unwrap();
+        heads.into_iter().map(|head| head.id.as_str().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(by("ann", "m-task_1").await, Some(task));
-    assert_eq!(by("bob", "m-task_1").await, None);
-    assert_eq!(by("ann", "m-task_2").await, None);
+    assert_eq!(by("ann", "m-task_1").await, ["task_1"]);
+    assert!(by("bob", "m-task_1").await.is_empty());
+    assert!(by("ann", "m-task_2").await.is_empty());
+    let namesake = TaskHead { message: task.message, created_at: at(1), ..talk("task_0", "b") };
+    store.open_task(&namesake, Vec::new()).await.unwrap();
+    assert!(store.task(&scope, "task_0").await.unwrap().is_some());
+    assert_eq!(by("ann", "m-task_1").await, ["task_0", "task_1"]);
 }
 
 /// A process that is alone learns the numbers of all messages, unless they are too many; one that is not learns none. A store
@@ -129,4 +134,26 @@ pub async fn tasks_of_a_process_at_work_are_left_alone(store: &dyn Store) {
 
 fn run_by(id: &str, runner: Runner) -> TaskHead {
     TaskHead { runner, ..talk(id, "a") }
+}
+
+/// A task that another process goes on with is that process's.
+pub async fn a_task_can_be_claimed(store: &dyn Store) {
+    let (one, other) = (Runner::from(1), Runner::from(2));
+    store.beat(one, at(10)).await.unwrap();
+    store.beat(other, at(30)).await.unwrap();
+    store.open_task(&run_by("task_1", one), Vec::new()).await.unwrap();
+    assert!(store.task(&Scope::default(), "task_1").await.unwrap().is_some());
+    store.claim(&TaskId::from("task_1"), other).await.unwrap();
+    assert_eq!(store.task(&Scope::default(), "task_1").await.unwrap(), Some(run_by("task_1", other)));
+    assert!(store.take_over(Runner::from(3), at(11), 9).await.unwrap().is_empty());
+}
+
+/// A process is at work until it retires, or is late to say so again.
+pub async fn a_process_is_at_work_until_it_is_late_or_retires(store: &dyn Store) {
+    let (one, nobody) = (Runner::from(1), Runner::from(2));
+    store.beat(one, at(10)).await.unwrap();
+    assert!(store.is_at_work(one, at(10)).await.unwrap());
+    assert!(!store.is_at_work(nobody, at(10)).await.unwrap());
+    store.retire(one).await.unwrap();
+    assert!(!store.is_at_work(one, at(10)).await.unwrap());
 }

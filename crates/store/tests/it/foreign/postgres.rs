@@ -16,6 +16,13 @@ use rialto_testkit::{
 /// Longer than anything here takes on a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How many say how far they have heard.
+const FOLLOWERS: &str = "SELECT count(*) FROM pg_locks WHERE classid = 'generation'::regclass::oid";
+
+/// What a process has said that has heard of nothing since the beginning.
+const STANDS_STILL: &str =
+    "SELECT pg_advisory_lock_shared('generation'::regclass::oid::int4, 0), pg_sleep(600)";
+
 mod suite {
     use super::{Server, open};
 
@@ -69,6 +76,45 @@ async fn what_one_process_changes_the_other_hears_of() {
     until("it can be written again", async || here.touch().await.is_ok()).await;
     until("the other has heard of it", async || there.generation() == here.generation()).await;
     assert!(here.generation() > made);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_is_acknowledged_when_every_other_process_has_heard_of_it() {
+    let server = Server::start();
+    let url = server.database();
+    let here = open(&url).await;
+    let there = [open(&url).await, open(&url).await];
+    until("all follow", async || server.sql("rialto_0", FOLLOWERS) == "3").await;
+    let mut row = agent("weather");
+    for version in 1..=100 {
+        row.version = version;
+        let made = here.put_agent(&row, (version > 1).then(|| version - 1)).await.unwrap();
+        for other in &there {
+            assert_eq!(other.generation(), made, "change {version}");
+        }
+    }
+    let made = there[0].remove_agent(&row.id).await.unwrap().unwrap();
+    assert_eq!((here.generation(), there[1].generation()), (made, made));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_stands_still_holds_up_one_change_and_not_the_next() {
+    let server = Server::start();
+    let url = server.database();
+    let here = open(&url).await;
+    until("it follows", async || server.sql("rialto_0", FOLLOWERS) == "1").await;
+    let mut asleep = server.session("rialto_0", STANDS_STILL);
+    until("somebody else is behind", async || server.sql("rialto_0", FOLLOWERS) == "2").await;
+    let begun = std::time::Instant::now();
+    here.touch().await.unwrap();
+    assert!(begun.elapsed() >= Duration::from_secs(2), "it is waited for");
+    let begun = std::time::Instant::now();
+    for _ in 0..3 {
+        here.touch().await.unwrap();
+    }
+    assert!(begun.elapsed() < Duration::from_secs(2), "it is not waited for again");
+    asleep.kill().unwrap();
+    asleep.wait().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

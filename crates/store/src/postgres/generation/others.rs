@@ -1,0 +1,153 @@
+//! Waits until the other processes know of a change.
+//!
+//! Whoever changes a right or a name and then calls another process wants to find the change there: so a change is acknowledged
+//! when everybody has taken notice, and no call pays for it. Each process says with an advisory lock how far it has heard. Locks of
+//! a connection that ends are gone with it, and nothing is written. One that stands still is waited for once and not again until
+//! it moves: a laptop that sleeps holds up nobody for long.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::time::{self, Instant};
+use tokio_postgres::Client;
+
+use super::super::snag::Snag;
+
+/// How long somebody is waited for. Whoever misses the message looks by itself before that.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How soon it is looked again for the first time, and at most.
+const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
+
+/// Locks have 32 bits for a number, one of them for its sign.
+const ROUND: u64 = 1 << 31;
+
+/// The lock's first half is the table, so that others in the same database may do the same.
+const HOLD: &str = "SELECT pg_advisory_lock_shared('generation'::regclass::oid::int4, $1)";
+const LET_GO: &str = "SELECT pg_advisory_unlock_shared('generation'::regclass::oid::int4, $1)";
+const HELD: &str = "SELECT pid, objid::int8 FROM pg_locks \
+    WHERE locktype = 'advisory' AND objsubid = 2 AND classid = 'generation'::regclass::oid AND pid <> $1 \
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+
+/// What a connection that follows says about itself.
+pub(super) struct Notice<'a> {
+    client: &'a Client,
+    held: Option<i32>,
+}
+
+/// The other processes at the database.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Others {
+    /// Which connection is our own that follows; zero before there is one.
+    own: Arc<AtomicI32>,
+    /// Who was waited for in vain, and how far each had heard then.
+    slow: Arc<Mutex<HashMap<i32, i64>>>,
+}
+
+// === impl Others ===
+
+impl Others {
+    /// Begins to tell them how far we have heard.
+    pub(super) async fn join<'a>(&self, client: &'a Client, number: u64) -> Result<Notice<'a>, Snag> {
+        let row = client.query_one("SELECT pg_backend_pid()", &[]).await?;
+        self.own.store(row.try_get(0)?, Ordering::Relaxed);
+        let mut notice = Notice { client, held: None };
+        notice.give(number).await?;
+        Ok(notice)
+    }
+
+    /// Waits until all of them have heard of this change, which is committed. It is so whether they can be asked or not.
+    pub(in super::super) async fn wait(&self, client: &Client, number: u64) {
+        if let Err(snag) = self.try_wait(client, number).await {
+            let fault = snag.fault();
+            tracing::warn!("it is not known whether other processes have heard of a change yet: {fault}");
+        }
+    }
+
+    async fn try_wait(&self, client: &Client, number: u64) -> Result<(), Snag> {
+        let end = Instant::now() + PATIENCE;
+        let [mut pause, longest] = PAUSES;
+        loop {
+            let behind = self.behind(client, number).await?;
+            if behind.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() >= end {
+                tracing::warn!(
+                    "{} other processes at the database have not heard of a change yet; they go by it when they do",
+                    behind.len()
+                );
+                self.slow.lock().extend(behind);
+                return Ok(());
+            }
+            time::sleep(pause).await;
+            pause = (pause * 2).min(longest);
+        }
+    }
+
+    /// Who is behind, and how far it has heard, but for those that have stood still since they were waited for.
+    async fn behind(&self, client: &Client, number: u64) -> Result<HashMap<i32, i64>, Snag> {
+        let rows = client.query(HELD, &[&self.own.load(Ordering::Relaxed)]).await?;
+        let held = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+        let held = held.collect::<Result<Vec<(i32, i64)>, Snag>>()?;
+        // For a moment, who moves on holds two.
+        let is_behind = |process| !held.iter().any(|held| held.0 == process && has_heard(held.1, number));
+        let mut behind: HashMap<_, _> = held.iter().copied().filter(|held| is_behind(held.0)).collect();
+        let mut slow = self.slow.lock();
+        slow.retain(|process, heard| behind.get(process) == Some(heard));
+        behind.retain(|process, _| !slow.contains_key(process));
+        Ok(behind)
+    }
+}
+
+// === impl Notice ===
+
+impl Notice<'_> {
+    /// Says that we have heard of everything up to this.
+    pub(super) async fn give(&mut self, number: u64) -> Result<(), Snag> {
+        let new = key(number);
+        if self.held == Some(new) {
+            return Ok(());
+        }
+        // The new one first: whoever holds none is not waited for.
+        self.client.execute(HOLD, &[&new]).await?;
+        if let Some(old) = self.held.replace(new) {
+            self.client.execute(LET_GO, &[&old]).await?;
+        }
+        Ok(())
+    }
+}
+
+fn key(number: u64) -> i32 {
+    i32::try_from(number % ROUND).unwrap_or_default()
+}
+
+/// Whether somebody with this lock has heard of that change; numbers begin anew after a long time.
+fn has_heard(lock: i64, number: u64) -> bool {
+    let ahead = (u64::try_from(lock).unwrap_or_default() + ROUND - number % ROUND) % ROUND;
+    ahead < ROUND / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_heard_is_known_also_where_numbers_begin_anew() {
+        for number in [0, 7, ROUND - 1, ROUND, 5 * ROUND + 3] {
+            let lock = |other: u64| i64::from(key(other));
+            assert!(has_heard(lock(number), number), "{number}");
+            assert!(has_heard(lock(number + 1), number), "{number}");
+            assert!(has_heard(lock(number + 1_000), number), "{number}");
+            assert!(!has_heard(lock(number), number + 1), "{number}");
+            assert!(!has_heard(lock(number), number + 1_000), "{number}");
+        }
+    }
+}
