@@ -32,7 +32,7 @@ use tower::{Layer, Service};
 use crate::{
     auth::{Answer, Authentication, Challenge, Denial, bearer},
     guard::{Guard, host_of},
-    limits::{self, Limits},
+    limits::{self, Limited},
     place::Places,
     refusal::{Refusal, draining, nothing_here, too_many_attempts, too_many_requests},
     session::Sessions,
@@ -75,7 +75,7 @@ pub(crate) struct Checks {
     shown: Vec<&'static str>,
     shown_below: Option<&'static str>,
     pub(crate) tally: Arc<Tally>,
-    pub(crate) limits: Arc<Limits>,
+    pub(crate) limits: Arc<Limited>,
     draining: Arc<AtomicBool>,
     sessions: Option<Arc<Sessions>>,
 }
@@ -169,8 +169,8 @@ impl Gate {
 
     /// The same, for those who do not come too often.
     #[must_use]
-    pub fn limited(mut self, limits: limits::Config) -> Self {
-        Arc::make_mut(&mut self.0).limits = Arc::new(Limits::new(limits));
+    pub fn limited(mut self, limits: Arc<Limited>) -> Self {
+        Arc::make_mut(&mut self.0).limits = limits;
         self
     }
 
@@ -218,7 +218,7 @@ impl Gate {
             Some(Err(refusal)) => return Verdict::Answered(checks.turn_away(refusal)),
             None => {}
         }
-        if let Some(wait) = checks.limits.shut_out(|| checks.source(request, peer)) {
+        if let Some(wait) = checks.limits.now().shut_out(|| checks.source(request, peer)) {
             return Verdict::Answered(checks.turn_away(too_many_attempts(wait)));
         }
         let known = match checks.look(request) {
@@ -281,13 +281,13 @@ impl Checks {
         let mut caller = match found {
             Ok(caller) => caller,
             Err(denial) => {
-                if self.limits.counts_tokens() && denial.is_wrong_token() {
-                    self.limits.wrong_token(self.source(request, peer));
+                if self.limits.now().counts_tokens() && denial.is_wrong_token() {
+                    self.limits.now().wrong_token(self.source(request, peer));
                 }
                 return Some(self.refuse(request, &denial));
             }
         };
-        if let Err(wait) = self.limits.request(&caller) {
+        if let Err(wait) = self.limits.now().request(&caller) {
             return Some(self.turn_away(too_many_requests(wait)));
         }
         let plain = match self.lead(request, &mut caller) {

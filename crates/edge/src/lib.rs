@@ -10,16 +10,19 @@
 //! and who calls ([`auth`]), both made at one [`gate`], which counts what it sees ([`tally`])
 //! and lets nobody have more than their share ([`limits`]); browsers, which come with a cookie ([`session`]); what strangers are
 //! told about the way in ([`site`]); how trouble is numbered ([`status`]) and told ([`problem`]), and how an answer warns
-//! ([`warning`]); and how a listener starts and stops ([`serve`]).
+//! ([`warning`]); which doors are asked before the router ([`doors`]);
+//! how a listener starts and stops ([`serve`]), and how a door is asked without one ([`inside`]).
 
 pub mod address;
 pub mod auth;
 pub mod body;
 pub mod client;
 mod connect;
+pub mod doors;
 pub mod fetch;
 pub mod gate;
 pub mod guard;
+pub mod inside;
 pub mod limits;
 mod link;
 mod live;

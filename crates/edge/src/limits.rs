@@ -13,10 +13,14 @@ use std::{
     hash::{BuildHasher, RandomState},
     net::{IpAddr, Ipv6Addr, SocketAddr},
     num::NonZeroU32,
-    sync::atomic::{AtomicU32, AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
+use arc_swap::ArcSwap;
 use governor::{
     DefaultKeyedRateLimiter, Quota,
     clock::{Clock, DefaultClock},
@@ -45,13 +49,18 @@ pub struct Config {
     pub wrong_tokens_per_minute: u32,
 }
 
+/// Counts who comes, by limits that can be changed.
+#[derive(Default)]
+pub struct Limited(ArcSwap<Limits>);
+
 /// Counts who comes.
 #[derive(Default)]
 pub(crate) struct Limits {
+    config: Config,
     requests: Option<Counted<u64>>,
     wrong_tokens: Option<Counted<IpAddr>>,
     hasher: RandomState,
-    shut_out: ShutOut,
+    shut_out: Arc<ShutOut>,
 }
 
 struct Counted<K: std::hash::Hash + Eq + Clone> {
@@ -68,6 +77,34 @@ struct ShutOut {
     until: Mutex<HashMap<IpAddr, Instant>>,
 }
 
+// === impl Limited ===
+
+impl Limited {
+    /// Nobody has come yet.
+    pub fn new(config: Config) -> Self {
+        Self(ArcSwap::from_pointee(Limits::new(config)))
+    }
+
+    /// Other limits from now on. Requests are counted anew then; whoever is shut out stays so.
+    pub fn change(&self, config: Config) {
+        let known = self.0.load();
+        if known.config != config {
+            let shut_out = Arc::clone(&known.shut_out);
+            self.0.store(Arc::new(Limits { shut_out, ..Limits::new(config) }));
+        }
+    }
+
+    pub(crate) fn now(&self) -> arc_swap::Guard<Arc<Limits>> {
+        self.0.load()
+    }
+}
+
+impl std::fmt::Debug for Limited {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Limited").field("config", &self.0.load().config).finish_non_exhaustive()
+    }
+}
+
 // === impl Limits ===
 
 impl Limits {
@@ -77,6 +114,7 @@ impl Limits {
         let requests = rate.zip(burst).map(|(rate, burst)| Quota::per_second(rate).allow_burst(burst));
         let wrong_tokens = NonZeroU32::new(config.wrong_tokens_per_minute).map(Quota::per_minute);
         Self {
+            config,
             requests: requests.map(Counted::new),
             wrong_tokens: wrong_tokens.map(Counted::new),
             ..Self::default()

@@ -170,13 +170,13 @@ impl Newcomer {
         let Authentication::Bearer(bearers) = &checks.authentication else {
             return Err("nobody signs in here: the server was started with --allow-no-auth".to_owned());
         };
-        if let Some(wait) = checks.limits.shut_out(|| self.from) {
+        if let Some(wait) = checks.limits.now().shut_out(|| self.from) {
             let seconds = wait.as_secs() + 1;
             return Err(format!("too many wrong tokens came from this address; try again in {seconds} s"));
         }
         if let Err(denial) = bearers.find(token).await {
-            if checks.limits.counts_tokens() && denial.is_wrong_token() {
-                checks.limits.wrong_token(self.from);
+            if checks.limits.now().counts_tokens() && denial.is_wrong_token() {
+                checks.limits.now().wrong_token(self.from);
             }
             checks.tally.refused(denial.reason());
             return Err(why(&denial));

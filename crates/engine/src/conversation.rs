@@ -56,7 +56,7 @@ pub enum Said {
         /// The task as it was written down, if that was wanted.
         task: Option<Box<Task>>,
     },
-    /// It came before, and began this task.
+    /// It came before, and began this task or went to it.
     Again(TaskId),
 }
 
@@ -81,14 +81,15 @@ struct SeenThrough<F: Future<Output: Send> + Send + 'static> {
     runtime: Handle,
 }
 
-/// Held while a message is taken: whoever sends the same meanwhile waits for the outcome.
-type Slot = Arc<tokio::sync::Mutex<Option<TaskId>>>;
+/// The tasks that messages of one name began or went to, the newest last. Held while one is taken: whoever sends the same
+/// meanwhile waits for the outcome.
+pub(crate) type Slot = Arc<tokio::sync::Mutex<Vec<TaskId>>>;
 
 // === impl Engine ===
 
 impl Engine {
     /// Takes what a caller says. The same message again begins nothing, unless its caller uses ids
-    /// more than once: it is answered with the task it began before.
+    /// more than once: it is answered with the task it began or went to before. It is the same if it says the same to the same.
     pub async fn say(&self, mut request: Request) -> Result<Said, Failure> {
         let Some(talk) = &request.talk else {
             return Err(Failure::new(Kind::Internal, "what is said belongs to no conversation"));
@@ -102,11 +103,7 @@ impl Engine {
             if let Some(number) = forgotten {
                 self.inner().earlier.add(number);
             }
-            if known.is_none() && self.may_be_earlier(number_of(&caller, &id)).await? {
-                let found = self.inner().store.task_of_message(&caller.scope, &caller.id, &id).await;
-                *known = found.map_err(store_failure)?.map(|head| head.id);
-            }
-            if let Some(task) = known.clone() {
+            if let Some(task) = self.came_before(&request, talk, &mut known).await? {
                 return Ok(Said::Again(task));
             }
             slot = Some(known);
@@ -118,7 +115,9 @@ impl Engine {
         let mut running = SeenThrough::new(async move {
             let running = engine.call(request).await?;
             if let Some(mut slot) = slot {
-                *slot = Some(running.task().clone());
+                // Nearly always the only one.
+                slot.reserve_exact(1);
+                slot.push(running.task().clone());
             }
             Ok::<_, Failure>(running)
         })
@@ -130,24 +129,6 @@ impl Engine {
     /// A caller's task as it stands in the journal. Nobody is asked about it.
     pub async fn look(&self, caller: &Caller, id: &str) -> Result<Task, Failure> {
         self.own_task(caller, id).await
-    }
-
-    /// The task that a caller's message began.
-    pub async fn task_of_message(&self, caller: &Caller, message: &str) -> Result<Option<Task>, Failure> {
-        let known = self.inner().messages.known(caller, message);
-        let id = match known {
-            Some(slot) => slot.lock().await.clone(),
-            None => None,
-        };
-        let inner = self.inner();
-        let head = match id {
-            Some(id) => inner.store.task(&caller.scope, id.as_str()).await,
-            None => inner.store.task_of_message(&caller.scope, &caller.id, message).await,
-        };
-        match head.map_err(store_failure)? {
-            Some(head) => inner.journal.read(head).await.map(Some).map_err(store_failure),
-            None => Ok(None),
-        }
     }
 
     /// A caller's task, and whatever happens to it from there on.
@@ -239,7 +220,7 @@ impl<F: Future<Output: Send> + Send + 'static> Drop for SeenThrough<F> {
 impl Messages {
     /// What is known of a message, for as long as it is being taken; and the number of the one that is forgotten for it, if
     /// there is one.
-    async fn slot(&self, caller: &Caller, message: &str) -> (OwnedMutexGuard<Option<TaskId>>, Option<u64>) {
+    async fn slot(&self, caller: &Caller, message: &str) -> (OwnedMutexGuard<Vec<TaskId>>, Option<u64>) {
         let key = key(caller, message);
         let mut forgotten = None;
         let slot = {
@@ -263,7 +244,7 @@ impl Messages {
     }
 
     /// The same for somebody who only looks.
-    fn known(&self, caller: &Caller, message: &str) -> Option<Slot> {
+    pub(crate) fn known(&self, caller: &Caller, message: &str) -> Option<Slot> {
         self.0.lock().by_message.get(&*key(caller, message)).cloned()
     }
 }
@@ -281,7 +262,7 @@ fn key(caller: &Caller, message: &str) -> String {
     key
 }
 
-fn number_of(caller: &Caller, message: &str) -> u64 {
+pub(crate) fn number_of(caller: &Caller, message: &str) -> u64 {
     let owner = [caller.scope.org.as_str(), caller.scope.project.as_str(), caller.id.as_str()];
     let [org, project, id] = owner.map(str::as_bytes);
     number_of_message(org, project, id, message.as_bytes())

@@ -3,11 +3,13 @@
 //! A remote that rewrites what its skills say about themselves can put words into a model's prompt, so a changed
 //! description or schema is shown, not just counted.
 
+use std::borrow::Cow;
+
 use rialto_model::card::{Card, Skill};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The difference between two cards.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CardDiff {
     /// Skills that are new.
     pub added: Vec<String>,
@@ -18,12 +20,12 @@ pub struct CardDiff {
 }
 
 /// One member that changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// `card`, or the skill's id.
     pub of: String,
     /// Which member.
-    pub member: &'static str,
+    pub member: Cow<'static, str>,
     /// What it was.
     pub before: String,
     /// What it is.
@@ -67,7 +69,7 @@ impl CardDiff {
     fn note(&mut self, of: &str, member: &'static str, before: &str, after: &str) {
         if before != after {
             let (before, after) = (before.to_owned(), after.to_owned());
-            self.changed.push(Change { of: of.to_owned(), member, before, after });
+            self.changed.push(Change { of: of.to_owned(), member: Cow::Borrowed(member), before, after });
         }
     }
 }

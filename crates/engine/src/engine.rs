@@ -17,7 +17,7 @@ use rialto_model::{
     clock::Clock,
     event::{Event, Remote},
     failure::{Failure, Kind},
-    ids::{Runner, TaskId, fresh},
+    ids::{TaskId, fresh},
     json::Json,
     maps::FastMap,
     message::{MOST_PARTS, Message, Part, Role},
@@ -27,10 +27,12 @@ use rialto_model::{
     verb::{Verb, VerbEvent},
 };
 use rialto_policy::{Leave, Policy, PolicyError};
+use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     approving::Desk,
+    attendance::Attendance,
     bus::Bus,
     closing,
     config::Config,
@@ -38,7 +40,7 @@ use crate::{
     earlier::Earlier,
     guarding::{self, Post},
     journal::Journal,
-    limits::Limits,
+    limits::{self, Limits},
     peer::Peer,
     permitting::Cleared,
     redact::redact_message,
@@ -52,6 +54,9 @@ use crate::{
 /// Reads the policies from wherever they are kept.
 pub type PolicyLoader =
     Box<dyn Fn() -> BoxFuture<'static, Result<Result<Policy, PolicyError>, StoreError>> + Send + Sync>;
+
+/// How often something is said again to a task that goes on while it is said.
+const TRIES: usize = 8;
 
 /// What an engine is made of.
 pub struct Parts {
@@ -93,6 +98,8 @@ pub(crate) struct Inner {
     policy_turn: tokio::sync::Mutex<()>,
     /// How many changes from elsewhere had been seen when the policies were last read.
     policy_read_at: AtomicU64,
+    /// The mark of the policies in force, for those who want to hear when it is another.
+    pub(crate) policy_marks: watch::Sender<u64>,
     /// Whether the policies, when they were last read, did not hold up.
     policy_is_behind: AtomicBool,
     bus: Arc<Bus>,
@@ -102,8 +109,8 @@ pub(crate) struct Inner {
     pub(crate) limits: Arc<Limits>,
     /// Counts what runs, to be waited for at the end.
     pub(crate) tracker: TaskTracker,
-    /// The number of this process, once it keeps watch.
-    pub(crate) runner: AtomicU64,
+    /// Whether this process answers for its tasks, and under which number.
+    pub(crate) attendance: Attendance,
     /// The messages that began tasks here.
     pub(crate) messages: Messages,
     /// Those that may have begun tasks before.
@@ -189,6 +196,7 @@ impl Engine {
             registry,
             peer: Arc::new(peer),
             guarding,
+            policy_marks: watch::Sender::new(parts.policy.mark()),
             policy: ArcSwap::from_pointee(parts.policy),
             policy_loader: parts.policy_loader,
             policy_turn: tokio::sync::Mutex::default(),
@@ -201,7 +209,7 @@ impl Engine {
             bus,
             schemas: Schemas::default(),
             tracker: TaskTracker::new(),
-            runner: AtomicU64::new(Runner::NOBODY.get()),
+            attendance: Attendance::default(),
             messages: Messages::default(),
             earlier: Earlier::default(),
             closing: AtomicBool::new(false),
@@ -212,6 +220,11 @@ impl Engine {
     /// The same, for whoever must not keep it.
     pub fn faint(&self) -> FaintEngine {
         FaintEngine(Arc::downgrade(&self.0))
+    }
+
+    /// Lets callers and orgs make so many calls from now on.
+    pub fn limit(&self, limits: &limits::Config) {
+        self.0.limits.change(limits);
     }
 
     /// The agents.
@@ -262,7 +275,11 @@ impl Engine {
         let read = load().await.map_err(store_failure)?;
         self.0.policy_is_behind.store(read.is_err(), Ordering::Relaxed);
         match read {
-            Ok(policy) => self.0.policy.store(Arc::new(policy)),
+            Ok(policy) => {
+                let mark = policy.mark();
+                self.0.policy.store(Arc::new(policy));
+                self.0.policy_marks.send_if_modified(|known| std::mem::replace(known, mark) != mark);
+            }
             Err(error) => {
                 tracing::error!("the policies were not reloaded, the ones before stay in force: {error}");
             }
@@ -301,7 +318,7 @@ impl Engine {
             },
             None => None,
         };
-        let mut talk = request.talk.take();
+        let (mut talk, answers) = (request.talk.take(), request.answers);
         let wants_begun = talk.as_ref().is_some_and(|talk| talk.wants_begun);
         let spoken = talk.as_ref().map(|talk| Arc::clone(&talk.spoken));
         let (wall_clock, call) = self.call_of(request, spoken, goes_on.as_ref())?;
@@ -313,14 +330,14 @@ impl Engine {
                     || Message::new(fresh(), Role::User, call.get().parts.clone()),
                     |talk| talk.spoken.message.clone(),
                 );
-                self.answer(task, said, pre).await?
+                self.answer(task, said, pre, answers).await?
             }
             (None, Some(talk)) => {
-                let head = self.head_of(call.get(), announcement.args());
+                let head = self.head_of(call.get(), announcement.args()).await?;
                 self.open_talk(head, *talk, pre).await?
             }
             (None, None) => {
-                let head = self.head_of(call.get(), announcement.args());
+                let head = self.head_of(call.get(), announcement.args()).await?;
                 self.0.journal.open(&head, pre).await.map_err(store_failure)?;
                 Task::new(head)
             }
@@ -404,9 +421,9 @@ impl Engine {
         Ok((wall_clock, call))
     }
 
-    fn head_of(&self, call: &Call, args: &Json) -> TaskHead {
+    async fn head_of(&self, call: &Call, args: &Json) -> Result<TaskHead, Failure> {
         let now = self.0.journal.now();
-        TaskHead {
+        Ok(TaskHead {
             id: call.task.clone(),
             scope: call.caller.scope.clone(),
             caller: call.caller.id.clone(),
@@ -418,24 +435,43 @@ impl Engine {
             args: args.clone(),
             context: None,
             message: None,
-            runner: Runner::from(self.0.runner.load(Ordering::Relaxed)),
+            runner: self.attend().await?,
             state: TaskState::Submitted,
             version: 0,
             remote: Remote { task_id: None, context_id: call.continues.context_id.clone() },
             created_at: now,
             updated_at: now,
-        }
+        })
     }
 
     /// Writes down that the caller goes on with a task.
-    async fn answer(&self, mut task: Task, said: Message, pre: VerbEvent) -> Result<Task, Failure> {
+    async fn answer(
+        &self,
+        mut task: Task,
+        said: Message,
+        pre: VerbEvent,
+        answers: Option<u64>,
+    ) -> Result<Task, Failure> {
         let message = redact_message(said, None);
         self.0.store.audit(vec![pre]).await.map_err(store_failure)?;
-        self.0
-            .journal
-            .record(&mut task, vec![Event::Answered { message }], None)
-            .await
-            .map_err(store_failure)?;
+        let journal = &self.0.journal;
+        let mut tries = 0;
+        loop {
+            let event = Event::Answered { message: message.clone() };
+            match journal.record(&mut task, vec![event], None).await {
+                Ok(()) => break,
+                // It went on meanwhile. What was not meant for one version of it is said to it as it stands now.
+                Err(StoreError::Conflict) if answers.is_none() && tries < TRIES => {
+                    task = journal.reread(&task).await.map_err(store_failure)?;
+                    if task.head.state.is_terminal() {
+                        return Err(store_failure(StoreError::Conflict));
+                    }
+                    tries += 1;
+                }
+                Err(error) => return Err(store_failure(error)),
+            }
+        }
+        self.claim(&mut task).await?;
         Ok(task)
     }
 

@@ -1,13 +1,10 @@
 //! Takes over the tasks of processes that are gone.
 //!
-//! A process that works on tasks says so again and again. What one that fell silent has left open is resumed: an agent
-//! that has named the task is asked how it goes on, a tool that may be run twice is run again, and everything else ends
-//! with the reason. Nothing stays open for nobody.
+//! What a process that is gone ([`attendance`](crate::attendance)) has left open is resumed: an agent that has named the task
+//! is asked how it goes on, a tool that may be run twice is run again, and everything else ends with the reason. Nothing
+//! stays open for nobody.
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream, stream::BoxStream};
 use rialto_model::{
@@ -24,6 +21,7 @@ use rialto_policy::Permitted;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    attendance::BEAT,
     engine::{Engine, Inner, store_failure, verb_of},
     redact::is_redacted,
     run::{Leg, Run},
@@ -31,11 +29,8 @@ use crate::{
     tasks::target_of,
 };
 
-/// How often a process says that it is there.
-const BEAT: Duration = Duration::from_secs(5);
-
-/// How long it may be silent.
-const SILENCE: Duration = Duration::from_secs(20);
+/// How long a task of an agent that only its caller knows is left to its caller.
+const CALLERS_TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How many tasks are taken over at once.
 const AT_ONCE: usize = 100;
@@ -50,24 +45,27 @@ const NO_SUCH_TASK: i64 = -32001;
 // === impl Engine ===
 
 impl Engine {
-    /// From now on this process answers for its tasks. To be called before the first of them.
-    pub async fn take_post(&self) -> Result<(), Failure> {
-        let runner = Runner::fresh();
-        self.beat(runner).await.map_err(store_failure)?;
-        // Whoever is at work already learns that it is not alone, before we take any message.
-        self.inner().store.touch().await.map_err(store_failure)?;
-        self.inner().runner.store(runner.get(), Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Keeps the post until it is told to stop, and takes over what others leave behind.
+    /// Keeps watch until it is told to stop: says that this process is at work where that needs saying, and takes over what
+    /// others leave behind.
     pub async fn keep_post(&self, stop: CancellationToken) {
-        let runner = self.runner();
+        let attendance = &self.inner().attendance;
+        attendance.keep_watch();
         while !stop.is_cancelled() {
-            if let Err(error) = self.beat(runner).await {
+            let runner = match self.attend().await {
+                Ok(runner) => runner,
+                Err(failure) => {
+                    tracing::error!("this process could not say that it is at work: {failure}");
+                    Runner::NOBODY
+                }
+            };
+            if attendance.beats()
+                && let Err(error) = self.beat(runner).await
+            {
                 tracing::error!("this process could not say that it is at work: {error}");
             }
-            if let Err(error) = self.take_over(runner).await {
+            if runner != Runner::NOBODY
+                && let Err(error) = self.take_over(runner).await
+            {
                 tracing::error!("tasks of processes that are gone could not be taken over: {error}");
             }
             tokio::select! {
@@ -75,27 +73,6 @@ impl Engine {
                 () = tokio::time::sleep(BEAT) => {}
             }
         }
-    }
-
-    /// Leaves the post: what is still open can be taken over at once.
-    pub async fn leave_post(&self) {
-        let runner = self.runner();
-        if runner == Runner::NOBODY {
-            return;
-        }
-        if let Err(error) = self.inner().store.retire(runner).await {
-            tracing::warn!("this process could not sign off: {error}");
-        }
-    }
-
-    pub(crate) fn runner(&self) -> Runner {
-        self.inner().runner_here()
-    }
-
-    async fn beat(&self, runner: Runner) -> Result<(), StoreError> {
-        let inner = self.inner();
-        let until = inner.journal.now().checked_add(SILENCE).unwrap_or_else(|_| inner.journal.now());
-        inner.store.beat(runner, until).await
     }
 
     async fn take_over(&self, runner: Runner) -> Result<(), StoreError> {
@@ -125,6 +102,9 @@ impl Engine {
             return Ok(());
         }
         let Some(agent) = self.agent_of(&task) else {
+            if self.may_be_asked_elsewhere(&task) {
+                return Ok(());
+            }
             return self.end(task, "its agent was removed while nobody worked on it").await;
         };
         let target = target_of(agent, &task);
@@ -148,6 +128,13 @@ impl Engine {
         }
     }
 
+    /// Whether a task's agent, which nobody here knows, may be known to the caller: it was named on a command line, and can
+    /// be named again. Its caller asks it then, for a day.
+    fn may_be_asked_elsewhere(&self, task: &Task) -> bool {
+        let until = task.head.updated_at.checked_add(CALLERS_TIME);
+        task.head.remote.task_id.is_some() && until.is_ok_and(|until| self.inner().journal.now() < until)
+    }
+
     pub(crate) fn ask_again(&self, task: &Task, caller: &Caller, target: &Target) -> Result<Events, String> {
         let inner = Arc::clone(self.inner());
         let (caller, target, remote) = (caller.clone(), target.clone(), task.head.remote.clone());
@@ -161,12 +148,12 @@ impl Engine {
     fn run_again(&self, task: &Task, caller: &Caller, target: &Target) -> Result<Events, String> {
         let is_repeatable = target.skill.as_ref().is_some_and(|skill| skill.is_repeatable());
         if !is_repeatable && !target.agent.backing.begins_once() {
-            let why = "the server stopped while this ran, and nothing says that it can safely be run twice; send it again";
+            let why = "the process stopped while this ran, and nothing says that it can safely be run twice; send it again";
             return Err(why.to_owned());
         }
         let beside = task.history.first().and_then(|message| message.metadata.as_ref());
         if is_redacted(&task.head.args) || beside.is_some_and(is_redacted) {
-            let why = "the server stopped while this ran, and its arguments held secrets that are not kept; send it again";
+            let why = "the process stopped while this ran, and its arguments held secrets that are not kept; send it again";
             return Err(why.to_owned());
         }
         let permitted = self.inner().check(call_of(task, caller, target));
@@ -212,10 +199,7 @@ pub(crate) fn call_of(task: &Task, caller: &Caller, target: &Target) -> Call {
         continues: task.head.remote.clone(),
         session: Arc::clone(&task.head.session),
         trace: None,
-        spoken: task
-            .history
-            .first()
-            .map(|message| Arc::new(Spoken { message: message.clone(), metadata: None })),
+        spoken: task.history.first().map(|message| Arc::new(Spoken::new(message.clone(), None))),
     }
 }
 

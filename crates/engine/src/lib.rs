@@ -5,7 +5,9 @@
 //! database; both are behind ports. Guardrails look through what is said on the way there and back.
 
 pub mod address;
+mod again;
 pub mod approving;
+mod attendance;
 mod bus;
 mod closing;
 pub mod config;
@@ -20,6 +22,7 @@ mod health;
 mod heir;
 mod journal;
 pub mod limits;
+pub mod outlook;
 pub mod peer;
 pub mod peers;
 mod permitting;
@@ -32,8 +35,11 @@ mod run;
 mod running;
 pub mod schema;
 pub mod search;
+mod stepping_in;
 mod tasks;
+pub mod working;
 
+pub use again::is_same;
 pub use bus::{Bus, Overheard};
 pub use config::Config;
 pub use conversation::{Said, Talk};

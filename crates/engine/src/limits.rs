@@ -8,10 +8,13 @@ use std::{
     collections::{BTreeMap, HashMap},
     fmt,
     hash::{BuildHasher, RandomState},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use rialto_model::{
     call::Caller,
     clock::Timestamp,
@@ -44,11 +47,14 @@ pub struct Quota {
 
 /// Counts.
 pub(crate) struct Limits {
-    concurrent_calls: usize,
+    concurrent_calls: AtomicUsize,
     hasher: RandomState,
     under_way: Mutex<FastMap<u64, usize>>,
-    orgs: HashMap<String, [Mutex<Window>; 2]>,
+    orgs: RwLock<Orgs>,
 }
+
+/// The hour and the day of each org that has a quota.
+type Orgs = HashMap<String, Mutex<[Window; 2]>>;
 
 /// A caller's leave to have a call under way, for as long as it lives.
 pub(crate) struct Seat {
@@ -57,6 +63,7 @@ pub(crate) struct Seat {
 }
 
 /// A stretch of time in which an org may make so many calls.
+#[derive(Clone, Copy)]
 struct Window {
     name: &'static str,
     seconds: i64,
@@ -77,61 +84,61 @@ impl Default for Config {
 
 impl Limits {
     pub(crate) fn new(config: &Config) -> Arc<Self> {
-        let windows = |quota: &Quota| {
-            [
-                Mutex::new(Window::new("hour", HOUR, quota.calls_per_hour)),
-                Mutex::new(Window::new("day", DAY, quota.calls_per_day)),
-            ]
-        };
-        Arc::new(Self {
-            concurrent_calls: config.concurrent_calls,
+        let limits = Self {
+            concurrent_calls: AtomicUsize::default(),
             hasher: RandomState::new(),
             under_way: Mutex::default(),
-            orgs: config.orgs.iter().map(|(org, quota)| (org.clone(), windows(quota))).collect(),
-        })
+            orgs: RwLock::default(),
+        };
+        limits.change(config);
+        Arc::new(limits)
+    }
+
+    /// Allows something else from now on. What was counted stays counted.
+    pub(crate) fn change(&self, config: &Config) {
+        self.concurrent_calls.store(config.concurrent_calls, Ordering::Relaxed);
+        let mut orgs = self.orgs.write();
+        let windows = |(org, quota): (&String, &Quota)| {
+            let fresh = || [Window::new("hour", HOUR), Window::new("day", DAY)];
+            let mut windows = orgs.get(org).map_or_else(fresh, |known| *known.lock());
+            (windows[0].most, windows[1].most) = (quota.calls_per_hour, quota.calls_per_day);
+            (org.clone(), Mutex::new(windows))
+        };
+        let changed = config.orgs.iter().map(windows).collect();
+        *orgs = changed;
     }
 
     /// Lets a call begin, or says when to try again. No seat is given where seats are not counted.
     pub(crate) fn admit(self: &Arc<Self>, caller: &Caller, now: Timestamp) -> Result<Option<Seat>, Failure> {
         let seat = self.seat(caller)?;
-        if !self.orgs.is_empty()
-            && let Some(windows) = self.orgs.get(caller.scope.org.as_str())
+        let orgs = self.orgs.read();
+        if !orgs.is_empty()
+            && let Some(windows) = orgs.get(caller.scope.org.as_str())
         {
-            let [hour, day] = windows;
             // Both or none: a call that one of them refuses is not counted by the other.
-            let (mut hour, mut day) = (hour.lock(), day.lock());
-            for window in [&mut *hour, &mut *day] {
+            let mut windows = windows.lock();
+            for window in &mut *windows {
                 window.look(now).map_err(|wait| window.used_up(caller, wait))?;
             }
-            hour.used += 1;
-            day.used += 1;
+            windows.iter_mut().for_each(|window| window.used += 1);
         }
         Ok(seat)
     }
 
     fn seat(self: &Arc<Self>, caller: &Caller) -> Result<Option<Seat>, Failure> {
-        if self.concurrent_calls == 0 {
+        let most = self.concurrent_calls.load(Ordering::Relaxed);
+        if most == 0 {
             return Ok(None);
         }
         let key = self.hasher.hash_one((caller.scope.org.as_str(), caller.id.as_str()));
         let mut under_way = self.under_way.lock();
         let count = under_way.entry(key).or_insert(0);
-        if *count >= self.concurrent_calls {
+        if *count >= most {
             drop(under_way);
-            return Err(self.full(caller));
+            return Err(full(caller, most));
         }
         *count += 1;
         Ok(Some(Seat { limits: Arc::clone(self), key }))
-    }
-
-    fn full(&self, caller: &Caller) -> Failure {
-        let most = self.concurrent_calls;
-        let message = format!(
-            "{} has {most} calls under way, and that is the limit; wait for one to end, cancel one, or raise \
-             [limits] concurrent_calls",
-            caller.id
-        );
-        busy(message, 1)
     }
 }
 
@@ -158,8 +165,8 @@ impl fmt::Debug for Seat {
 // === impl Window ===
 
 impl Window {
-    const fn new(name: &'static str, seconds: i64, most: u64) -> Self {
-        Self { name, seconds, most, began_at: 0, used: 0 }
+    const fn new(name: &'static str, seconds: i64) -> Self {
+        Self { name, seconds, most: 0, began_at: 0, used: 0 }
     }
 
     /// Whether there is room for one more; if not, in how many seconds there is.
@@ -180,6 +187,15 @@ impl Window {
         );
         busy(message, wait)
     }
+}
+
+fn full(caller: &Caller, most: usize) -> Failure {
+    let message = format!(
+        "{} has {most} calls under way, and that is the limit; wait for one to end, cancel one, or raise \
+         [limits] concurrent_calls",
+        caller.id
+    );
+    busy(message, 1)
 }
 
 /// A failure that passes: in so many seconds it may be another answer.
@@ -228,13 +244,28 @@ mod tests {
     }
 
     #[test]
+    fn other_limits_count_from_now_on_and_what_was_counted_stays_counted() {
+        let (limits, ann, now) = (limits(0, 2, 0), Caller::user("ann"), at("2026-08-01T12:10:00Z"));
+        limits.admit(&ann, now).unwrap();
+        let quota = Quota { calls_per_hour: 1, calls_per_day: 0 };
+        let orgs = BTreeMap::from([("default".to_owned(), quota)]);
+        limits.change(&Config { concurrent_calls: 1, orgs });
+        assert!(limits.admit(&ann, now).unwrap_err().message.contains("hour"));
+        limits.change(&Config { concurrent_calls: 1, orgs: BTreeMap::new() });
+        let seat = limits.admit(&ann, now).unwrap();
+        assert!(limits.admit(&ann, now).unwrap_err().message.contains("concurrent_calls"));
+        drop(seat);
+        assert!(limits.admit(&ann, now).is_ok());
+    }
+
+    #[test]
     fn what_the_day_refuses_is_not_counted_in_the_hour() {
         let (limits, ann) = (limits(0, 2, 1), Caller::user("ann"));
         limits.admit(&ann, at("2026-08-01T23:30:00Z")).unwrap();
         for _ in 0..5 {
             assert!(limits.admit(&ann, at("2026-08-01T23:30:00Z")).unwrap_err().message.contains("day"));
         }
-        assert_eq!(limits.orgs["default"][0].lock().used, 1);
+        assert_eq!(limits.orgs.read()["default"].lock()[0].used, 1);
         let elsewhere =
             Caller { scope: rialto_model::ids::Scope { org: "acme".into(), ..Default::default() }, ..ann };
         assert!(limits.admit(&elsewhere, at("2026-08-01T23:30:00Z")).is_ok());

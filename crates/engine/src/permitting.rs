@@ -1,6 +1,6 @@
 //! Who may do what: whatever policy is asked about a caller is asked here, with the caller's own live row.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::sync::Arc;
 
 use rialto_model::{
     agent::Agent,
@@ -120,7 +120,7 @@ impl Inner {
 
     /// The number of this process, if it keeps watch.
     pub(crate) fn runner_here(&self) -> Runner {
-        Runner::from(self.runner.load(Ordering::Relaxed))
+        self.attendance.runner()
     }
 
     pub(crate) fn caller_agent(&self, caller: &Caller) -> Option<Arc<Agent>> {

@@ -5,6 +5,7 @@ use rialto_model::{
     call::Caller,
     credential::Secret,
     failure::{Failure, Kind},
+    ids::TaskId,
 };
 
 use crate::{
@@ -22,7 +23,7 @@ impl Engine {
     pub async fn rejoin(&self, caller: &Caller, id: &str) -> Result<Running, Failure> {
         self.sync().await?;
         let inner = self.inner();
-        let task = self.own_task(caller, id).await?;
+        let mut task = self.own_task(caller, id).await?;
         let is_ours = inner.running.lock().contains_key(&task.head.id);
         if is_ours || task.head.state.is_terminal() || task.head.remote.task_id.is_none() {
             let message = format!("task {id} cannot be followed at its agent; get_task tells how it stands");
@@ -37,8 +38,14 @@ impl Engine {
         let verb = verb_of(&call_of(&task, caller, &target), task.head.args.clone());
         let announcement = inner.journal.take_up(verb, target.cost());
         let caller = caller.clone();
+        self.claim(&mut task).await?;
         let leg = Leg { caller, target, events, task, announcement, wall_clock, seat };
         Ok(Running::of(Run::begin(inner, leg), None))
+    }
+
+    /// Whether a task goes on in this process.
+    pub fn works_on(&self, task: &TaskId) -> bool {
+        self.inner().running.lock().contains_key(task)
     }
 
     /// Random bytes that every process of the same store is given alike, for ever, under the same name.

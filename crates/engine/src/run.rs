@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, stream::BoxStream};
 use rialto_model::{
-    call::{Caller, Cancel, Target},
+    call::{Caller, Cancel, Door, Target},
     event::{Aside, Event},
     failure::{Failure, Kind},
     ids::TaskId,
@@ -152,14 +152,7 @@ impl Run {
                 }
             }
             Turn::Beat => News::None(self),
-            Turn::Late => {
-                let (verb, limit, id) = (self.target.verb(), self.wall_clock.as_millis(), self.id());
-                let message = format!(
-                    "{verb} took longer than {limit} ms; the task goes on, and get_task with task id {id} fetches its result"
-                );
-                let failure = self.late(message).await;
-                News::Late(self, failure)
-            }
+            Turn::Late => self.be_late().await,
             // The agent may take its time, and hearts must beat meanwhile.
             Turn::Cancelled if beat_at.is_some() => News::None(self),
             Turn::Cancelled if self.inner.is_closing() => self.hand_back().await,
@@ -278,6 +271,40 @@ impl Run {
         })
     }
 
+    /// Its caller waits no longer. What ends with a command's process, and nobody could be asked about, ends here.
+    async fn be_late(mut self: Box<Self>) -> News {
+        let late = format!("{} took longer than {} ms", self.target.verb(), self.wall_clock.as_millis());
+        if self.task.head.door == Door::Cli && self.task.head.remote.task_id.is_none() {
+            let why = if self.target.agent.backing.is_agent() {
+                "the agent has not named the task, so it cannot be asked for later"
+            } else {
+                "it was ended, because it runs only as long as this command"
+            };
+            let message = format!("{late}; {why}; --timeout-ms waits longer");
+            return self.end_with(vec![Event::failed(Failure::new(Kind::PeerTimeout, message))]).await;
+        }
+        let message = format!("{late}; the task goes on, and {} its result", self.fetcher());
+        let failure = self.late(message).await;
+        News::Late(self, failure)
+    }
+
+    /// What whoever called fetches the task's result with.
+    fn fetcher(&self) -> String {
+        match self.task.head.door {
+            Door::Cli => format!("`rialto tasks show {}` fetches", self.id()),
+            Door::Console => format!("the page of task {} shows", self.id()),
+            Door::McpStdio
+            | Door::McpHttp
+            | Door::A2aJsonRpc
+            | Door::A2aRest
+            | Door::A2aGrpc
+            | Door::A2aFirst
+            | Door::A2aPlain
+            | Door::Http
+            | Door::Library => format!("get_task with task id {} fetches", self.id()),
+        }
+    }
+
     async fn late(&mut self, message: String) -> Failure {
         self.is_late = true;
         let failure = with_ids(Failure::new(Kind::PeerTimeout, message), &self.task);
@@ -292,9 +319,9 @@ impl Run {
                            later; call again";
             return self.end_with(vec![Event::failed(Failure::new(Kind::PeerTimeout, message))]).await;
         }
-        let id = self.id();
         let message = format!(
-            "this server is stopping; the task goes on, and get_task with task id {id} fetches its result when it is back"
+            "this server is stopping; the task goes on, and {} its result when it is back",
+            self.fetcher()
         );
         if self.is_late {
             return self.over(Some(Failure::new(Kind::PeerTimeout, message)));

@@ -29,11 +29,13 @@ struct Plain {
     engine: Engine,
     descriptions: Arc<Descriptions>,
     max_body_bytes: usize,
+    needs_token: bool,
 }
 
 /// The door's addresses. Requests must have come through the gate, which says who calls.
-pub fn router(engine: Engine, max_body_bytes: usize) -> Router {
-    let plain = Plain { engine, descriptions: Arc::default(), max_body_bytes };
+/// The OpenAPI document says whether they need a token.
+pub fn router(engine: Engine, max_body_bytes: usize, needs_token: bool) -> Router {
+    let plain = Plain { engine, descriptions: Arc::default(), max_body_bytes, needs_token };
     Router::new()
         .route("/call/openapi.json", get(describe))
         .route("/call/{*name}", post(call))
@@ -48,7 +50,7 @@ async fn describe(State(plain): State<Plain>, request: Request) -> Response {
     if let Err(failure) = plain.engine.sync().await {
         return problem::answer(&failure);
     }
-    let document = plain.descriptions.document(&plain.engine, &caller);
+    let document = plain.descriptions.document(&plain.engine, &caller, plain.needs_token);
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
@@ -58,7 +60,7 @@ async fn describe(State(plain): State<Plain>, request: Request) -> Response {
 
 async fn call(State(plain): State<Plain>, Path(name): Path<String>, request: Request) -> Response {
     let headers = request.headers().clone();
-    match plain.make(&name, request).await {
+    match plain.make(name.trim_end_matches('/'), request).await {
         Ok(task) => answer::of_task(&task, &headers),
         Err(failure) => problem::answer(&failure),
     }

@@ -10,7 +10,7 @@ use rialto_engine::{
     Engine,
     directory::{Directory, Entry},
 };
-use rialto_model::{call::Caller, ids::Scope, json::Json};
+use rialto_model::{call::Caller, ids::Scope, json::Json, name};
 use serde_json::{Value, json};
 
 /// Descriptions are kept for this many projects; one more forgets the oldest.
@@ -33,8 +33,8 @@ struct Described {
 // === impl Descriptions ===
 
 impl Descriptions {
-    /// The document for a caller.
-    pub(crate) fn document(&self, engine: &Engine, caller: &Caller) -> String {
+    /// The document for a caller, which says whether it needs a token.
+    pub(crate) fn document(&self, engine: &Engine, caller: &Caller, needs_token: bool) -> String {
         let described = self.of(engine, &caller.scope);
         let mut paths = String::new();
         for (entry, path) in described.directory.listed().zip(&described.paths) {
@@ -44,9 +44,10 @@ impl Descriptions {
                 let _ = write!(paths, "{comma}{path}");
             }
         }
-        let (info, components) = (info(), components());
+        let (info, components) = (info(), components(needs_token));
+        let security = if needs_token { r#""security":[{"bearer":[]}],"# } else { "" };
         format!(
-            r#"{{"openapi":"3.1.0","info":{info},"servers":[{{"url":"."}}],"security":[{{"bearer":[]}}],"paths":{{{paths}}},"components":{components}}}"#
+            r#"{{"openapi":"3.1.0","info":{info},"servers":[{{"url":"."}}],{security}"paths":{{{paths}}},"components":{components}}}"#
         )
     }
 
@@ -91,7 +92,7 @@ fn path(entry: &Entry) -> String {
             },
         },
     });
-    format!("{}:{operation}", Json::of(&format!("/{}", escaped(&entry.canonical))))
+    format!("{}:{operation}", Json::of(&format!("/{}", name::in_path(&entry.canonical))))
 }
 
 fn info() -> Value {
@@ -99,11 +100,10 @@ fn info() -> Value {
     json!({ "title": "Rialto", "version": env!("CARGO_PKG_VERSION"), "description": description })
 }
 
-fn components() -> Value {
+fn components(needs_token: bool) -> Value {
     let text = json!({ "type": "string" });
     let number = json!({ "type": "integer" });
-    json!({
-        "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
+    let mut components = json!({
         "responses": { "Problem": {
             "description": "What went wrong, and whose fault it is",
             "content": { "application/problem+json": { "schema": {
@@ -115,18 +115,9 @@ fn components() -> Value {
                 "required": ["title", "status", "detail", "code", "class"],
             } } },
         } },
-    })
-}
-
-/// What may stand in a path stays; everything else is percent-encoded.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            escaped.push(char::from(byte));
-        } else {
-            let _ = write!(escaped, "%{byte:02X}");
-        }
+    });
+    if needs_token {
+        components["securitySchemes"] = json!({ "bearer": { "type": "http", "scheme": "bearer" } });
     }
-    escaped
+    components
 }

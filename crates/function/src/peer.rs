@@ -10,7 +10,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use rialto_edge::{fetch::Fetch, process::Launcher, settings::Resolver};
-use rialto_engine::{peer::Peer, schema::Schemas};
+use rialto_engine::{peer::Peer, schema::Schemas, working::announced};
 use rialto_model::{
     call::{Call, Cancel, Follow},
     deployed::{Backing, Function, Via},
@@ -66,7 +66,7 @@ impl Peer for FunctionPeer {
                 Err(failure) => stream::iter(vec![Event::failed(failure)]),
             }
         };
-        told.flatten_stream().boxed()
+        announced(told.flatten_stream().boxed())
     }
 
     fn follow(&self, _: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {

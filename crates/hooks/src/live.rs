@@ -50,6 +50,8 @@ pub struct Watch {
     seen: Option<u64>,
     /// Whether older records are still being read.
     is_behind: bool,
+    /// Records up to this one are not read again.
+    forgotten: u64,
     read: VecDeque<Arc<Audited>>,
 }
 
@@ -86,6 +88,11 @@ impl Live {
 
     /// Watches what comes on record for an org: from now on, or from behind the record that was seen last.
     pub async fn watch(&self, org: OrgId, seen: Option<u64>) -> Result<Watch, StoreError> {
+        self.watch_lately(org, seen, u64::MAX).await
+    }
+
+    /// The same for somebody who may have only so many of the latest records read again: what is older counts as missed.
+    pub async fn watch_lately(&self, org: OrgId, seen: Option<u64>, most: u64) -> Result<Watch, StoreError> {
         let mut is_followed = self.0.is_followed.lock().await;
         let queue = self.0.queue.subscribe();
         let end = self.0.store.audit_end().await?;
@@ -96,7 +103,8 @@ impl Live {
         drop(is_followed);
         // What was never on record was seen in another trail.
         let seen = seen.filter(|seen| *seen <= end);
-        Ok(Watch { live: self.clone(), org, queue, seen, is_behind: seen.is_some(), read: VecDeque::new() })
+        let (live, is_behind, forgotten) = (self.clone(), seen.is_some(), end.saturating_sub(most));
+        Ok(Watch { live, org, queue, seen, is_behind, forgotten, read: VecDeque::new() })
     }
 
     /// How many records were missed by watchers, all together.
@@ -181,7 +189,8 @@ impl Watch {
 
     /// Reads on in the trail. The queue was there before, so what comes behind its end comes through the queue.
     async fn catch_up(&mut self) -> Result<(), StoreError> {
-        let records = self.live.0.store.audit_after(self.seen.unwrap_or_default(), BATCH).await?;
+        let after = self.seen.unwrap_or_default().max(self.forgotten);
+        let records = self.live.0.store.audit_after(after, BATCH).await?;
         self.is_behind = !records.is_empty();
         self.read.extend(records.into_iter().map(light));
         Ok(())

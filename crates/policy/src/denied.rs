@@ -11,7 +11,7 @@ use crate::{
 
 /// Policy says no.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} may not {} {}: {}", .caller, .action.as_str(), .target, self.reason())]
+#[error("{} may not {}: {}", .caller, self.wanted(), self.reason())]
 pub struct Denied {
     /// What was wanted.
     pub action: Action,
@@ -45,6 +45,20 @@ impl Denied {
             caller_kind: question.caller.kind,
             decision,
         }
+    }
+
+    /// What was wanted, in words where it has any.
+    fn wanted(&self) -> String {
+        let (name, target) = (self.action.as_str(), &self.target);
+        let words = match self.action {
+            Action::AdminAgents => "administer agents",
+            Action::AdminPolicies => "administer policies",
+            Action::AdminTokens => "administer tokens",
+            Action::AdminAudit => "read the audit trail",
+            Action::ApproveCall => "decide about calls that wait",
+            _ => return format!("{name} {target}"),
+        };
+        format!("{words} in {target} ({name})")
     }
 
     fn reason(&self) -> String {

@@ -1,6 +1,9 @@
 //! The check, and the permission it leaves behind.
 
-use std::sync::Arc;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
 use cedar_policy::{Effect, PolicyId, PolicySet, PrincipalConstraint, ResourceConstraint};
 use rialto_model::agent::Agent;
@@ -38,6 +41,7 @@ pub struct Policy {
     names: Names,
     index: Index,
     decided: Memory,
+    mark: u64,
 }
 
 /// An answer, and the policies that made it.
@@ -104,7 +108,13 @@ impl Policy {
             .map_err(|message| PolicyError(vec![Problem { place: "schema".into(), message, help: None }]))?;
         let open = |action| Some((action, Arc::new(Decision::permit(open_to_all(&compiled.set, action)?))));
         let open = Action::ALL.into_iter().filter_map(open).collect();
-        Ok(Self { index: Index::of(&compiled.set), compiled, open, names, decided: Memory::new() })
+        let (index, decided, mark) = (Index::of(&compiled.set), Memory::new(), mark(sources));
+        Ok(Self { index, compiled, open, names, decided, mark })
+    }
+
+    /// A number that policies of the same texts have in common, as long as the process lives.
+    pub const fn mark(&self) -> u64 {
+        self.mark
     }
 
     /// The policy of a fresh install.
@@ -251,6 +261,14 @@ impl Decision {
     fn permit(policy: String) -> Self {
         Self { allowed: true, policies: [policy].into(), ..Self::default() }
     }
+}
+
+fn mark(sources: &[Source]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for source in sources {
+        (&source.name, &source.text).hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 #[cfg(test)]

@@ -133,6 +133,15 @@ async fn it_is_encrypted_where_the_address_says_so() {
 }
 
 #[tokio::test]
+async fn it_is_spoken_wherever_an_encrypted_server_offers_it() {
+    let address = encrypted().await;
+    let client = Client::new(&Config { ca_file: Some(tls::file("ca.pem")), ..Config::default() });
+    let uri: Uri = format!("https://localhost:{}/", address.port()).parse().unwrap();
+    let usual = Request { http2: false, ..post(uri) };
+    assert_eq!(text(client.fetch(usual).await.unwrap()).await, format!("{:?} true", Version::HTTP_2));
+}
+
+#[tokio::test]
 async fn a_proxy_leads_to_it_through_a_tunnel() {
     let (server, mut told) = proxies::proxy().await;
     let inside = Server::start(router()).await;

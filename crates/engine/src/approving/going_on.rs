@@ -101,6 +101,7 @@ impl Engine {
             Err(StoreError::Conflict) => return Ok(None),
             Err(error) => return Err(store_failure(error)),
         }
+        self.claim(&mut task).await?;
         inner.settle(approval).await;
         let verb = verb_of(&call, task.head.args.clone());
         let announcement = inner.journal.take_up_again(verb, target.cost(), &approval.policies).await;

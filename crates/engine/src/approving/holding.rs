@@ -137,7 +137,7 @@ impl Held {
     /// The caller's own words, as they were.
     pub(super) fn spoken(&self) -> Option<Arc<Spoken>> {
         let message = self.message.clone()?;
-        Some(Arc::new(Spoken { message, metadata: self.metadata.clone() }))
+        Some(Arc::new(Spoken::new(message, self.metadata.clone())))
     }
 }
 

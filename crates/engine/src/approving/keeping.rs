@@ -128,9 +128,9 @@ impl Engine {
         if !task.head.state.is_waiting() || self.inner().running.lock().contains_key(&task.head.id) {
             return self.pass_by(&approval, &task, now).await;
         }
-        if !self.is_ours(&approval, &task) {
+        if !self.is_ours(&approval, &task).await? {
             // A process that never said that it was there cannot be known to be gone: it has had its time.
-            if approval.runner == Runner::NOBODY {
+            if approval.runner == Runner::NOBODY || !self.is_at_work(approval.runner).await? {
                 return self.stray(&approval, task, "whoever worked on it has not come back", now).await;
             }
             return Ok(Looked::Later);
@@ -177,11 +177,12 @@ impl Engine {
 
     /// Whether this process goes on with it: it works on the task, or nobody in particular does. Work that is under way is
     /// where it was begun, unless that process is gone: then its tasks are somebody else's by now.
-    fn is_ours(&self, approval: &Approval, task: &Task) -> bool {
-        let ours = self.runner();
+    async fn is_ours(&self, approval: &Approval, task: &Task) -> Result<bool, Failure> {
+        let (ours, theirs) = (self.runner(), task.head.runner);
         match approval.waits {
-            Waits::Call => task.head.runner == ours || task.head.runner == Runner::NOBODY,
-            Waits::Work => approval.runner == ours || task.head.runner == ours,
+            Waits::Call if theirs == ours || theirs == Runner::NOBODY => Ok(true),
+            Waits::Call => Ok(!self.is_at_work(theirs).await?),
+            Waits::Work => Ok(approval.runner == ours || theirs == ours),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rialto_model::{
-    agent::{Agent, Health, Keep, Signature, Trust},
+    agent::{Agent, Health, Keep, Trust},
     card::Card,
     deployed::{Backing, Flows},
     ids::{AgentId, Scope},
@@ -156,29 +156,18 @@ impl Registry {
         let live = self.live.load();
         let is_taken = |slug: &str| live.all().any(|row| row.scope == wanted.scope && row.slug == slug);
         let fresh_slug = || name::unused(wanted.backing.name().unwrap_or_default(), is_taken);
+        let id = known.map_or_else(AgentId::fresh, |known| known.id.clone());
+        let slug = known.map_or_else(fresh_slug, |known| known.slug.clone());
         Agent {
-            id: known.map_or_else(AgentId::fresh, |known| known.id.clone()),
             scope: wanted.scope.clone(),
-            url: url_of(wanted),
-            slug: known.map_or_else(fresh_slug, |known| known.slug.clone()),
-            card,
-            pending: None,
             trust: known.map_or(Trust::System, |known| known.trust),
-            health: Health::Unknown,
-            signature: Signature::None,
             backing: wanted.backing.clone(),
             keep,
-            credential: None,
             allow_private: wanted.allow_private,
-            card_path: None,
-            etag: None,
-            speaks: None,
             timeout_ms: wanted.timeout_ms,
             registered_at: known.map_or(now, |known| known.registered_at),
-            last_fetched_at: now,
-            last_seen_at: None,
-            last_error: None,
             version: known.map_or(1, |known| known.version + 1),
+            ..Agent::new(id, slug, url_of(wanted), card, now)
         }
     }
 }

@@ -163,7 +163,8 @@ impl Engine {
             return Err((target, Kind::Denied, "it is the caller itself".to_owned()));
         }
         let refused = || format!("policy does not let {} call it", caller.id);
-        let fits = parts.is_empty() || self.inner().schemas.check(&target, &args_of(parts)).is_ok();
+        let fits = parts.is_empty()
+            || self.inner().schemas.check(&target, &args_of(parts, target.skill.as_deref())).is_ok();
         if fits {
             return match self.may_invoke(caller, &target) {
                 true => Ok(target),

@@ -12,9 +12,9 @@ use rialto_model::{
     event::{Aside, Ask, Event},
     failure::{Failure, Kind},
     message::{Message, Part, Role},
-    store::{AuditFilter, TaskFilter},
-    task::TaskState,
-    verb::VerbEvent,
+    store::{AuditFilter, Entry, Store, TaskFilter},
+    task::{TaskHead, TaskState},
+    verb::{Hook, Phase, VerbEvent},
 };
 use rialto_testkit::{
     agents,
@@ -273,6 +273,44 @@ async fn a_question_is_no_failure_and_the_answer_goes_on_with_the_same_task() {
     let done = world.engine.call(answer).await.unwrap().finish().await.unwrap();
     assert_eq!((done.head.id, done.head.state), (waiting.head.id, TaskState::Completed));
     assert_eq!(world.phases(), ["pre-verb", "post-verb completed", "pre-verb", "post-verb completed"]);
+}
+
+/// Writes to a task whenever a call is announced, as whoever follows it does.
+struct Meddler(Arc<dyn Store>, TaskHead);
+
+impl Hook for Meddler {
+    fn hear(&self, event: &mut VerbEvent) {
+        if event.phase != Phase::PreVerb {
+            return;
+        }
+        let (store, head) = (Arc::clone(&self.0), self.1.clone());
+        let entry = Entry {
+            expected: head.version,
+            at: head.updated_at,
+            events: asked().split_off(asked().len() - 1),
+            audit: Vec::new(),
+            head: TaskHead { version: head.version + 1, ..head },
+        };
+        let append = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(store.append(entry)).unwrap();
+        };
+        std::thread::spawn(append).join().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_while_a_task_goes_on_is_said_to_it_all_the_same() {
+    let peer = ScriptedPeer::with(|call| {
+        let is_answer = call.continues.task_id.is_some();
+        stream::iter(if is_answer { finished_with_data(json!({ "colour": "red" })) } else { asked() }).boxed()
+    });
+    let world = World::with(peer).await;
+    let waiting = world.call(json!({})).await.unwrap().head;
+    world.engine.bus().subscribe(Arc::new(Meddler(Arc::clone(&world.store), waiting.clone())));
+    let answer = Request { task: Some("remote-1".to_owned()), ..world.request(json!({ "colour": "red" })) };
+    let done = world.engine.call(answer).await.unwrap().finish().await.unwrap();
+    assert_eq!((done.head.id, done.head.state), (waiting.id, TaskState::Completed));
 }
 
 #[tokio::test]

@@ -126,7 +126,7 @@ impl World {
         let message = Message::new(id, Role::User, request.parts.clone());
         let is_named = context.is_some();
         let context = context.map_or_else(ContextId::fresh, ContextId::from);
-        let spoken = Arc::new(Spoken { message, metadata: None });
+        let spoken = Arc::new(Spoken::new(message, None));
         let (is_once, wants_begun) = (true, true);
         request.talk = Some(Box::new(Talk { context, is_named, is_once, wants_begun, spoken }));
         request

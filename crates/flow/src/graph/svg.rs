@@ -9,7 +9,8 @@ use super::{
 };
 use crate::definition::{Does, Node, Workflow};
 
-/// How wide a character is, about.
+/// How wide a character is, about: of the first line, which is larger and bold, and of the second.
+const BOLD: f64 = 8.1;
 const CHARACTER: f64 = 6.6;
 const NARROWEST: f64 = 110.0;
 const BACK: &str = "#ffffff";
@@ -21,7 +22,8 @@ const PLAIN: (&str, &str) = ("#ffffff", "#71717a");
 pub(super) fn draw(workflow: &Workflow, marks: &Marks) -> String {
     let labels: Vec<(String, String)> =
         workflow.nodes.iter().map(|node| (title(node, marks), label::what(&node.does))).collect();
-    let widths: Vec<f64> = labels.iter().map(|(id, what)| width(id).max(width(what))).collect();
+    let widths: Vec<f64> =
+        labels.iter().map(|(id, what)| width(id, BOLD).max(width(what, CHARACTER))).collect();
     let links = links(workflow);
     let layout = layout::of(&widths, &links);
     let (across, down) = (layout.width.ceil(), layout.height.ceil());
@@ -40,9 +42,11 @@ pub(super) fn draw(workflow: &Workflow, marks: &Marks) -> String {
         {
             let (fill, stroke) = marks.get(&node.id).map_or(PLAIN, |mark| mark.colours());
             let (name, told) = (escaped(node.id.as_str()), escaped(&told(node)));
+            // A page that has colours of its own goes by the word.
+            let mark = marks.get(&node.id).map_or("plain", |mark| mark.word());
             let _ = write!(
                 out,
-                "<g data-node=\"{name}\" fill=\"{fill}\" stroke=\"{stroke}\"><title>{told}</title>"
+                "<g data-node=\"{name}\" data-mark=\"{mark}\" fill=\"{fill}\" stroke=\"{stroke}\"><title>{told}</title>"
             );
             push_box(&mut out, &node.does, *middle, *width);
             out += "</g>";
@@ -72,8 +76,8 @@ fn told(node: &Node) -> String {
     told
 }
 
-fn width(text: &str) -> f64 {
-    (text.chars().count() as f64 * CHARACTER + 28.0).max(NARROWEST)
+fn width(text: &str, character: f64) -> f64 {
+    (text.chars().count() as f64 * character + 28.0).max(NARROWEST)
 }
 
 /// A choice has slanted ends, a person's decision round ones.

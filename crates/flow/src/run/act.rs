@@ -88,7 +88,9 @@ impl Act {
     /// What is said, for the record.
     pub(super) fn input(&self) -> Json {
         match self {
-            Self::Invoke { parts, .. } | Self::Dispatch { parts, .. } => rialto_model::call::args_of(parts),
+            Self::Invoke { parts, .. } | Self::Dispatch { parts, .. } => {
+                rialto_model::call::args_of(parts, None)
+            }
             Self::Tool { args, .. } => args.clone(),
             Self::Nested { input, .. } => input.clone(),
         }

@@ -106,6 +106,11 @@ impl Book {
         Ok((flow, workflow))
     }
 
+    /// Whether a definition would be taken.
+    pub fn check(given: &Given) -> Result<(), BookError> {
+        reading::workflow(&given.text, &given.name, given.kind).map(drop)
+    }
+
     /// Takes a definition, in place of the one that has its name. The same again changes nothing.
     pub async fn add(&self, engine: &Engine, given: Given) -> Result<Flow, BookError> {
         let workflow = reading::workflow(&given.text, &given.name, given.kind)?;

@@ -12,7 +12,7 @@ use rialto_model::{
     event::Ask,
     failure::{Failure, Kind},
     flow::Question,
-    ids::{Runner as Process, TaskId},
+    ids::TaskId,
     json::Json,
     message::Part,
     routing::DispatchFilter,
@@ -154,13 +154,13 @@ impl Unit {
         }
     }
 
-    /// Goes on with a task that was begun before. Where a server was at work, the next one takes it over by itself.
+    /// Goes on with a task that was begun before, unless somebody works on it, or will by itself.
     async fn rejoin(&self, task: Task) -> Result<Begun, Failure> {
+        let (engine, caller) = (&self.crew.engine, &self.crew.caller);
         let is_open = !task.head.state.is_terminal() && !task.head.state.is_waiting();
-        if !is_open || task.head.runner != Process::NOBODY {
+        if !is_open || engine.is_cared_for(&task.head).await? {
             return Ok(Begun::Task(Box::new(task)));
         }
-        let (engine, caller) = (&self.crew.engine, &self.crew.caller);
         if task.head.remote.task_id.is_some() {
             return Ok(Begun::Running(engine.rejoin(caller, self.task.as_str()).await?));
         }

@@ -35,6 +35,7 @@ async fn a_result_is_answered_in_its_plainest_form() {
         (plain.status, plain.kind.as_str(), plain.body.as_str()),
         (200, "text/plain; charset=utf-8", "hello")
     );
+    assert_eq!(house.ask("POST", "/call/run/", ANY, "").await.body, "hello");
     let as_json = house.ask("POST", "/call/run", "application/json", "{}").await;
     assert_eq!((as_json.kind.as_str(), as_json.body.as_str()), ("application/json", "\"hello\""));
     let several = house.ask("POST", "/call/desk.ask", ANY, "{}").await;
@@ -70,4 +71,7 @@ async fn what_can_be_called_is_described() {
     let later = house.ask("GET", "/call/openapi.json", ANY, "").await;
     let later: Value = serde_json::from_str(&later.body).unwrap();
     assert_eq!(later["paths"].as_object().unwrap().keys().collect::<Vec<_>>(), ["/desk.ask"]);
+    let open = house.open().ask("GET", "/call/openapi.json", ANY, "").await;
+    let open: Value = serde_json::from_str(&open.body).unwrap();
+    assert_eq!((open.get("security"), open["components"].get("securitySchemes")), (None, None));
 }

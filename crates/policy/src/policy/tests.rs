@@ -168,7 +168,7 @@ fn administration_is_nobodys_until_a_policy_says_whose() {
     let ann = Caller::user("ann");
     let question = Question::admin(&ann, Action::AdminTokens);
     let denied = Policy::starter().unwrap().allow(&question).unwrap_err();
-    insta::assert_snapshot!(denied, @r#"ann may not admin_tokens org default: no policy permits it; to allow it run `rialto policy add allow-admin admin_tokens --caller ann`"#);
+    insta::assert_snapshot!(denied, @r#"ann may not administer tokens in org default (admin_tokens): no policy permits it; to allow it run `rialto policy add allow-admin admin_tokens --caller ann`"#);
     let policy = with(
         "permit (principal == User::\"ann\", action == Action::\"admin_tokens\", resource == Org::\"default\");",
     );

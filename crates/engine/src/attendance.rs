@@ -1,0 +1,162 @@
+//! Who works on which task.
+//!
+//! A process that works on tasks has a number, and each task has the number of its process. A process shows that it is at
+//! work for as long as it is: where the store sees by itself when one dies, once; elsewhere again and again. So whoever
+//! keeps watch ([`heir`](crate::heir)) knows whose tasks nobody works on any more.
+//!
+//! A server takes its number when it starts. A command may never have a task at all: it takes one with its first.
+
+use std::{
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    time::Duration,
+};
+
+use rialto_model::{
+    failure::Failure,
+    ids::Runner,
+    store::StoreError,
+    task::{Task, TaskHead},
+};
+use tokio::sync::Mutex;
+
+use crate::engine::{Engine, store_failure};
+
+/// How often a process says that it is there.
+pub(crate) const BEAT: Duration = Duration::from_secs(5);
+
+/// How long it may be silent.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// Whether a process answers for its tasks, and under which number.
+#[derive(Default)]
+pub(crate) struct Attendance {
+    runner: AtomicU64,
+    /// Whether a number is taken when one is needed.
+    is_wanted: AtomicBool,
+    /// Whether it must say again and again that it is at work.
+    beats: AtomicBool,
+    /// Whether it takes over what others leave behind.
+    keeps_watch: AtomicBool,
+    /// Held by whoever takes the number.
+    taking: Mutex<()>,
+}
+
+// === impl Attendance ===
+
+impl Attendance {
+    pub(crate) fn runner(&self) -> Runner {
+        Runner::from(self.runner.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn beats(&self) -> bool {
+        self.beats.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn keep_watch(&self) {
+        self.keeps_watch.store(true, Ordering::Relaxed);
+    }
+
+    fn set(&self, runner: Runner) {
+        self.runner.store(runner.get(), Ordering::Relaxed);
+    }
+}
+
+// === impl Engine ===
+
+impl Engine {
+    /// From now on this process answers for its tasks, and takes messages. To be called before the first of them.
+    pub async fn take_post(&self) -> Result<(), Failure> {
+        let runner = Runner::fresh();
+        self.beat(runner).await.map_err(store_failure)?;
+        // Whoever is at work already learns that it is not alone, before we take any message.
+        self.inner().store.touch().await.map_err(store_failure)?;
+        let attendance = &self.inner().attendance;
+        attendance.beats.store(true, Ordering::Relaxed);
+        attendance.set(runner);
+        Ok(())
+    }
+
+    /// This process answers for its tasks from its first one on. For those that take no messages.
+    pub fn attend_when_needed(&self) {
+        self.inner().attendance.is_wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// The number of this process, which is taken if it is wanted and not there yet.
+    pub(crate) async fn attend(&self) -> Result<Runner, Failure> {
+        let attendance = &self.inner().attendance;
+        if attendance.runner() != Runner::NOBODY || !attendance.is_wanted.load(Ordering::Relaxed) {
+            return Ok(attendance.runner());
+        }
+        let _turn = attendance.taking.lock().await;
+        if attendance.runner() == Runner::NOBODY {
+            let runner = Runner::fresh();
+            if !self.inner().store.attend(runner).await.map_err(store_failure)? {
+                self.beat(runner).await.map_err(store_failure)?;
+                attendance.beats.store(true, Ordering::Relaxed);
+                self.beat_on(runner);
+            }
+            attendance.set(runner);
+        }
+        Ok(attendance.runner())
+    }
+
+    /// Leaves the post: what is still open can be taken over at once.
+    pub async fn leave_post(&self) {
+        let runner = self.runner();
+        if runner == Runner::NOBODY {
+            return;
+        }
+        let attendance = &self.inner().attendance;
+        attendance.is_wanted.store(false, Ordering::Relaxed);
+        attendance.set(Runner::NOBODY);
+        if let Err(error) = self.inner().store.retire(runner).await {
+            tracing::warn!("this process could not sign off: {error}");
+        }
+    }
+
+    /// Whether somebody works on a task, or will soon without being asked to.
+    pub async fn is_cared_for(&self, task: &TaskHead) -> Result<bool, Failure> {
+        let keeps_watch = self.inner().attendance.keeps_watch.load(Ordering::Relaxed);
+        Ok(task.runner != Runner::NOBODY && (keeps_watch || self.is_at_work(task.runner).await?))
+    }
+
+    pub(crate) async fn is_at_work(&self, runner: Runner) -> Result<bool, Failure> {
+        let inner = self.inner();
+        inner.store.is_at_work(runner, inner.journal.now()).await.map_err(store_failure)
+    }
+
+    /// A task that is gone on with here is this process's from now on.
+    pub(crate) async fn claim(&self, task: &mut Task) -> Result<(), Failure> {
+        let runner = self.attend().await?;
+        if runner == Runner::NOBODY || task.head.runner == runner {
+            return Ok(());
+        }
+        self.inner().store.claim(&task.head.id, runner).await.map_err(store_failure)?;
+        task.head.runner = runner;
+        Ok(())
+    }
+
+    pub(crate) fn runner(&self) -> Runner {
+        self.inner().runner_here()
+    }
+
+    pub(crate) async fn beat(&self, runner: Runner) -> Result<(), StoreError> {
+        let inner = self.inner();
+        let until = inner.journal.now().checked_add(SILENCE).unwrap_or_else(|_| inner.journal.now());
+        inner.store.beat(runner, until).await
+    }
+
+    /// Says that this process is at work for as long as its engine is there.
+    fn beat_on(&self, runner: Runner) {
+        let engine = self.faint();
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(BEAT).await;
+                let Some(engine) = engine.get().filter(|engine| engine.runner() == runner) else { return };
+                if let Err(error) = engine.beat(runner).await {
+                    tracing::error!("this process could not say that it is at work: {error}");
+                }
+            }
+        });
+    }
+}

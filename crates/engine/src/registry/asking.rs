@@ -1,0 +1,159 @@
+//! What agents say when they are asked: cards that are fetched again, and probes.
+
+use std::{sync::Arc, time::Duration};
+
+use rialto_model::{
+    agent::{Agent, Health, PendingCard, Probe},
+    card::Card,
+};
+
+use super::{Registry, RegistryError, registering::BY_HAND};
+use crate::{
+    diff::CardDiff,
+    peer::{DiscoveryError, Fetched, Place},
+};
+
+/// A valid card that takes longer than this makes an agent `degraded`.
+const SLOW: Duration = Duration::from_secs(2);
+
+/// What became of a refresh.
+#[derive(Clone, Debug)]
+pub enum Refreshed {
+    /// The card is as it was.
+    Unchanged(Arc<Agent>),
+    /// There is a new card, and it is in use.
+    Changed(Arc<Agent>, CardDiff),
+    /// There is a new card, and it waits for approval.
+    Held(Arc<Agent>, CardDiff),
+}
+
+// === impl Registry ===
+
+impl Registry {
+    /// Fetches an agent's card again.
+    pub async fn refresh(&self, agent: &Arc<Agent>) -> Result<Refreshed, RegistryError> {
+        let place = self.place_of(agent);
+        let (fetched, elapsed) = self.fetch(&place).await;
+        match fetched {
+            Ok(fetched) => self.take_card(agent, fetched, elapsed).await,
+            Err(error) => {
+                let message = error.to_string();
+                self.update(agent, |row| {
+                    row.health = Health::Unreachable;
+                    row.last_error = Some(message.clone());
+                })
+                .await?;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Asks an agent how it is, and writes the answer down.
+    pub async fn probe(&self, agent: &Arc<Agent>) -> Result<Health, RegistryError> {
+        let is_by_hand = agent.card_path.as_ref().is_some_and(|path| path.starts_with(BY_HAND));
+        if agent.backing.own_card().is_some() || is_by_hand {
+            // Nobody can be asked how it is without calling it.
+            return Ok(agent.health);
+        }
+        let place = self.place_of(agent);
+        let (fetched, elapsed) = self.fetch(&place).await;
+        let health = health_of(&fetched, elapsed);
+        let error = fetched.as_ref().err().map(ToString::to_string);
+        let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        if agent.keep.is_stored() {
+            let at = self.clock.now();
+            let probe = Probe { agent: agent.id.clone(), at, health, elapsed_ms, error: error.clone() };
+            self.store.record_probe(&probe).await?;
+        }
+        let is_new = matches!(&fetched, Ok(Fetched::Card { card, .. }) if is_news(agent, card));
+        match fetched {
+            Ok(fetched) if is_new => drop(self.take_card(agent, fetched, elapsed).await?),
+            // Nothing to write down beside the probe: most probes end here.
+            _ if agent.health == health && agent.last_error == error => {}
+            _ => {
+                self.update(agent, |row| {
+                    row.health = health;
+                    row.last_error.clone_from(&error);
+                })
+                .await?;
+            }
+        }
+        Ok(health)
+    }
+
+    async fn fetch(&self, place: &Place) -> (Result<Fetched, DiscoveryError>, Duration) {
+        let begun = tokio::time::Instant::now();
+        let fetched = self.discovery.fetch(place).await;
+        (fetched, begun.elapsed())
+    }
+
+    fn place_of(&self, agent: &Agent) -> Place {
+        // While a changed card waits, ask for the whole card: the validator belongs to the one in use.
+        let etag = if agent.pending.is_none() { agent.etag.clone() } else { None };
+        Place {
+            scope: agent.scope.clone(),
+            backing: agent.backing.clone(),
+            url: agent.url.clone(),
+            card_path: agent.card_path.clone(),
+            credential: agent.credential.clone(),
+            allow_private: agent.allow_private,
+            etag,
+            known: agent.pending.is_none().then(|| Arc::clone(&agent.card)),
+            timeout: self.config.discovery_timeout(),
+        }
+    }
+
+    async fn take_card(
+        &self,
+        agent: &Arc<Agent>,
+        fetched: Fetched,
+        elapsed: Duration,
+    ) -> Result<Refreshed, RegistryError> {
+        let health = if elapsed < SLOW { Health::Healthy } else { Health::Degraded };
+        let now = self.clock.now();
+        let new = match fetched {
+            Fetched::Card { card, path, etag, signature } => {
+                Some((Arc::<Card>::from(card), path, etag, signature))
+            }
+            Fetched::Unchanged => None,
+        };
+        let is_new = new.as_ref().is_some_and(|(card, ..)| card.raw != agent.card.raw);
+        // What is deployed begins without a card; there is nothing to compare the first one with.
+        let is_first = !agent.backing.is_agent() && agent.card.skills.is_empty();
+        let pinned = self.config.pin_cards && is_new && !is_first;
+        let row = self
+            .update(agent, |row| {
+                (row.health, row.last_error) = (health, None);
+                (row.last_fetched_at, row.last_seen_at) = (now, Some(now));
+                let Some((card, path, etag, signature)) = &new else { return };
+                if pinned {
+                    let seen_at = row.pending.as_ref().map_or(now, |pending| pending.seen_at);
+                    row.pending = Some(PendingCard { card: Arc::clone(card), seen_at });
+                    return;
+                }
+                row.pending = None;
+                (row.etag, row.signature, row.card_path) = (etag.clone(), *signature, Some(path.clone()));
+                if is_new {
+                    row.card = Arc::clone(card);
+                    row.speaks = None;
+                }
+            })
+            .await?;
+        let Some((card, ..)) = new.filter(|_| is_new) else { return Ok(Refreshed::Unchanged(row)) };
+        let diff = CardDiff::between(&agent.card, &card);
+        Ok(if pinned { Refreshed::Held(row, diff) } else { Refreshed::Changed(row, diff) })
+    }
+}
+
+/// Whether a fetched card is neither the one in use nor the one that already waits.
+fn is_news(agent: &Agent, card: &Card) -> bool {
+    card.raw != agent.card.raw && agent.pending.as_ref().is_none_or(|pending| pending.card.raw != card.raw)
+}
+
+fn health_of(fetched: &Result<Fetched, DiscoveryError>, elapsed: Duration) -> Health {
+    match fetched {
+        Ok(_) if elapsed < SLOW => Health::Healthy,
+        Ok(_) | Err(DiscoveryError::Invalid { .. }) => Health::Degraded,
+        Err(_) => Health::Unreachable,
+    }
+}

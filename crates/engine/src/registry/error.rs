@@ -1,0 +1,58 @@
+//! Why the registry did not do as it was told.
+
+use rialto_model::{
+    failure::{Failure, Kind},
+    store::StoreError,
+};
+
+use crate::{address::AddressError, peer::DiscoveryError};
+
+/// Why the registry did not do as it was told.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// That is not an agent's address.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// Its card could not be had.
+    #[error(transparent)]
+    Discovery(#[from] DiscoveryError),
+    /// There is no such agent.
+    #[error("no agent is registered as \"{0}\"; `rialto agents list` shows those that are")]
+    NotFound(String),
+    /// There is nothing to approve.
+    #[error("{0} has no changed card that waits for approval")]
+    NothingPending(String),
+    /// Only the configuration changes it.
+    #[error(
+        "{0} stands in the configuration; change or remove it there (`[[mcp_servers]]`, `[[functions]]`)"
+    )]
+    Configured(String),
+    /// It could not be written down.
+    #[error("the registry could not be read or written")]
+    Store(#[from] StoreError),
+}
+
+// === impl RegistryError ===
+
+impl RegistryError {
+    /// Whose fault it is.
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Address(_) => Kind::Invalid,
+            Self::Discovery(DiscoveryError::Status { .. } | DiscoveryError::Unreachable { .. }) => {
+                Kind::PeerUnreachable
+            }
+            Self::Discovery(DiscoveryError::Invalid { .. }) => Kind::PeerGarbled,
+            Self::Discovery(DiscoveryError::Refused(_)) => Kind::Denied,
+            Self::NotFound(_) => Kind::NotFound,
+            Self::NothingPending(_) | Self::Configured(_) => Kind::Conflict,
+            Self::Store(_) => Kind::Internal,
+        }
+    }
+}
+
+impl From<RegistryError> for Failure {
+    fn from(error: RegistryError) -> Self {
+        Self::new(error.kind(), error.to_string())
+    }
+}
