@@ -13,16 +13,12 @@ import subprocess
 import serving
 from a2a.helpers import new_task_from_user_message
 from a2a.server.agent_execution import AgentExecutor
-from a2a.server.request_handlers import DefaultRequestHandler
-from a2a.server.routes import create_jsonrpc_routes
-from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
-from a2a.types import AgentCapabilities, AgentCard, AgentInterface, Message, Part, Role, TaskState
+from a2a.server.tasks import TaskUpdater
+from a2a.types import Message, Part, Role, TaskState
+from described import asked_for, heard, serve
 from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Struct, Value
 from skills import PIXEL_PNG
-from starlette.applications import Starlette
-from starlette.responses import JSONResponse
-from starlette.routing import Route
 
 SILENT_WAV = b"RIFF$\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0@\x1f\0\0\x80>\0\0\x02\0\x10\0data\0\0\0\0"
 
@@ -230,45 +226,16 @@ def question(schema: dict, words: str, name: str) -> Part:
     return Part(data=ParseDict({"name": name, "message": words, "requestedSchema": schema}, Value()))
 
 
-def asked_for(context) -> str:
-    for metadata in (context.metadata, MessageToDict(context.message.metadata)):
-        if metadata and metadata.get("skillId"):
-            return str(metadata["skillId"])
-    return ""
-
-
-def heard(context) -> dict:
-    """The data of the message; its text, if it has none."""
-    for part in context.message.parts:
-        if part.HasField("data"):
-            data = MessageToDict(part.data)
-            return data if isinstance(data, dict) else {"data": data}
-    return {"text": context.get_user_input()}
-
-
-def card(url: str) -> AgentCard:
-    return AgentCard(
-        name="Conformance",
-        description="What the MCP conformance suite wants to see, done by an A2A agent.",
-        version="1.0.0",
-        supported_interfaces=[AgentInterface(url=url, protocol_binding="JSONRPC", protocol_version="1.0")],
-        capabilities=AgentCapabilities(streaming=True),
-        default_input_modes=["text/plain", "application/json"],
-        default_output_modes=["text/plain", "application/json"],
-    )
-
-
-def described(known: AgentCard, executor: Executor) -> dict:
-    """The card with its skills. They have schemas, for which the SDK's own types have no member."""
-    skills = []
+def skills(executor: Executor) -> list:
+    told = []
     for id in [*SKILLS, *(f"change_{n + 1}" for n in range(executor.changes))]:
         skill = {"id": id, "name": id, "description": f"Does what {id} is to do.", "tags": ["conformance"]}
         if id in LONG:
             skill["tags"].append("long-running")
         if id in INPUTS:
             skill["inputSchema"] = INPUTS[id]
-        skills.append(skill)
-    return MessageToDict(known) | {"skills": skills}
+        told.append(skill)
+    return told
 
 
 def main() -> None:
@@ -279,16 +246,9 @@ def main() -> None:
     if args.list:
         print("\n".join(SKILLS))
         return
-    sock, url = serving.bind(args.port)
-    known = card(f"{url}/")
     executor = Executor(args.refresh)
-    handler = DefaultRequestHandler(executor, InMemoryTaskStore(), known)
-
-    async def show(_request) -> JSONResponse:
-        return JSONResponse(described(known, executor))
-
-    routes = [Route("/.well-known/agent-card.json", show), *create_jsonrpc_routes(handler, "/")]
-    serving.serve(Starlette(routes=routes), sock, url)
+    description = "What the MCP conformance suite wants to see, done by an A2A agent."
+    serve(args.port, executor, "Conformance", description, lambda: skills(executor))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 //! The reason in the error's details says what happened; the HTTP status only hints at it, and differs between releases.
 
 use rialto_model::json::{Json, Raw};
-use serde::{Serialize, Serializer};
+use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use crate::{
     garbled::Garbled,
@@ -54,13 +54,22 @@ pub struct RpcError {
     pub message: String,
     /// Facts for programs.
     pub data: Option<Json>,
+    /// What it is called in [`OWN_DOMAIN`], where A2A has no name for it.
+    pub reason: Option<&'static str>,
 }
 
 /// The details of a 1.0 error: an `ErrorInfo`, with facts about the error as its metadata.
 pub(crate) struct Details<'a> {
-    code: Code,
+    reason: &'static str,
+    domain: &'static str,
     facts: Option<&'a Json>,
 }
+
+/// Facts as an `ErrorInfo` holds them: texts. What is no text is told as its JSON.
+struct Texts<'a>(Raw<'a>);
+
+/// Whose reasons those are that A2A does not have.
+pub const OWN_DOMAIN: &str = "rialto";
 
 pub(crate) const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
 pub(crate) const DOMAIN: &str = "a2a-protocol.org";
@@ -216,7 +225,7 @@ impl Code {
 impl RpcError {
     /// An error without further facts.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code: code.number(), message: message.into(), data: None }
+        Self { code: code.number(), message: message.into(), data: None, reason: None }
     }
 
     /// The same error with facts for programs.
@@ -242,12 +251,14 @@ impl RpcError {
             code: code.unwrap_or(Code::Internal.number()),
             message: members.take("message").and_then(|raw| text(raw).ok()).unwrap_or_default(),
             data: members.take("data").map(Json::from),
+            reason: None,
         }
     }
 
     pub(crate) fn details(&self) -> Option<Details<'_>> {
-        let facts = self.data.as_ref();
-        Code::from_number(self.code).map(|code| Details { code, facts })
+        let known = Code::from_number(self.code).map(|code| (code.reason(), DOMAIN));
+        let (reason, domain) = self.reason.map(|reason| (reason, OWN_DOMAIN)).or(known)?;
+        Some(Details { reason, domain, facts: self.data.as_ref() })
     }
 }
 
@@ -290,20 +301,36 @@ pub(crate) fn reason_in(details: Raw<'_>) -> Option<String> {
 
 impl Serialize for Details<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct Info<'a>(Code, Option<&'a Json>);
+        struct Info<'a>(&'a Details<'a>);
         impl Serialize for Info<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut object = Object::open(serializer)?;
                 object.put("@type", ERROR_INFO)?;
-                object.put("reason", self.0.reason())?;
-                object.put("domain", DOMAIN)?;
-                object.put_some("metadata", self.1)?;
+                object.put("reason", self.0.reason)?;
+                object.put("domain", self.0.domain)?;
+                let facts = self.0.facts.filter(|facts| facts.is_object());
+                object.put_some("metadata", facts.map(|facts| Texts(facts.raw())).as_ref())?;
                 object.end()
             }
         }
         match self.facts {
             Some(facts) if facts.get().starts_with('[') => facts.serialize(serializer),
-            facts => serializer.collect_seq([Info(self.code, facts.filter(|facts| facts.is_object()))]),
+            _ => serializer.collect_seq([Info(self)]),
         }
+    }
+}
+
+// === impl Texts ===
+
+impl Serialize for Texts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in self.0.members().into_iter().flatten() {
+            match value.get() {
+                text if text.starts_with('"') => map.serialize_entry(&name, &value)?,
+                other => map.serialize_entry(&name, other)?,
+            }
+        }
+        map.end()
     }
 }

@@ -16,6 +16,7 @@
 pub mod answer;
 pub mod card;
 mod codec;
+pub mod delivery;
 pub mod error;
 pub mod garbled;
 pub mod grpc;

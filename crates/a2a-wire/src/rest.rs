@@ -3,7 +3,7 @@
 //! Paths are relative to the interface's URL, ids percent-encoded. 1.0 puts the tenant first, 0.3 puts `/v1` first. What
 //! has no body has no room for metadata and unknown members, which are dropped there.
 
-use rialto_model::json::Json;
+use rialto_model::{json::Json, name::in_path};
 use serde::{Serialize, Serializer};
 use url::form_urlencoded;
 
@@ -47,7 +47,7 @@ pub fn encode(wire: Wire, request: &Request) -> Result<RestCall, Unsupported> {
         return Err(Unsupported { operation: request.operation(), wire });
     }
     let prefix = match (wire, request.tenant()) {
-        (Wire::V10, Some(tenant)) => format!("/{}", escape(tenant)),
+        (Wire::V10, Some(tenant)) => format!("/{}", in_path(tenant)),
         (Wire::V10, None) => String::new(),
         _ => "/v1".to_owned(),
     };
@@ -81,9 +81,18 @@ pub fn encode_error(wire: Wire, release: Release, error: &RpcError) -> (u16, Str
     let code = Code::from_number(error.code).unwrap_or(Code::Internal);
     if wire == Wire::V10 {
         let status = release.status(code);
-        (status, text_of(&Failure(status, code, error)))
+        (status, text_of(&Failure(status, code.grpc(), error)))
     } else {
         (code.on(wire).http_v03(), text_of(&Plain(&error.message)))
+    }
+}
+
+/// The body of an error that A2A has no name for, with the HTTP status and gRPC's name for it.
+pub fn encode_other(wire: Wire, status: (u16, &'static str), error: &RpcError) -> String {
+    if wire == Wire::V10 {
+        text_of(&Failure(status.0, status.1, error))
+    } else {
+        text_of(&Plain(&error.message))
     }
 }
 
@@ -108,10 +117,12 @@ pub fn decode_error(status: u16, body: &[u8]) -> RpcError {
         code: reason.map(Code::number).or(number).unwrap_or_else(|| by_status(status).number()),
         message: message.unwrap_or_else(|| format!("HTTP status {status}")),
         data: details.map(Json::from),
+        reason: None,
     }
 }
 
-struct Failure<'a>(u16, Code, &'a RpcError);
+/// An error of 1.0: the HTTP status, gRPC's name for it, and what happened.
+struct Failure<'a>(u16, &'static str, &'a RpcError);
 
 struct Plain<'a>(&'a str);
 
@@ -128,12 +139,12 @@ impl Release {
 
 impl Serialize for Failure<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct Inner<'a>(u16, Code, &'a RpcError);
+        struct Inner<'a>(u16, &'static str, &'a RpcError);
         impl Serialize for Inner<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut object = Object::open(serializer)?;
                 object.put("code", &self.0)?;
-                object.put("status", self.1.grpc())?;
+                object.put("status", self.1)?;
                 object.put("message", &self.2.message)?;
                 object.put_some("details", self.2.details().as_ref())?;
                 object.end()
@@ -163,7 +174,7 @@ const fn by_status(status: u16) -> Code {
 }
 
 fn task(id: &str) -> String {
-    format!("/tasks/{}", escape(id))
+    format!("/tasks/{}", in_path(id))
 }
 
 fn pushes(task_id: &str) -> String {
@@ -171,7 +182,7 @@ fn pushes(task_id: &str) -> String {
 }
 
 fn one_push(push: &PushRef) -> String {
-    format!("{}/{}", pushes(&push.task_id), escape(push.id.as_deref().unwrap_or_default()))
+    format!("{}/{}", pushes(&push.task_id), in_path(push.id.as_deref().unwrap_or_default()))
 }
 
 fn push_body(wire: Wire, config: &PushConfig) -> String {
@@ -218,17 +229,4 @@ fn query(pairs: &[(&str, Option<String>)]) -> String {
     }
     let query = query.finish();
     if query.is_empty() { query } else { format!("?{query}") }
-}
-
-/// Percent-encodes everything that could mean something in a path.
-fn escape(segment: &str) -> String {
-    let mut escaped = String::with_capacity(segment.len());
-    for byte in segment.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            escaped.push(char::from(byte));
-        } else {
-            escaped.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    escaped
 }

@@ -18,9 +18,9 @@ use crate::{
     wire::Wire,
 };
 
-/// A request's number or name, as its client wrote it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Id(Json);
+/// A request's number or name, as its client wrote it. One without any wants no answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Id(Option<Json>);
 
 /// A request that came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,10 +128,11 @@ pub fn decode_request(body: &[u8]) -> Result<Incoming, Refused> {
     })?;
     let mut members = Members::read(document.raw())
         .map_err(|garbled| refused(&Id::null(), Wire::V10, not_a_request(&garbled)))?;
-    let id = members.take_as("id", Id::decode).map(Option::unwrap_or_default);
+    let id = id_in(&mut members);
     let id = id.map_err(|garbled| refused(&Id::null(), Wire::V10, not_a_request(&garbled)))?;
-    let method =
-        envelope(&mut members).map_err(|garbled| refused(&id, Wire::V10, not_a_request(&garbled)))?;
+    // What is no request cannot say that it wants no answer.
+    let method = envelope(&mut members)
+        .map_err(|garbled| refused(&id.clone().or_null(), Wire::V10, not_a_request(&garbled)))?;
     let Some((_, wire, operation)) = METHODS.iter().find(|(name, ..)| *name == method) else {
         let wire = if method.contains('/') { Wire::V03 } else { Wire::V10 };
         return Err(refused(
@@ -166,7 +167,7 @@ pub fn decode_send(wire: Wire, body: &[u8]) -> Result<Result<SendAnswer, RpcErro
 
 fn response(raw: Raw<'_>) -> Result<Response<'_>, Garbled> {
     let mut members = Members::read(raw)?;
-    let id = members.take_as("id", Id::decode)?.unwrap_or_default();
+    let id = id_in(&mut members)?.or_null();
     let result = match (members.take("error"), members.take_any("result")) {
         (Some(error), _) => Err(RpcError::decode(error)),
         (None, Some(result)) => Ok(result),
@@ -204,37 +205,41 @@ struct Answer<'a, T: ?Sized> {
 impl Id {
     /// The id of an answer to a request whose id could not be read.
     pub fn null() -> Self {
-        Self(Json::null())
+        Self(Some(Json::null()))
+    }
+
+    /// Whether there is none: whoever asks so wants no answer.
+    pub const fn is_absent(&self) -> bool {
+        self.0.is_none()
     }
 
     /// The id as JSON text.
     pub fn get(&self) -> &str {
-        self.0.get()
+        self.0.as_ref().map_or("null", Json::get)
     }
 
     fn decode(raw: Raw<'_>) -> Result<Self, Garbled> {
         match raw.get().as_bytes().first() {
-            Some(b'"' | b'-' | b'0'..=b'9') => Ok(Self(raw.into())),
+            Some(b'"' | b'-' | b'0'..=b'9' | b'n') => Ok(Self(Some(raw.into()))),
             _ => Err(Garbled::kind("a string or a number", raw)),
         }
     }
-}
 
-impl Default for Id {
-    fn default() -> Self {
-        Self::null()
+    /// The id to answer under, also where none was asked for.
+    fn or_null(self) -> Self {
+        if self.is_absent() { Self::null() } else { self }
     }
 }
 
 impl From<u64> for Id {
     fn from(number: u64) -> Self {
-        Self(Json::of(&number))
+        Self(Some(Json::of(&number)))
     }
 }
 
 impl From<&str> for Id {
     fn from(name: &str) -> Self {
-        Self(Json::of(name))
+        Self(Some(Json::of(name)))
     }
 }
 
@@ -267,6 +272,19 @@ impl<T: Serialize + ?Sized> Serialize for Answer<'_, T> {
         object.put(self.name, self.value)?;
         object.end()
     }
+}
+
+/// The id of a request or an answer.
+fn id_in(members: &mut Members<'_>) -> Result<Id, Garbled> {
+    let id = members.take_any("id").map(Id::decode).transpose();
+    id.map(Option::unwrap_or_default).map_err(|garbled| garbled.at("id"))
+}
+
+/// The id of a request, if it can be read. For refusing what is not read any further.
+pub fn id_of(body: &[u8]) -> Id {
+    let document = document(body).ok();
+    let members = document.as_ref().and_then(|document| Members::read(document.raw()).ok());
+    members.and_then(|mut members| id_in(&mut members).ok()).unwrap_or_default().or_null()
 }
 
 /// Checks the envelope and gives the method's name.

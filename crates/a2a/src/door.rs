@@ -28,9 +28,11 @@ use std::sync::Arc;
 
 use axum::{
     Router,
+    extract::{Path, Request, State},
     routing::{any, get, post},
 };
-use rialto_edge::{fetch::Fetch, site::Site};
+use http::Method;
+use rialto_edge::{doors::Quick, fetch::Fetch, site::Site};
 use rialto_engine::Engine;
 use rialto_model::{clock::Clock, store::Store};
 use tokio_util::sync::CancellationToken;
@@ -53,6 +55,12 @@ pub const KEYS: &str = "/.well-known/jwks.json";
 
 /// The paths that requests come to, with all below them.
 pub const PATHS: [&str; 3] = ["/a2a", "/_a2a", "/"];
+
+/// What HTTP+JSON has at the root, where other things are too: the operations of 1.0.
+pub const AT_ROOT: [&str; 4] = ["/message:send", "/message:stream", "/tasks", "/extendedAgentCard"];
+
+/// Where 0.2 looks for the card that is for those who log in, below whatever base.
+pub const EXTENDED_CARD: &str = "/agent/authenticatedExtendedCard";
 
 /// Below this every agent can be reached by itself, under its slug.
 pub const AGENTS: &str = "/a2a/agents";
@@ -87,6 +95,13 @@ impl Door {
         for card in CARDS {
             router = router.route(card, get(card::serve));
         }
+        for path in AT_ROOT {
+            router = router.route(path, any(rest::serve));
+        }
+        router = router.route("/tasks/{*rest}", any(rest::serve));
+        for base in ["", "/a2a", "/_a2a"] {
+            router = router.route(&format!("{base}{EXTENDED_CARD}"), get(card::serve_extended));
+        }
         for root in ["/a2a", "/_a2a"] {
             router = router
                 .route(root, post(rpc::serve))
@@ -104,6 +119,41 @@ impl Door {
         for card in CARDS {
             router = router.route(&format!("{one}{card}"), get(card::serve_agent));
         }
+        router = router.route(&format!("{one}{EXTENDED_CARD}"), get(card::serve_extended_agent));
         router.with_state(Arc::clone(&self.0))
+    }
+
+    /// The way past a router for JSON-RPC.
+    pub fn quick(&self) -> Quick {
+        let service = Arc::clone(&self.0);
+        Quick {
+            knows: |request| *request.method() == Method::POST && Address::of(request).is_some(),
+            answer: Arc::new(move |request| {
+                let service = State(Arc::clone(&service));
+                match Address::of(&request).map(|address| address.slug.map(str::to_owned)) {
+                    Some(Some(slug)) => Box::pin(rpc::serve_agent(service, Path(slug), request)),
+                    _ => Box::pin(rpc::serve(service, request)),
+                }
+            }),
+        }
+    }
+}
+
+/// Where JSON-RPC is spoken, as far as it can be seen at once: whatever is escaped, or goes on below an agent, is the router's.
+struct Address<'a> {
+    /// The one agent that is meant.
+    slug: Option<&'a str>,
+}
+
+// === impl Address ===
+
+impl<'a> Address<'a> {
+    fn of(request: &'a Request) -> Option<Self> {
+        let path = request.uri().path();
+        if matches!(path, "/a2a" | "/a2a/" | "/_a2a" | "/_a2a/") {
+            return Some(Self { slug: None });
+        }
+        let slug = path.strip_prefix(AGENTS)?.strip_prefix('/')?;
+        (!slug.is_empty() && !slug.contains(['/', '%'])).then_some(Self { slug: Some(slug) })
     }
 }

@@ -162,6 +162,7 @@ impl Exchange {
 
     /// Takes in an answer, whatever its form: some agents stream when they were not asked to, and the other way round.
     fn heard(&mut self, reply: Reply, slot: Slot) -> Result<Stage, Trouble> {
+        self.teller.activate(self.pair.activated());
         match reply {
             Reply::Events(events) => Ok(Stage::Listen(Box::new(events.holding(slot)))),
             Reply::Whole(answer) => {

@@ -10,6 +10,7 @@ pub mod credential;
 pub mod discover;
 pub mod door;
 mod exchange;
+mod extension;
 mod grpc;
 mod line;
 pub mod peer;

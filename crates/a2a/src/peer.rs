@@ -12,7 +12,7 @@ use futures::{
 };
 use rialto_a2a_wire::{
     error::Code,
-    request::{GetTask, Request, SendRequest, TaskRef},
+    request::{Configuration, GetTask, Request, SendRequest, TaskRef},
 };
 use rialto_edge::fetch::Fetch;
 use rialto_engine::peer::{Learned, Peer};
@@ -106,7 +106,7 @@ impl Peer for A2aPeer {
     fn send(&self, call: Permitted<Call>) -> BoxStream<'static, Event> {
         let mut call = call.into_inner();
         let pair = Pair::new(Arc::clone(&call.target.agent), &self.0.lines, &call.caller);
-        let pair = pair.in_trace(call.trace.take());
+        let pair = pair.in_trace(call.trace.take()).with_extensions(call.spoken.as_deref());
         let request = spoken(call, self.0.ids.fresh());
         let events = Exchange::saying(Arc::clone(&self.0), pair, request).events();
         events.map(|event| event.unwrap_or_else(Event::failed)).boxed()
@@ -161,7 +161,7 @@ impl Post {
 fn spoken(call: Call, number: u64) -> SendRequest {
     let id = [&*call.session, "-", &number.to_string()].concat();
     let mut message = Message::new(id, Role::User, call.parts);
-    let mut metadata = None;
+    let (mut metadata, mut configuration) = (None, Configuration::default());
     if let Some(spoken) = call.spoken {
         // Whoever speaks A2A is passed on in its own words; only the names of task and conversation are the agent's.
         let said = &spoken.message;
@@ -171,12 +171,15 @@ fn spoken(call: Call, number: u64) -> SendRequest {
         message.metadata.clone_from(&said.metadata);
         message.extensions.clone_from(&said.extensions);
         message.extra = said.extra.clone();
+        message.reference_task_ids.clone_from(&spoken.references);
+        configuration.accepted_output_modes.clone_from(&spoken.accepts);
         metadata.clone_from(&spoken.metadata);
     }
     message.task_id = call.continues.task_id;
     message.context_id = call.continues.context_id;
     SendRequest {
         metadata,
+        configuration,
         skill: call.target.skill.as_ref().map(|skill| skill.id.as_str().to_owned()),
         correlation_id: Some(call.session.to_string()),
         task_id: Some(call.session.to_string()),

@@ -27,7 +27,7 @@ use rialto_edge::{
 use rialto_engine::peer::Learned;
 use rialto_model::{
     agent::Agent,
-    call::{Caller, CallerId},
+    call::{Caller, CallerId, Spoken},
     card::Dialect,
     clock::Clock,
     credential::Scheme,
@@ -39,6 +39,7 @@ use serde_json::Value;
 
 use crate::{
     credential::{Door, Keys, Shown, Who},
+    extension::Extensions,
     grpc,
     line::{Line, Lines},
     peer::Config,
@@ -64,6 +65,8 @@ pub(crate) struct Pair {
     caller: Option<Who>,
     /// What their talk is a part of, if anybody wants to know.
     trace: Option<Arc<Trace>>,
+    /// What the caller wants in use, and what the agent says is.
+    extensions: Extensions,
 }
 
 /// What came back.
@@ -140,6 +143,7 @@ impl Post {
             answer = self.send(pair, route, request, Some(&newer)).await?;
             shown = Some(newer);
         }
+        pair.extensions.hear(&answer.headers);
         let status = route.status(&answer);
         if let Some(shown) = shown.as_ref().filter(|_| !wants_login(status)) {
             shown.accept();
@@ -172,6 +176,7 @@ impl Post {
         if let Some(trace) = &pair.trace {
             go_on_in(trace, &mut message.headers);
         }
+        pair.extensions.ask(route.dialect, &mut message.headers);
         self.fetch.fetch(message).await.map_err(|error| Trouble::fetching(&error).without(shown))
     }
 
@@ -256,7 +261,7 @@ impl Pair {
         let personal = agent.credential.as_ref().filter(|credential| credential.is_personal());
         let caller = personal
             .map(|credential| line.shown.who(caller, matches!(credential.scheme, Some(Scheme::Exchange(_)))));
-        Self { agent, line, caller, trace: None }
+        Self { agent, line, caller, trace: None, extensions: Extensions::default() }
     }
 
     /// What the agent was shown, or why nothing.
@@ -266,6 +271,17 @@ impl Pair {
             None if self.agent.credential.is_some() => Login::Withheld,
             None => Login::None,
         }
+    }
+
+    /// The same two, with the extensions that the caller wants in use.
+    pub(crate) fn with_extensions(mut self, spoken: Option<&Spoken>) -> Self {
+        self.extensions = spoken.map(|spoken| Extensions::wanted(&spoken.extensions)).unwrap_or_default();
+        self
+    }
+
+    /// The extensions that the agent says are in use, as far as it has said so.
+    pub(crate) fn activated(&self) -> &[String] {
+        self.extensions.activated()
     }
 
     /// The same two, talking as a part of this.

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use rialto_a2a_wire::task::{ArtifactUpdate, SendAnswer, State, Status, StatusUpdate, StreamEvent, Task};
 use rialto_model::{
-    event::{Aside, Ask, Event, Remote},
+    event::{ACTIVATED, Aside, Ask, Event, Remote},
     failure::{Failure, Kind},
     json::{Extra, Json},
     message::{Artifact, Message},
@@ -24,6 +24,8 @@ pub(crate) struct Teller {
     queue: VecDeque<Event>,
     is_over: bool,
     has_ended: bool,
+    /// The extensions that are in use, until that is told.
+    activated: Vec<String>,
     /// Whether the next snapshot on the stream may show the task as it was before we answered.
     may_be_old: bool,
 }
@@ -39,6 +41,11 @@ impl Teller {
     /// A teller for a task that waited and is now answered: some agents show it as it waited before they go on.
     pub(crate) fn answering() -> Self {
         Self { may_be_old: true, ..Self::default() }
+    }
+
+    /// Hears which extensions are in use.
+    pub(crate) fn activate(&mut self, extensions: &[String]) {
+        self.activated = extensions.to_vec();
     }
 
     /// Whether there is an event to tell.
@@ -97,7 +104,7 @@ impl Teller {
     }
 
     fn hear_message(&mut self, message: Message) {
-        if message.context_id.is_some() {
+        if message.context_id.is_some() || !self.activated.is_empty() {
             self.accept(None, message.context_id.clone(), Aside::default());
         }
         self.queue.push_back(Event::Replied { message });
@@ -123,13 +130,18 @@ impl Teller {
         let context_id = context_id.filter(|id| !id.is_empty());
         let known = |new: &Option<String>, old: &Option<String>| new.is_none() || new == old;
         let is_known = known(&task_id, &self.remote.task_id) && known(&context_id, &self.remote.context_id);
-        if is_known && (facts == Aside::default() || facts == self.facts) {
+        let is_news = !self.activated.is_empty() || !(facts == Aside::default() || facts == self.facts);
+        if is_known && !is_news {
             return;
         }
         self.remote.task_id = task_id.or_else(|| self.remote.task_id.take());
         self.remote.context_id = context_id.or_else(|| self.remote.context_id.take());
         self.facts = facts.clone();
-        self.queue.push_back(Event::Accepted { remote: self.remote.clone(), aside: facts });
+        let mut aside = facts;
+        if !self.activated.is_empty() {
+            aside.extra.push(ACTIVATED, Json::of(&std::mem::take(&mut self.activated)));
+        }
+        self.queue.push_back(Event::Accepted { remote: self.remote.clone(), aside });
     }
 
     /// Tells a whole artifact unless its pieces were told already. Nothing follows a task that `ends`.

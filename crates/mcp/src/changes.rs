@@ -1,50 +1,80 @@
-//! Tells connected clients that the list of tools has changed.
+//! Tells connected clients that their list of tools may have changed: the skills of their project, or the policies.
 //!
 //! This is for protocol versions before 2026-07-28, where the server speaks up by itself. Later clients ask to be
 //! told, and each listens to the registry through its own request.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use parking_lot::Mutex;
+use rialto_engine::{Engine, outlook::Outlook};
+use rialto_model::ids::Scope;
 use rmcp::{Peer, RoleServer};
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// How long one client may take to be told. One that takes longer misses it; it holds up nobody.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The clients to tell.
-#[derive(Default)]
 pub(crate) struct Listeners {
-    peers: Mutex<Vec<Peer<RoleServer>>>,
+    engine: Engine,
+    all: Mutex<Vec<Listener>>,
+}
+
+/// A client, and what it has heard of.
+struct Listener {
+    peer: Peer<RoleServer>,
+    scope: Scope,
+    seen: Outlook,
 }
 
 // === impl Listeners ===
 
 impl Listeners {
-    /// From now on `peer` is told, until it is gone.
-    pub(crate) fn add(&self, peer: Peer<RoleServer>) {
-        let mut peers = self.peers.lock();
-        peers.retain(|known| !known.is_transport_closed());
-        peers.push(peer);
+    pub(crate) fn new(engine: Engine) -> Arc<Self> {
+        Arc::new(Self { engine, all: Mutex::default() })
     }
 
-    /// Tells everybody about each change, until it is stopped or there will be no more changes.
-    pub(crate) async fn tell(self: Arc<Self>, mut changes: watch::Receiver<u64>, stop: CancellationToken) {
+    /// From now on `peer`, whose caller is of that project, is told, until it is gone.
+    pub(crate) fn add(&self, peer: Peer<RoleServer>, scope: &Scope) {
+        let seen = self.engine.outlook(scope);
+        let mut all = self.all.lock();
+        all.retain(|known| !known.peer.is_transport_closed());
+        all.push(Listener { peer, scope: scope.clone(), seen });
+    }
+
+    /// Tells everybody about each change that concerns it, until it is stopped or there will be no more changes.
+    pub(crate) async fn tell(self: Arc<Self>, stop: CancellationToken) {
+        let mut changes = self.engine.changes();
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
-                changed = changes.changed() => if changed.is_err() { return },
+                is_change = changes.next() => if !is_change { return },
             }
-            let peers = {
-                let mut peers = self.peers.lock();
-                peers.retain(|known| !known.is_transport_closed());
-                peers.clone()
-            };
+            let peers = self.concerned();
             let told =
                 peers.iter().map(|peer| tokio::time::timeout(PATIENCE, peer.notify_tool_list_changed()));
             join_all(told).await;
         }
+    }
+
+    /// Those for whom things look different than when they last heard.
+    fn concerned(&self) -> Vec<Peer<RoleServer>> {
+        let mut all = self.all.lock();
+        all.retain(|known| !known.peer.is_transport_closed());
+        let mut looked: HashMap<Scope, Outlook> = HashMap::new();
+        let mut concerned = Vec::new();
+        for listener in all.iter_mut() {
+            let now = match looked.get(&listener.scope) {
+                Some(now) => *now,
+                None => self.engine.outlook(&listener.scope),
+            };
+            looked.insert(listener.scope.clone(), now);
+            if listener.seen != now {
+                listener.seen = now;
+                concerned.push(listener.peer.clone());
+            }
+        }
+        concerned
     }
 }

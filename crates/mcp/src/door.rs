@@ -8,6 +8,7 @@ use std::{
 };
 
 use axum::Router;
+use rialto_edge::doors::Quick;
 use rialto_engine::Engine;
 use rialto_model::call::Caller;
 use rmcp::{
@@ -102,7 +103,7 @@ impl Door {
         // Ends with this connection, and with it whatever only lasts as long as that.
         let _ends = stop.clone().drop_guard();
         let closing = stop.child_token();
-        let listeners = Arc::<Listeners>::default();
+        let listeners = Listeners::new(self.desk.engine.clone());
         let handler = Handler::new(
             Arc::clone(&self.desk),
             Arc::clone(&listeners),
@@ -122,7 +123,7 @@ impl Door {
             };
             running.waiting().await.map(drop).map_err(|error| ServeError::Broken(Box::new(error)))
         };
-        let telling = listeners.clone().tell(self.desk.engine.registry().watch(), stop.clone());
+        let telling = listeners.clone().tell(stop.clone());
         tokio::pin!(serving);
         tokio::select! {
             served = &mut serving => served,
@@ -135,7 +136,12 @@ impl Door {
     /// When `stop` is cancelled, streams end that would not end by themselves; calls in flight are still answered. To
     /// be called inside a Tokio runtime.
     pub fn router(&self, stop: CancellationToken) -> Router {
-        http::router(&self.desk, stop)
+        self.doors(stop).0
+    }
+
+    /// The same, and the way past a router.
+    pub fn doors(&self, stop: CancellationToken) -> (Router, Quick) {
+        http::doors(&self.desk, stop)
     }
 }
 

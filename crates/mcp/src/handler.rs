@@ -16,12 +16,12 @@ use rmcp::{
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskMethod,
         CancelTaskParams, CancelledNotificationParam, CompleteRequestMethod, CompleteRequestParams,
-        CompleteResult, ConstString, CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetTaskMethod,
-        GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
-        ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-        ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-        ReadResourceResponse, ServerCapabilities, ServerConfig, SubscriptionFilter, UpdateTaskMethod,
-        UpdateTaskParams,
+        CompleteResult, ConstString, CustomRequest, CustomResult, DiscoverResult, ErrorCode, Extensions,
+        GetTaskMethod, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
+        InitializeResult, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
+        ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams, ProtocolVersion,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+        SubscriptionFilter, UpdateTaskMethod, UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -96,15 +96,24 @@ impl Handler {
         }
     }
 
+    /// Who asks.
+    fn caller<'a>(&'a self, extensions: &'a Extensions) -> Result<&'a Caller, ErrorData> {
+        match &self.whose {
+            Whose::Known(caller) => Ok(caller),
+            Whose::Asked => {
+                let parts = extensions.get::<Parts>();
+                parts.and_then(|parts| parts.extensions.get()).ok_or_else(nobody)
+            }
+        }
+    }
+
     /// Who asks, and what it can bear.
     fn client(&self, context: &RequestContext<RoleServer>) -> Result<Client, ErrorData> {
         let parts = context.extensions.get::<Parts>();
-        let (caller, door) = match &self.whose {
-            Whose::Known(caller) => (caller.clone(), Door::McpStdio),
-            Whose::Asked => {
-                let caller = parts.and_then(|parts| parts.extensions.get::<Caller>());
-                (caller.cloned().ok_or_else(nobody)?, Door::McpHttp)
-            }
+        let caller = self.caller(&context.extensions)?.clone();
+        let door = match &self.whose {
+            Whose::Known(_) => Door::McpStdio,
+            Whose::Asked => Door::McpHttp,
         };
         let asked = parts.and_then(|parts| parts.extensions.get::<ToolNames>());
         let mode = asked.copied().unwrap_or(self.desk.config.tool_names);
@@ -247,13 +256,14 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changes = self.desk.engine.registry().watch();
+        let caller = self.caller(&context.request_context().extensions)?;
+        let mut lookout = self.desk.engine.lookout(&caller.scope);
         loop {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
                 () = self.closing.cancelled() => return Ok(()),
-                changed = changes.changed() => {
-                    if changed.is_err() || context.accepted().tools_list_changed != Some(true) {
+                is_change = lookout.next() => {
+                    if !is_change || context.accepted().tools_list_changed != Some(true) {
                         context.cancelled().await;
                         return Ok(());
                     }
@@ -274,7 +284,12 @@ impl ServerHandler for Handler {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        self.listeners.add(context.peer);
+        match self.caller(&context.extensions) {
+            Ok(caller) => self.listeners.add(context.peer, &caller.scope),
+            Err(error) => {
+                tracing::debug!("a client whom nobody knows is told of no changes: {}", error.message);
+            }
+        }
     }
 
     /// What rmcp could not read as any request it knows: a method nobody has, or parameters that do not fit.

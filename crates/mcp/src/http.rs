@@ -9,11 +9,13 @@ use axum::{
     response::{IntoResponse, Response},
     routing::any,
 };
+use futures::future::BoxFuture;
 use http::{
     HeaderMap, HeaderValue, Method, StatusCode, Uri,
     header::{CONTENT_TYPE, WWW_AUTHENTICATE},
 };
 use http_body_util::LengthLimitError;
+use rialto_edge::doors::Quick;
 use rialto_model::{
     call::Caller,
     json::{DEEPEST, is_too_deep},
@@ -37,26 +39,33 @@ use crate::{
 /// Where a client names its session.
 const SESSION: &str = "mcp-session-id";
 
+/// Where the door is.
+const PATH: &str = "/mcp";
+
 /// Serves `/mcp`.
-#[derive(Clone)]
 struct Http {
     direct: Direct,
     sessions: Arc<Sessions>,
-    service: Arc<StreamableHttpService<Handler, Sessions>>,
+    service: StreamableHttpService<Handler, Sessions>,
     max_body_bytes: usize,
 }
 
-/// The router of the door.
-pub(crate) fn router(desk: &Arc<Desk>, stop: CancellationToken) -> Router {
-    let listeners = Arc::<Listeners>::default();
+/// The router of the door, and the way past it.
+pub(crate) fn doors(desk: &Arc<Desk>, stop: CancellationToken) -> (Router, Quick) {
+    let listeners = Listeners::new(desk.engine.clone());
     let sessions = Arc::new(Sessions::new(desk.config.max_sessions, stop.clone()));
     let config = service_config(&desk.config);
-    tokio::spawn(Arc::clone(&listeners).tell(desk.engine.registry().watch(), stop.clone()));
+    tokio::spawn(Arc::clone(&listeners).tell(stop.clone()));
     let handler = Handler::new(Arc::clone(desk), listeners, Whose::Asked, stop.clone());
     let service = StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&sessions), config);
     let (direct, max_body_bytes) = (Direct::new(Arc::clone(desk), stop), desk.config.max_body_bytes);
-    let http = Http { direct, sessions, service: Arc::new(service), max_body_bytes };
-    Router::new().route("/mcp", any(serve)).with_state(http)
+    let http = Arc::new(Http { direct, sessions, service, max_body_bytes });
+    let router = Router::new().route(PATH, any(routed)).with_state(Arc::clone(&http));
+    let quick = Quick {
+        knows: |request| request.uri().path() == PATH,
+        answer: Arc::new(move |request| Box::pin(serve(Arc::clone(&http), request))),
+    };
+    (router, quick)
 }
 
 fn service_config(config: &Config) -> StreamableHttpServerConfig {
@@ -75,7 +84,12 @@ fn service_config(config: &Config) -> StreamableHttpServerConfig {
     }
 }
 
-async fn serve(State(http): State<Http>, mut request: Request) -> Response {
+/// The same by way of the router. On the heap, because it is large and handed over several times before it runs.
+fn routed(State(http): State<Arc<Http>>, request: Request) -> BoxFuture<'static, Response> {
+    Box::pin(serve(http, request))
+}
+
+async fn serve(http: Arc<Http>, mut request: Request) -> Response {
     let Some(caller) = request.extensions().get::<Caller>() else {
         return refused(StatusCode::UNAUTHORIZED, "unauthenticated", "this request does not say who calls");
     };
@@ -90,8 +104,7 @@ async fn serve(State(http): State<Http>, mut request: Request) -> Response {
         return *response;
     }
     match *request.method() {
-        // On the heap, because it is large and handed over several times before it runs.
-        Method::POST => Box::pin(post(&http, request)).await,
+        Method::POST => post(&http, request).await,
         Method::DELETE => {
             let mut response = http.service.handle(request).await.map(Body::new);
             // rmcp says that it will do it; it has done it, and some clients take the other for a failure.

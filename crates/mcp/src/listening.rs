@@ -12,12 +12,11 @@ use axum::{
 };
 use futures::{Stream, StreamExt, stream};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use rialto_engine::Following;
+use rialto_engine::{Following, outlook::Lookout};
 use rialto_model::{json::Json, task::Task};
 use rmcp::model::{ClientCapabilities, DetailedTask, ProtocolVersion};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -113,7 +112,7 @@ impl Direct {
         let id = listen.id;
         let acknowledged =
             said(&id, "notifications/subscriptions/acknowledged", json!({ "notifications": accepted }));
-        let changes = wants_tools.then(|| changed(self.desk.engine.registry().watch()));
+        let changes = wants_tools.then(|| changed(self.desk.engine.lookout(&client.caller.scope)));
         let tasks = followed
             .into_iter()
             .map(|(task, following)| self.clone().followed(client.clone(), &task, following));
@@ -170,11 +169,8 @@ fn is_news(last: &DetailedTask, shown: &DetailedTask) -> bool {
 }
 
 /// Each change of the tool list.
-fn changed(changes: watch::Receiver<u64>) -> impl Stream<Item = ()> + Send {
-    stream::unfold(changes, |mut changes| async move {
-        changes.changed().await.ok()?;
-        Some(((), changes))
-    })
+fn changed(lookout: Lookout) -> impl Stream<Item = ()> + Send {
+    stream::unfold(lookout, |mut lookout| async move { lookout.next().await.then_some(((), lookout)) })
 }
 
 /// A message of this subscription.

@@ -27,7 +27,10 @@ use futures::{
 };
 use parking_lot::Mutex;
 use rialto_edge::{fetch::Fetch, process::Launcher, settings::Resolver};
-use rialto_engine::peer::{Discovery, DiscoveryError, Fetched, Peer, Place};
+use rialto_engine::{
+    peer::{Discovery, DiscoveryError, Fetched, Peer, Place},
+    working::announced,
+};
 use rialto_model::{
     agent::{Agent, Signature},
     call::{Call, Caller, Cancel, Follow},
@@ -131,7 +134,12 @@ impl Peer for McpPeer {
     fn send(&self, call: Permitted<Call>) -> BoxStream<'static, Event> {
         let line = Key::of(&call.get().target.agent).map(|key| self.line(key));
         match line {
-            Some(line) => Work::new(line, self.0.waiting.clone(), call).events().boxed(),
+            Some(line) => {
+                // Who was answered has been seen to go on.
+                let is_new = call.get().continues.task_id.is_none();
+                let events = Work::new(line, self.0.waiting.clone(), call).events().boxed();
+                if is_new { announced(events) } else { events }
+            }
             None => {
                 let failure = Failure::new(Kind::Internal, "this is not an MCP server");
                 stream::once(future::ready(Event::failed(failure))).boxed()

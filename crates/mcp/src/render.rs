@@ -12,6 +12,7 @@ use rialto_model::{
     ids::DispatchId,
     json::Json,
     message::{Content, Message, Part, text_of},
+    name,
     shape::{AsArtifact, AsMessage, AsPart},
     task::{Task, TaskState},
 };
@@ -260,8 +261,10 @@ fn file(part: &Part, base64: &str, place: &str, fluency: Fluency) -> ContentBloc
     if kind.starts_with("audio/") && fluency.audio {
         return ContentBlock::audio(base64, kind);
     }
-    let uri =
-        part.filename.as_ref().map_or_else(|| place.to_owned(), |name| format!("{place}/{}", escaped(name)));
+    let uri = part
+        .filename
+        .as_ref()
+        .map_or_else(|| place.to_owned(), |name| format!("{place}/{}", name::in_path(name)));
     let contents = match plain_text(kind, base64) {
         Some(text) => ResourceContents::text(text, uri),
         None => ResourceContents::blob(base64, uri),
@@ -314,19 +317,6 @@ fn under_way(task: &Task) -> String {
 fn ended_badly(task: &Task) -> String {
     let why = task.failure.as_ref().map(|failure| format!(": {}", failure.message)).unwrap_or_default();
     format!("task {} is {}{why}", task.head.id, task.head.state)
-}
-
-/// What may stand in a path stays; everything else is percent-encoded.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            escaped.push(char::from(byte));
-        } else {
-            escaped.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

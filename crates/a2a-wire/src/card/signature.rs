@@ -190,6 +190,15 @@ impl Signer {
         Ok(Self { kid: kid.into(), algorithm, key })
     }
 
+    /// A token (JWT) that says this.
+    pub fn token(&self, claims: &Json) -> Result<String, KeyError> {
+        let header = json!({ "alg": self.algorithm, "kid": self.kid, "typ": "JWT" });
+        let protected = URL_SAFE_NO_PAD.encode(header.to_string());
+        let input = signing_input(&protected, claims.get().as_bytes());
+        let signature = sign_bytes(&input, &self.key, self.algorithm)?;
+        Ok([&*String::from_utf8_lossy(&input), ".", &signature].concat())
+    }
+
     /// The public half, as JWK: what others check signatures with.
     pub fn public_jwk(&self) -> Result<Json, KeyError> {
         let mut jwk = Jwk::from_encoding_key(&self.key, self.algorithm)?;

@@ -54,10 +54,12 @@ pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<SendRequest, Garbled> {
     Ok(request)
 }
 
-/// The message, and the skill it asks for. Where a skill was named beside it, the message may be the bare arguments.
+/// The message, and the skill it asks for. Where a skill was named beside it, the message may be the bare arguments: only what
+/// has a list of parts is a message then, whatever else arguments are called.
 fn spoken(wire: Wire, raw: Raw<'_>, is_plain: bool) -> Result<(Message, Option<String>), Garbled> {
     let mut members = Members::read(raw)?;
-    if is_plain && !["parts", "role", "messageId"].into_iter().any(|name| members.has(name)) {
+    let has_parts = members.peek("parts").is_some_and(|parts| parts.get().starts_with('['));
+    if is_plain && !has_parts {
         return Ok((Message::new("", Role::User, vec![Part::data(raw.into())]), None));
     }
     let skill = members.peek("skill").and_then(|raw| Members::read(raw).ok()).and_then(|mut skill| {

@@ -18,7 +18,7 @@ use super::{
     write,
 };
 use crate::{
-    error::{Code, DOMAIN, ERROR_INFO, RpcError},
+    error::{Code, DOMAIN, ERROR_INFO, OWN_DOMAIN, RpcError},
     object::text_of,
     wire::Wire,
 };
@@ -108,6 +108,12 @@ impl Status {
         Self { number: number_v03(code), message: format!("{}: {message}", name_v03(code)), info: None }
     }
 
+    /// The same under another number, for an error that A2A has no name for.
+    pub fn like(number: u32, wire: Wire, error: &RpcError) -> Self {
+        let info = if wire == Wire::V10 { info(error) } else { None };
+        Self { number, message: error.message.clone(), info }
+    }
+
     /// The status among `headers`, if they are the last ones of a call.
     pub fn read(headers: &HeaderMap) -> Option<Self> {
         let number = headers.get(STATUS)?.to_str().ok().and_then(|text| text.parse().ok());
@@ -147,7 +153,7 @@ impl Status {
         let message = named.map_or(self.message.as_str(), |(_, rest)| rest);
         let code = reason.or(named.map(|(code, _)| code)).unwrap_or_else(|| by_number(self.number));
         let data = self.info.as_ref().map(|info| Json::of(&[info]));
-        RpcError { code: code.number(), message: message.to_owned(), data }
+        RpcError { code: code.number(), message: message.to_owned(), data, reason: None }
     }
 
     fn details(&self, info: &Value) -> Option<String> {
@@ -183,7 +189,8 @@ fn read_details(bytes: &[u8]) -> Option<Value> {
     let mut info = Map::from_iter([("@type".to_owned(), Value::from(ERROR_INFO))]);
     info.extend(members);
     // Reasons of others mean other things.
-    (info.get("domain").and_then(Value::as_str) == Some(DOMAIN)).then_some(Value::Object(info))
+    let domain = info.get("domain").and_then(Value::as_str);
+    matches!(domain, Some(DOMAIN | OWN_DOMAIN)).then_some(Value::Object(info))
 }
 
 fn bytes_of(shape: &Shape, value: &Value) -> Option<Vec<u8>> {

@@ -53,10 +53,12 @@ impl<'a> Place<'a> {
                 segments.remove(0);
             }
             None | Some("message:send" | "message:stream" | "tasks" | "extendedAgentCard") => {}
-            Some(tenant) => {
+            // A tenant stands before a path; alone it is only a path that nobody knows.
+            Some(tenant) if segments.len() > 1 => {
                 place.tenant = Some(unescape(tenant));
                 segments.remove(0);
             }
+            Some(_) => {}
         }
         place.segments = segments;
         place

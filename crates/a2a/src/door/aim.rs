@@ -4,13 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use rialto_a2a_wire::{error::Code, request::SendRequest};
-use rialto_engine::DispatchRequest;
+use rialto_engine::{DispatchRequest, is_same};
 use rialto_model::{
     agent::Agent,
     call::{Caller, Door, Target},
     failure::Failure,
     ids::TaskId,
-    message::text_of,
+    message::{Message, Role, text_of},
     routing::{LONGEST_DESCRIPTION, Work},
     task::Task,
 };
@@ -27,9 +27,27 @@ const TAKING: Duration = Duration::from_secs(10);
 /// What a message wants: a task of its own, or to go on with one.
 pub(crate) struct Aim {
     pub(crate) target: Target,
-    pub(crate) task: Option<Task>,
+    pub(crate) task: Option<Box<Task>>,
     /// The id that a new task must have, because somebody was promised work under it.
     pub(crate) id: Option<TaskId>,
+}
+
+/// What became of a message before anybody is asked to work.
+pub(crate) enum Aimed {
+    /// It is for somebody.
+    At(Aim),
+    /// This task has heard it before.
+    Heard(TaskId),
+}
+
+/// How a message stands to the task that it names.
+enum Named {
+    /// It goes on with it.
+    On(Box<Task>),
+    /// It was said there before.
+    Heard(TaskId),
+    /// The task is over, or it is the message that began it: it is looked at as one that begins a task.
+    Anew,
 }
 
 /// What a message may say about the work in its metadata.
@@ -45,21 +63,30 @@ struct Beside {
 
 impl Service {
     /// Who shall do what a message asks for.
-    pub(crate) async fn aim(&self, visit: &Visit, send: &SendRequest) -> Result<Aim, Trouble> {
-        if let Some(task) = self.goes_on(visit, send).await? {
-            let target = self.engine.worker(&visit.caller, task.head.id.as_str()).boxed().await?;
-            return Ok(Aim { target, task: Some(task), id: None });
+    pub(crate) async fn aim(&self, visit: &Visit, send: &SendRequest) -> Result<Aimed, Trouble> {
+        match self.goes_on(visit, send).await? {
+            Named::On(task) => {
+                let target = self.engine.worker(&visit.caller, task.head.id.as_str()).boxed().await?;
+                return Ok(Aimed::At(Aim { target, task: Some(task), id: None }));
+            }
+            Named::Heard(task) => return Ok(Aimed::Heard(task)),
+            Named::Anew => {}
         }
         let target = match (&visit.agent, send.skill_id()) {
             (Some(agent), skill) => of_agent(agent, skill.as_deref())?,
-            (None, Some(skill)) => self.engine.resolve(&visit.caller, &skill).ok_or_else(|| {
-                let message = format!("there is no skill \"{skill}\"; {}", self.choices(&visit.caller));
+            (None, Some(name)) => self.named(&visit.caller, &name).ok_or_else(|| {
+                let message = format!("there is no skill \"{name}\"; {}", self.choices(&visit.caller));
                 Trouble::new(Code::InvalidParams, message)
             })?,
             (None, None) if self.routes(&visit.caller) => return self.choose(visit, send).boxed().await,
             (None, None) => self.without_skill(&visit.caller)?,
         };
-        Ok(Aim { target, task: None, id: None })
+        Ok(Aimed::At(Aim { target, task: None, id: None }))
+    }
+
+    /// Whether a message that comes again is the same one for us.
+    pub(crate) fn is_once(&self, visit: &Visit) -> bool {
+        self.config.once_per_message || visit.door == Door::A2aFirst
     }
 
     fn routes(&self, caller: &Caller) -> bool {
@@ -67,7 +94,7 @@ impl Service {
     }
 
     /// Whoever does best what a message says. Who wants to say more about the work says it in the metadata.
-    async fn choose(&self, visit: &Visit, send: &SendRequest) -> Result<Aim, Trouble> {
+    async fn choose(&self, visit: &Visit, send: &SendRequest) -> Result<Aimed, Trouble> {
         let beside = [send.message.metadata.as_ref(), send.metadata.as_ref()];
         let beside = beside.into_iter().flatten().find_map(|metadata| metadata.read::<Beside>().ok());
         let Beside { work_type, required_skills, input_modes } = beside.unwrap_or_default();
@@ -78,33 +105,65 @@ impl Service {
         let parts = send.message.parts.clone();
         let wanted = DispatchRequest::new(visit.caller.clone(), visit.door, work, parts);
         let assigned = self.engine.assign(wanted).await?;
-        Ok(Aim { target: assigned.target, task: None, id: Some(assigned.task) })
+        Ok(Aimed::At(Aim { target: assigned.target, task: None, id: Some(assigned.task) }))
     }
 
     /// The task that a message goes on with, if it names one.
-    async fn goes_on(&self, visit: &Visit, send: &SendRequest) -> Result<Option<Task>, Trouble> {
+    async fn goes_on(&self, visit: &Visit, send: &SendRequest) -> Result<Named, Trouble> {
         if visit.door == Door::A2aFirst {
-            // There the client's own name begins a task, and goes on with it when it waits.
-            let Some(id) = &send.task_id else { return Ok(None) };
-            let known = self.engine.task_of_message(&visit.caller, id).boxed().await?;
-            return Ok(known.filter(|task| task.head.state.is_waiting()));
+            return match &send.task_id {
+                Some(id) => self.goes_on_first(visit, send, id).boxed().await,
+                None => Ok(Named::Anew),
+            };
         }
-        let Some(id) = send.message.task_id.as_ref().filter(|id| !id.is_empty()) else { return Ok(None) };
+        let Some(id) = send.message.task_id.as_ref().filter(|id| !id.is_empty()) else {
+            return Ok(Named::Anew);
+        };
         let task = self.find(visit, id).boxed().await?;
+        if self.is_once(visit) && !send.message.id.is_empty() && self.engine.heard(&task, &send.message).await
+        {
+            return Ok(Named::Heard(task.head.id));
+        }
         let task = self.taken(&visit.caller, task).boxed().await?;
         if task.head.state.is_terminal() {
-            let message = format!(
-                "task {id} is {} and takes no more messages; start another one in its context",
-                task.head.state
-            );
-            return Err(Trouble::new(Code::UnsupportedOperation, message));
+            return Err(over(id, &task));
         }
         let context = send.message.context_id.as_ref().filter(|context| !context.is_empty());
         if context.is_some_and(|context| render::context(&task.head).as_ref() != Some(context)) {
             let message = format!("message.contextId: task {id} belongs to another context");
             return Err(Trouble::new(Code::InvalidParams, message));
         }
-        Ok(Some(task))
+        Ok(Named::On(Box::new(task)))
+    }
+
+    /// The same in 0.1, whose messages have no names: there the client's own name begins a task, and goes on with it while it is
+    /// not over. Our name for one that it began otherwise only goes on.
+    async fn goes_on_first(&self, visit: &Visit, send: &SendRequest, id: &str) -> Result<Named, Trouble> {
+        let named = self.engine.named_task(&visit.caller, id).await?;
+        let is_own_name = named.is_some();
+        let found = match named {
+            Some(task) => Some(task),
+            None => self.engine.look_by_id(&visit.caller, id).await?,
+        };
+        let is_asked = |task: &Task| visit.agent.as_ref().is_none_or(|agent| agent.id == task.head.agent);
+        let Some(task) = found.filter(is_asked) else { return Ok(Named::Anew) };
+        if task.head.state.is_waiting() {
+            return Ok(Named::On(Box::new(task)));
+        }
+        let mut said = task.history.iter().filter(|message| message.role != Role::Agent);
+        let is_same = |message: &Message| is_same(&message.parts, &send.message.parts);
+        let is_first = said.next().is_some_and(is_same);
+        if is_own_name && is_first {
+            return Ok(Named::Anew);
+        }
+        if is_first || said.any(is_same) {
+            return Ok(Named::Heard(task.head.id));
+        }
+        match (task.head.state.is_terminal(), is_own_name) {
+            (false, _) => Ok(Named::On(Box::new(task))),
+            (true, true) => Ok(Named::Anew),
+            (true, false) => Err(over(id, &task)),
+        }
     }
 
     /// The same task once its agent has taken it: it cannot be asked to go on with what it has no name for.
@@ -133,11 +192,16 @@ impl Service {
         Ok(task)
     }
 
-    /// Where a message goes that names no skill: to the configured one, or to the only one.
+    /// What is meant by a name: a skill, or else an agent that is spoken to without one.
+    fn named(&self, caller: &Caller, name: &str) -> Option<Target> {
+        let skill = self.engine.resolve(caller, name);
+        skill.or_else(|| self.seen_agent(caller, name).map(whole))
+    }
+
+    /// Where a message goes that names no skill: to the configured skill or agent, or to the only skill.
     fn without_skill(&self, caller: &Caller) -> Result<Target, Trouble> {
-        if let Some(target) =
-            self.config.default_skill.as_ref().and_then(|skill| self.engine.resolve(caller, skill))
-        {
+        let default = self.config.default_skill.as_ref();
+        if let Some(target) = default.and_then(|name| self.named(caller, name)) {
             return Ok(target);
         }
         let directory = self.engine.registry().directory(&caller.scope);
@@ -167,9 +231,22 @@ impl Service {
     }
 }
 
+/// A task that is over takes no more messages.
+fn over(id: &str, task: &Task) -> Trouble {
+    let state = task.head.state;
+    let message =
+        format!("task {id} is {state} and takes no more messages; start another one in its context");
+    Trouble::new(Code::UnsupportedOperation, message)
+}
+
+/// An agent that is not asked for a skill.
+const fn whole(agent: Arc<Agent>) -> Target {
+    Target { agent, skill: None }
+}
+
 /// What is asked of one agent: a skill under the id that it has there, or just to listen.
 fn of_agent(agent: &Arc<Agent>, skill: Option<&str>) -> Result<Target, Trouble> {
-    let Some(id) = skill else { return Ok(Target { agent: Arc::clone(agent), skill: None }) };
+    let Some(id) = skill else { return Ok(whole(Arc::clone(agent))) };
     let own = id.strip_prefix(agent.slug.as_str()).and_then(|rest| rest.strip_prefix('.'));
     let known = agent.card.skill(id).or_else(|| agent.card.skill(own?));
     let skill = known.ok_or_else(|| {

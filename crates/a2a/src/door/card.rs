@@ -17,12 +17,14 @@ use http::{HeaderValue, StatusCode, header};
 use rialto_a2a_wire::{
     card::{self, signature},
     error::Code,
+    request::{ExtendedCard, Request as Asked},
+    rest::Release,
     wire::Wire,
 };
 use rialto_engine::directory::{Directory, Entry};
 use rialto_model::{
     agent::Agent,
-    call::{Caller, Target},
+    call::{Caller, Door, Target},
     card::{Binding, Card, Dialect, Interface, Skill},
     ids::SkillId,
     json::{Extra, Json},
@@ -31,7 +33,13 @@ use rialto_model::{
 use rialto_policy::Policy;
 use serde_json::{Value, json};
 
-use super::{AGENTS, incoming::Visit, modes::TEXT, service::Service, trouble::Trouble};
+use super::{
+    AGENTS,
+    incoming::Visit,
+    modes::TEXT,
+    service::{Reply, Service},
+    trouble::Trouble,
+};
 
 /// So many cards are kept: of orgs, and of the addresses they are read at.
 const KEPT: usize = 64;
@@ -82,11 +90,62 @@ pub(crate) async fn serve_agent(
     }
 }
 
+/// The card for those who log in, where 0.2 looks for it.
+pub(crate) async fn serve_extended(State(service): State<Arc<Service>>, request: Request) -> Response {
+    extended(&service, visit_of(&service, &request, None)).await
+}
+
+/// The same of one agent.
+pub(crate) async fn serve_extended_agent(
+    State(service): State<Arc<Service>>,
+    Path(slug): Path<String>,
+    request: Request,
+) -> Response {
+    match service.agent(request.extensions().get::<Caller>(), &slug).await {
+        Ok(agent) => extended(&service, visit_of(&service, &request, Some(agent))).await,
+        Err(trouble) => (StatusCode::NOT_FOUND, trouble.error.message).into_response(),
+    }
+}
+
+/// Who asks for a card in 0.2, if anybody does.
+fn visit_of(service: &Service, request: &Request, agent: Option<Arc<Agent>>) -> Option<Visit> {
+    let caller = request.extensions().get::<Caller>().cloned()?;
+    Some(Visit {
+        base: service.site.address(request.uri(), request.headers(), &caller.scope),
+        trace: None,
+        extensions: Vec::new(),
+        caller,
+        door: Door::A2aRest,
+        wire: Wire::V03,
+        agent,
+    })
+}
+
+async fn extended(service: &Service, visit: Option<Visit>) -> Response {
+    let Some(visit) = visit else { return StatusCode::UNAUTHORIZED.into_response() };
+    if let Err(failure) = service.engine.sync().await {
+        return (StatusCode::SERVICE_UNAVAILABLE, failure.message).into_response();
+    }
+    match service.answer(&visit, Asked::ExtendedCard(ExtendedCard::default())).await {
+        Ok(Reply::Card(card)) => {
+            let headers = [(header::CONTENT_TYPE, JSON), (header::CACHE_CONTROL, "private, no-cache")];
+            (headers, card.to_string()).into_response()
+        }
+        Ok(_) => StatusCode::NOT_FOUND.into_response(),
+        Err(trouble) => {
+            let (status, _) = trouble.http(Wire::V03Proto, Release::First);
+            let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            (status, trouble.error.message).into_response()
+        }
+    }
+}
+
 fn shown(request: &Request, kept: &Kept) -> Response {
     let known = request.headers().get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
     let etag = kept.etag.to_str().unwrap_or_default();
-    let is_known =
-        known.is_some_and(|tags| tags.split(',').any(|tag| matches!(tag.trim(), "*") || tag.trim() == etag));
+    // Weak or not, a tag is compared by what it says.
+    let is_it = |tag: &str| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag;
+    let is_known = known.is_some_and(|tags| tags.split(',').any(|tag| is_it(tag.trim())));
     let mut response = if is_known {
         StatusCode::NOT_MODIFIED.into_response()
     } else {

@@ -1,10 +1,9 @@
 //! gRPC, of 1.0 (`lf.a2a.v1`) and of 0.3 (`a2a.v1`), on the same port as everything else.
 //!
 //! Who comes this far has passed the gate like any other request: its token is the call's metadata. What the gate refuses
-//! is refused with an HTTP status, which gRPC clients read as the status it stands for. One agent by itself is asked by
-//! naming it as the tenant, because there are no paths here.
+//! is refused with an HTTP status, which gRPC clients read as the status it stands for.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -27,7 +26,11 @@ use rialto_a2a_wire::{
     rpc::Incoming,
     wire::Wire,
 };
-use rialto_model::call::{Caller, Door};
+use rialto_model::{
+    agent::Agent,
+    call::{Caller, Door},
+};
+use tokio::time::{Instant, timeout_at};
 
 use super::{
     incoming::{self, Visit},
@@ -36,9 +39,13 @@ use super::{
     stream::TaskStream,
     trouble::Trouble,
 };
+use crate::extension;
 
 /// Where the service of each generation is, with all its methods below.
 pub const SERVICES: [&str; 2] = ["/lf.a2a.v1.A2AService", "/a2a.v1.A2AService"];
+
+/// The metadata that names the one agent which is asked, by its slug.
+const AGENT: &str = "rialto-agent";
 
 const MEDIA_TYPE: HeaderValue = HeaderValue::from_static(grpc::MEDIA_TYPE);
 const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
@@ -67,34 +74,50 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
         Ok(incoming) => incoming,
         Err(error) => return refuse(&Status::of(wire, &error)),
     };
-    let agent = match request.tenant().filter(|tenant| !tenant.is_empty()) {
-        Some(slug) => match service.agent(Some(&caller), slug).await {
-            Ok(agent) => Some(agent),
-            Err(trouble) => return refuse(&trouble.grpc(wire)),
-        },
-        None => None,
+    let agent = match named_agent(&service, &parts.headers, &caller).await {
+        Ok(agent) => agent,
+        Err(trouble) => return refuse(&trouble.grpc(wire)),
     };
     let visit = Visit {
         base: service.site.address(&parts.uri, &parts.headers, &caller.scope),
         trace: rialto_edge::trace::of(&parts.headers),
+        extensions: extension::named(&parts.headers),
         caller,
         door: Door::A2aGrpc,
         wire,
         agent,
     };
-    match service.answer(&visit, request).await {
-        Ok(Reply::Stream(events)) => streamed(wire, operation, events),
+    let deadline = deadline(&parts.headers);
+    let answer = match deadline {
+        None => service.answer(&visit, request).await,
+        Some(deadline) => match timeout_at(deadline, service.answer(&visit, request)).await {
+            Ok(answer) => answer,
+            Err(_) => return refuse(&late()),
+        },
+    };
+    match answer {
+        Ok(Reply::Stream(events)) => streamed(wire, operation, events, deadline),
         Ok(reply) => match grpc::encode_answer(wire, operation, &written(wire, &reply)) {
             Ok(message) => {
                 let frames = stream::iter([Frame::data(Bytes::from(message)), last(&Status::OK)]);
                 let mut response = respond(frames);
-                rialto_edge::warning::put(response.headers_mut(), reply.notice().as_ref());
+                reply.put_beside(wire, response.headers_mut());
                 response
             }
             Err(garbled) => refuse(&unfit(&garbled)),
         },
         Err(trouble) => refuse(&trouble.grpc(wire)),
     }
+}
+
+/// The agent that is named beside a call, if one is. 0.3 has no tenants, and there are no paths here.
+async fn named_agent(
+    service: &Service,
+    headers: &HeaderMap,
+    caller: &Caller,
+) -> Result<Option<Arc<Agent>>, Trouble> {
+    let Some(slug) = headers.get(AGENT).and_then(|slug| slug.to_str().ok()) else { return Ok(None) };
+    service.agent(Some(caller), slug).await.map(Some)
 }
 
 /// The answer to what only looks like a call.
@@ -130,14 +153,42 @@ async fn message(body: Body) -> Result<Bytes, Status> {
     }
 }
 
+/// Until when the caller waits, if it says so: a number of at most eight digits and a unit.
+fn deadline(headers: &HeaderMap) -> Option<Instant> {
+    let said = headers.get("grpc-timeout")?.to_str().ok()?;
+    let (digits, unit) = said.split_at_checked(said.len().checked_sub(1)?)?;
+    let number: u64 = digits.parse().ok().filter(|_| digits.len() <= 8)?;
+    let wait = match unit {
+        "H" => Duration::from_secs(number * 3600),
+        "M" => Duration::from_secs(number * 60),
+        "S" => Duration::from_secs(number),
+        "m" => Duration::from_millis(number),
+        "u" => Duration::from_micros(number),
+        "n" => Duration::from_nanos(number),
+        _ => return None,
+    };
+    Instant::now().checked_add(wait)
+}
+
+fn late() -> Status {
+    let message =
+        "there is no answer in the time that grpc-timeout gives; the task goes on, ask for it later";
+    Status::new(Status::DEADLINE_EXCEEDED, message)
+}
+
 /// What happens, message by message, and how it ended.
-fn streamed(wire: Wire, operation: Operation, events: TaskStream) -> Response {
+fn streamed(wire: Wire, operation: Operation, events: TaskStream, deadline: Option<Instant>) -> Response {
     respond(stream::unfold(Some(events), move |events| async move {
         let mut events = events?;
-        let told = match events.next().await {
-            None => Err(Status::OK),
-            Some(Err(trouble)) => Err(trouble.grpc(wire)),
-            Some(Ok(event)) => {
+        let next = match deadline {
+            None => Ok(events.next().await),
+            Some(deadline) => timeout_at(deadline, events.next()).await,
+        };
+        let told = match next {
+            Err(_) => Err(late()),
+            Ok(None) => Err(Status::OK),
+            Ok(Some(Err(trouble))) => Err(trouble.grpc(wire)),
+            Ok(Some(Ok(event))) => {
                 let text = answer::encode_stream_event(wire, &event).text();
                 grpc::encode_answer(wire, operation, &text).map_err(|garbled| unfit(&garbled))
             }
@@ -193,6 +244,30 @@ impl Trouble {
             Some("UNAUTHENTICATED") => Status::UNAUTHENTICATED,
             Some(_) => 2,
         };
-        Status::new(number, self.error.message.clone())
+        Status::like(number, wire, &self.error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timeout_is_a_number_and_a_unit() {
+        let wait = |said: &str| {
+            let headers = HeaderMap::from_iter([(
+                HeaderName::from_static("grpc-timeout"),
+                HeaderValue::from_str(said).unwrap(),
+            )]);
+            deadline(&headers).map(|deadline| deadline - Instant::now())
+        };
+        assert_eq!(wait("1H"), Some(Duration::from_secs(3600)));
+        assert_eq!(wait("2M"), Some(Duration::from_secs(120)));
+        assert_eq!(wait("99999999S"), Some(Duration::from_secs(99_999_999)));
+        assert_eq!(wait("250m"), Some(Duration::from_millis(250)));
+        assert_eq!(wait("7u"), Some(Duration::from_micros(7)));
+        for odd in ["", "S", "1", "100000000S", "-1S", "1x", "1 S"] {
+            assert_eq!(wait(odd), None, "{odd}");
+        }
     }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Uri, header, request::Parts};
 use rialto_a2a_wire::{
-    card::dialect,
     error::{Code, RpcError},
     rest::Release,
     wire::Wire,
@@ -13,17 +12,23 @@ use rialto_edge::trace;
 use rialto_model::{
     agent::Agent,
     call::{Caller, Door},
-    card::Dialect,
     json::Json,
     media::is_json,
+    message::{Content, Message, Part, Role},
     trace::Trace,
 };
+
+use super::render::Length;
+use crate::extension;
 
 /// What 1.0.1 calls its JSON.
 const A2A_JSON: &str = "application/a2a+json";
 
 /// The header that names the version of the protocol. As a parameter of the address it counts too.
 const VERSION: &str = "a2a-version";
+
+/// The versions that are spoken at this door.
+const SPOKEN: [&str; 4] = ["1.0", "0.3", "0.2", "0.1"];
 
 /// Who asks, and how it came.
 #[derive(Clone, Debug)]
@@ -40,6 +45,33 @@ pub struct Visit {
     pub base: String,
     /// The one agent that was asked, if it was not all of them.
     pub agent: Option<Arc<Agent>>,
+    /// URIs of the protocol extensions that are named beside the request.
+    pub extensions: Vec<String>,
+}
+
+// === impl Visit ===
+
+impl Visit {
+    /// How much of the history is wanted: in 0.1 who says nothing wants none, and so does who says zero.
+    pub(crate) fn history(&self, said: Length) -> Length {
+        if self.wire == Wire::V01 { said.or(Some(0)) } else { said }
+    }
+
+    /// The extensions that a message wants in use: those that it names, and those that are named beside it.
+    pub(crate) fn wanted(&self, message: &Message) -> Vec<String> {
+        let mut wanted = self.extensions.clone();
+        wanted.extend(message.extensions.iter().filter(|uri| !self.extensions.contains(uri)).cloned());
+        wanted
+    }
+
+    /// Refuses a message to an agent that demands an extension which the client does not speak. Only 1.0 has a word for that.
+    pub(crate) fn check_extensions(&self, wanted: &[String]) -> Result<(), RpcError> {
+        let Some(agent) = self.agent.as_ref().filter(|_| self.wire == Wire::V10) else { return Ok(()) };
+        let missing = extension::required(&agent.card).into_iter().find(|uri| !wanted.contains(uri));
+        let Some(uri) = missing else { return Ok(()) };
+        let message = format!("{} demands the extension {uri}; name it in A2A-Extensions", agent.slug);
+        Err(RpcError::new(Code::ExtensionSupportRequired, message))
+    }
 }
 
 /// The trace that is named in metadata.
@@ -58,10 +90,32 @@ pub(crate) fn check_version(parts: &Parts) -> Result<(), RpcError> {
     let said = parts.headers.get(VERSION).map(|value| value.to_str().unwrap_or("?").to_owned());
     match said.or_else(|| version_in(&parts.uri)) {
         Some(version) if !version.is_empty() && !is_spoken(&version) => {
-            let message = format!("A2A {version} is not spoken here; 1.0 and 0.3 are");
+            let message = format!("A2A {version} is not spoken here; {} are", SPOKEN.join(", "));
             Err(RpcError::new(Code::VersionNotSupported, message))
         }
         _ => Ok(()),
+    }
+}
+
+/// Refuses a message that lacks what it must have. Before 1.0 clients left out more than they should, and are understood.
+pub(crate) fn check_message(wire: Wire, message: &Message) -> Result<(), RpcError> {
+    let refused = |what: &str| Err(RpcError::new(Code::InvalidParams, format!("message.{what}")));
+    if message.parts.is_empty() {
+        return refused("parts: expected at least one part");
+    }
+    if wire != Wire::V10 {
+        return Ok(());
+    }
+    if message.id.is_empty() {
+        return refused("messageId: expected a name for the message");
+    }
+    if message.role != Role::User {
+        return refused("role: expected ROLE_USER, who is the one that sends messages here");
+    }
+    let is_bare = |part: &Part| matches!(part.content, Content::Unknown(_));
+    match message.parts.iter().position(is_bare) {
+        Some(place) => refused(&format!("parts[{place}]: expected one of text, raw, url and data")),
+        None => Ok(()),
     }
 }
 
@@ -97,6 +151,25 @@ fn version_in(uri: &Uri) -> Option<String> {
         .map(|(_, version)| version.into())
 }
 
+/// Major and minor number count, a patch does not.
 fn is_spoken(version: &str) -> bool {
-    matches!(dialect(version), Some(Dialect::V01 | Dialect::V02 | Dialect::V03 | Dialect::V10))
+    let mut numbers = version.trim().splitn(3, '.');
+    let (major, minor) = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    let is_patch = numbers.next().is_none_or(|patch| patch.parse::<u32>().is_ok());
+    is_patch && SPOKEN.iter().any(|spoken| spoken.split_once('.') == Some((major, minor)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_its_first_two_numbers() {
+        for version in ["1.0", "1.0.1", "0.3", "0.3.0", "0.2", "0.2.6", "0.1", " 1.0"] {
+            assert!(is_spoken(version), "{version}");
+        }
+        for version in ["1.7", "1", "2.0", "0.4", "1.0.x", "1.0.0.0", "v1.0", "?", "1.00", "10.0"] {
+            assert!(!is_spoken(version), "{version}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use rialto_a2a_wire::{
     request::{PushAuthentication, PushConfig, PushList, PushListing, PushRef},
     wire::Wire,
 };
+use rialto_edge::address::Reach;
 use rialto_model::{
     call::Door,
     credential::Secret,
@@ -113,8 +114,13 @@ impl Service {
             Some(Host::Ipv6(address)) => Some(IpAddr::from(address)),
             Some(Host::Domain(_)) | None => None,
         };
-        if let Some(what) = literal.and_then(|address| self.config.push_reach().forbids(address)) {
-            return invalid(&format!("url: {what} is not called from here; see [a2a] push_private"));
+        if let Some(address) = literal
+            && let Some(what) = self.config.push_reach().forbids(address)
+        {
+            // What is never called is so whatever is set.
+            let advice =
+                if Reach::Private.forbids(address).is_none() { "; see [a2a] push_private" } else { "" };
+            return invalid(&format!("url: {address} is {what}{advice}"));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream};
 use http::{HeaderName, HeaderValue, Method, Uri, header};
-use rialto_a2a_wire::{answer, task::StreamEvent, wire::Wire};
+use rialto_a2a_wire::{answer, delivery, task::StreamEvent, wire::Wire};
 use rialto_edge::fetch::{Fetch, Request};
 use rialto_model::{
     card::Dialect,
@@ -163,6 +163,13 @@ impl Pusher {
         standing.last_error = Some(why);
     }
 
+    /// What proves that a body comes from us, if we sign.
+    fn token(&self, body: &str) -> Result<Option<String>, String> {
+        let Some(signer) = &self.service.config.signer else { return Ok(None) };
+        let token = delivery::token(signer, &fresh(), self.clock.now().as_second(), body.as_bytes());
+        token.map(Some).map_err(|error| format!("it could not be signed: {error}"))
+    }
+
     async fn bring(&self, push: &Push, body: String) -> Result<(), String> {
         let uri: Uri = push.url.parse().map_err(|_| "its address is not valid".to_owned())?;
         let kind = if push.dialect == Dialect::V10 { "application/a2a+json" } else { "application/json" };
@@ -173,8 +180,18 @@ impl Pusher {
             request =
                 request.header(HeaderName::from_static("x-a2a-notification-token"), secret(token.expose())?);
         }
-        if let Some(authorization) = push.login.as_ref().and_then(authorization) {
-            request = request.header(header::AUTHORIZATION, secret(&authorization)?);
+        let authorization = push.login.as_ref().and_then(authorization);
+        if let Some(authorization) = &authorization {
+            request = request.header(header::AUTHORIZATION, secret(authorization)?);
+        }
+        if let Some(token) = self.token(&body)? {
+            // 0.1 has one place for it, unless its receiver wants to see something else there.
+            let is_shown = push.dialect == Dialect::V01 && authorization.is_none();
+            request = if is_shown {
+                request.header(header::AUTHORIZATION, secret(&format!("Bearer {token}"))?)
+            } else {
+                request.header(HeaderName::from_static(delivery::HEADER), secret(&token)?)
+            };
         }
         request.body = body.into();
         request.reach = self.service.config.push_reach();

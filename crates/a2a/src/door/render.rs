@@ -35,6 +35,8 @@ pub(crate) fn task(task: Task, history: Length) -> Told {
     let Task { head, message, history: said, artifacts, metadata, failure, .. } = task;
     let words = message.or_else(|| failure.as_ref().map(told));
     let status = status(&head, head.state, words, head.updated_at);
+    // A client of 0.1 that says nothing wants none, also where it shares a method with 0.3.
+    let history = if head.door == Door::A2aFirst { history.or(Some(0)) } else { history };
     let mut told = Told::new(name(&head), status);
     told.context_id = context(&head);
     told.artifacts = artifacts;

@@ -28,6 +28,7 @@ use super::{
     service::{Reply, Service},
     trouble::Trouble,
 };
+use crate::extension;
 
 pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request) -> Response {
     let path = request.uri().path();
@@ -78,6 +79,7 @@ async fn answered(service: &Service, request: Request, path: &str, agent: Option
     let visit = Visit {
         base: service.site.address(&parts.uri, &parts.headers, &caller.scope),
         trace: rialto_edge::trace::of(&parts.headers),
+        extensions: extension::named(&parts.headers),
         caller,
         door: Door::A2aRest,
         wire,
@@ -93,7 +95,7 @@ async fn answered(service: &Service, request: Request, path: &str, agent: Option
         ),
         Ok(reply) => {
             let mut response = json(wire, release, StatusCode::OK, written(wire, &reply));
-            rialto_edge::warning::put(response.headers_mut(), reply.notice().as_ref());
+            reply.put_beside(wire, response.headers_mut());
             response
         }
         Err(trouble) => refuse(wire, release, &trouble),

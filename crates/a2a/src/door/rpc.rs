@@ -9,7 +9,7 @@ use axum::{
 };
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use http::{HeaderValue, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 use rialto_a2a_wire::{
     answer,
     error::{Code, RpcError},
@@ -22,7 +22,6 @@ use rialto_a2a_wire::{
 use rialto_model::{
     agent::Agent,
     call::{Caller, Door},
-    guardrail::Notice,
     json::{DEEPEST, Json, is_too_deep},
 };
 use serde_json::value::RawValue;
@@ -33,6 +32,7 @@ use super::{
     service::{Reply, Service},
     stream::TaskStream,
 };
+use crate::extension;
 
 /// How often a client hears that a stream is alive when nothing happens.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -49,9 +49,11 @@ pub(crate) struct Manner {
 
 /// One answer, or a stream of them.
 enum Answer {
+    /// Nobody wants one.
+    None,
     One(String),
-    /// The same, with what guardrails warn of.
-    Warned(String, Notice),
+    /// The same, with headers.
+    Noted(String, Box<HeaderMap>),
     /// Why there is no stream, for somebody who reads nothing else.
     NoStream(String),
     Stream(Id, TaskStream, Wire),
@@ -70,7 +72,10 @@ pub(crate) async fn serve_agent(
 ) -> Response {
     match service.agent(request.extensions().get::<Caller>(), &slug).await {
         Ok(agent) => Box::pin(answered(&service, request, Some(agent))).await,
-        Err(trouble) => json(refuse(&Id::null(), Wire::V10, &trouble.error)),
+        Err(trouble) => match rialto_edge::body::whole(request.into_body()).await {
+            Ok(body) => json(refuse(&rpc::id_of(&body), Wire::V10, &trouble.error)),
+            Err(refusal) => refusal,
+        },
     }
 }
 
@@ -93,6 +98,7 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
     let visit = Visit {
         base: String::new(),
         trace: rialto_edge::trace::of(&parts.headers),
+        extensions: extension::named(&parts.headers),
         caller,
         door: Door::A2aJsonRpc,
         wire: Wire::V10,
@@ -102,10 +108,11 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
         return Box::pin(batch(service, &parts, &visit, &body)).await;
     }
     match answer_one(service, &parts, visit, &body, false).await {
+        Answer::None => StatusCode::ACCEPTED.into_response(),
         Answer::One(text) => json(text),
-        Answer::Warned(text, notice) => {
+        Answer::Noted(text, beside) => {
             let mut response = json(text);
-            rialto_edge::warning::put(response.headers_mut(), Some(&notice));
+            response.headers_mut().extend(*beside);
             response
         }
         Answer::NoStream(text) => lone(&sse::encode(None, &text)),
@@ -125,24 +132,44 @@ async fn batch(service: &Service, parts: &Parts, visit: &Visit, body: &[u8]) -> 
     let mut answers = Vec::with_capacity(requests.len());
     for request in requests {
         answers.push(match answer_one(service, parts, visit.clone(), request.get().as_bytes(), true).await {
-            Answer::One(text) | Answer::Warned(text, _) | Answer::NoStream(text) => text,
+            Answer::None => continue,
+            Answer::One(text) | Answer::Noted(text, _) | Answer::NoStream(text) => text,
             Answer::Stream(id, _, wire) => refuse(&id, wire, &no_stream_in_batch()),
         });
+    }
+    if answers.is_empty() {
+        return StatusCode::ACCEPTED.into_response();
     }
     json(format!("[{}]", answers.join(",")))
 }
 
+/// Answers one request. What has no id is done without a word; what cannot be read as a request is refused all the same, because
+/// it is not known to be one that wants no answer.
 async fn answer_one(
     service: &Service,
     parts: &Parts,
-    mut visit: Visit,
+    visit: Visit,
     body: &[u8],
     is_in_batch: bool,
 ) -> Answer {
-    let Incoming { id, wire, request } = match rpc::decode_request(body) {
-        Ok(incoming) => incoming,
-        Err(Refused { id, wire, error }) => return Answer::One(refuse(&id, wire, &error)),
-    };
+    match rpc::decode_request(body) {
+        Ok(incoming) if incoming.id.is_absent() => {
+            let _ = answer_read(service, parts, visit, incoming, is_in_batch).await;
+            Answer::None
+        }
+        Ok(incoming) => answer_read(service, parts, visit, incoming, is_in_batch).await,
+        Err(Refused { id, wire, error }) => Answer::One(refuse(&id, wire, &error)),
+    }
+}
+
+async fn answer_read(
+    service: &Service,
+    parts: &Parts,
+    mut visit: Visit,
+    incoming: Incoming,
+    is_in_batch: bool,
+) -> Answer {
+    let Incoming { id, wire, request } = incoming;
     if let Err(error) = incoming::check_version(parts) {
         return Answer::One(refuse(&id, Wire::V10, &error));
     }
@@ -159,11 +186,9 @@ async fn answer_one(
     match service.answer(&visit, request).await {
         Ok(Reply::Stream(events)) => Answer::Stream(id, events, wire),
         Ok(reply) => {
-            let text = written(&id, wire, &reply);
-            match reply.notice() {
-                None => Answer::One(text),
-                Some(notice) => Answer::Warned(text, notice),
-            }
+            let (text, mut beside) = (written(&id, wire, &reply), HeaderMap::new());
+            reply.put_beside(wire, &mut beside);
+            if beside.is_empty() { Answer::One(text) } else { Answer::Noted(text, Box::new(beside)) }
         }
         Err(trouble) if is_for_stream && wire != Wire::V10 && incoming::reads_events_only(&parts.headers) => {
             Answer::NoStream(refuse(&id, wire, &trouble.error))
@@ -195,7 +220,7 @@ fn written(id: &Id, wire: Wire, reply: &Reply) -> String {
         Reply::Sent { answer, .. } if wire == Wire::V10 => {
             rpc::encode_result(id, &answer::encode_send(Wire::V10, answer))
         }
-        Reply::Sent { answer: rialto_a2a_wire::task::SendAnswer::Task(task), door }
+        Reply::Sent { answer: rialto_a2a_wire::task::SendAnswer::Task(task), door, .. }
         | Reply::Task { task, door } => {
             let manner = Manner::of(wire, *door);
             if manner.is_plain {

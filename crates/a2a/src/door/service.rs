@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
+use http::HeaderMap;
 use rialto_a2a_wire::{
     error::Code,
     request::{GetTask, PushConfig, PushList, Request as Asked, SendRequest, TaskRef},
@@ -18,6 +19,7 @@ use rialto_model::{
     failure::{Failure, Kind},
     guardrail::Notice,
     ids::ContextId,
+    message::Message,
     rights::Right,
     task::Task,
 };
@@ -25,6 +27,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    aim::Aimed,
     card::Cards,
     config::Config,
     incoming::{self, Visit},
@@ -33,6 +36,7 @@ use super::{
     stream::TaskStream,
     trouble::Trouble,
 };
+use crate::extension;
 
 /// Answers requests.
 pub struct Service {
@@ -53,6 +57,8 @@ pub enum Reply {
         answer: SendAnswer,
         /// How its task came in, which may be older than this request.
         door: Door,
+        /// The extensions that are in use, of those that were asked for.
+        activated: Vec<String>,
     },
     /// To a look at a task, or to calling it off.
     Task {
@@ -78,8 +84,18 @@ pub enum Reply {
 // === impl Reply ===
 
 impl Reply {
+    /// Puts what goes beside the answer into its headers: what guardrails warn of, and which extensions are in use.
+    pub(crate) fn put_beside(&self, wire: Wire, headers: &mut HeaderMap) {
+        rialto_edge::warning::put(headers, self.notice().as_ref());
+        if let Self::Sent { activated, .. } = self
+            && let Some((name, value)) = extension::told(wire, activated)
+        {
+            headers.insert(name, value);
+        }
+    }
+
     /// What guardrails warn of, if they do.
-    pub(crate) fn notice(&self) -> Option<Notice> {
+    fn notice(&self) -> Option<Notice> {
         let metadata = match self {
             Self::Sent { answer: SendAnswer::Task(task), .. } | Self::Task { task, .. } => &task.metadata,
             Self::Sent { answer: SendAnswer::Message(message), .. } => &message.metadata,
@@ -119,6 +135,26 @@ impl Service {
         if !visit.caller.rights.have(needed) {
             return Err(needed.lacking().into());
         }
+        let tenant = asked.tenant().filter(|tenant| !tenant.is_empty());
+        match tenant.map(str::to_owned) {
+            None => self.answer_at(visit, asked).await,
+            Some(slug) => {
+                let visit = self.at_tenant(visit, &slug).boxed().await?;
+                self.answer_at(&visit, asked).boxed().await
+            }
+        }
+    }
+
+    /// The same visit to the one agent that is named as the tenant. Where an agent was asked already it can only be that one.
+    async fn at_tenant(&self, visit: &Visit, slug: &str) -> Result<Visit, Trouble> {
+        if visit.agent.as_ref().is_some_and(|agent| agent.slug != slug) {
+            return Err(no_agent(slug));
+        }
+        let agent = self.agent(Some(&visit.caller), slug).await?;
+        Ok(Visit { agent: Some(agent), ..visit.clone() })
+    }
+
+    async fn answer_at(&self, visit: &Visit, asked: Asked) -> Result<Reply, Trouble> {
         match asked {
             Asked::Send(send) => self.send(visit, send).await,
             // These have a place of their own: one for all would be large, and every message would carry it along.
@@ -136,7 +172,9 @@ impl Service {
     }
 
     async fn send(&self, visit: &Visit, send: SendRequest) -> Result<Reply, Trouble> {
-        let (history, at_once) = (send.configuration.history_length, send.configuration.return_immediately);
+        let history = visit.history(send.configuration.history_length);
+        let at_once = send.configuration.return_immediately;
+        let wanted = visit.wanted(&send.message);
         let task = match self.say(visit, send, at_once).await? {
             Said::Begun { running, task } => match task.filter(|_| at_once) {
                 // It goes on by itself.
@@ -148,11 +186,11 @@ impl Service {
                 if at_once { task } else { self.wait_along(visit, task, following).boxed().await? }
             }
         };
-        Ok(sent(task, history))
+        Ok(sent(task, history, &wanted))
     }
 
     async fn stream(&self, visit: &Visit, send: SendRequest) -> Result<Reply, Trouble> {
-        let history = send.configuration.history_length;
+        let history = visit.history(send.configuration.history_length);
         let (task, following) = match self.say(visit, send, true).await? {
             Said::Begun { running, task: Some(task) } => {
                 let following = self.engine.listen(&task.head);
@@ -218,12 +256,15 @@ impl Service {
 
     /// Hands a message to the engine. With `wants_begun` what it begins is told as it begins.
     async fn say(&self, visit: &Visit, send: SendRequest, wants_begun: bool) -> Result<Said, Trouble> {
-        if send.message.parts.is_empty() {
-            return Err(Trouble::new(Code::InvalidParams, "message.parts: expected at least one part"));
-        }
+        incoming::check_message(visit.wire, &send.message)?;
         self.engine.sync().await?;
-        let aim = self.aim(visit, &send).await?;
+        let aim = match self.aim(visit, &send).await? {
+            Aimed::At(aim) => aim,
+            Aimed::Heard(task) => return Ok(Said::Again(task)),
+        };
         modes::check(&aim.target, &send.message.parts)?;
+        let extensions = visit.wanted(&send.message);
+        visit.check_extensions(&extensions)?;
         let named = send.message.context_id.clone().filter(|context| !context.is_empty());
         let known = aim.task.as_ref().and_then(|task| task.head.context.clone());
         let is_named = named.is_some();
@@ -251,8 +292,10 @@ impl Service {
         request.task = aim.task.map(|task| task.head.id.as_str().to_owned());
         request.wall_clock = Some(self.config.task_timeout);
         request.trace = trace;
-        let is_once = self.config.once_per_message || visit.door == Door::A2aFirst;
-        let spoken = Arc::new(Spoken { message, metadata: send.metadata });
+        let is_once = self.is_once(visit);
+        let references = self.references(visit, &request.target.agent, &message).await?;
+        let (metadata, accepts) = (send.metadata, send.configuration.accepted_output_modes);
+        let spoken = Arc::new(Spoken { message, metadata, extensions, accepts, references });
         let wants_begun = wants_begun || push.is_some();
         request.talk = Some(Box::new(Talk { context, is_named, is_once, wants_begun, spoken }));
         let said = self.engine.say(request).await?;
@@ -266,28 +309,45 @@ impl Service {
         Ok(said)
     }
 
+    /// The other tasks that a message speaks of, under the names that their agent has for them where it is the one that is
+    /// spoken to. What it has no name for stays as it was said.
+    async fn references(
+        &self,
+        visit: &Visit,
+        agent: &Agent,
+        message: &Message,
+    ) -> Result<Vec<String>, Trouble> {
+        let mut references = Vec::with_capacity(message.reference_task_ids.len());
+        for said in &message.reference_task_ids {
+            let task = self.engine.look_by_id(&visit.caller, said).boxed().await?;
+            let theirs =
+                task.filter(|task| task.head.agent == agent.id).and_then(|task| task.head.remote.task_id);
+            references.push(theirs.unwrap_or_else(|| said.clone()));
+        }
+        Ok(references)
+    }
+
     /// The agent with that slug, if the caller may see anything of it. Else there is none.
     pub(crate) async fn agent(&self, caller: Option<&Caller>, slug: &str) -> Result<Arc<Agent>, Trouble> {
         self.engine.sync().await?;
-        let none = || Trouble::from(Failure::new(Kind::NotFound, format!("there is no agent \"{slug}\"")));
-        let caller = caller.ok_or_else(none)?;
+        caller.and_then(|caller| self.seen_agent(caller, slug)).ok_or_else(|| no_agent(slug))
+    }
+
+    /// The same in the registry as it is known here.
+    pub(crate) fn seen_agent(&self, caller: &Caller, slug: &str) -> Option<Arc<Agent>> {
         let agent = self.engine.registry().by_slug(&caller.scope, slug);
-        let agent = agent.filter(|agent| agent.backing.is_agent()).ok_or_else(none)?;
+        let agent = agent.filter(|agent| agent.backing.is_agent())?;
         let target =
             |skill: &Arc<Skill>| Target { agent: Arc::clone(&agent), skill: Some(Arc::clone(skill)) };
         let is_seen = agent.card.skills.iter().any(|skill| self.engine.may_discover(caller, &target(skill)));
-        if is_seen { Ok(agent) } else { Err(none()) }
+        is_seen.then_some(agent)
     }
 
-    /// A caller's own task, under whatever name it has for it. Whoever asks one agent is told of that agent's tasks alone.
+    /// A caller's own task, under our name for it or the one that it gave it. What its agent calls it is no name here. Whoever asks one agent is told of that agent's tasks alone.
     pub(crate) async fn find(&self, visit: &Visit, id: &str) -> Result<Task, Trouble> {
-        let task = match self.engine.look(&visit.caller, id).await {
-            Ok(task) => Some(task),
-            Err(Failure { kind: Kind::NotFound, .. }) => {
-                let named = self.engine.task_of_message(&visit.caller, id).await?;
-                named.filter(|task| task.head.door == Door::A2aFirst)
-            }
-            Err(failure) => return Err(failure.into()),
+        let task = match self.engine.look_by_id(&visit.caller, id).await? {
+            Some(task) => Some(task),
+            None => self.engine.named_task(&visit.caller, id).await?,
         };
         let is_asked = |task: &Task| visit.agent.as_ref().is_none_or(|agent| agent.id == task.head.agent);
         task.filter(is_asked).ok_or_else(|| Trouble::no_task(id))
@@ -340,11 +400,16 @@ impl Service {
     }
 }
 
-fn sent(task: Task, history: Length) -> Reply {
-    let door = task.head.door;
+fn no_agent(slug: &str) -> Trouble {
+    Failure::new(Kind::NotFound, format!("there is no agent \"{slug}\"")).into()
+}
+
+fn sent(mut task: Task, history: Length, wanted: &[String]) -> Reply {
+    let (door, mut activated) = (task.head.door, std::mem::take(&mut task.activated));
+    activated.retain(|uri| wanted.contains(uri));
     let answer = match render::reply(&task) {
         Some(message) => SendAnswer::Message(message),
         None => SendAnswer::Task(render::task(task, history)),
     };
-    Reply::Sent { answer, door }
+    Reply::Sent { answer, door, activated }
 }

@@ -1,7 +1,7 @@
 //! How a failure is told in A2A.
 //!
 //! A2A has codes of its own for what can happen to tasks; everything else keeps the code that Rialto has for it elsewhere. Only
-//! a denial cannot: its code means something else in A2A.
+//! a denial cannot: its code means something else in A2A. In 1.0 each has an `ErrorInfo`, in A2A's domain or in ours.
 
 use rialto_a2a_wire::{
     error::{Code, RpcError},
@@ -48,16 +48,7 @@ impl Trouble {
         let Some((status, name)) = self.kind.and_then(status) else {
             return rest::encode_error(wire, release, &self.error);
         };
-        let body = if wire == Wire::V10 {
-            let mut error = json!({ "code": status, "status": name, "message": self.error.message });
-            if let Some(data) = &self.error.data {
-                error["details"] = json!([data.value()]);
-            }
-            json!({ "error": error })
-        } else {
-            json!({ "message": self.error.message })
-        };
-        (status, body.to_string())
+        (status, rest::encode_other(wire, (status, name), &self.error))
     }
 
     /// What gRPC calls it, when A2A has no error for it.
@@ -89,7 +80,8 @@ impl From<Failure> for Trouble {
             | Kind::PeerGarbled
             | Kind::PeerFailed) => kind.rpc_code(),
         };
-        let error = RpcError { code, message: failure.message.clone(), data: facts(&failure) };
+        let reason = reason(failure.kind);
+        let error = RpcError { code, message: failure.message.clone(), data: facts(&failure), reason };
         Self { error, kind: Some(failure.kind) }
     }
 }
@@ -105,6 +97,23 @@ fn facts(failure: &Failure) -> Option<Json> {
         members.insert("class".to_owned(), json!(failure.kind.class()));
     }
     Some(Json::of(&facts))
+}
+
+/// What 1.0 calls what A2A has no error for, in our own domain.
+const fn reason(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Invalid | Kind::Unsupported | Kind::Internal => None,
+        Kind::Unauthenticated => Some("UNAUTHENTICATED"),
+        Kind::Denied => Some("DENIED"),
+        Kind::Blocked => Some("BLOCKED_BY_GUARDRAIL"),
+        Kind::NotFound => Some("NOT_FOUND"),
+        Kind::Conflict => Some("CONFLICT"),
+        Kind::Busy => Some("BUSY"),
+        Kind::PeerTimeout => Some("AGENT_TIMEOUT"),
+        Kind::PeerUnreachable => Some("AGENT_UNREACHABLE"),
+        Kind::PeerGarbled => Some("AGENT_GARBLED"),
+        Kind::PeerFailed => Some("AGENT_FAILED"),
+    }
 }
 
 /// The HTTP status and gRPC name of what A2A has no error for.

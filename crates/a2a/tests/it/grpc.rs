@@ -21,19 +21,10 @@ use rialto_model::{
 use crate::{
     rows::{Desk, agent, call, failure, quick, row, send, streaming, told, with_token},
     script::{Answer, Heard, Script, http},
+    streams::{DONE as OVER, FIRST, SECOND, STEP, TASK},
 };
 
 const DONE: &str = r#"{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}}"#;
-const TASK: &str =
-    r#"{"task":{"id":"task-1","contextId":"ctx-1","status":{"state":"TASK_STATE_SUBMITTED"}}}"#;
-const STEP: &str = r#"{"statusUpdate":{"taskId":"task-1","contextId":"ctx-1","status":{"state":"TASK_STATE_WORKING",
-    "message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"step 1/2"}]}}}}"#;
-const FIRST: &str = r#"{"artifactUpdate":{"taskId":"task-1","contextId":"ctx-1","artifact":{"artifactId":"a-1",
-    "parts":[{"text":"1 "}]}}}"#;
-const SECOND: &str = r#"{"artifactUpdate":{"taskId":"task-1","contextId":"ctx-1","artifact":{"artifactId":"a-1",
-    "parts":[{"text":"2"}]},"append":true,"lastChunk":true}}"#;
-const OVER: &str =
-    r#"{"statusUpdate":{"taskId":"task-1","contextId":"ctx-1","status":{"state":"TASK_STATE_COMPLETED"}}}"#;
 
 /// The messages of an answer that goes well.
 fn said(wire: Wire, operation: Operation, texts: &[&str]) -> Answer {

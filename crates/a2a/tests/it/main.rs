@@ -23,3 +23,4 @@ mod script;
 mod streams;
 mod tools;
 mod troubles;
+mod words;

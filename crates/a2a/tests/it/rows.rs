@@ -11,16 +11,16 @@ use rialto_a2a::{
 use rialto_edge::client::{self, Client};
 use rialto_engine::peer::{Learned, Peer};
 use rialto_model::{
-    agent::{Agent, Health, Keep, Signature, Trust},
+    agent::{Agent, Health, Trust},
     call::{Call, Caller, Cancel, Door, Follow, Target},
-    card::{Binding, Card, Dialect, Interface, Skill},
+    card::{Binding, Card, Dialect, Interface},
     clock::FixedClock,
     credential::{Credential, Source},
-    deployed::Backing,
+    deployed,
     event::{Event, Remote},
     failure::Failure,
-    ids::{AgentId, Scope, SkillId, TaskId},
-    json::{Extra, Json},
+    ids::{AgentId, TaskId},
+    json::Json,
     message::Part,
 };
 use rialto_policy::{Deed, Permitted, Policy};
@@ -122,63 +122,15 @@ pub(crate) fn with_token(agent: &Arc<Agent>, variable: &str) -> Arc<Agent> {
 }
 
 pub(crate) fn row(url: &str, interfaces: Vec<Interface>, is_streaming: bool) -> Agent {
-    let at = Timestamp::UNIX_EPOCH;
-    Agent {
-        id: AgentId::from("agt_1"),
-        scope: Scope::default(),
-        url: url.to_owned(),
-        slug: "weather".into(),
-        card: Arc::new(card(interfaces, is_streaming)),
-        pending: None,
-        trust: Trust::Trusted,
-        health: Health::Healthy,
-        signature: Signature::None,
-        backing: Backing::A2a,
-        keep: Keep::Stored,
-        credential: None,
-        allow_private: true,
-        card_path: None,
-        etag: None,
-        speaks: None,
-        timeout_ms: None,
-        registered_at: at,
-        last_fetched_at: at,
-        last_seen_at: None,
-        last_error: None,
-        version: 1,
-    }
+    let (id, slug, card) = (AgentId::from("agt_1"), "weather".to_owned(), card(interfaces, is_streaming));
+    let row = Agent::new(id, slug, url.to_owned(), Arc::new(card), Timestamp::UNIX_EPOCH);
+    Agent { trust: Trust::Trusted, health: Health::Healthy, allow_private: true, ..row }
 }
 
 fn card(interfaces: Vec<Interface>, is_streaming: bool) -> Card {
-    Card {
-        name: "Weather".into(),
-        description: String::new(),
-        version: None,
-        interfaces,
-        skills: vec![forecast()],
-        streaming: is_streaming,
-        push_notifications: false,
-        extended: false,
-        signed: false,
-        cost: None,
-        raw: Json::empty_object(),
-    }
-}
-
-fn forecast() -> Arc<Skill> {
-    Arc::new(Skill {
-        id: SkillId::from("forecast"),
-        name: "Forecast".into(),
-        description: String::new(),
-        tags: Vec::new(),
-        examples: Vec::new(),
-        input_modes: Vec::new(),
-        output_modes: Vec::new(),
-        input_schema: None,
-        cost: None,
-        extra: Extra::new(),
-        called: None,
-    })
+    let forecast = deployed::skill("forecast", "Forecast", "");
+    let raw = Json::empty_object();
+    Card { interfaces, streaming: is_streaming, raw, ..deployed::card("Weather", "", None, vec![forecast]) }
 }
 
 /// A call of the skill `forecast` with the arguments `{"city":"Venice"}`.
@@ -197,7 +149,7 @@ pub(crate) fn call(agent: &Arc<Agent>) -> Call {
 }
 
 pub(crate) fn target(agent: &Arc<Agent>) -> Target {
-    Target { agent: Arc::clone(agent), skill: Some(forecast()) }
+    Target { agent: Arc::clone(agent), skill: agent.card.skills.first().cloned() }
 }
 
 pub(crate) fn caller() -> Caller {

@@ -149,6 +149,12 @@ pub(crate) fn envelope(result: &str) -> String {
 
 async fn answer(State(script): State<Script>, request: Request) -> Response {
     let (head, body) = request.into_parts();
+    // Whatever extensions are named are in use here.
+    let named = ["a2a-extensions", "x-a2a-extensions"].into_iter().filter_map(|name| {
+        let value = head.headers.get(name)?.clone();
+        Some((http::HeaderName::from_static(name), value))
+    });
+    let named: HeaderMap = named.collect();
     let body = to_bytes(body, usize::MAX).await.unwrap();
     script.heard.lock().unwrap().push(Heard {
         method: head.method.to_string(),
@@ -160,7 +166,9 @@ async fn answer(State(script): State<Script>, request: Request) -> Response {
     let next = script.answers.lock().unwrap().pop_front();
     let used_up =
         || Answer::Whole { status: 500, media_type: "text/plain", body: "the script is over".into() };
-    render(next.unwrap_or_else(used_up)).await
+    let mut response = render(next.unwrap_or_else(used_up)).await;
+    response.headers_mut().extend(named);
+    response
 }
 
 async fn render(mut answer: Answer) -> Response {

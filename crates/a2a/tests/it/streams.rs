@@ -7,15 +7,15 @@ use crate::{
     script::{Answer, Script, data, envelope, error, events, http, json, result},
 };
 
-const TASK: &str =
+pub(crate) const TASK: &str =
     r#"{"task":{"id":"task-1","contextId":"ctx-1","status":{"state":"TASK_STATE_SUBMITTED"}}}"#;
-const STEP: &str = r#"{"statusUpdate":{"taskId":"task-1","contextId":"ctx-1","status":{"state":"TASK_STATE_WORKING",
+pub(crate) const STEP: &str = r#"{"statusUpdate":{"taskId":"task-1","contextId":"ctx-1","status":{"state":"TASK_STATE_WORKING",
     "message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"step 1/2"}]}}}}"#;
-const FIRST: &str = r#"{"artifactUpdate":{"taskId":"task-1","contextId":"ctx-1","artifact":{"artifactId":"a-1",
+pub(crate) const FIRST: &str = r#"{"artifactUpdate":{"taskId":"task-1","contextId":"ctx-1","artifact":{"artifactId":"a-1",
     "parts":[{"text":"1 "}]}}}"#;
-const SECOND: &str = r#"{"artifactUpdate":{"taskId":"task-1","contextId":"ctx-1","artifact":{"artifactId":"a-1",
+pub(crate) const SECOND: &str = r#"{"artifactUpdate":{"taskId":"task-1","contextId":"ctx-1","artifact":{"artifactId":"a-1",
     "parts":[{"text":"2"}]},"append":true,"lastChunk":true}}"#;
-const DONE: &str =
+pub(crate) const DONE: &str =
     r#"{"statusUpdate":{"taskId":"task-1","contextId":"ctx-1","status":{"state":"TASK_STATE_COMPLETED"}}}"#;
 
 const TOLD: [&str; 6] = [

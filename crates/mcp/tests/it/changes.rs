@@ -29,6 +29,34 @@ async fn an_older_client_on_stdio_hears_of_it() {
 }
 
 #[tokio::test]
+async fn whoever_may_see_something_else_by_other_policies_hears_of_it() {
+    let house = Plan::default().build().await;
+    let mut old = Client::initialized(&house, "2025-06-18", "test").await;
+    old.ask("ping", json!({})).await;
+    let web = Web::new(&house);
+    let wanted = json!({ "notifications": { "toolsListChanged": true } });
+    let mut open = web.open("subscriptions/listen", wanted, json!({})).await;
+    open.hear().await;
+    house.rule(r#"forbid (principal, action == Action::"a2a_discover", resource);"#).await;
+    assert_eq!(old.hear().await["method"], CHANGED);
+    assert_eq!(open.hear().await["method"], CHANGED);
+}
+
+#[tokio::test]
+async fn nobody_hears_of_another_project_or_of_policies_that_are_read_again_as_they_were() {
+    let house = Plan::default().build().await;
+    let mut old = Client::initialized(&house, "2025-06-18", "test").await;
+    old.ask("ping", json!({})).await;
+    house.meet_elsewhere(card("Theirs", vec![skill("secret")])).await;
+    house.rule("").await;
+    // The answer comes first: there was nothing to hear before it.
+    let id = old.begin("ping", json!({})).await;
+    assert_eq!(old.hear().await["id"], id);
+    change(&house).await;
+    assert_eq!(old.hear().await["method"], CHANGED);
+}
+
+#[tokio::test]
 async fn a_newer_client_on_stdio_hears_of_it_when_it_listens() {
     let house = Plan::default().build().await;
     let mut client = Client::connect(&house);

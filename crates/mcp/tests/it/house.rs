@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::FutureExt;
+use parking_lot::Mutex;
 use rialto_engine::{Engine, Parts, Registry, registry::Registration};
 use rialto_mcp::{Config, Control, Door, LoadAgents};
 use rialto_model::{
@@ -9,6 +11,7 @@ use rialto_model::{
     call::Caller,
     card::{Card, Skill},
     clock::{FixedClock, Timestamp},
+    ids::Scope,
 };
 use rialto_policy::{Policy, STARTER, Source};
 use rialto_store::SqliteStore;
@@ -27,6 +30,8 @@ pub(crate) struct House {
     pub(crate) discovery: Arc<ScriptedDiscovery>,
     pub(crate) door: Door,
     pub(crate) stop: CancellationToken,
+    /// The policies beside the starter's, as they are read again.
+    more: Arc<Mutex<String>>,
 }
 
 /// What a test says about its house; everything else is ordinary.
@@ -64,21 +69,30 @@ impl Plan {
         let clock = Arc::new(FixedClock(Timestamp::UNIX_EPOCH));
         let registry =
             Arc::new(Registry::new(store.clone(), discovery.clone(), clock.clone(), self.calls.clone()));
-        let source = |name: &str, text: &str| Source { name: name.into(), text: text.into() };
-        let sources = [source("starter.cedar", STARTER), source("more.cedar", self.policy)];
+        let more = Arc::new(Mutex::new(self.policy.to_owned()));
+        let read = {
+            let more = Arc::clone(&more);
+            move || {
+                let source = |name: &str, text: &str| Source { name: name.into(), text: text.into() };
+                Policy::parse(&[source("starter.cedar", STARTER), source("more.cedar", &more.lock())])
+            }
+        };
         let engine = Engine::new(Parts {
             store,
             registry,
             peer: self.peer.clone(),
-            policy: Policy::parse(&sources).unwrap(),
-            policy_loader: None,
+            policy: read().unwrap(),
+            policy_loader: Some(Box::new(move || {
+                let policy = read();
+                async move { Ok(policy) }.boxed()
+            })),
             clock,
             config: self.calls,
         });
         engine.sync().await.unwrap();
         let control = Control { load_agents: self.load_agents };
         let door = Door::new(engine.clone(), self.config, control);
-        let house = House { engine, peer: self.peer, discovery, door, stop: CancellationToken::new() };
+        let house = House { engine, peer: self.peer, discovery, door, stop: CancellationToken::new(), more };
         for card in self.agents {
             house.meet(card).await;
         }
@@ -94,6 +108,21 @@ impl House {
         let registration =
             Registration { trust: Some(Trust::Trusted), keep: Keep::Session, ..Registration::new(url) };
         self.engine.registry().register(registration).await.unwrap();
+    }
+
+    /// The same in another project.
+    pub(crate) async fn meet_elsewhere(&self, card: Card) {
+        let url = url_of(&card);
+        self.discovery.serve(&url, card);
+        let scope = Scope { project: "elsewhere".into(), ..Scope::default() };
+        let registration = Registration { scope, keep: Keep::Session, ..Registration::new(url) };
+        self.engine.registry().register(registration).await.unwrap();
+    }
+
+    /// Puts other policies into force, beside the starter's.
+    pub(crate) async fn rule(&self, policies: &str) {
+        policies.clone_into(&mut self.more.lock());
+        self.engine.reload_policy().await.unwrap();
     }
 
     /// Removes an agent again.

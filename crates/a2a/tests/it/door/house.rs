@@ -1,6 +1,6 @@
 //! A door with everything behind it, built the way the program builds it, but with peers that follow a script.
 //!
-//! What an agent does is what it is told: `ask`, `hang`, `later`, `reply`, `fail`, `count`; anything else it says back.
+//! What an agent does is what it is told: `ask`, `hang`, `later`, `reply`, `fail`, `count`, `extend`; anything else it says back.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use rialto_model::{
     card::Card,
     clock::{FixedClock, Timestamp},
     deployed::{Backing, Command, Function, Via},
-    event::{Aside, Ask, Event},
+    event::{ACTIVATED, Aside, Ask, Event},
     failure::{Failure, Kind},
     ids::Scope,
     json::Json,
@@ -100,6 +100,7 @@ impl House {
         let calls = rialto_engine::Config::default();
         let discovery = Arc::new(ScriptedDiscovery::default());
         discovery.serve("https://desk.example.com", card("Desk", vec![skill("work")]));
+        discovery.serve("https://strict.example.com", demanding(card("Strict", vec![skill("work")])));
         discovery.serve("https://other.example.com", card("Other", vec![skill("work")]));
         let registry = Arc::new(Registry::new(store.clone(), discovery, clock.clone(), calls.clone()));
         let gate = Arc::new(Notify::new());
@@ -124,7 +125,12 @@ impl House {
 
     /// Registers an agent with this card, if it is one of those that are known at the beginning.
     pub(crate) async fn meet(&self, card: Card) {
-        let url = format!("https://{}.example.com", card.name.to_lowercase());
+        self.meet_at(&card.name.to_lowercase()).await;
+    }
+
+    /// The same by the agent's name: desk, other, or strict, which demands an extension.
+    pub(crate) async fn meet_at(&self, name: &str) {
+        let url = format!("https://{name}.example.com");
         let registration =
             Registration { trust: Some(Trust::Trusted), keep: Keep::Session, ..Registration::new(url) };
         self.engine.registry().register(registration).await.unwrap();
@@ -136,8 +142,21 @@ impl House {
     }
 
     pub(crate) fn client(&self, name: &str) -> Client {
-        Client { router: self.router.clone().layer(Extension(Caller::user(name))) }
+        self.caller(Caller::user(name))
     }
+
+    pub(crate) fn caller(&self, caller: Caller) -> Client {
+        Client { router: self.router.clone().layer(Extension(caller)) }
+    }
+}
+
+/// A card that demands an extension.
+fn demanding(card: Card) -> Card {
+    let mut raw = card.raw.value();
+    raw["capabilities"] = json!({ "extensions": [
+        { "uri": "https://example.com/ext/v1", "required": true }, { "uri": "https://example.com/ext/v2" },
+    ] });
+    Card { raw: Json::from(raw), ..card }
 }
 
 /// What a peer tells about a call.
@@ -170,6 +189,14 @@ fn stream_of(call: &Call, gate: &Arc<Notify>) -> stream::BoxStream<'static, Even
             let failure = Failure::new(Kind::PeerFailed, "it broke on purpose");
             stream::iter([accepted("remote-1", "context-1"), Event::Failed { failure, message, aside }])
                 .boxed()
+        }
+        "extend" => {
+            let mut told = told(call, call.parts.clone());
+            if let Some(Event::Accepted { aside, .. }) = told.first_mut() {
+                let uris = json!(["https://example.com/ext/v1", "https://example.com/ext/v9"]);
+                aside.extra.push(ACTIVATED, Json::from(uris));
+            }
+            stream::iter(told).boxed()
         }
         "count" => stream::iter(counted()).boxed(),
         _ => stream::iter(told(call, call.parts.clone())).boxed(),
@@ -231,7 +258,12 @@ impl Client {
         Open { body: response.into_body().into_data_stream(), read: String::new() }
     }
 
-    async fn respond(&self, request: http::request::Builder, body: impl Into<Body>) -> http::Response<Body> {
+    /// The same, with the headers of the answer.
+    pub(crate) async fn respond(
+        &self,
+        request: http::request::Builder,
+        body: impl Into<Body>,
+    ) -> http::Response<Body> {
         let request = request.header(header::HOST, "localhost").body(body.into()).unwrap();
         within(self.router.clone().oneshot(request)).await.unwrap()
     }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures::{FutureExt, future::BoxFuture};
 use http::{HeaderMap, Request, StatusCode};
 use parking_lot::Mutex;
 use rialto_a2a::door::Config;
+use rialto_a2a_wire::card::signature::Signer;
 use rialto_edge::fetch::{Fetch, FetchError, Request as Fetched, Response};
 use serde_json::{Value, json};
 
@@ -166,4 +168,57 @@ async fn an_address_that_may_not_be_called_is_refused_before_anything_begins() {
         assert_eq!(refused["error"]["code"], -32602, "{url}: {refused}");
     }
     assert!(house.peer.calls.lock().is_empty());
+    let mut why = Vec::new();
+    for url in ["http://127.0.0.1/hook", "http://169.254.169.254/"] {
+        let mut params = said("hello");
+        params["configuration"] = json!({ "taskPushNotificationConfig": { "url": url } });
+        why.push(house.ann().rpc("SendMessage", params).await["error"]["message"].take());
+    }
+    insta::assert_json_snapshot!(why);
+}
+
+/// Our key for cards, which signs what is brought too.
+fn signing() -> Config {
+    let signer = Signer::from_pem("ours", include_bytes!("../keys/ours.pem")).unwrap();
+    Config { needs_token: false, push_private: true, signer: Some(signer), ..Config::default() }
+}
+
+/// What a token says.
+fn claims(token: &str) -> Value {
+    let part = token.split('.').nth(1).unwrap();
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn what_is_brought_is_signed_where_there_is_a_key() {
+    let house = House::with(signing()).await;
+    let receiver = Arc::new(Receiver::default());
+    let mut params = said("hello");
+    params["configuration"] = json!({ "taskPushNotificationConfig": {
+        "url": "http://127.0.0.1:9/hook", "authentication": { "scheme": "Bearer", "credentials": "secret" },
+    } });
+    house.ann().rpc("SendMessage", params).await;
+    let got = receiver.hears(&house, 2).await;
+    let tokens: Vec<&str> =
+        got.iter().map(|(headers, _)| headers["x-a2a-signature"].to_str().unwrap()).collect();
+    assert!(got.iter().all(|(headers, _)| headers["authorization"] == "Bearer secret"));
+    let said: Vec<Value> = tokens.iter().map(|token| claims(token)).collect();
+    assert_ne!(said[0]["jti"], said[1]["jti"]);
+    assert_ne!(said[0]["request_body_sha256"], said[1]["request_body_sha256"]);
+    assert_eq!(said[0]["request_body_sha256"].as_str().unwrap().len(), 64);
+}
+
+#[tokio::test]
+async fn a_0_1_receiver_that_wants_to_see_nothing_else_is_shown_the_signature() {
+    let house = House::with(signing()).await;
+    let receiver = Arc::new(Receiver::default());
+    let params = json!({
+        "id": "mine", "message": { "role": "user", "parts": [{ "type": "text", "text": "hello" }] },
+        "pushNotification": { "url": "http://127.0.0.1:9/hook" },
+    });
+    house.ann().rpc("tasks/send", params).await;
+    let (headers, _) = receiver.hears(&house, 1).await.remove(0);
+    let shown = headers["authorization"].to_str().unwrap();
+    assert!(claims(shown.strip_prefix("Bearer ").unwrap())["iat"].is_number(), "{shown}");
+    assert!(!headers.contains_key("x-a2a-signature"));
 }

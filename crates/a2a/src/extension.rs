@@ -1,0 +1,119 @@
+//! Extensions of the protocol: their URIs stand in a header, under a name that changed with 1.0.
+
+use std::sync::OnceLock;
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use rialto_a2a_wire::wire::Wire;
+use rialto_model::card::{Card, Dialect};
+
+/// What one call wants in use with an agent, and what the agent says is.
+#[derive(Default)]
+pub(crate) struct Extensions {
+    wanted: Option<HeaderValue>,
+    activated: OnceLock<Vec<String>>,
+}
+
+const NAME: HeaderName = HeaderName::from_static("a2a-extensions");
+const OLD_NAME: HeaderName = HeaderName::from_static("x-a2a-extensions");
+
+/// So many are read from one request or answer.
+const MOST: usize = 64;
+
+/// The URIs that headers name, under either name.
+pub(crate) fn named(headers: &HeaderMap) -> Vec<String> {
+    if !headers.contains_key(NAME) && !headers.contains_key(OLD_NAME) {
+        return Vec::new();
+    }
+    let values = headers.get_all(NAME).iter().chain(headers.get_all(OLD_NAME));
+    let uris = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let mut named: Vec<String> = Vec::new();
+    for uri in uris.map(str::trim).filter(|uri| !uri.is_empty()).take(MOST) {
+        if named.iter().all(|known| known != uri) {
+            named.push(uri.to_owned());
+        }
+    }
+    named
+}
+
+/// The header that tells a caller of that dialect which are in use; none when none are, or there is no word for it.
+pub(crate) fn told(wire: Wire, activated: &[String]) -> Option<(HeaderName, HeaderValue)> {
+    let name = name(wire.dialect())?;
+    Some((name, written(activated)?))
+}
+
+/// The extensions without which an agent cannot be talked to, as its card says.
+pub(crate) fn required(card: &Card) -> Vec<String> {
+    if !card.raw.get().contains("\"extensions\"") {
+        return Vec::new();
+    }
+    let card = card.raw.value();
+    let all = card["capabilities"]["extensions"].as_array().into_iter().flatten();
+    let required = all.filter(|extension| extension["required"] == true);
+    required.filter_map(|extension| extension["uri"].as_str().map(str::to_owned)).collect()
+}
+
+const fn name(dialect: Dialect) -> Option<HeaderName> {
+    match dialect {
+        Dialect::V10 => Some(NAME),
+        Dialect::V03 | Dialect::V02 => Some(OLD_NAME),
+        Dialect::V01 => None,
+    }
+}
+
+fn written(uris: &[String]) -> Option<HeaderValue> {
+    if uris.is_empty() {
+        return None;
+    }
+    HeaderValue::try_from(uris.join(", ")).ok()
+}
+
+// === impl Extensions ===
+
+impl Extensions {
+    /// Those that somebody wants in use.
+    pub(crate) fn wanted(uris: &[String]) -> Self {
+        Self { wanted: written(uris), activated: OnceLock::new() }
+    }
+
+    /// Names them to an agent, in the words of its dialect.
+    pub(crate) fn ask(&self, dialect: Dialect, headers: &mut HeaderMap) {
+        if let (Some(wanted), Some(name)) = (&self.wanted, name(dialect)) {
+            headers.insert(name, wanted.clone());
+        }
+    }
+
+    /// Hears which are in use. The first answer counts: it is the one to what was said.
+    pub(crate) fn hear(&self, headers: &HeaderMap) {
+        if self.wanted.is_some() {
+            let _ = self.activated.set(named(headers));
+        }
+    }
+
+    /// Those that are in use, as far as the agent has said so.
+    pub(crate) fn activated(&self) -> &[String] {
+        self.activated.get().map_or(&[], Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_are_read_under_both_names_and_written_under_one() {
+        let mut headers = HeaderMap::new();
+        headers.append(NAME, HeaderValue::from_static("https://a, https://b"));
+        headers.append(NAME, HeaderValue::from_static(",https://a,"));
+        headers.append(OLD_NAME, HeaderValue::from_static("https://c"));
+        let all = named(&headers);
+        assert_eq!(all, ["https://a", "https://b", "https://c"]);
+        let (name, value) = told(Wire::V10, &all).unwrap();
+        assert_eq!(
+            (name.as_str(), value.as_bytes()),
+            ("a2a-extensions", &b"https://a, https://b, https://c"[..])
+        );
+        assert_eq!(told(Wire::V03, &all).unwrap().0.as_str(), "x-a2a-extensions");
+        assert_eq!(told(Wire::V01, &all), None);
+        assert_eq!(told(Wire::V10, &[]), None);
+    }
+}
