@@ -9,16 +9,12 @@ import asyncio
 import serving
 from a2a.helpers import new_task_from_user_message
 from a2a.server.agent_execution import AgentExecutor
-from a2a.server.request_handlers import DefaultRequestHandler
-from a2a.server.routes import create_jsonrpc_routes
-from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
-from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part, TaskState
-from google.protobuf.json_format import MessageToDict, ParseDict
+from a2a.server.tasks import TaskUpdater
+from a2a.types import Part, TaskState
+from described import asked_for, heard, serve
+from google.protobuf.json_format import ParseDict
 from google.protobuf.struct_pb2 import Value
 from skills import PIXEL_PNG
-from starlette.applications import Starlette
-from starlette.responses import JSONResponse
-from starlette.routing import Route
 
 COLOURS = ["red", "green", "blue"]
 LINE = {"type": "object", "properties": {"sku": {"type": "string"}, "count": {"type": "integer"}}, "required": ["sku"]}
@@ -93,54 +89,16 @@ def question(words: str) -> Part:
     return Part(data=ParseDict({"name": "colour", "message": words, "requestedSchema": schema}, Value()))
 
 
-def asked_for(context) -> str:
-    for metadata in (context.metadata, MessageToDict(context.message.metadata)):
-        if metadata and metadata.get("skillId"):
-            return str(metadata["skillId"])
-    return str(heard(context).get("skill", ""))
-
-
-def heard(context) -> dict:
-    """The data of the message; its text, if it has none."""
-    for part in context.message.parts:
-        if part.HasField("data"):
-            data = MessageToDict(part.data)
-            return data if isinstance(data, dict) else {"data": data}
-    return {"text": context.get_user_input()}
-
-
-def card(url: str) -> AgentCard:
-    return AgentCard(
-        name="Desk",
-        description="Takes orders, works and paints.",
-        version="1.0.0",
-        supported_interfaces=[AgentInterface(url=url, protocol_binding="JSONRPC", protocol_version="1.0")],
-        capabilities=AgentCapabilities(streaming=True),
-        default_input_modes=["text/plain", "application/json"],
-        default_output_modes=["text/plain", "application/json"],
-        skills=[AgentSkill(id=id, name=id, description=told, tags=["desk"]) for id, (told, _) in SKILLS.items()],
-    )
-
-
-def described(known: AgentCard) -> dict:
-    """The card, and the schemas of its skills, for which the SDK's own types have no member."""
-    card = MessageToDict(known)
-    for skill in card["skills"]:
-        skill["inputSchema"] = SKILLS[skill["id"]][1]
-    return card
+def skills() -> list:
+    return [
+        {"id": id, "name": id, "description": told, "tags": ["desk"], "inputSchema": schema}
+        for id, (told, schema) in SKILLS.items()
+    ]
 
 
 def main() -> None:
     args = serving.parser(__doc__).parse_args()
-    sock, url = serving.bind(args.port)
-    known = card(f"{url}/")
-    handler = DefaultRequestHandler(Executor(), InMemoryTaskStore(), known)
-
-    async def show(_request) -> JSONResponse:
-        return JSONResponse(described(known))
-
-    routes = [Route("/.well-known/agent-card.json", show), *create_jsonrpc_routes(handler, "/")]
-    serving.serve(Starlette(routes=routes), sock, url)
+    serve(args.port, Executor(), "Desk", "Takes orders, works and paints.", skills)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@
 
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -24,8 +26,11 @@ const PATIENCE = 20_000;
 const EVERY_PAGE = [
   '', '/agents', '/register', '/tools', '/tasks', '/workflows', '/approvals', '/dispatches', '/policies', '/policies/new', '/policies/starter.cedar',
   '/policies/test?action=a2a_invoke&target=desk.echo', '/policies/matrix', '/guardrails', '/tokens', '/audit',
-  '/agents/desk', '/agents/desk/try/greet', '/agents/desk/remove',
+  '/agents/desk', '/agents/desk/try/greet', '/agents/desk/remove', '/refresh', '/new-workflow', '/deploy',
 ];
+const LOOKS = [['light', 1280, 820], ['dark', 1280, 820], ['light', 390, 800]];
+/** A page with everything it loads weighs less than this, in bytes. */
+const LIGHT = 150_000;
 
 class Person {
   constructor(page) {
@@ -36,7 +41,7 @@ class Person {
     page.on('dialog', (dialog) => { this.trouble.push(`a dialog of the browser: ${dialog.message()}`); dialog.dismiss(); });
     page.on('console', (line) => {
       // A form that is refused is an answer like any other; the browser says so in red.
-      if (line.type() === 'error' && !/status of (4\d\d|50[0-9])/.test(line.text())) this.trouble.push(`console: ${line.text()}`);
+      if (line.type() === 'error' && !/status of (4\d\d|50[0-9])|ERR_INTERNET_DISCONNECTED/.test(line.text())) this.trouble.push(`console: ${line.text()}`);
     });
   }
 
@@ -74,6 +79,23 @@ class Person {
     assert.ok(wide <= room, `${what} is wider (${wide}) than the window (${room})`);
   }
 
+  /** In these colours and a window so wide. */
+  async wear(theme, width, height = 820) {
+    await this.page.setViewportSize({ width, height });
+    await this.page.context().addCookies([{ name: 'rialto_theme', value: theme, url: given.url }]);
+  }
+
+  /** A page in both colours and on a phone. */
+  async checkAll(path, what = path) {
+    for (const [theme, width, height] of LOOKS) {
+      await this.wear(theme, width, height);
+      const answer = await this.open(path);
+      assert.equal(answer.status(), 200, path);
+      await this.check(`${what || '/'} (${theme}, ${width})`);
+    }
+    await this.wear('light', 1280);
+  }
+
   shot(name) {
     if (!given.shots) return undefined;
     return this.page.screenshot({ path: join(given.shots, `${name}.png`) });
@@ -85,6 +107,56 @@ async function call(skill, body = {}, token = given.token) {
   const headers = { 'content-type': 'application/json', ...(token ? { authorization: `Bearer ${token}` } : {}) };
   const answer = await fetch(`${given.url}/call/${skill}`, { method: 'POST', headers, body: JSON.stringify(body) });
   return answer.status;
+}
+
+/** Asks the API for something. */
+async function api(path, body, type = 'application/json') {
+  const headers = { 'content-type': type, ...(given.token ? { authorization: `Bearer ${given.token}` } : {}) };
+  const answer = await fetch(`${given.url}/api/v1${path}`, {
+    method: body === undefined ? 'GET' : 'POST', headers, body: typeof body === 'object' ? JSON.stringify(body) : body,
+  });
+  assert.ok(answer.ok, `${path}: ${answer.status} ${answer.ok ? '' : await answer.text()}`);
+  return answer.json();
+}
+
+/** An address of this machine where nobody answers. */
+async function nobody() {
+  for (let port = 18_000; port < 19_000; port += 1) {
+    const isTaken = await new Promise((done) => {
+      const socket = connect(port, '127.0.0.1', () => { socket.destroy(); done(true); }).on('error', () => done(false));
+    });
+    if (!isTaken) return `http://127.0.0.1:${port}`;
+  }
+  throw new Error('every port from 18000 on is taken');
+}
+
+/** Agents that only have a card, by the first word of the path; `answers` says what stands there: a status, and a text. */
+async function cards(answers) {
+  const server = createServer((request, response) => {
+    const [status, body] = answers(request.url.split('/')[1]);
+    response.writeHead(status, { 'content-type': 'application/json' }).end(typeof body === 'string' ? body : JSON.stringify(body));
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  return { url: `http://127.0.0.1:${server.address().port}`, close: () => { server.closeAllConnections(); server.close(); } };
+}
+
+/** A card like any other. */
+const card = (name, url) => ({
+  name, description: `${name} of the tests`, url, version: '1.0.0', protocolVersion: '0.3.0', capabilities: {},
+  defaultInputModes: ['text/plain'], defaultOutputModes: ['text/plain'], skills: [{ id: 'do', name: 'do', description: 'does', tags: ['sample'] }],
+});
+
+/** The path of a page below the console. */
+const below = (page) => new URL(page.url()).pathname.replace('/factory', '');
+
+/** Something of each kind that has a page of its own: a task, a choice, a run. */
+async function something() {
+  await call('desk.greet', { name: 'Ann' });
+  const { tasks } = await api('/tasks?limit=1');
+  for (let n = 0; n < 6; n += 1) await api('/dispatch', { workType: 'greeting', description: 'greet somebody', message: 'hello' });
+  const { dispatches } = await api('/dispatches');
+  const { runId } = await api('/workflows/deploy/runs?wait=false', { what: 'the shop' });
+  return [`/tasks/${tasks[0].id}`, `/dispatches/${dispatches[0].id}`, `/runs/${runId}`];
 }
 
 const scenarios = {
@@ -154,7 +226,6 @@ const scenarios = {
     await dialog.getByRole('button', { name: 'Call it' }).click();
     await person.see('hello Ann <b>');
     await page.locator('.state.good').filter({ hasText: 'completed' }).waitFor();
-    await person.shot('task');
     await person.open('/agents/desk/try/ask');
     await page.getByLabel('Message').fill('paint');
     await page.getByRole('button', { name: 'Call it' }).click();
@@ -163,10 +234,21 @@ const scenarios = {
     await page.getByLabel('Your answer').fill('red');
     await page.getByRole('button', { name: 'Send' }).click();
     await person.see('you chose red');
+    // What came in, what was decided and what went out, each in its column.
+    await page.locator('.sides').getByText('permitted').waitFor();
+    await page.locator('.lanes td[data-label=agent]').filter({ hasText: 'which colour?' }).waitFor();
+    await page.locator('.lanes td[data-label=caller]').filter({ hasText: 'red' }).first().waitFor();
+    await page.evaluate(() => scrollTo(0, 0));
+    await person.shot('task');
+    await page.locator('.lanes summary').first().click();
+    await page.locator('.lanes details[open] pre').first().filter({ hasText: 'desk.ask' }).waitFor();
+    await person.checkAll(below(page), 'a task that is over');
     await person.open('/agents/desk/try/slow');
     await page.getByText('Arguments as JSON instead').click();
     await page.getByLabel('Arguments as JSON', { exact: true }).fill('{"ms": 60000}');
     await page.getByRole('button', { name: 'Call it' }).click();
+    // The form has a link of that name too, which leads back to the agent.
+    await page.getByRole('heading', { name: 'Task' }).waitFor();
     await page.getByRole('link', { name: 'Cancel' }).click();
     await page.locator('dialog#over').getByRole('button', { name: 'Cancel the task' }).click();
     await page.locator('.state').filter({ hasText: 'canceled' }).waitFor();
@@ -194,21 +276,134 @@ const scenarios = {
     assert.match(await page.locator('[data-region=result]').innerText(), /39\s*40/);
   },
 
-  /** Three hundred calls in some seconds: the list keeps up, and looks now and then, not three hundred times. */
+  /** A hundred calls a second and more for ten seconds: the pages keep up, stay small and answer at once; nothing is missing at the end. */
   async busy(person) {
     const { page } = person;
     await person.signIn();
     await person.open('/tasks');
+    const overview = new Person(await page.context().newPage());
+    await overview.open('');
     const looks = () => page.evaluate(() => Number(document.documentElement.dataset.looks ?? 0));
+    const size = (it) => it.page.evaluate(() => [document.getElementsByTagName('*').length, performance.memory?.usedJSHeapSize ?? 0]);
+    const delays = [];
+    let isOver = false;
+    // How late a page does what is due at once.
+    const watch = (async () => {
+      while (!isOver) {
+        delays.push(await page.evaluate(() => new Promise((done) => {
+          const due = performance.now();
+          setTimeout(() => done(performance.now() - due), 0);
+        })));
+        await new Promise((done) => setTimeout(done, 100));
+      }
+    })();
+    const [PIECES, EACH] = [100, 12];
     const begun = Date.now();
-    for (let sent = 0; sent < 300; sent += 10) {
-      await Promise.all(Array.from({ length: 10 }, () => call('desk.echo')));
+    const calls = [];
+    for (let sent = 0; sent < PIECES; sent += 1) {
+      for (let n = 0; n < EACH; n += 1) calls.push(call('desk.echo', { n }));
+      await new Promise((done) => setTimeout(done, Math.max(0, begun + (sent + 1) * 100 - Date.now())));
     }
+    const answers = await Promise.all(calls);
     const took = (Date.now() - begun) / 1000;
+    isOver = true;
+    await watch;
+    assert.ok(answers.every((status) => status === 200), `not all were answered: ${answers.find((it) => it !== 200)}`);
     await call('desk.fail');
     await page.locator('tbody tr').first().filter({ hasText: 'failed' }).waitFor();
+    const all = PIECES * EACH + 1;
+    // Of many records the overview reads some; the journal has every call.
+    await overview.page.waitForFunction((all) => {
+      const tile = [...document.querySelectorAll('.tile')].find((it) => it.textContent.includes('calls in the last hour'));
+      return Math.abs(Number(tile.querySelector('b').textContent.replace(/\D/g, '')) - all) <= all * 0.03;
+    }, all);
+    let [known, cursor] = [0, ''];
+    do {
+      const { tasks, next } = await api(`/tasks?limit=500${cursor}`);
+      known += tasks.length;
+      cursor = next ? `&cursor=${next}` : '';
+    } while (cursor);
+    assert.equal(known, all, 'nothing is lost');
     const looked = await looks();
     assert.ok(looked >= 1 && looked <= 4 + 2 * took, `it looked ${looked} times in ${took} s`);
+    delays.sort((one, other) => one - other);
+    const late = delays.at(Math.floor(delays.length * 0.95));
+    const [[nodes, heap], [tiles, more]] = [await size(person), await size(overview)];
+    process.stderr.write(`${all} calls in ${took.toFixed(1)} s (${(all / took).toFixed(0)} a second); a page was ${late.toFixed(1)} ms late (95 of 100), looked ${looked} times, `
+      + `has ${nodes} elements and ${(heap / 1e6).toFixed(1)} MB; the overview ${tiles} and ${(more / 1e6).toFixed(1)} MB\n`);
+    // A build without optimization shares its machine with other tests.
+    assert.ok(all / took >= (process.env.RIALTO_RELEASE ? 100 : 50), `only ${(all / took).toFixed(0)} calls a second came`);
+    assert.ok(late < 300, `the page answers after ${late} ms`);
+    assert.ok(nodes < 3_000 && tiles < 3_000, `${nodes} and ${tiles} elements`);
+    assert.ok(heap < 80e6 && more < 80e6, `${heap} and ${more} bytes`);
+    assert.deepEqual(overview.trouble, []);
+  },
+
+  /** Every page with what it loads is light; when it is seen is told. */
+  async weight(person) {
+    const { page } = person;
+    await person.signIn();
+    const told = [];
+    for (const path of [...EVERY_PAGE, ...(await something())]) {
+      await page.goto('about:blank');
+      await person.open(path);
+      await page.waitForFunction(() => performance.getEntriesByName('first-contentful-paint').length > 0);
+      const [bytes, elsewhere, paint] = await page.evaluate(() => {
+        const loaded = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+          .filter((it) => !it.name.includes('/events') && !it.name.startsWith('data:'));
+        const bytes = loaded.reduce((sum, it) => sum + it.decodedBodySize, 0);
+        const [paint] = performance.getEntriesByName('first-contentful-paint');
+        return [bytes, loaded.filter((it) => !it.name.startsWith(location.origin)).map((it) => it.name), paint.startTime];
+      });
+      told.push([path || '/', bytes, paint]);
+      assert.ok(bytes < LIGHT, `${path} weighs ${bytes} bytes`);
+      assert.deepEqual(elsewhere, [], `${path} loads something from elsewhere`);
+      const longest = process.env.RIALTO_RELEASE ? 100 : 3_000;
+      assert.ok(paint < longest, `${path} is seen after ${paint} ms`);
+    }
+    for (const [path, bytes, paint] of told) process.stderr.write(`${path}: ${(bytes / 1000).toFixed(0)} kB, seen after ${paint.toFixed(0)} ms\n`);
+  },
+
+  /** Tools: deployed from the form, with each mistake told in place; tried out, refreshed and taken back. */
+  async tools(person) {
+    const { page } = person;
+    await person.signIn();
+    await person.open('/tools');
+    await person.see('Nothing is deployed yet');
+    await page.getByRole('link', { name: 'Deploy the first one' }).click();
+    await page.getByLabel('What it is').selectOption('function');
+    await page.getByLabel('Name').fill('parrot');
+    await page.getByRole('button', { name: 'Deploy' }).click();
+    await page.locator('.said.bad').filter({ hasText: 'url' }).waitFor();
+    assert.equal(await page.getByLabel('Name').inputValue(), 'parrot', 'it is filled in as it was');
+    await page.getByLabel('Address').fill('http://127.0.0.1:9/');
+    await page.getByLabel('What it is').selectOption('mcp');
+    await page.getByRole('button', { name: 'Deploy' }).click();
+    await page.locator('.said.bad').filter({ hasText: 'could not be reached' }).waitFor();
+    await page.getByLabel('What it is').selectOption('function');
+    await page.getByLabel('Address').fill('');
+    await page.getByLabel(/^Or a command/).fill('cat');
+    await page.getByText('For a function').click();
+    await page.getByLabel('What it does').fill('Says the same <b>again');
+    await page.getByLabel('JSON Schema of its arguments').fill('{');
+    await page.getByRole('button', { name: 'Deploy' }).click();
+    await page.locator('.said.bad').filter({ hasText: 'input_schema: this is not JSON' }).waitFor();
+    await page.getByLabel('JSON Schema of its arguments').fill('{"type": "object", "properties": {"word": {"type": "string"}}}');
+    await person.check('the form of a deployment that was refused');
+    await page.getByRole('button', { name: 'Deploy' }).click();
+    await person.see('It is deployed');
+    await person.see('Says the same <b>again');
+    await person.checkAll('/tools');
+    await page.getByRole('button', { name: 'Refresh parrot' }).click();
+    await person.see('It was asked again');
+    await page.getByRole('link', { name: 'Try parrot' }).click();
+    await page.locator('dialog#over').getByLabel(/^word/).fill('lora');
+    await page.locator('dialog#over').getByRole('button', { name: 'Call it' }).click();
+    await page.locator('[data-region=result]').filter({ hasText: 'lora' }).waitFor();
+    await person.open('/tools');
+    await page.getByRole('link', { name: 'Take back parrot' }).click();
+    await page.locator('dialog#over').getByRole('button', { name: 'Take it back' }).click();
+    await person.see('Nothing is deployed yet');
   },
 
   /** Policies: checked while they are written, tried out, in force at once; the trail; tokens. */
@@ -219,9 +414,13 @@ const scenarios = {
     await page.getByLabel('Name').fill('no-desk');
     await page.getByLabel('Policies', { exact: true }).fill('forbid (principal, action, resource');
     await page.locator('#problems.bad').waitFor();
+    await page.locator('#problems a').first().click();
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'policy-text', 'a problem leads to its place');
     const text = '@id("no-desk") forbid (principal, action == Action::"a2a_invoke", resource);';
     await page.getByLabel('Policies', { exact: true }).fill(text);
     await page.locator('#problems.good').waitFor();
+    await page.locator('[data-region=checked]').filter({ hasText: 'no longer' }).filter({ hasText: 'desk.echo' }).waitFor();
+    await person.check('a policy that would change something');
     assert.equal(await call('desk.echo'), 200);
     await page.getByRole('button', { name: 'Save' }).click();
     await person.see('The policy is saved and in force.');
@@ -235,12 +434,50 @@ const scenarios = {
     await page.locator('dialog#over').getByRole('button', { name: 'Remove' }).click();
     await person.see('It is removed.');
     assert.equal(await call('desk.echo'), 200);
+    await page.locator('details').filter({ hasText: 'no-desk' }).first().locator('summary').click();
+    await page.getByRole('button', { name: /^Restore version/ }).first().click();
+    await person.see('The policy is saved and in force.');
+    assert.equal(await call('desk.echo'), 403, 'what was taken away can be had again');
+    await person.open('/policies/no-desk.cedar/remove');
+    await page.getByRole('button', { name: 'Remove' }).click();
+    await person.see('It is removed.');
     await person.open('/audit');
     await page.getByLabel('Outcome').selectOption('denied');
     await page.locator('tbody tr').filter({ hasText: 'denied' }).first().waitFor();
     await page.locator('tbody').filter({ hasNotText: 'completed' }).waitFor();
+    await page.getByLabel('Outcome').selectOption('');
+    await page.getByLabel('Agent', { exact: true }).fill('desk');
+    await page.locator('tbody tr').filter({ hasText: 'desk.echo' }).first().waitFor();
+    await page.getByLabel('Caller').fill('nobody like that');
+    await person.see('No record fits.');
+    await page.getByLabel('Caller').fill('owner');
+    await page.locator('tbody tr').filter({ hasText: 'owner' }).first().waitFor();
+    await page.getByLabel('Since: 2h, or a time').fill('soon');
+    await page.locator('[data-region=records] .said.bad').filter({ hasText: 'is no time' }).waitFor();
+    await person.open('/audit');
     await page.getByRole('button', { name: 'Verify the trail' }).click();
     await person.see('all as they were written');
+    await person.check('the trail, verified');
+    // One of the usual policies, and who may call what then.
+    await person.open('/policies');
+    await page.getByLabel('What').selectOption('deny-skill');
+    await page.getByLabel('About').fill('desk.nothing');
+    await page.getByRole('button', { name: 'Write' }).click();
+    await page.locator('.said.bad').filter({ hasText: 'desk.nothing' }).waitFor();
+    await page.getByLabel('About').fill('desk.fail');
+    await page.getByLabel('For', { exact: true }).fill('carl');
+    await page.getByRole('button', { name: 'Write' }).click();
+    await person.see('The policy is saved and in force.');
+    await person.open('/policies/matrix?callers=owner,carl');
+    await page.locator('tr').filter({ hasText: 'desk.fail' }).filter({ hasText: /may\s*no/ }).waitFor();
+    await page.getByLabel('Callers, with commas between them').fill('carl');
+    await page.locator('tr').filter({ hasText: 'desk.fail' }).filter({ hasText: 'no' }).filter({ hasNotText: 'may' }).waitFor();
+    await person.open('/guardrails');
+    await page.locator('textarea').first().fill('write to ann@example.com');
+    await page.locator('input[name=check][value=pii]').check();
+    await page.getByRole('button', { name: /Test|Look|Try/ }).first().click();
+    await person.see('the verdict is');
+    await person.check('what guardrails found');
     await person.open('/tokens');
     await page.getByLabel('Caller').fill('carl');
     await page.getByRole('button', { name: 'Make' }).click();
@@ -263,6 +500,15 @@ const scenarios = {
     await call('desk.echo', { pay: 'ACME Ltd', amount: 120 }, given.guest);
     await page.getByRole('button', { name: 'Approve' }).waitFor();
     await page.getByRole('link', { name: /Approvals\s*1 waiting/ }).waitFor();
+    await page.getByLabel(/^Reason/).fill('the invoice fits');
+    // What is typed stays while more comes, also when somebody has gone on to something else.
+    await page.getByRole('button', { name: 'Approve' }).focus();
+    await call('desk.echo', { pay: 'Another', amount: 1 }, given.guest);
+    await page.getByRole('button', { name: 'Deny' }).nth(1).waitFor();
+    assert.deepEqual(await page.getByLabel(/^Reason/).evaluateAll((all) => all.map((it) => it.value).sort()), ['', 'the invoice fits']);
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Approve');
+    await page.locator('.ask').filter({ hasText: 'Another' }).getByRole('button', { name: 'Deny' }).click();
+    await person.see('It is denied.');
     await page.getByLabel(/^Reason/).fill('the invoice fits');
     await page.getByRole('button', { name: 'Approve' }).click();
     await person.see('It is approved, and goes on.');
@@ -293,6 +539,30 @@ const scenarios = {
     const { page } = person;
     const node = (id, state) => page.locator('.graph').getByText(`${id} · ${state}`).waitFor();
     await person.signIn();
+    await person.open('/new-workflow');
+    const text = page.getByLabel('Definition, as YAML or JSON');
+    await text.fill('name: hello\nnodes:\n  greet: { tool: desk.greet, args: { name: Ann }, depends_on: [nobody] }\n');
+    await page.locator('#problems.bad').filter({ hasText: 'nobody' }).waitFor();
+    await page.locator('#problems a').first().click();
+    const at = await page.evaluate(() => document.activeElement.value.slice(0, document.activeElement.selectionStart).split('\n').length);
+    assert.equal(at, 3, 'a problem leads to its line');
+    await text.fill('name: hello\nnodes:\n  greet: { tool: desk.greet, args: { name: Ann } }\n');
+    await page.locator('#problems.good').waitFor();
+    await page.locator('.graph [data-node=greet]').waitFor();
+    await page.getByLabel('Status').selectOption('active');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await person.see('The workflow is kept.');
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await page.locator('main[data-over]').waitFor();
+    await page.locator('[data-region=result]').filter({ hasText: 'hello Ann' }).waitFor();
+    await person.checkAll('/workflows/hello/edit', 'the editor of a workflow');
+    await person.open('/workflows/hello');
+    await page.locator('#status').selectOption('archived');
+    await page.getByRole('button', { name: 'Change' }).click();
+    await person.see('it runs no more.');
+    await page.getByRole('link', { name: 'Remove' }).click();
+    await page.locator('dialog#over').getByRole('button', { name: 'Remove' }).click();
+    await person.see('It is removed.');
     await person.open('/workflows');
     await person.check('workflows');
     await page.getByRole('link', { name: 'deploy', exact: true }).click();
@@ -333,21 +603,16 @@ const scenarios = {
   async looks(person) {
     const { page } = person;
     await person.signIn();
-    for (const [theme, width, height] of [['light', 1280, 820], ['dark', 1280, 820], ['light', 390, 800]]) {
-      await page.setViewportSize({ width, height });
-      await page.context().addCookies([{ name: 'rialto_theme', value: theme, url: given.url }]);
-      for (const path of EVERY_PAGE) {
-        const answer = await person.open(path);
-        assert.equal(answer.status(), 200, path);
-        await person.check(`${path || '/'} (${theme}, ${width})`);
-      }
+    const [task, choice, run] = await something();
+    for (const path of [...EVERY_PAGE, task, `${task}/cancel`, choice, run, '/workflows/deploy', '/workflows/deploy/edit', '/workflows/deploy/remove']) {
+      await person.checkAll(path);
     }
     if (!given.shots) return;
     for (const [name, path, theme, width] of [
       ['overview', '', 'light', 1280], ['agents', '/agents', 'light', 1280], ['agent', '/agents/desk', 'dark', 1280], ['phone', '/agents', 'light', 390],
+      ['tasks', '/tasks', 'light', 1280], ['routing', choice, 'light', 1280], ['learnt', '/dispatches', 'light', 1280], ['editor', '/workflows/deploy/edit', 'dark', 1280],
     ]) {
-      await page.setViewportSize({ width, height: 820 });
-      await page.context().addCookies([{ name: 'rialto_theme', value: theme, url: given.url }]);
+      await person.wear(theme, width);
       await person.open(path);
       await person.shot(name);
     }
@@ -389,6 +654,33 @@ const scenarios = {
     await page.keyboard.press('Enter');
     await page.locator('dialog#over .said.bad').waitFor();
     await page.keyboard.press('Escape');
+    // The main jobs: a skill is tried and its question answered, a workflow is written.
+    await person.open('/agents/desk');
+    await page.getByRole('link', { name: 'Try ask' }).focus();
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => document.activeElement.closest('dialog#over[open]'));
+    await page.getByLabel('Message').focus();
+    await page.keyboard.type('paint');
+    await page.keyboard.press('Tab');
+    while (await focused() !== 'Call it') await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.getByLabel('Your answer').waitFor();
+    await page.getByLabel('Your answer').focus();
+    await page.keyboard.type('blue');
+    while (await focused() !== 'Send') await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await person.see('you chose blue');
+    await page.keyboard.press('g');
+    await page.keyboard.press('w');
+    await page.getByRole('link', { name: 'New workflow' }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByLabel('Definition, as YAML or JSON').focus();
+    await page.keyboard.press('Control+A');
+    await page.keyboard.type('name: keys\nnodes: { a: { type: set, value: 1 } }');
+    await page.locator('#problems.good').waitFor();
+    while (await focused() !== 'Save') await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await person.see('The workflow is kept.');
     const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
     await page.getByRole('button', { name: 'Light or dark' }).focus();
     await page.keyboard.press('Enter');
@@ -405,14 +697,27 @@ const scenarios = {
     await person.register(given.agent, 'trusted');
     await person.see('The agent is registered.');
     const own = new URL(page.url()).pathname;
-    for (const path of ['/agents', own.replace('/factory', ''), '/policies/matrix', '/audit', '']) {
+    // What it is called by and says comes up wherever calls do.
+    const trap = '<script>window.pwned=1</script>\u202e" onmouseover="window.pwned=1';
+    await call(`${own.split('/').at(-1)}.a-trap`, { long: trap });
+    await call(`${own.split('/').at(-1)}.long`, { long: `${trap}${'x'.repeat(10_000)}` });
+    await api('/dispatch', { workType: trap, description: `${trap}${'LongName'.repeat(1_250)}`, requiredSkills: [], message: trap }).catch(() => {});
+    await api('/workflows', `name: evil\ndescription: ${JSON.stringify(trap + 'y'.repeat(10_000))}\nnodes: { one: { type: set, value: ${JSON.stringify(trap)} } }\n`, 'application/yaml');
+    const { tasks } = await api('/tasks?limit=1');
+    const pages = [
+      '/agents', own.replace('/factory', ''), '/policies/matrix', '/audit', '', '/tools', '/tasks', `/tasks/${tasks[0].id}`, '/dispatches', '/workflows', '/workflows/evil',
+      '/workflows/evil/edit', '/approvals',
+    ];
+    for (const path of pages) {
       await page.setViewportSize({ width: 1280, height: 820 });
       await person.open(path);
       await person.check(path);
       await page.setViewportSize({ width: 390, height: 800 });
       await person.check(`${path} on a phone`);
       assert.equal(await page.evaluate(() => window.pwned), undefined);
-      assert.ok(!(await page.content()).includes('\u202e'), 'nothing turns the text around');
+      // What a form sends back is what it was given; what is shown is not.
+      const shown = await page.evaluate(() => document.body.innerText + [...document.querySelectorAll('[title]')].map((it) => it.title).join(''));
+      assert.ok(!shown.includes('\u202e'), `nothing turns the text around at ${path}`);
     }
     await page.setViewportSize({ width: 1280, height: 820 });
     await person.open(own.replace('/factory', ''));
@@ -440,15 +745,230 @@ const scenarios = {
     await page.getByLabel('Message').fill('hi');
     await page.getByRole('button', { name: 'Call it' }).click();
     await page.getByRole('heading', { name: 'Task' }).waitFor();
+    await page.locator('.sides').getByText('permitted').waitFor();
+    await person.open('/new-workflow');
+    await page.getByLabel('Definition, as YAML or JSON').fill('nodes: { a: { type: nothing } }');
+    await page.getByRole('button', { name: 'Check' }).click();
+    await page.locator('#problems.bad').filter({ hasText: 'line 1' }).waitFor();
+    await page.getByLabel('Definition, as YAML or JSON').fill('name: plain\nnodes: { a: { type: set, value: 1 } }');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await person.see('The workflow is kept.');
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await page.getByRole('heading', { name: 'Run of plain' }).waitFor();
+    await person.open('/workflows/plain');
+    await page.getByRole('link', { name: 'Remove' }).click();
+    await page.getByRole('button', { name: 'Remove' }).click();
+    await person.see('It is removed.');
+    await person.open('/deploy');
+    await page.getByLabel('Name').fill('nothing');
+    await page.getByRole('button', { name: 'Deploy' }).click();
+    await page.locator('.said.bad').waitFor();
+    await person.open('/policies/new');
+    await page.getByLabel('Name').fill('mine');
+    await page.getByLabel('Policies', { exact: true }).fill('permit (');
+    await page.getByRole('button', { name: 'Check' }).click();
+    await page.locator('#problems.bad').waitFor();
+    for (const path of EVERY_PAGE.filter((it) => it.startsWith('/agents/') === false)) {
+      assert.equal((await person.open(path)).status(), 200, path);
+      await page.locator('h1').waitFor();
+    }
     await page.getByRole('button', { name: 'Light or dark' }).click();
     assert.equal(await page.locator('html').getAttribute('data-theme'), 'dark');
     await person.open('/agents');
     await page.getByLabel('Pick desk').check();
-    await page.getByRole('button', { name: 'Refresh', exact: true }).click();
+    await page.getByRole('button', { name: 'Refresh all 1' }).click();
     await person.see('All cards were fetched again.');
     await page.getByRole('link', { name: 'Remove desk' }).click();
     await page.getByRole('button', { name: 'Remove' }).click();
     await person.see('No agents yet');
+  },
+
+  /** Every way in which an agent is not registered is told where the form stands, with what would help. */
+  async refusals(person) {
+    const { page } = person;
+    await person.signIn();
+    await person.open('/agents');
+    const there = await cards((word) => {
+      if (word === 'garbled') return [200, { ...card('Garbled', 'x'), skills: [{ id: 7 }] }];
+      return [Number(word), 'no'];
+    });
+    for (const [address, ...why] of [
+      [await nobody(), /could not be reached/],
+      [`${there.url}/404`, /HTTP status 404/, /well-known/, /[Cc]ard path|card-path/],
+      [`${there.url}/401`, /HTTP status 401/, /[Ss]ecret/],
+      [`${there.url}/403`, /HTTP status 403/, /[Ss]ecret/],
+      [`${there.url}/500`, /HTTP status 500/, /log/],
+      [`${there.url}/garbled`, /not valid/, /skills/],
+      ['ftp://agents.example.com', /neither http nor https/, /https:/],
+      ['not an address', /address/i],
+    ]) {
+      const dialog = await person.register(address);
+      for (const words of why) await dialog.locator('.said.bad').filter({ hasText: words }).waitFor();
+      assert.equal(await dialog.getByLabel('Address').inputValue(), address);
+      await person.check(`the form after ${address}`);
+      await page.keyboard.press('Escape');
+    }
+    there.close();
+    assert.equal((await api('/agents')).total, 0, 'nothing is stored');
+  },
+
+  /** An address of this machine is not taken from afar, and who can have it taken is told. */
+  async private(person) {
+    await person.signIn();
+    await person.open('/agents');
+    const dialog = await person.register(given.agent);
+    for (const words of [/rialto agents add/, /allow_private_over_api/]) await dialog.locator('.said.bad').filter({ hasText: words }).waitFor();
+    await person.open('/deploy');
+    await person.page.getByLabel('Name').fill('parrot');
+    await person.page.getByLabel('Address').fill(`${given.agent}/mcp`);
+    await person.page.getByRole('button', { name: 'Deploy' }).click();
+    await person.page.locator('.said.bad').filter({ hasText: /rialto tools add/ }).filter({ hasText: /allow_private_over_api/ }).waitFor();
+  },
+
+  /** What somebody does on a live page is not undone by what comes in; a page knows when it is alone. */
+  async live(person) {
+    const { page } = person;
+    await page.addInitScript(() => {
+      const Real = EventSource;
+      window.sources = [];
+      window.EventSource = class extends Real { constructor(...given) { super(...given); window.sources.push(this); } };
+    });
+    await person.signIn();
+    for (let n = 0; n < 16; n += 1) await call('desk.echo', { n });
+    await person.open('/tasks');
+    const looks = () => page.evaluate(() => Number(document.documentElement.dataset.looks ?? 0));
+    const lookAgain = async () => {
+      const before = await looks();
+      await call('desk.echo', { before });
+      await page.waitForFunction((before) => Number(document.documentElement.dataset.looks) > before, before);
+    };
+    await lookAgain();
+    const rows = page.locator('tbody tr td:first-child a');
+    const focused = () => page.evaluate(() => document.activeElement.href);
+    await rows.nth(2).focus();
+    for (let n = 0; n < 4; n += 1) {
+      const before = await focused();
+      assert.ok(before?.includes('/tasks/'), `${before} is a row`);
+      await lookAgain();
+      assert.equal(await focused(), before, 'whoever points at a row still does');
+      const next = await rows.evaluateAll((all) => all[all.indexOf(document.activeElement) + 1].href);
+      await page.keyboard.press('Tab');
+      assert.equal(await focused(), next, 'and goes on from there');
+    }
+    // How long ago it was is said anew without any news.
+    await page.evaluate(() => { document.querySelector('time[data-ago]').dateTime = new Date(Date.now() - 130_000).toISOString(); });
+    await page.locator('time').filter({ hasText: '2 min ago' }).first().waitFor();
+    // One that nobody looks at keeps no connection.
+    const hide = (isHidden) => page.evaluate((isHidden) => {
+      Object.defineProperty(document, 'hidden', { configurable: true, get: () => isHidden });
+      document.dispatchEvent(new Event('visibilitychange'));
+      return window.sources.map((it) => it.readyState);
+    }, isHidden);
+    assert.ok((await hide(true)).every((state) => state === 2), 'all are closed');
+    const before = await looks();
+    await hide(false);
+    await page.waitForFunction((before) => Number(document.documentElement.dataset.looks) > before, before);
+    assert.notEqual((await page.evaluate(() => window.sources.at(-1).readyState)), 2);
+    // Without a clipboard, as over plain HTTP from another machine.
+    await person.open('');
+    await page.evaluate(() => Object.defineProperty(navigator, 'clipboard', { value: undefined }));
+    await page.getByRole('button', { name: 'Copy' }).first().click();
+    await page.getByRole('button', { name: /^(Copied|Select and copy)$/ }).waitFor();
+    assert.match(await page.evaluate(() => String(getSelection())), /mcp/);
+    // The server is gone, and there again.
+    await person.open('/tasks');
+    await page.context().setOffline(true);
+    // A look that was under way before may still end well; the next one does not.
+    for (let n = 0; n < 10 && !(await page.locator('#lost').isVisible()); n += 1) {
+      await hide(true);
+      await hide(false);
+      await page.waitForTimeout(1000);
+    }
+    await page.locator('#lost').waitFor();
+    await person.check('a page that has lost its server');
+    await page.context().setOffline(false);
+    await page.locator('#lost').waitFor({ state: 'detached' });
+    // The session is over.
+    await page.context().clearCookies();
+    await hide(true);
+    await hide(false);
+    await page.getByRole('heading', { name: 'Sign in to Rialto' }).waitFor();
+    assert.match(page.url(), /next=%2Ffactory%2Ftasks/);
+    await person.check('the page to sign in');
+    await page.getByLabel('Token').fill(given.token);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Tasks' }).waitFor();
+  },
+
+  /** Pages that are seen now and then keep nobody out either: trouble, what waits, what asks back, and what a guest sees. */
+  async corners(person) {
+    const { page } = person;
+    await person.open('');
+    await person.check('the page to sign in');
+    await page.getByLabel('Token').fill('wrong');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await person.see('this token is not known');
+    await person.check('the page to sign in, refused');
+    await person.signIn();
+    for (const path of ['/nowhere', '/agents/nobody', '/tasks/nothing']) {
+      assert.equal((await person.open(path)).status(), 404);
+      await person.check(path);
+      await page.getByRole('link', { name: 'Back' }).waitFor();
+    }
+    // A card that waits, as the program left it.
+    await person.checkAll('/agents/desk', 'a card that waits');
+    await person.see('A changed card waits for approval');
+    await page.getByRole('button', { name: 'Approve the new card' }).click();
+    await person.see('The new card is in use.');
+    await page.locator('.skill').filter({ hasText: 'desk.fresh' }).waitFor();
+    assert.equal(await call('reviewer.echo'), 403);
+    await person.open('/audit?outcome=denied');
+    await page.locator('tbody tr td:last-child a').first().click();
+    await page.getByRole('heading', { name: 'Refused call' }).waitFor();
+    await person.checkAll(below(page), 'a refused call');
+    const { runId } = await api('/workflows/deploy/runs?wait=false', { what: 'the shop' });
+    const { tokens } = await api('/tokens');
+    for (const path of ['/policies/starter.cedar/remove', `/tokens/${tokens[0].id}/revoke`, '/tools/parrot/remove', `/runs/${runId}/cancel`]) {
+      await person.checkAll(path);
+    }
+    await person.open(`/runs/${runId}/cancel`);
+    await page.getByRole('button', { name: 'Cancel the run' }).click();
+    await person.see('The run is called off.');
+    // Whoever may not administer is told so where that is, and kept out of nothing else.
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Token').fill(given.guest);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    for (const path of ['', '/agents', '/agents/desk', '/tools', '/tasks', '/workflows', '/dispatches']) await person.checkAll(path, `${path} as a guest sees it`);
+    await person.open('/policies');
+    await person.see('lacks the scope admin');
+    await person.check('policies as a guest sees them');
+  },
+
+  /** The cards of many, picked and all: a page shows how far it is. */
+  async bulk(person) {
+    const { page } = person;
+    await person.signIn();
+    const there = await cards((word) => [200, card(`Agent ${word}`, `${there.url}/${word}`)]);
+    for (let n = 0; n < 25; n += 1) await api('/agents', { url: `${there.url}/${n}`, trust: 'trusted' });
+    await person.open('/agents');
+    await person.see('25 agents');
+    await page.getByLabel('Pick agent_3', { exact: true }).check();
+    await page.getByLabel('Pick agent_4', { exact: true }).check();
+    await page.getByRole('button', { name: 'Refresh 2 picked' }).click();
+    await person.see('All cards were fetched again.');
+    await page.getByLabel('Pick all').check();
+    await page.getByRole('button', { name: 'Refresh 25 picked' }).waitFor();
+    await page.getByLabel('Pick all').uncheck();
+    await page.getByRole('button', { name: 'Refresh all 25' }).click();
+    await page.getByRole('heading', { name: 'Fetching cards' }).waitFor();
+    await person.see('25 of 25 agents, done');
+    await person.check('many cards, fetched');
+    await person.open('/agents?q=agent_1');
+    await page.getByRole('button', { name: 'Refresh these 11' }).click();
+    await person.see('All cards were fetched again.');
+    assert.match(page.url(), /q=agent_1/, 'what was searched for stays');
+    there.close();
   },
 };
 

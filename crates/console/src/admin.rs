@@ -3,14 +3,25 @@
 pub mod agents;
 pub mod approvals;
 pub mod audit;
+pub mod calling;
+pub mod costs;
+pub mod definitions;
 pub mod dispatches;
 pub mod flows;
 pub mod guardrails;
+pub mod inspect;
 pub mod overview;
 pub mod policies;
+pub mod refreshing;
+pub mod runs;
+pub mod secrets;
+pub mod standings;
 pub mod tasks;
 pub mod tokens;
 pub mod tools;
+pub mod traffic;
+pub mod webhooks;
+pub mod what_if;
 
 /// How many rows a page has when nobody says, and at most.
 pub(crate) const USUAL: usize = 50;
@@ -22,4 +33,11 @@ pub(crate) fn page_size(asked: Option<usize>) -> usize {
         None | Some(0) => USUAL,
         Some(asked) => asked.min(MOST),
     }
+}
+
+/// Makes a page of what was found when one row more than a page has was looked for; answers where the next one begins.
+pub(crate) fn cut<T, C>(found: &mut Vec<T>, limit: usize, place: impl Fn(&T) -> C) -> Option<C> {
+    let has_more = found.len() > limit;
+    found.truncate(limit);
+    found.last().filter(|_| has_more).map(place)
 }

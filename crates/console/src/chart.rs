@@ -17,13 +17,22 @@ const POINTS: u32 = 64;
 pub(crate) fn bars(values: &[u64], bad: &[u64], says: &str) -> Markup {
     const HEIGHT: f64 = 120.0;
     const WIDTH: f64 = 1_000.0;
+    /// Where on the way from left to right something is said, what, and how it stands there.
+    const MARKS: [(f64, &str, &str); 5] = [
+        (0.0, "an hour ago", "start"),
+        (0.25, "45 min", "middle"),
+        (0.5, "30 min", "middle"),
+        (0.75, "15 min", "middle"),
+        (1.0, "now", "end"),
+    ];
     let most = values.iter().copied().max().unwrap_or(0).max(1);
     let step = WIDTH / values.len().max(1) as f64;
     let height = |value: u64| value as f64 / most as f64 * (HEIGHT - 18.0);
     html! {
-        svg.chart viewBox=(format!("0 0 {WIDTH} {HEIGHT}")) role="img" aria-label=(says) {
+        svg.chart viewBox=(format!("0 0 {WIDTH} {}", HEIGHT + 18.0)) role="img" aria-label=(says) {
             line.axis x1="0" x2=(WIDTH) y1=(HEIGHT - 0.5) y2=(HEIGHT - 0.5) {}
             text x="0" y="11" { "most in a minute: " (most) }
+            @for (part, said, stands) in MARKS { text x=(n(part * WIDTH)) y=(HEIGHT + 14.0) text-anchor=(stands) { (said) } }
             @for (at, value) in values.iter().enumerate() {
                 @let x = at as f64 * step;
                 @if *value > 0 {
@@ -99,7 +108,7 @@ pub(crate) fn curve(beta: &Beta) -> Markup {
     let mean = beta.alpha / (beta.alpha + beta.beta);
     let says = format!("goes well {:.0} of 100 times, observed {} times", mean * 100.0, beta.observed);
     html! {
-        svg.chart viewBox=(format!("0 0 {ACROSS} {HEIGHT}")) role="img" aria-label=(says) {
+        svg.chart.small viewBox=(format!("0 0 {ACROSS} {HEIGHT}")) role="img" aria-label=(says) {
             path.under d=(format!("{line} L{ACROSS} {:.1} L0 {:.1} Z", HEIGHT - 14.0, HEIGHT - 14.0)) {}
             path.curve d=(line) {}
             line.axis x1="0" x2=(ACROSS) y1=(HEIGHT - 14.0) y2=(HEIGHT - 14.0) {}
@@ -114,7 +123,7 @@ pub(crate) fn curve(beta: &Beta) -> Markup {
 pub(crate) fn share(value: f64) -> Markup {
     let value = value.clamp(0.0, 1.0);
     html! {
-        svg.chart viewBox="0 0 100 8" preserveAspectRatio="none" height="8" aria-hidden="true" {
+        svg.chart.share viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true" {
             rect.bar.rest x="0" y="0" width="100" height="8" rx="2" {}
             rect.bar x="0" y="0" width=(n(value * 100.0)) height="8" rx="2" {}
         }

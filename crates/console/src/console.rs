@@ -6,22 +6,19 @@ use axum::Router;
 use rialto_edge::site::Site;
 use rialto_engine::Engine;
 use rialto_flow::run::Runner;
+use rialto_hooks::live::Live;
 use rialto_model::{
     agent::Agent,
-    call::{Caller, CallerKind},
+    call::{Caller, CallerKind, Door},
     failure::{Failure, Kind},
     ids::AgentId,
     rights::{Right, Rights},
     store::{Store, StoreError},
 };
 use rialto_policy::Action;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use crate::{api, assets, office::Office, pages};
-
-/// So many tasks may be followed at once.
-const FOLLOWERS: usize = 256;
+use crate::{admin::refreshing::Rounds, api, assets, changes::Changes, office::Office, pages, seats::Seats};
 
 /// What a console is made of.
 pub struct Parts {
@@ -37,6 +34,8 @@ pub struct Parts {
     pub site: Site,
     /// Whether callers have to sign in.
     pub needs_token: bool,
+    /// Whether whoever asks works at this machine, and needs no policy.
+    pub at_machine: bool,
     /// Whether agents that are registered here may have private addresses.
     pub allow_private: bool,
     /// Whether secrets of this machine may be named here.
@@ -53,8 +52,12 @@ pub struct Console(Arc<Inner>);
 
 struct Inner {
     parts: Parts,
-    /// Who follows a task takes one.
-    seats: Arc<Semaphore>,
+    /// Who keeps a stream open takes one.
+    seats: Seats,
+    live: Live,
+    changes: Changes,
+    /// Who has many cards fetched again.
+    rounds: Rounds,
 }
 
 // === impl Console ===
@@ -62,12 +65,19 @@ struct Inner {
 impl Console {
     /// Puts it together.
     pub fn new(parts: Parts) -> Self {
-        Self(Arc::new(Inner { parts, seats: Arc::new(Semaphore::new(FOLLOWERS)) }))
+        let live = Live::new(Arc::clone(&parts.store));
+        let (seats, changes, rounds) = (Seats::default(), Changes::new(), Rounds::default());
+        Self(Arc::new(Inner { parts, seats, live, changes, rounds }))
     }
 
     /// Its pages and its API. Requests must have come through the gate, which says who calls.
     pub fn router(&self) -> Router {
         pages::router(self).merge(api::router(self)).merge(assets::router())
+    }
+
+    /// Its API alone, for those who ask from inside the program. Requests must say who calls.
+    pub fn api(&self) -> Router {
+        api::router(self)
     }
 
     /// Paths that are shown before somebody has signed in.
@@ -95,10 +105,33 @@ impl Console {
         &self.0.parts
     }
 
-    /// A seat for somebody who follows a task, for as long as it is held.
-    pub(crate) fn seat(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        let busy = |_| Failure::new(Kind::Busy, format!("{FOLLOWERS} follow tasks already; try again later"));
-        Arc::clone(&self.0.seats).try_acquire_owned().map_err(busy)
+    pub(crate) fn rounds(&self) -> &Rounds {
+        &self.0.rounds
+    }
+
+    /// For those who keep a stream open.
+    pub(crate) fn seats(&self) -> &Seats {
+        &self.0.seats
+    }
+
+    /// What comes on record.
+    pub(crate) fn live(&self) -> &Live {
+        &self.0.live
+    }
+
+    /// What changes of what is there.
+    pub(crate) fn changes(&self) -> &Changes {
+        &self.0.changes
+    }
+
+    /// Whether whoever asks works at this machine.
+    pub(crate) fn at_machine(&self) -> bool {
+        self.0.parts.at_machine
+    }
+
+    /// By which door those come who ask here.
+    pub(crate) fn door(&self) -> Door {
+        if self.at_machine() { Door::Cli } else { Door::Http }
     }
 
     /// Whether the caller may administer this, with everything that changed elsewhere taken into account.
@@ -109,6 +142,9 @@ impl Console {
 
     /// The same as things stood a moment ago: for what is shown, not for what is done.
     pub(crate) fn may(&self, caller: &Caller, action: Action) -> Result<(), Failure> {
+        if self.at_machine() {
+            return Ok(());
+        }
         if !caller.rights.have(Right::Admin) {
             return Err(Right::Admin.lacking());
         }
@@ -118,6 +154,11 @@ impl Console {
     /// Whether the caller may do this at all, or administer.
     pub(crate) fn need(caller: &Caller, right: Right) -> Result<(), Failure> {
         if caller.rights.meet(Rights::of([right, Right::Admin])) { Ok(()) } else { Err(right.lacking()) }
+    }
+
+    /// Whether the caller may do this itself: administering others' doings is not enough.
+    pub(crate) fn own(caller: &Caller, right: Right) -> Result<(), Failure> {
+        if caller.rights.have(right) { Ok(()) } else { Err(right.lacking()) }
     }
 
     /// The row of a caller that is an agent.

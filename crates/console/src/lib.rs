@@ -9,11 +9,14 @@
 pub mod admin;
 pub mod api;
 mod assets;
+mod changes;
 mod chart;
 mod console;
+mod laid_out;
 pub mod office;
 mod pages;
 mod schema_form;
+mod seats;
 mod text;
 
 pub use console::{Console, Parts};

@@ -2,12 +2,39 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rialto_model::{agent::Agent, card::Card, failure::Failure, ids::Scope, json::Json};
+use rialto_engine::registry::Deployment;
+use rialto_model::{agent::Agent, card::Card, credential, failure::Failure, ids::Scope, webhook::Webhook};
 use rialto_policy::{Source, Template};
+use serde::Deserialize;
+
+/// Where policies are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Shelf {
+    /// In files of the server's machine.
+    Files,
+    /// In the store.
+    Store,
+}
+
+/// A text of policies that was changed.
+#[derive(Clone, Debug)]
+pub struct KeptPolicy {
+    /// Its name.
+    pub name: String,
+    /// What it is listed by: the name of a file, or `store:NAME`.
+    pub listed: String,
+    /// Where it is: a path, or `store:NAME`.
+    pub place: String,
+}
 
 /// A text that a policy had.
 #[derive(Clone, Debug)]
 pub struct PolicyVersion {
+    /// The policy's name.
+    pub name: String,
+    /// Where it is kept.
+    pub shelf: Shelf,
     /// What it is called by.
     pub version: i64,
     /// When it was made or replaced.
@@ -18,23 +45,55 @@ pub struct PolicyVersion {
     pub text: Option<String>,
 }
 
+/// A secret in the store, without itself.
+#[derive(Clone, Debug)]
+pub struct SecretRow {
+    /// Its name.
+    pub name: String,
+    /// When it was set.
+    pub set_at: Timestamp,
+    /// The key that opens it, by its name.
+    pub key: String,
+}
+
 /// What the program does for the console.
 #[async_trait]
 pub trait Office: Send + Sync {
     /// The texts of all policies in force, by their names.
     async fn policies(&self) -> Result<Vec<Source>, Failure>;
 
-    /// Keeps a text under a name, if all that is then in force holds up. Answers the name it is listed by.
-    async fn save_policy(&self, by: &str, name: &str, text: &str) -> Result<String, Failure>;
+    /// Keeps a text under a name, if all that is then in force holds up.
+    async fn save_policy(
+        &self,
+        by: &str,
+        name: &str,
+        text: &str,
+        shelf: Option<Shelf>,
+    ) -> Result<KeptPolicy, Failure>;
 
-    /// Keeps what a template says, under a name of its own.
-    async fn add_policy(&self, by: &str, template: &Template<'_>) -> Result<String, Failure>;
+    /// Keeps what a template says, under a name or under one of its own.
+    async fn add_policy(
+        &self,
+        by: &str,
+        template: &Template<'_>,
+        name: Option<&str>,
+        shelf: Option<Shelf>,
+    ) -> Result<KeptPolicy, Failure>;
 
     /// Takes a text away.
-    async fn remove_policy(&self, by: &str, name: &str) -> Result<(), Failure>;
+    async fn remove_policy(&self, by: &str, name: &str, shelf: Option<Shelf>) -> Result<KeptPolicy, Failure>;
 
     /// The texts that a policy had, newest first.
-    async fn policy_history(&self, name: &str) -> Result<Vec<PolicyVersion>, Failure>;
+    async fn policy_history(&self, name: &str, shelf: Option<Shelf>) -> Result<Vec<PolicyVersion>, Failure>;
+
+    /// Makes an older text of a policy the one in force.
+    async fn restore_policy(
+        &self,
+        by: &str,
+        name: &str,
+        version: i64,
+        shelf: Option<Shelf>,
+    ) -> Result<KeptPolicy, Failure>;
 
     /// Takes away the policies that are about nothing but an agent that is gone.
     async fn forget_policies(&self, agent: &Agent) -> Result<(), Failure>;
@@ -45,9 +104,39 @@ pub trait Office: Send + Sync {
     /// How an agent's secret is shown to it and where it comes from; never what it is.
     fn credential(&self, agent: &Agent) -> Option<String>;
 
+    /// How an agent's secret is shown to it, or why it cannot be.
+    fn shown_as(&self, agent: &Agent) -> Option<String>;
+
     /// A token that nobody can guess.
     fn fresh_token(&self) -> Result<String, Failure>;
 
-    /// What is deployed in a project: a list, as `/api/v1/tools` tells it.
-    fn tools(&self, scope: &Scope) -> Json;
+    /// What is to be deployed in a project, as a program describes it.
+    fn read_deployment(&self, described: &str, scope: &Scope) -> Result<Deployment, Failure>;
+
+    /// Who works at this machine.
+    fn operator(&self) -> String;
+
+    /// How the command line is called at this machine: `rialto`, and where everything is kept when that is not the usual place.
+    fn command(&self) -> String;
+
+    /// Makes the key that a webhook's events are signed with, and keeps it. Answers where, and the key.
+    fn make_webhook_key(&self, id: &str) -> Result<(credential::Source, String), Failure>;
+
+    /// Forgets such a key, if it was made here.
+    fn forget_webhook_key(&self, id: &str) -> Result<(), Failure>;
+
+    /// Whether what a variable of the environment holds is a key; one that is not set may be set later.
+    async fn check_webhook_key(&self, variable: &str) -> Result<(), Failure>;
+
+    /// Sends an event that says it is a test.
+    async fn try_webhook(&self, webhook: &Webhook) -> Result<(), Failure>;
+
+    /// The secrets in the store, without themselves.
+    async fn secrets(&self) -> Result<Vec<SecretRow>, Failure>;
+
+    /// Keeps a secret, encrypted.
+    async fn set_secret(&self, name: &str, secret: &credential::Secret) -> Result<(), Failure>;
+
+    /// Forgets one.
+    async fn remove_secret(&self, name: &str) -> Result<(), Failure>;
 }

@@ -7,7 +7,11 @@ mod agent;
 mod agents;
 mod approvals;
 mod audit;
+mod bench;
+mod definitions;
 mod dispatches;
+mod files;
+mod first_steps;
 mod flows;
 mod guardrails;
 mod layout;
@@ -15,6 +19,7 @@ mod overview;
 mod policies;
 mod runs;
 mod signing;
+mod task;
 mod tasks;
 mod tokens;
 mod tools;
@@ -26,7 +31,7 @@ use std::convert::Infallible;
 use axum::{
     Router,
     extract::{RawPathParams, Request, State},
-    response::{IntoResponse, Response},
+    response::{IntoResponse, Redirect, Response},
     routing::{MethodFilter, MethodRouter, get, on},
 };
 use futures::{FutureExt, future::BoxFuture};
@@ -34,6 +39,7 @@ use rialto_edge::session::SIGN_IN;
 use rialto_model::failure::Failure;
 
 use self::visit::Visit;
+pub(crate) use self::visit::base_of;
 use crate::Console;
 
 /// What makes a page, or does what a form asks.
@@ -51,6 +57,7 @@ const PAGES: &[(MethodFilter, &str, Handler)] = &[
     page!(GET, "/factory/agents", agents::list),
     page!(POST, "/factory/agents", agents::register),
     page!(GET, "/factory/register", agents::new),
+    page!(GET, "/factory/refresh", agents::progress),
     page!(POST, "/factory/refresh", agents::refresh_all),
     page!(GET, "/factory/agents/{key}", agent::show),
     page!(POST, "/factory/agents/{key}/refresh", agents::refresh),
@@ -61,20 +68,33 @@ const PAGES: &[(MethodFilter, &str, Handler)] = &[
     page!(GET, "/factory/agents/{key}/try/{skill}", trying::form),
     page!(POST, "/factory/agents/{key}/try/{skill}", trying::begin),
     page!(GET, "/factory/tools", tools::list),
+    page!(GET, "/factory/deploy", tools::new),
+    page!(POST, "/factory/tools", tools::deploy),
+    page!(POST, "/factory/tools/{key}/refresh", tools::refresh),
     page!(GET, "/factory/tools/{key}/remove", tools::ask_remove),
     page!(POST, "/factory/tools/{key}/remove", tools::remove),
     page!(GET, "/factory/tasks", tasks::list),
-    page!(GET, "/factory/tasks/{id}", tasks::show),
-    page!(GET, "/factory/tasks/{id}/cancel", tasks::ask_cancel),
-    page!(POST, "/factory/tasks/{id}/cancel", tasks::cancel),
-    page!(POST, "/factory/tasks/{id}/messages", tasks::say),
+    page!(GET, "/factory/tasks/{id}", task::show),
+    page!(GET, "/factory/tasks/{id}/files/{at}", files::download),
+    page!(GET, "/factory/tasks/{id}/cancel", task::ask_cancel),
+    page!(POST, "/factory/tasks/{id}/cancel", task::cancel),
+    page!(POST, "/factory/tasks/{id}/messages", task::say),
+    page!(POST, "/factory/tasks/{id}/continue", task::go_on),
     page!(GET, "/factory/workflows", flows::list),
+    page!(POST, "/factory/workflows", definitions::keep),
+    page!(GET, "/factory/new-workflow", definitions::new),
+    page!(POST, "/factory/check-workflow", definitions::check),
     page!(GET, "/factory/workflows/{name}", flows::show),
+    page!(GET, "/factory/workflows/{name}/edit", definitions::edit),
+    page!(POST, "/factory/workflows/{name}/status", definitions::set_status),
+    page!(GET, "/factory/workflows/{name}/remove", definitions::ask_remove),
+    page!(POST, "/factory/workflows/{name}/remove", definitions::remove),
     page!(POST, "/factory/workflows/{name}/run", flows::begin),
     page!(GET, "/factory/runs/{id}", runs::show),
     page!(GET, "/factory/runs/{id}/cancel", runs::ask_cancel),
     page!(POST, "/factory/runs/{id}/cancel", runs::cancel),
     page!(POST, "/factory/runs/{id}/messages", runs::answer),
+    page!(POST, "/factory/runs/{id}/resume", runs::resume),
     page!(GET, "/factory/approvals", approvals::list),
     page!(POST, "/factory/approvals/{id}/approve", approvals::approve),
     page!(POST, "/factory/approvals/{id}/deny", approvals::deny),
@@ -82,9 +102,10 @@ const PAGES: &[(MethodFilter, &str, Handler)] = &[
     page!(GET, "/factory/dispatches/{id}", dispatches::show),
     page!(GET, "/factory/policies", policies::list),
     page!(POST, "/factory/policies", policies::save),
+    page!(POST, "/factory/check-policy", policies::check),
     page!(GET, "/factory/policies/new", policies::new),
-    page!(GET, "/factory/policies/test", policies::test),
-    page!(GET, "/factory/policies/matrix", policies::matrix),
+    page!(GET, "/factory/policies/test", bench::test),
+    page!(GET, "/factory/policies/matrix", bench::matrix),
     page!(POST, "/factory/policies/templates", policies::add_usual),
     page!(GET, "/factory/policies/{name}", policies::edit),
     page!(GET, "/factory/policies/{name}/remove", policies::ask_remove),
@@ -108,6 +129,7 @@ pub(crate) fn router(console: &Console) -> Router {
     }
     router
         .route(SIGN_IN, get(signing::form).post(signing::sign_in))
+        .route("/factory/", get(missing))
         .route("/factory/{*rest}", get(missing))
         .with_state(console.clone())
 }
@@ -127,9 +149,15 @@ fn route(method: MethodFilter, handler: Handler) -> MethodRouter<Console, Infall
     })
 }
 
+/// Leads to the page that is meant where there is a slash too many; else says that there is none.
 async fn missing(State(console): State<Console>, request: Request) -> Response {
     use rialto_model::failure::Kind;
     match Visit::read(console, Vec::new(), request).await {
+        Ok(visit) if visit.uri.path().ends_with('/') => {
+            let path = visit.uri.path().trim_end_matches('/');
+            let query = visit.uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+            Redirect::permanent(&format!("{}{path}{query}", visit.base())).into_response()
+        }
         Ok(visit) => {
             let message = "there is no such page; the menu leads to those there are";
             layout::trouble(&visit.frame(), &Failure::new(Kind::NotFound, message))

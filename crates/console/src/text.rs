@@ -33,6 +33,22 @@ pub(crate) fn block(text: &str, most: usize) -> Markup {
     }
 }
 
+/// What we say ourselves, several lines of it: what stands between backticks is to be typed.
+pub(crate) fn told(text: &str, most: usize) -> Markup {
+    let (shown, _) = cut(text, most);
+    let shown = visible(&shown, true);
+    let pieces: Vec<&str> = shown.split('`').collect();
+    // One that is not closed is no more than a letter.
+    let is_whole = pieces.len() % 2 == 1;
+    html! {
+        bdi.block {
+            @if is_whole {
+                @for (at, piece) in pieces.iter().enumerate() { @if at % 2 == 1 { code { (piece) } } @else { (piece) } }
+            } @else { (shown) }
+        }
+    }
+}
+
 /// The same text with what cannot be seen spelt out.
 pub(crate) fn visible(text: &str, keeps_lines: bool) -> Cow<'_, str> {
     let is_plain = |c: char| !is_hidden(c) && (!c.is_control() || keeps_lines && matches!(c, '\n' | '\t'));
@@ -71,7 +87,7 @@ pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
 }
 
 /// How far ahead, in one short word.
-pub(crate) fn ahead(at: Timestamp, now: Timestamp) -> String {
+fn ahead(at: Timestamp, now: Timestamp) -> String {
     match at.as_second() - now.as_second() {
         ..1 => "now".to_owned(),
         seconds @ 1..60 => format!("in {seconds} s"),
@@ -83,7 +99,12 @@ pub(crate) fn ahead(at: Timestamp, now: Timestamp) -> String {
 
 /// A moment, said as how long ago it was.
 pub(crate) fn moment(at: Timestamp, now: Timestamp) -> Markup {
-    html! { time datetime=(at.strftime("%FT%TZ")) title=(at.strftime("%F %T UTC")) { (ago(at, now)) } }
+    html! { time data-ago datetime=(at.strftime("%FT%TZ")) title=(at.strftime("%F %T UTC")) { (ago(at, now)) } }
+}
+
+/// A moment that is still to come, said as how far ahead it is.
+pub(crate) fn ahead_of(at: Timestamp, now: Timestamp) -> Markup {
+    html! { time data-ahead datetime=(at.strftime("%FT%TZ")) title=(at.strftime("%F %T UTC")) { (ahead(at, now)) } }
 }
 
 /// How long something took, in one short word.
@@ -126,6 +147,13 @@ mod tests {
         let html = line(&"<i>".repeat(5_000), 10).into_string();
         assert!(html.len() < 2_000 && !html.contains("<i>"), "{html}");
         assert!(html.starts_with("<bdi title="));
+    }
+
+    #[test]
+    fn what_is_to_be_typed_stands_out_and_stays_text() {
+        let html = told("run `rialto <b> check` and\nlook", 100).into_string();
+        assert_eq!(html, "<bdi class=\"block\">run <code>rialto &lt;b&gt; check</code> and\nlook</bdi>");
+        assert!(!told("a ` alone", 100).into_string().contains("<code>"));
     }
 
     #[test]

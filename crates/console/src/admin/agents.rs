@@ -1,11 +1,15 @@
 //! The registry: who is there, how they are doing, and how far they are trusted.
 
+mod shown;
+
 use std::sync::Arc;
 
 use futures::StreamExt;
 use jiff::Timestamp;
 use rialto_engine::{
+    address::AddressError,
     diff::CardDiff,
+    peer::DiscoveryError,
     registry::{Refreshed, Registered, Registration, RegistryError},
 };
 use rialto_model::{
@@ -13,14 +17,14 @@ use rialto_model::{
     call::{Caller, Target},
     credential::{Credential, Source},
     failure::{Failure, Kind},
-    name,
     rights::Right,
 };
 use rialto_policy::{Action, Object, Template, Wish};
 use serde::Deserialize;
-use serde_json::{Value, json};
 
-use super::page_size;
+pub use self::shown::{came, refreshed, row};
+pub(crate) use self::shown::{credential_of, row_for, scheme_of};
+use super::{cut, page_size};
 use crate::Console;
 
 /// How many cards are fetched at once when there are many.
@@ -70,6 +74,8 @@ pub struct Wanted {
     pub timeout_ms: Option<u64>,
     /// Where the secret comes from that it is shown: `env:NAME`, `file:PATH` or `store:NAME`.
     pub secret: Option<String>,
+    /// The same in full: how it is shown, to which hosts, and what single callers go with.
+    pub credential: Option<Credential>,
     /// Whether a policy is written that lets everybody call it.
     pub allow: bool,
 }
@@ -85,10 +91,28 @@ pub struct Replaced {
 
 /// The agents of the caller's project that it may see.
 pub async fn list(console: &Console, caller: &Caller, filter: &Filter) -> Result<Page, Failure> {
+    let known = console.engine().registry().agents(&caller.scope).len();
+    let mut found = fitting(console, caller, filter).await?;
+    let total = found.len();
+    if let Some(cursor) = &filter.cursor {
+        found.drain(..found.partition_point(|agent| agent.slug <= *cursor));
+    }
+    let limit = page_size(filter.limit);
+    let next = cut(&mut found, limit, |last| last.slug.clone());
+    let agents =
+        futures::future::try_join_all(found.into_iter().map(|agent| as_seen(console, agent))).await?;
+    Ok(Page { agents, total, known, next })
+}
+
+/// Those on all pages.
+pub(crate) async fn fitting(
+    console: &Console,
+    caller: &Caller,
+    filter: &Filter,
+) -> Result<Vec<Arc<Agent>>, Failure> {
     Console::need(caller, Right::Discover)?;
     console.engine().sync().await?;
     let all = console.engine().registry().agents(&caller.scope);
-    let known = all.len();
     let words: Vec<String> = filter.q.split_whitespace().map(str::to_lowercase).collect();
     let fits = |agent: &Arc<Agent>| {
         filter.health.is_none_or(|health| agent.health == health)
@@ -96,18 +120,7 @@ pub async fn list(console: &Console, caller: &Caller, filter: &Filter) -> Result
             && words.iter().all(|word| has(agent, word))
             && may_see(console, caller, agent)
     };
-    let mut found: Vec<_> = all.into_iter().filter(fits).collect();
-    let total = found.len();
-    if let Some(cursor) = &filter.cursor {
-        found.drain(..found.partition_point(|agent| agent.slug <= *cursor));
-    }
-    let limit = page_size(filter.limit);
-    let has_more = found.len() > limit;
-    found.truncate(limit);
-    let next = found.last().filter(|_| has_more).map(|last| last.slug.clone());
-    let agents =
-        futures::future::try_join_all(found.into_iter().map(|agent| as_seen(console, agent))).await?;
-    Ok(Page { agents, total, known, next })
+    Ok(all.into_iter().filter(fits).collect())
 }
 
 /// The agent that is meant: by slug, id, URL or name.
@@ -122,7 +135,13 @@ pub async fn find(console: &Console, caller: &Caller, key: &str) -> Result<Arc<A
 }
 
 /// Fetches an agent's card and writes the agent down.
-pub async fn register(console: &Console, caller: &Caller, wanted: &Wanted) -> Result<Registered, Failure> {
+///
+/// Answers the name of the policy too that lets everybody call it, if one was wanted.
+pub async fn register(
+    console: &Console,
+    caller: &Caller,
+    wanted: &Wanted,
+) -> Result<(Registered, Option<String>), Failure> {
     console.admit(caller, Action::AdminAgents).await?;
     if wanted.allow {
         console.may(caller, Action::AdminPolicies)?;
@@ -131,26 +150,29 @@ pub async fn register(console: &Console, caller: &Caller, wanted: &Wanted) -> Re
     let registration = Registration {
         scope: caller.scope.clone(),
         trust: blank(&wanted.trust).as_deref().map(assignable).transpose()?,
-        credential: blank(&wanted.secret).as_deref().map(|text| credential(console, text)).transpose()?,
+        credential: credential(console, blank(&wanted.secret).as_deref(), wanted.credential.as_ref())?,
         allow_private: console.parts().allow_private,
         card_path: blank(&wanted.card_path),
         timeout_ms: wanted.timeout_ms,
         ..Registration::new(wanted.url.trim())
     };
-    let registered = console.engine().registry().register(registration).await.map_err(|error| {
+    let registered = console.engine().registry().register(registration).await;
+    let registered = registered.map_err(|error| {
+        let help = help(&error);
         let mut failure = Failure::from(error);
-        if failure.kind == Kind::Denied && !console.parts().allow_private {
-            failure.message +=
-                "; whoever may register it anyway does so at the server's machine with `rialto agents add`, or sets [server] allow_private_over_api";
+        if failure.kind == Kind::Denied {
+            failure = with_way_in(console, failure, "rialto agents add");
         }
+        failure.message += help;
         failure
     })?;
-    if wanted.allow {
-        let agent = &registered.agent;
-        let template = Template { wish: Wish::Allow, caller: None, object: Object::Agent(agent) };
-        super::policies::add(console, caller, &template).await?;
+    if !wanted.allow {
+        return Ok((registered, None));
     }
-    Ok(registered)
+    let object = Object::Agent(&registered.agent);
+    let template = Template { wish: Wish::Allow, caller: None, object };
+    let policy = super::policies::add(console, caller, &template, None, None).await?;
+    Ok((registered, Some(policy.listed)))
 }
 
 /// Fetches an agent's card again.
@@ -166,17 +188,37 @@ pub async fn refresh_all(
     caller: &Caller,
     slugs: &[String],
 ) -> Result<(usize, usize), Failure> {
+    let answered = refresh_each(console, caller, slugs).await?;
+    let good = answered.iter().filter(|(_, came)| came.is_ok()).count();
+    Ok((good, answered.len() - good))
+}
+
+/// The same, and what came of each, by slug.
+pub async fn refresh_each(
+    console: &Console,
+    caller: &Caller,
+    slugs: &[String],
+) -> Result<Vec<(String, Result<Refreshed, RegistryError>)>, Failure> {
     console.admit(caller, Action::AdminAgents).await?;
     let registry = console.engine().registry();
     let mut agents = registry.agents(&caller.scope);
     agents.retain(|agent| slugs.is_empty() || slugs.contains(&agent.slug));
-    let answered = futures::stream::iter(agents)
-        .map(|agent| async move { registry.refresh(&agent).await.is_ok() })
-        .buffer_unordered(AT_ONCE)
-        .collect::<Vec<bool>>()
-        .await;
-    let good = answered.iter().filter(|is_good| **is_good).count();
-    Ok((good, answered.len() - good))
+    let asked = futures::stream::iter(agents)
+        .map(|agent| async move { (agent.slug.clone(), registry.refresh(&agent).await) });
+    Ok(asked.buffered(AT_ONCE).collect().await)
+}
+
+/// Changes what an agent is shown at its door; nothing any more where there is none.
+pub async fn set_credential(
+    console: &Console,
+    caller: &Caller,
+    key: &str,
+    wanted: Option<&Credential>,
+) -> Result<Arc<Agent>, Failure> {
+    console.admit(caller, Action::AdminAgents).await?;
+    let agent = console.engine().registry().find(&caller.scope, key)?;
+    let credential = credential(console, None, wanted)?;
+    Ok(console.engine().registry().set_credential(&agent, credential).await?)
 }
 
 /// Forgets an agent, and the policies that are about nothing else.
@@ -232,64 +274,6 @@ pub fn pending(agent: &Agent) -> Option<CardDiff> {
     agent.pending.as_ref().map(|pending| CardDiff::between(&agent.card, &pending.card))
 }
 
-/// An agent for programs. Credentials are named, never shown.
-pub fn row(agent: &Agent) -> Value {
-    let skills = agent.card.skills.iter().map(|skill| {
-        let id = skill.id.as_str();
-        json!({
-            "id": id,
-            "name": name::canonical(&agent.slug, id),
-            "legacyAlias": name::legacy(&agent.slug, id),
-            "description": skill.description,
-            "tags": skill.tags,
-            "inputSchema": skill.input_schema,
-        })
-    });
-    json!({
-        "id": agent.id,
-        "name": agent.card.name,
-        "slug": agent.slug,
-        "url": agent.url,
-        "trust": agent.trust,
-        "health": agent.health,
-        "signature": agent.signature,
-        "skills": skills.collect::<Vec<_>>(),
-        "interfaces": agent.card.interfaces,
-        "credential": agent.credential,
-        "registeredAt": agent.registered_at,
-        "lastFetchedAt": agent.last_fetched_at,
-        "lastSeenAt": agent.last_seen_at,
-        "lastError": agent.last_error,
-        "timeoutMs": agent.timeout_ms,
-        "version": agent.version,
-    })
-}
-
-/// The same for this caller: where secrets come from is for those who may administer.
-pub(crate) fn row_for(console: &Console, caller: &Caller, agent: &Agent) -> Value {
-    let mut row = row(agent);
-    if console.may(caller, Action::AdminAgents).is_err() {
-        row["credential"] = Value::Null;
-    }
-    row
-}
-
-/// How an agent's secret is shown and where it comes from, for those who may administer.
-pub(crate) fn credential_of(console: &Console, caller: &Caller, agent: &Agent) -> Option<String> {
-    console.may(caller, Action::AdminAgents).ok().and_then(|()| console.office().credential(agent))
-}
-
-/// What became of a refresh, for programs.
-pub fn refreshed(refreshed: &Refreshed) -> Value {
-    match refreshed {
-        Refreshed::Unchanged(agent) => json!({ "agent": agent.slug, "outcome": "unchanged" }),
-        Refreshed::Changed(agent, diff) => {
-            json!({ "agent": agent.slug, "outcome": "changed", "changes": diff })
-        }
-        Refreshed::Held(agent, diff) => json!({ "agent": agent.slug, "outcome": "held", "changes": diff }),
-    }
-}
-
 /// The health with that name.
 pub(crate) fn health(name: &str) -> Option<Health> {
     let all = [Health::Unknown, Health::Healthy, Health::Degraded, Health::Unreachable];
@@ -312,16 +296,62 @@ fn assignable(level: &str) -> Result<Trust, Failure> {
     })
 }
 
-fn credential(console: &Console, text: &str) -> Result<Credential, Failure> {
-    let source = Source::parse(text.trim()).ok_or_else(|| {
-        let message = format!("\"{text}\" does not say where a secret is: env:NAME, file:PATH or store:NAME");
-        Failure::new(Kind::Invalid, message)
-    })?;
+/// The credential that is wanted, said in short or in full.
+fn credential(
+    console: &Console,
+    short: Option<&str>,
+    full: Option<&Credential>,
+) -> Result<Option<Credential>, Failure> {
+    let wanted = match (short, full) {
+        (None, None) => return Ok(None),
+        (Some(_), Some(_)) => {
+            return Err(Failure::new(
+                Kind::Invalid,
+                "say where the secret is once: `secret`, or `credential`",
+            ));
+        }
+        (None, Some(full)) => full.clone(),
+        (Some(text), None) => Credential::new(Source::parse(text.trim()).ok_or_else(|| {
+            let message =
+                format!("\"{text}\" does not say where a secret is: env:NAME, file:PATH or store:NAME");
+            Failure::new(Kind::Invalid, message)
+        })?),
+    };
     if !console.parts().allow_secrets {
         let message = "these are secrets of this server's machine: set [server] allow_commands_over_api, or use `rialto agents credential` there";
         return Err(Failure::new(Kind::Denied, message));
     }
-    Ok(Credential::new(source))
+    Ok(Some(wanted))
+}
+
+/// What would help where an agent's card cannot be had.
+const fn help(error: &RegistryError) -> &'static str {
+    match error {
+        RegistryError::Address(AddressError::Scheme(_)) => {
+            "; write it like https://agents.example.com/reviewer"
+        }
+        RegistryError::Discovery(DiscoveryError::Status { status, .. }) => match status {
+            404 => {
+                "; cards are looked for at /.well-known/agent-card.json and /.well-known/agent.json below the address: see that it is the agent's, or say where its card is (card path, `--card-path`)"
+            }
+            401 | 403 => {
+                "; it wants to know who asks: keep what it takes with `rialto secrets set NAME`, and name that when you register it (secret, `--secret store:NAME`)"
+            }
+            500.. => "; the trouble is at the agent: see its log, and try again",
+            _ => "",
+        },
+        _ => "",
+    }
+}
+
+/// What is told of an address that is not taken from afar: who can have it taken anyway, and how.
+pub(super) fn with_way_in(console: &Console, mut failure: Failure, command: &str) -> Failure {
+    if !console.parts().allow_private {
+        failure.message += &format!(
+            "; whoever may do it anyway does so at the server's machine with `{command}`, or sets [server] allow_private_over_api"
+        );
+    }
+    failure
 }
 
 /// The row with the moment it was really last seen: a probe that finds nothing new is written down, and nobody reads rows again for it.
@@ -337,7 +367,8 @@ async fn as_seen(console: &Console, agent: Arc<Agent>) -> Result<Arc<Agent>, Fai
 
 /// Whether the caller may see that an agent is there.
 pub(crate) fn may_see(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> bool {
-    console.engine().may_discover(caller, &Target { agent: Arc::clone(agent), skill: None })
+    console.at_machine()
+        || console.engine().may_discover(caller, &Target { agent: Arc::clone(agent), skill: None })
 }
 
 fn has(agent: &Agent, word: &str) -> bool {

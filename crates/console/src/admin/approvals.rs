@@ -5,11 +5,13 @@ use rialto_model::{
     approval::{Approval, ApprovalFilter},
     call::Caller,
     failure::Failure,
-    ids::TaskId,
+    ids::{ApprovalId, TaskId},
     rights::Right,
 };
 use rialto_policy::Action;
+use serde::Serialize;
 
+use super::{cut, page_size};
 use crate::Console;
 
 /// So many that wait are shown, and so many of the latest are looked at for those that do not.
@@ -27,9 +29,70 @@ pub struct Approvals {
     pub decided: Vec<Approval>,
 }
 
+/// Which of them to list, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Also those that wait for nothing any more.
+    pub all: bool,
+    /// At most so many.
+    pub limit: Option<usize>,
+    /// Only those older than this one.
+    pub cursor: Option<ApprovalId>,
+}
+
+/// An approval for programs. A type of its own, because on the way through a `Value` numbers lose digits.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalJson<'a> {
+    state: &'static str,
+    #[serde(flatten)]
+    approval: &'a Approval,
+}
+
+// === impl ApprovalJson ===
+
+impl<'a> ApprovalJson<'a> {
+    /// One of them.
+    pub fn of(approval: &'a Approval) -> Self {
+        Self { state: approval.state(), approval }
+    }
+}
+
+/// One page of what waits in the caller's org, or waited, and where the next begins.
+pub async fn page(
+    console: &Console,
+    caller: &Caller,
+    filter: &Filter,
+) -> Result<(Vec<Approval>, Option<ApprovalId>), Failure> {
+    let (by, limit) = (decider(console, caller)?, page_size(filter.limit));
+    let mut found: Vec<Approval> = Vec::new();
+    // What turns out to wait for nothing is left out, so a look may find less than there is.
+    while found.len() <= limit {
+        let before = found.last().map(|last| last.id.clone()).or_else(|| filter.cursor.clone());
+        let wanted = ApprovalFilter {
+            undecided: !filter.all,
+            before,
+            limit: limit + 1 - found.len(),
+            ..ApprovalFilter::default()
+        };
+        let more = console.engine().approvals(&by, wanted).await?;
+        if more.is_empty() {
+            break;
+        }
+        found.extend(more);
+    }
+    let next = cut(&mut found, limit, |last| last.id.clone());
+    Ok((found, next))
+}
+
+/// One of them.
+pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<Approval, Failure> {
+    console.engine().approval(&decider(console, caller)?, id).await
+}
+
 /// What waits in the caller's org, and what was decided there lately.
 pub async fn list(console: &Console, caller: &Caller) -> Result<Approvals, Failure> {
-    let by = decider(caller)?;
+    let by = decider(console, caller)?;
     let undecided = ApprovalFilter { undecided: true, limit: SHOWN, ..ApprovalFilter::default() };
     let waiting = console.engine().approvals(&by, undecided).await?;
     let latest = ApprovalFilter { limit: SHOWN, ..ApprovalFilter::default() };
@@ -49,7 +112,7 @@ pub async fn of_task(console: &Console, caller: &Caller, task: &TaskId) -> Resul
         limit: SHOWN,
         ..ApprovalFilter::default()
     };
-    console.engine().approvals(&decider(caller)?, filter).await
+    console.engine().approvals(&decider(console, caller)?, filter).await
 }
 
 /// How many wait for somebody like the caller; [`COUNTED`] and one more are many. Trouble in counting keeps no page from being shown.
@@ -70,11 +133,13 @@ pub async fn decide(
     approved: bool,
     reason: Option<String>,
 ) -> Result<Approval, Failure> {
-    console.engine().decide_on(&decider(caller)?, id, approved, reason).await
+    console.engine().decide_on(&decider(console, caller)?, id, approved, reason).await
 }
 
-fn decider(caller: &Caller) -> Result<Decider, Failure> {
-    if caller.rights.have(Right::Admin) {
+fn decider(console: &Console, caller: &Caller) -> Result<Decider, Failure> {
+    if console.at_machine() {
+        Ok(Decider::Operator(console.office().operator()))
+    } else if caller.rights.have(Right::Admin) {
         Ok(Decider::Caller(caller.clone()))
     } else {
         Err(Right::Admin.lacking())

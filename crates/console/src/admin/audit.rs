@@ -11,7 +11,7 @@ use rialto_model::{
 use rialto_policy::Action;
 use serde::Serialize;
 
-use super::page_size;
+use super::{cut, page_size};
 use crate::{Console, console::store_failure};
 
 /// Which records to search for, newest first.
@@ -52,6 +52,20 @@ pub struct Record<'a> {
     event: &'a VerbEvent,
 }
 
+// === impl Filter ===
+
+impl Filter {
+    /// The names of what can be asked for, but for the page.
+    pub const NAMES: [&str; 6] = ["since", "until", "agent", "caller", "task", "outcome"];
+
+    /// What is asked for by these names.
+    pub(crate) fn read<'a>(given: impl Fn(&str) -> Option<&'a str>) -> Self {
+        let [since, until, agent, caller, task, outcome] =
+            Self::NAMES.map(|name| given(name).map(str::to_owned));
+        Self { since, until, agent, caller, task, outcome, limit: None, cursor: None }
+    }
+}
+
 // === impl Record ===
 
 impl<'a> Record<'a> {
@@ -65,17 +79,12 @@ impl<'a> Record<'a> {
 pub async fn search(console: &Console, caller: &Caller, filter: &Filter) -> Result<Page, Failure> {
     console.admit(caller, Action::AdminAudit).await?;
     let now = console.engine().now();
-    let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
     let moment = |text: &Option<String>| given(text).map(|text| moment(&text, now)).transpose();
     let limit = page_size(filter.limit);
-    let agent_id = |key: String| {
-        let found = console.engine().registry().find(&caller.scope, &key);
-        found.map_or_else(|_| AgentId::from(key), |agent| agent.id.clone())
-    };
     let wanted = AuditFilter {
         since: moment(&filter.since)?,
         until: moment(&filter.until)?,
-        agent: given(&filter.agent).map(agent_id),
+        agent: given(&filter.agent).map(|key| agent_id(console, caller, key)),
         caller: given(&filter.caller).map(CallerId::from),
         task: given(&filter.task).map(TaskId::from),
         outcome: given(&filter.outcome).map(|name| outcome(&name)).transpose()?,
@@ -83,9 +92,7 @@ pub async fn search(console: &Console, caller: &Caller, filter: &Filter) -> Resu
         limit: limit + 1,
     };
     let mut records = console.store().audit_trail(&caller.scope, &wanted).await.map_err(store_failure)?;
-    let has_more = records.len() > limit;
-    records.truncate(limit);
-    let next = records.last().filter(|_| has_more).map(|last| last.record);
+    let next = cut(&mut records, limit, |last| last.record);
     Ok(Page { records, next })
 }
 
@@ -106,6 +113,17 @@ pub fn ended(event: &VerbEvent) -> String {
     }
 }
 
+/// What was said, unless that is nothing.
+pub(crate) fn given(text: &Option<String>) -> Option<String> {
+    text.clone().filter(|text| !text.trim().is_empty())
+}
+
+/// The agent's id. One that is no longer registered can still be asked for by its id.
+pub(crate) fn agent_id(console: &Console, caller: &Caller, key: String) -> AgentId {
+    let found = console.engine().registry().find(&caller.scope, &key);
+    found.map_or_else(|_| AgentId::from(key), |agent| agent.id.clone())
+}
+
 fn outcome(name: &str) -> Result<AuditOutcome, Failure> {
     match name {
         "completed" => Ok(AuditOutcome::Completed),
@@ -119,7 +137,7 @@ fn outcome(name: &str) -> Result<AuditOutcome, Failure> {
 }
 
 /// A moment, or how long before `now` it was.
-fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+pub(crate) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     if let Ok(moment) = text.trim().parse() {
         return Ok(moment);
     }

@@ -1,23 +1,19 @@
-//! Workflows and their runs. Whoever may discover sees what there is; whoever may call runs it and sees its own runs; whoever may
-//! read the audit trail sees everybody's.
+//! Workflows and pipelines: what there is. Whoever may discover sees it; whoever may administer agents changes it.
 
 use std::sync::Arc;
 
-use rialto_engine::{Request, Step};
-use rialto_flow::definition::Workflow;
+use rialto_flow::{definition::Workflow, run::Given};
 use rialto_model::{
-    call::{Caller, Door, Target},
+    call::Caller,
+    clock::Timestamp,
     failure::{Failure, Kind},
-    flow::{Flow, FlowRun, FlowStatus, RunFilter, RunRecord},
-    ids::TaskId,
-    json::Json,
-    message::Part,
+    flow::{Flow, FlowKind, FlowRun, FlowStatus},
     rights::Right,
-    task::Task,
 };
-use serde_json::json;
+use rialto_policy::Action;
+use serde::Serialize;
 
-use super::{MOST, page_size, tasks};
+use super::{MOST, page_size, runs};
 use crate::{Console, console::store_failure};
 
 /// A definition in a list.
@@ -42,34 +38,72 @@ pub struct Shown {
     pub newest: u64,
 }
 
-/// One run.
-#[derive(Clone, Debug)]
-pub struct Run {
-    /// How it stands, with its steps.
-    pub record: RunRecord,
-    /// What is run, if it can still be read.
-    pub workflow: Option<Arc<Workflow>>,
-    /// The task that it is.
-    pub task: Task,
+/// A definition that somebody wants kept.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// The text, in YAML or JSON.
+    pub text: String,
+    /// What it is called if it does not say so itself.
+    pub name: String,
+    /// What it must be; nothing leaves it to the text.
+    pub kind: Option<FlowKind>,
+    /// Whether it may be run, in place of what the text says.
+    pub status: Option<FlowStatus>,
 }
 
-/// What has begun.
-#[derive(Clone, Debug)]
-pub struct Begun {
-    /// The task that it is.
-    pub task: TaskId,
-    /// Whether it is a run already. One that waits for approval is not.
-    pub is_run: bool,
+/// A definition for programs.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FlowJson<'a> {
+    name: &'a str,
+    kind: FlowKind,
+    status: FlowStatus,
+    version: u64,
+    skill: String,
+    configured: bool,
+    by: &'a str,
+    at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+}
+
+// === impl FlowJson ===
+
+impl<'a> FlowJson<'a> {
+    /// One in a list.
+    pub fn of(flow: &'a Flow) -> Self {
+        Self {
+            name: &flow.name,
+            kind: flow.kind,
+            status: flow.status,
+            version: flow.version,
+            skill: flow.kind.skill_id(&flow.name),
+            configured: flow.configured,
+            by: flow.by.as_str(),
+            at: flow.at,
+            text: None,
+        }
+    }
+
+    /// The same with its text.
+    pub fn whole(flow: &'a Flow) -> Self {
+        Self { text: Some(&flow.text), ..Self::of(flow) }
+    }
 }
 
 /// The definitions of the caller's project, by name.
-pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Listed>, Failure> {
+pub async fn all(console: &Console, caller: &Caller) -> Result<Vec<Flow>, Failure> {
     Console::need(caller, Right::Discover)?;
+    Ok(console.flows().book().list(&caller.scope).await?)
+}
+
+/// The same, with what they say and how they went last.
+pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Listed>, Failure> {
     let book = console.flows().book();
     let mut listed = Vec::new();
-    for flow in book.list(&caller.scope).await?.into_iter().take(MOST) {
+    for flow in all(console, caller).await?.into_iter().take(MOST) {
         let workflow = book.workflow(&flow).ok();
-        let last = latest(console, caller, &flow.name, 1, None).await?.pop();
+        let last = runs::latest(console, caller, &flow.name).await?;
         listed.push(Listed { flow, workflow, last });
     }
     Ok(listed)
@@ -96,80 +130,55 @@ pub async fn show(
     Ok(Shown { flow: Arc::new(flow), workflow, newest })
 }
 
-/// Runs of a definition that the caller may see, newest first, and where the next page begins.
-pub async fn runs(
+/// The versions of a definition, newest first, and where the next page begins.
+pub async fn versions(
     console: &Console,
     caller: &Caller,
     name: &str,
-    cursor: Option<&str>,
-) -> Result<(Vec<FlowRun>, Option<TaskId>), Failure> {
-    let limit = page_size(None);
-    let mut found = latest(console, caller, name, limit + 1, cursor.map(TaskId::from)).await?;
-    let has_more = found.len() > limit;
-    found.truncate(limit);
-    let next = found.last().filter(|_| has_more).map(|last| last.id.clone());
+    limit: Option<usize>,
+    cursor: Option<u64>,
+) -> Result<(Vec<Flow>, Option<u64>), Failure> {
+    let newest = show(console, caller, name, None).await?.newest;
+    let (limit, first) =
+        (page_size(limit), cursor.map_or(newest, |cursor| newest.min(cursor.saturating_sub(1))));
+    let mut found = Vec::new();
+    let mut version = first;
+    while version > 0 && found.len() < limit {
+        found.extend(console.store().flow(&caller.scope, name, Some(version)).await.map_err(store_failure)?);
+        version -= 1;
+    }
+    let next = found.last().filter(|_| version > 0).map(|last| last.version);
     Ok((found, next))
 }
 
-/// A run as it stands.
-pub async fn run(console: &Console, caller: &Caller, id: &str) -> Result<Run, Failure> {
-    let (task, _) = tasks::show(console, caller, id).await?;
-    let found = console.store().run(&caller.scope, &task.head.id).await.map_err(store_failure)?;
-    let record = found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no run \"{id}\"")))?;
-    let workflow = console.flows().book().workflow_of(&record.run).await.ok();
-    Ok(Run { record, workflow, task })
-}
-
-/// Begins a run, which goes on by itself. A draft is tried out.
-pub async fn begin(console: &Console, caller: &Caller, flow: &Flow, part: Part) -> Result<Begun, Failure> {
-    if !caller.rights.have(Right::Call) {
-        return Err(Right::Call.lacking());
-    }
-    let (book, is_draft) = (console.flows().book(), flow.status == FlowStatus::Draft);
-    let target = book.target_of(console.engine(), caller, &flow.name, is_draft).await?;
-    let request = Request::message(caller.clone(), Door::Http, target, vec![part]);
-    let mut running = console.engine().call(request).await?;
-    // The first thing that a run tells is that it is written down.
-    let first = running.next().await;
-    let task = running.task().clone();
-    let is_run = console.store().run(&caller.scope, &task).await.map_err(store_failure)?.is_some();
-    match first {
-        Step::Failed(failure) if !is_run => Err(failure),
-        _ => Ok(Begun { task, is_run }),
-    }
-}
-
-/// Answers a question of a run of the caller's own: that of a step, or the first. It goes on by itself.
-pub async fn answer(
-    console: &Console,
-    caller: &Caller,
-    id: &str,
-    step: Option<&str>,
-    text: &str,
-) -> Result<(), Failure> {
-    Console::need(caller, Right::Call)?;
-    let worker = console.engine().worker(caller, id).await?;
-    let mut part = Part::text(text);
-    part.metadata = step.map(|step| Json::of(&json!({ "rialto/flow": { "node": step } })));
-    let target = Target { agent: worker.agent, skill: None };
-    let request = Request {
-        task: Some(id.to_owned()),
-        ..Request::message(caller.clone(), Door::Http, target, vec![part])
+/// Keeps a definition, in place of the one that has its name.
+pub async fn keep(console: &Console, caller: &Caller, wanted: Wanted) -> Result<Flow, Failure> {
+    console.admit(caller, Action::AdminAgents).await?;
+    let given = Given {
+        scope: caller.scope.clone(),
+        text: wanted.text,
+        name: wanted.name,
+        kind: wanted.kind,
+        by: caller.id.clone(),
+        status: wanted.status,
+        configured: false,
     };
-    console.engine().call(request).await.map(drop)
+    Ok(console.flows().book().add(console.engine(), given).await?)
 }
 
-async fn latest(
+/// Says whether a definition may be run.
+pub async fn set_status(
     console: &Console,
     caller: &Caller,
     name: &str,
-    limit: usize,
-    before: Option<TaskId>,
-) -> Result<Vec<FlowRun>, Failure> {
-    if Console::need(caller, Right::Call).is_err() {
-        return Ok(Vec::new());
-    }
-    let own = (!console.sees_all(caller)).then(|| caller.id.clone());
-    let filter = RunFilter { caller: own, name: Some(name.to_owned()), state: None, before, limit };
-    console.store().runs(&caller.scope, &filter).await.map_err(store_failure)
+    status: FlowStatus,
+) -> Result<Flow, Failure> {
+    console.admit(caller, Action::AdminAgents).await?;
+    Ok(console.flows().book().set_status(console.engine(), &caller.scope, name, status).await?)
+}
+
+/// Forgets a definition. Runs of it go on.
+pub async fn remove(console: &Console, caller: &Caller, name: &str) -> Result<(), Failure> {
+    console.admit(caller, Action::AdminAgents).await?;
+    Ok(console.flows().book().remove(console.engine(), &caller.scope, name, false).await?)
 }

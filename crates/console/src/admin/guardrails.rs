@@ -1,10 +1,10 @@
-//! Guardrails, tried out on a text: those in force, or any of the usual checks. Nothing is kept, and what was found is told by its
-//! kind and place.
+//! Guardrails: which are in force, and what they or any others find in a text. Nothing is kept, and what was found is told by its kind
+//! and place.
 
 use rialto_guard::{
-    Finding, Findings, Guards,
+    Finding, Findings, Guards, Verdict,
     config::{Action as Then, Check, Guardrail, Target},
-    setting::Called,
+    setting::{Called, Guardrails},
 };
 use rialto_model::{
     call::Caller,
@@ -13,7 +13,7 @@ use rialto_model::{
     message::{Content, Part},
 };
 use rialto_policy::Action;
-use serde::Deserialize;
+use serde::Serialize;
 
 use crate::Console;
 
@@ -25,81 +25,166 @@ pub const CHECKS: [(&str, &str); 4] = [
     ("max-tokens", "More text than a model should get"),
 ];
 
-/// A text to be looked through.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+/// What is looked for when nobody says what.
+const USUAL: [&str; 3] = ["pii", "prompt-injection", "secrets"];
+
+/// Something to be looked through, and what for.
+#[derive(Clone, Debug)]
 pub struct Asked {
-    /// The text; a JSON object is looked through in its strings.
-    pub text: String,
-    /// What is looked for; without any, what the guardrails in force look for.
-    pub checks: Vec<String>,
-    /// Whose guardrails: `<agent>.<skill>`. Without it, those for everything.
-    pub skill: String,
+    /// A text, or data, which is looked through in its strings.
+    pub part: Part,
+    /// What is looked for, by the names of checks that need no settings.
+    pub checks: Option<Vec<String>>,
+    /// A guardrail of the caller's own, in place of that.
+    pub guardrail: Option<Guardrail>,
+    /// What is done when something of `checks` is found.
+    pub action: Option<Then>,
+    /// Whose guardrails in force, where none are named: `<agent>.<skill>`. Without it, those for everything.
+    pub skill: Option<String>,
+    /// Which way it goes.
+    pub target: Target,
+    /// Whether the usual checks are tried where none are named and nothing is in force.
+    pub or_usual: bool,
 }
 
 /// What came of it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Tried {
+    /// What would become of it.
+    pub verdict: Verdict,
     /// What was found.
+    #[serde(serialize_with = "found")]
     pub findings: Findings,
     /// What is left when everything is replaced that can be.
+    #[serde(rename = "redacted")]
     pub left: String,
+    /// How many model servers would be asked too.
+    pub not_asked: usize,
+    /// Where the guardrails that were tried are written, where they are those in force.
+    #[serde(rename = "guardrails", skip_serializing_if = "Option::is_none")]
+    pub places: Option<Vec<String>>,
 }
 
-/// Looks through a text.
-pub async fn test(console: &Console, caller: &Caller, asked: Asked) -> Result<Tried, Failure> {
-    console.admit(caller, Action::AdminPolicies).await?;
-    let invalid = |message: String| Failure::new(Kind::Invalid, message);
-    let named = |name: &String| {
-        Check::plain(name).ok_or_else(|| {
-            let all = CHECKS.map(|(name, _)| name).join(", ");
-            invalid(format!("\"{name}\" is no check that needs no settings: {all} are"))
+// === impl Asked ===
+
+impl Asked {
+    /// This, and nothing more is said.
+    pub const fn about(part: Part) -> Self {
+        Self {
+            part,
+            checks: None,
+            guardrail: None,
+            action: None,
+            skill: None,
+            target: Target::Input,
+            or_usual: false,
+        }
+    }
+
+    /// A text; a JSON object is looked through in its strings.
+    pub fn text(text: String) -> Self {
+        Self::about(match Json::parse(text.trim()) {
+            Ok(data) if data.is_object() => Part::data(data),
+            _ => Part::text(text),
         })
-    };
-    let checks = asked.checks.iter().map(named).collect::<Result<Vec<_>, _>>()?;
-    if checks.is_empty() {
-        return Ok(in_force(console, caller, &asked));
     }
-    let guardrail = Guardrail { checks, action: Then::Redact, ..Guardrail::default() };
-    // Patterns are compiled, and a text may be long: others must not wait for it.
-    let tried = tokio::task::spawn_blocking(move || look(&guardrail, asked.text)).await;
-    let cut_off = |_| Failure::new(Kind::Internal, "it was cut off; try again");
-    tried.map_err(cut_off)?.map_err(invalid)
-}
 
-/// What the guardrails in force find on the way to whoever is named.
-fn in_force(console: &Console, caller: &Caller, asked: &Asked) -> Tried {
-    let name = asked.skill.trim();
-    let agent = name.split_once('.').map_or(name, |(agent, _)| agent);
-    let called = Called { org: caller.scope.org.as_str(), agent, skill: name, canonical: name };
-    let guards = console.engine().guarding().and_then(|guarding| guarding.guards(&called));
-    let text = asked.text.clone();
-    match guards {
-        Some(guards) => through(&guards, text),
-        None => Tried { findings: Findings::default(), left: text },
+    /// Looks through it, with these guardrails in force in an org. Patterns are compiled, and a text may be long: this takes a while.
+    pub fn look(&self, setting: &Guardrails, org: &str) -> Result<Tried, Failure> {
+        let (guards, places) = self.tried(setting, org)?;
+        let parts = std::slice::from_ref(&self.part);
+        let findings = guards.as_ref().map(|guards| guards.check(parts, self.target)).unwrap_or_default();
+        let left = guards.as_ref().map(|guards| redacted(guards, parts, &findings)).unwrap_or_default();
+        let not_asked = guards.as_ref().map_or(0, |guards| guards.classifiers(self.target).count());
+        Ok(Tried { verdict: findings.verdict(), findings, left, not_asked, places })
+    }
+
+    /// The guardrails that were named, else those in force, else perhaps the usual ones.
+    fn tried(
+        &self,
+        setting: &Guardrails,
+        org: &str,
+    ) -> Result<(Option<Guards>, Option<Vec<String>>), Failure> {
+        let is_named = self.checks.is_some() || self.guardrail.is_some() || self.action.is_some();
+        let placed = setting.placed();
+        if !is_named && (self.skill.is_some() || !placed.is_empty() || !self.or_usual) {
+            let name = self.skill.as_deref().unwrap_or_default().trim();
+            let agent = name.split_once('.').map_or(name, |(agent, _)| agent);
+            let called = Called { org, agent, skill: name, canonical: name };
+            let applying: Vec<_> = placed.iter().filter(|placed| placed.whose.is_for(&called)).collect();
+            let guards = Guards::compile(applying.iter().map(|placed| &placed.guardrail));
+            let places = applying.iter().map(|placed| shown(&placed.place)).collect();
+            return Ok((guards.map_err(|error| invalid(error.to_string()))?, Some(places)));
+        }
+        let guards = Guards::compile([&self.named()?]).map_err(|error| invalid(error.to_string()))?;
+        let none = || invalid("the guardrail is switched off or has no checks".to_owned());
+        Ok((Some(guards.ok_or_else(none)?), None))
+    }
+
+    fn named(&self) -> Result<Guardrail, Failure> {
+        if let Some(guardrail) = &self.guardrail {
+            return Ok(guardrail.clone());
+        }
+        let check = |name: &str| {
+            Check::plain(name.trim()).ok_or_else(|| {
+                invalid(format!(
+                    "\"{name}\" is no check that needs no settings: pii, prompt-injection, secrets and max-tokens are; \
+                     others are set in a file (--guardrail)"
+                ))
+            })
+        };
+        let checks: Vec<Check> = match &self.checks {
+            Some(names) => names.iter().map(|name| check(name)).collect::<Result<_, _>>()?,
+            None => USUAL.iter().map(|name| check(name)).collect::<Result<_, _>>()?,
+        };
+        Ok(Guardrail { checks, action: self.action.unwrap_or_default(), ..Guardrail::default() })
     }
 }
 
-fn look(guardrail: &Guardrail, text: String) -> Result<Tried, String> {
-    let guards = Guards::compile([guardrail]).map_err(|error| error.to_string())?;
-    let guards = guards.ok_or_else(|| "there is nothing to look for".to_owned())?;
-    Ok(through(&guards, text))
+/// Those in force. What is looked for in other orgs is theirs to know.
+pub async fn show(console: &Console, caller: &Caller) -> Result<Guardrails, Failure> {
+    console.admit(caller, Action::AdminPolicies).await?;
+    let mut setting = in_force(console);
+    setting.orgs.retain(|org, _| org == caller.scope.org.as_str());
+    Ok(setting)
 }
 
-fn through(guards: &Guards, text: String) -> Tried {
-    let part = match Json::parse(text.trim()) {
-        Ok(data) if data.is_object() => Part::data(data),
-        _ => Part::text(text),
-    };
-    let parts = [part];
-    let findings = guards.check(&parts, Target::Both);
+/// Looks through something.
+pub async fn test(console: &Console, caller: &Caller, asked: Asked) -> Result<Tried, Failure> {
+    let setting = show(console, caller).await?;
+    let org = caller.scope.org.clone();
+    // Others must not wait for it.
+    let tried = tokio::task::spawn_blocking(move || asked.look(&setting, org.as_str())).await;
+    tried.map_err(|_| Failure::new(Kind::Internal, "it was cut off; try again"))?
+}
+
+fn in_force(console: &Console) -> Guardrails {
+    console.engine().guarding().map_or_else(Guardrails::default, |all| all.setting().clone())
+}
+
+/// Where a guardrail stands in the configuration.
+fn shown(place: &str) -> String {
+    if place.is_empty() { "guardrails".to_owned() } else { format!("guardrails.{place}") }
+}
+
+/// What is left when everything is replaced that can be, whatever is done about it.
+fn redacted(guards: &Guards, parts: &[Part], findings: &Findings) -> String {
     let redacting = |finding: &Finding| Finding { action: Then::Redact, ..finding.clone() };
     let found = findings.found.iter().map(redacting).collect();
-    let parts = guards.redact(&parts, &Findings { found, is_cut: findings.is_cut });
-    let shown = |part: &Part| match &part.content {
+    let parts = guards.redact(parts, &Findings { found, is_cut: findings.is_cut });
+    let text = |part: &Part| match &part.content {
         Content::Text(text) => text.clone(),
         Content::Data(json) => json.get().to_owned(),
         Content::Raw(_) | Content::Url(_) | Content::Unknown(_) => String::new(),
     };
-    Tried { left: parts.iter().map(shown).collect(), findings }
+    parts.iter().map(text).collect()
+}
+
+fn found<S: serde::Serializer>(findings: &Findings, serializer: S) -> Result<S::Ok, S::Error> {
+    findings.found.serialize(serializer)
+}
+
+fn invalid(message: String) -> Failure {
+    Failure::new(Kind::Invalid, message)
 }

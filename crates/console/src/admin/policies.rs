@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rialto_model::{
     agent::Agent,
-    call::{Caller, CallerKind, Target},
+    call::{Caller, CallerId, CallerKind, Target},
     failure::{Failure, Kind},
     ids::SkillId,
 };
@@ -14,11 +14,14 @@ use rialto_policy::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{Console, console::store_failure, office::PolicyVersion};
+use crate::{
+    Console,
+    console::store_failure,
+    office::{KeptPolicy, PolicyVersion, Shelf},
+};
 
-/// So many callers and targets are in a matrix at most.
-const WIDEST: usize = 12;
-const LONGEST: usize = 60;
+/// So many skills of an agent are asked about.
+const ASKED: usize = 30;
 
 /// One text of policies.
 #[derive(Clone, Debug)]
@@ -48,6 +51,8 @@ pub struct Asked {
 /// The answer, and what each policy says to it.
 #[derive(Clone, Debug)]
 pub struct Answer {
+    /// Who would do it.
+    pub caller: CallerId,
     /// What was asked about.
     pub target: String,
     /// The decision.
@@ -72,17 +77,10 @@ pub struct Usual {
     pub caller_kind: Option<CallerKind>,
     /// Who must approve, with `require-approval`.
     pub by: String,
-}
-
-/// Who may call what: a row for each skill or agent, a column for each caller.
-#[derive(Clone, Debug)]
-pub struct Matrix {
-    /// The callers.
-    pub callers: Vec<String>,
-    /// What is called, and for each caller whether it may.
-    pub rows: Vec<(String, Vec<bool>)>,
-    /// How many more there are.
-    pub more: usize,
+    /// What to call it; what has that name is replaced.
+    pub name: String,
+    /// Where to keep it, unless where new ones are kept.
+    pub shelf: Option<Shelf>,
 }
 
 /// The usual policies: what they are called, what they do, what they are about.
@@ -123,39 +121,98 @@ pub async fn show(console: &Console, caller: &Caller, name: &str) -> Result<Text
 }
 
 /// Keeps a text, once everything that would then be in force holds up.
-pub async fn save(console: &Console, caller: &Caller, name: &str, text: &str) -> Result<String, Failure> {
+pub async fn save(
+    console: &Console,
+    caller: &Caller,
+    name: &str,
+    text: &str,
+    shelf: Option<Shelf>,
+) -> Result<KeptPolicy, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
-    let kept = console.office().save_policy(caller.id.as_str(), name, text).await?;
+    let kept = console.office().save_policy(caller.id.as_str(), name, text, shelf).await?;
     make_known(console).await?;
     Ok(kept)
 }
 
 /// Takes a text away.
-pub async fn remove(console: &Console, caller: &Caller, name: &str) -> Result<(), Failure> {
+pub async fn remove(
+    console: &Console,
+    caller: &Caller,
+    name: &str,
+    shelf: Option<Shelf>,
+) -> Result<KeptPolicy, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
-    console.office().remove_policy(caller.id.as_str(), name).await?;
-    make_known(console).await
+    let gone = console.office().remove_policy(caller.id.as_str(), name, shelf).await?;
+    make_known(console).await?;
+    Ok(gone)
+}
+
+/// Makes an older text the one in force.
+pub async fn restore(
+    console: &Console,
+    caller: &Caller,
+    name: &str,
+    version: i64,
+    shelf: Option<Shelf>,
+) -> Result<KeptPolicy, Failure> {
+    console.admit(caller, Action::AdminPolicies).await?;
+    let kept = console.office().restore_policy(caller.id.as_str(), name, version, shelf).await?;
+    make_known(console).await?;
+    Ok(kept)
+}
+
+/// The names of the policies that are kept, if all of them hold up.
+pub async fn check(console: &Console, caller: &Caller) -> Result<Vec<String>, Failure> {
+    console.admit(caller, Action::AdminPolicies).await?;
+    let sources = console.office().policies().await?;
+    let policy = Policy::parse(&sources).map_err(|error| Failure::new(Kind::Invalid, error.to_string()))?;
+    Ok(policy.ids())
+}
+
+/// The policies in a text that was kept.
+pub async fn rules_in(console: &Console, caller: &Caller, kept: &KeptPolicy) -> Result<Vec<Rule>, Failure> {
+    let texts = list(console, caller).await?;
+    Ok(texts.into_iter().find(|text| text.name == kept.listed).map(|text| text.rules).unwrap_or_default())
 }
 
 /// The texts that a policy had, newest first.
-pub async fn history(console: &Console, caller: &Caller, name: &str) -> Result<Vec<PolicyVersion>, Failure> {
+pub async fn history(
+    console: &Console,
+    caller: &Caller,
+    name: &str,
+    shelf: Option<Shelf>,
+) -> Result<Vec<PolicyVersion>, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
-    console.office().policy_history(name).await
+    console.office().policy_history(name, shelf).await
 }
 
 /// Writes what a template says.
-pub async fn add(console: &Console, caller: &Caller, template: &Template<'_>) -> Result<String, Failure> {
+pub async fn add(
+    console: &Console,
+    caller: &Caller,
+    template: &Template<'_>,
+    name: Option<&str>,
+    shelf: Option<Shelf>,
+) -> Result<KeptPolicy, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
-    let kept = console.office().add_policy(caller.id.as_str(), template).await?;
+    let kept = console.office().add_policy(caller.id.as_str(), template, name, shelf).await?;
     make_known(console).await?;
     Ok(kept)
 }
 
 /// Writes one of the usual policies.
-pub async fn add_usual(console: &Console, caller: &Caller, usual: &Usual) -> Result<String, Failure> {
+pub async fn add_usual(console: &Console, caller: &Caller, usual: &Usual) -> Result<KeptPolicy, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
     let meant = Meant::of(console, caller, usual)?;
-    add(console, caller, &meant.template(caller, usual)).await
+    let for_whom = match usual.caller.trim() {
+        "" => None,
+        name => {
+            let (who, _) = who(console, caller, name, usual.caller_kind)?;
+            Some(Who { kind: who.kind, id: who.id })
+        }
+    };
+    let name = Some(usual.name.trim()).filter(|name| !name.is_empty());
+    add(console, caller, &meant.template(caller, usual, for_whom), name, usual.shelf).await
 }
 
 /// What is wrong with a text, if it took the place of the one with that name.
@@ -166,10 +223,7 @@ pub async fn validate(
     text: &str,
 ) -> Result<Vec<Problem>, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
-    let mut sources = console.office().policies().await?;
-    sources.retain(|source| source.name != name && source.name.strip_suffix(".cedar") != Some(name));
-    let name = if name.is_empty() { "new.cedar" } else { name };
-    sources.push(Source { name: name.to_owned(), text: text.to_owned() });
+    let sources = replaced(console, name, text).await?;
     Ok(Policy::parse(&sources).err().map(|error| error.0).unwrap_or_default())
 }
 
@@ -194,6 +248,7 @@ pub async fn test(console: &Console, caller: &Caller, asked: &Asked) -> Result<A
     let question = question.by(row.as_deref());
     let policy = console.engine().policy();
     Ok(Answer {
+        caller: who.id.clone(),
         target: target.as_ref().map_or_else(|| format!("org {}", who.scope.org), Target::verb),
         decision: policy.decide(&question),
         why_not: policy.allow(&question).err().map(|denied| denied.to_string()),
@@ -201,34 +256,32 @@ pub async fn test(console: &Console, caller: &Caller, asked: &Asked) -> Result<A
     })
 }
 
-/// Who may call what, for these callers.
-pub async fn matrix(console: &Console, caller: &Caller, callers: &[String]) -> Result<Matrix, Failure> {
-    console.admit(caller, Action::AdminPolicies).await?;
-    let policy = console.engine().policy();
-    let callers: Vec<String> = callers.iter().take(WIDEST).cloned().collect();
-    let directory = console.engine().registry().directory(&caller.scope);
-    let people: Vec<Caller> =
-        callers.iter().map(|name| Caller { scope: caller.scope.clone(), ..Caller::user(name) }).collect();
-    let rows = directory.entries().iter().take(LONGEST).map(|entry| {
-        let target = entry.target();
-        let may = |who: &Caller| policy.decide(&Question::about(who, Action::Invoke, &target)).allowed;
-        (entry.canonical.clone(), people.iter().map(may).collect())
-    });
-    let rows: Vec<_> = rows.collect();
-    Ok(Matrix { callers, more: directory.entries().len() - rows.len(), rows })
+/// The policies that are about an agent or any of its skills, and how the caller fares there.
+pub fn about(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> Vec<Finding> {
+    use rialto_policy::Outcome::{Decides, Failed, Overruled, Unmet};
+    let (policy, row) = (console.engine().policy(), console.caller_row(caller));
+    let mut found: Vec<Finding> = Vec::new();
+    let skills = agent.card.skills.iter().take(ASKED).cloned().map(Some);
+    for skill in skills.chain([None]) {
+        let target = Target { agent: Arc::clone(agent), skill };
+        let question = Question::about(caller, Action::Invoke, &target).by(row.as_deref());
+        for finding in policy.explain(&question) {
+            let applies = matches!(finding.outcome, Decides | Overruled | Unmet | Failed(_));
+            if applies && !found.iter().any(|known| known.rule.name == finding.rule.name) {
+                found.push(finding);
+            }
+        }
+    }
+    found
 }
 
-/// The policies that are about an agent or any of its skills, and how everybody fares there.
-pub fn about(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> Vec<Finding> {
-    let target = Target { agent: Arc::clone(agent), skill: agent.card.skills.first().cloned() };
-    let row = console.caller_row(caller);
-    let question = Question::about(caller, Action::Invoke, &target).by(row.as_deref());
-    let mut findings = console.engine().policy().explain(&question);
-    findings.retain(|finding| {
-        use rialto_policy::Outcome::{Decides, Failed, Overruled, Unmet};
-        matches!(finding.outcome, Decides | Overruled | Unmet | Failed(_))
-    });
-    findings
+/// All texts as they would be.
+pub(super) async fn replaced(console: &Console, name: &str, text: &str) -> Result<Vec<Source>, Failure> {
+    let mut sources = console.office().policies().await?;
+    sources.retain(|source| source.name != name && source.name.strip_suffix(".cedar") != Some(name));
+    let name = if name.is_empty() { "new.cedar" } else { name };
+    sources.push(Source { name: name.to_owned(), text: text.to_owned() });
+    Ok(sources)
 }
 
 /// An answer for programs.
@@ -246,6 +299,8 @@ pub fn answer(asked: &Asked, answer: &Answer) -> Value {
     json!({
         "decision": if answer.decision.allowed { "allow" } else { "deny" },
         "caller": asked.caller,
+        "callerId": answer.caller,
+        "decidedBy": answer.decision.policies,
         "action": asked.action,
         "target": answer.target,
         "whyNot": answer.why_not,
@@ -287,14 +342,21 @@ impl Meant {
                     ))
                 })
             }
-            "allow-agent" | "deny-agent" | "allow-skill" | "deny-skill" | "require-approval" => {
-                let target = target(console, caller, name)?;
-                Ok(match target.skill {
-                    Some(skill) if !usual.kind.ends_with("-agent") => {
-                        Self::Skill(target.agent, skill.id.clone())
+            "allow-agent" | "deny-agent" => {
+                Ok(Self::Agent(console.engine().registry().find(&caller.scope, name)?))
+            }
+            "allow-skill" | "deny-skill" | "require-approval" => {
+                let Target { agent, skill } = target(console, caller, name)?;
+                match skill {
+                    Some(skill) => Ok(Self::Skill(agent, skill.id.clone())),
+                    None if usual.kind == "require-approval" => Ok(Self::Agent(agent)),
+                    None => {
+                        let slug = &agent.slug;
+                        Err(invalid(format!(
+                            "{slug} is an agent; name one of its skills, like {slug}.SKILL: `rialto agents show {slug}` lists them"
+                        )))
                     }
-                    _ => Self::Agent(target.agent),
-                })
+                }
             }
             kind => {
                 let all = USUAL.map(|(kind, ..)| kind).join(", ");
@@ -303,7 +365,7 @@ impl Meant {
         }
     }
 
-    fn template<'a>(&'a self, caller: &'a Caller, usual: &Usual) -> Template<'a> {
+    fn template<'a>(&'a self, caller: &'a Caller, usual: &Usual, for_whom: Option<Who>) -> Template<'a> {
         let by = if usual.by.trim().is_empty() { "an administrator" } else { usual.by.trim() };
         let wish = match usual.kind.split('-').next() {
             Some("allow") => Wish::Allow,
@@ -317,10 +379,7 @@ impl Meant {
             Self::Tag(tag) => Object::Tag(tag),
             Self::Admin(action) => Object::Admin(*action, &caller.scope.org),
         };
-        let name = usual.caller.trim();
-        let kind = usual.caller_kind.unwrap_or(CallerKind::User);
-        let caller = (!name.is_empty()).then(|| Who { kind, id: name.into() });
-        Template { wish, caller, object }
+        Template { wish, caller: for_whom, object }
     }
 }
 

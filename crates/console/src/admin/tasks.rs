@@ -8,13 +8,16 @@ use rialto_model::{
     ids::{AgentId, SkillId, TaskId},
     json::Json,
     message::{Artifact, Message, Part},
+    push::Push,
     rights::Right,
     store::TaskFilter,
     task::{Task, TaskHead, TaskState},
 };
+use rialto_policy::Action;
 use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::page_size;
+use super::{cut, page_size};
 use crate::{Console, console::store_failure};
 
 /// Which tasks to list, newest first.
@@ -88,7 +91,7 @@ impl<'a> TaskJson<'a> {
 
 /// The tasks of the caller's project that it may see.
 pub async fn list(console: &Console, caller: &Caller, filter: &Filter) -> Result<Page, Failure> {
-    Console::need(caller, Right::Call)?;
+    Console::own(caller, Right::Call)?;
     console.engine().sync().await?;
     let registry = console.engine().registry();
     let agent = filter.agent.as_ref().filter(|key| !key.is_empty());
@@ -106,9 +109,7 @@ pub async fn list(console: &Console, caller: &Caller, filter: &Filter) -> Result
         ..TaskFilter::default()
     };
     let mut tasks = console.store().tasks(&caller.scope, &wanted).await.map_err(store_failure)?;
-    let has_more = tasks.len() > limit;
-    tasks.truncate(limit);
-    let next = tasks.last().filter(|_| has_more).map(|last| last.id.clone());
+    let next = cut(&mut tasks, limit, |last| last.id.clone());
     Ok(Page { tasks, next })
 }
 
@@ -123,21 +124,56 @@ pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<(Task,
     Ok((task, events))
 }
 
+/// The same, but an open task of the caller's own is asked about at its agent first.
+pub async fn look(console: &Console, caller: &Caller, id: &str) -> Result<Task, Failure> {
+    let head = head(console, caller, id).await?;
+    if is_own(caller, &head) {
+        return console.engine().task(caller, id).await;
+    }
+    show(console, caller, id).await.map(|(task, _)| task)
+}
+
+/// Push notifications that were given up, newest first.
+pub async fn undelivered(console: &Console, caller: &Caller, limit: usize) -> Result<Vec<Push>, Failure> {
+    console.admit(caller, Action::AdminAudit).await?;
+    console.engine().dead_pushes(&caller.scope, limit).await
+}
+
+/// One of them for programs. What it is shown at its door is nobody's business here.
+pub fn given_up(push: &Push) -> Value {
+    json!({
+        "task": push.task, "id": push.id, "url": push.url, "caller": push.caller.as_str(),
+        "toldUpTo": push.standing.told, "failures": push.standing.failures,
+        "lastError": push.standing.last_error.clone().unwrap_or_default(),
+        "createdAt": push.created_at.to_string(),
+    })
+}
+
 /// Whatever happens to a task behind this event of it.
 pub async fn follow(console: &Console, caller: &Caller, id: &str, seen: u64) -> Result<Following, Failure> {
     let head = head(console, caller, id).await?;
     Ok(console.engine().listen(&TaskHead { version: seen, ..head }))
 }
 
-/// Calls a task of the caller's own off.
+/// Calls a task off: the caller's own, or anybody's for whoever may administer agents.
 pub async fn cancel(console: &Console, caller: &Caller, id: &str) -> Result<Task, Failure> {
-    need(caller, Right::Call)?;
+    if is_others(console, caller, id).await? {
+        console.admit(caller, Action::AdminAgents).await?;
+        return console.engine().cancel_for(caller, id).await;
+    }
+    Console::own(caller, Right::Call)?;
     console.engine().cancel(caller, id).await
 }
 
-/// Says something in a task of the caller's own: an answer to its question, or more. It goes on by itself.
+/// Says something in a task, as an answer to its question or more: in the caller's own, or in anybody's for whoever may administer
+/// agents. It goes on by itself.
 pub async fn say(console: &Console, caller: &Caller, id: &str, part: Part) -> Result<TaskId, Failure> {
-    need(caller, Right::Call)?;
+    if is_others(console, caller, id).await? {
+        console.admit(caller, Action::AdminAgents).await?;
+        let running = console.engine().answer_for(caller, id, vec![part]).await?;
+        return Ok(running.task().clone());
+    }
+    Console::own(caller, Right::Call)?;
     let target = console.engine().worker(caller, id).await?;
     let request = Request {
         task: Some(id.to_owned()),
@@ -147,6 +183,36 @@ pub async fn say(console: &Console, caller: &Caller, id: &str, part: Part) -> Re
     Ok(running.task().clone())
 }
 
+/// Says more after a task of the caller's own is over: a new task in the same conversation.
+pub async fn go_on(console: &Console, caller: &Caller, id: &str, part: Part) -> Result<TaskId, Failure> {
+    Console::own(caller, Right::Call)?;
+    let head = head(console, caller, id).await?;
+    let worker = console.engine().worker(caller, id).await?;
+    let Some(context) = head.remote.context_id else {
+        let message =
+            format!("the agent has named no conversation that task {id} belongs to; begin a new task");
+        return Err(Failure::new(Kind::Conflict, message));
+    };
+    // Words are not what a skill with a schema takes: they go to the agent, which knows the conversation.
+    let skill = worker.skill.filter(|skill| skill.input_schema.is_none());
+    let target = Target { agent: worker.agent, skill };
+    let request = Request {
+        context: Some(context),
+        ..Request::message(caller.clone(), Door::Console, target, vec![part])
+    };
+    let running = console.engine().call(request).await?;
+    Ok(running.task().clone())
+}
+
+/// Whether the caller may call a task off and answer it: its own, or anybody's where it may administer agents.
+pub fn may_act(console: &Console, caller: &Caller, head: &TaskHead) -> Result<(), Failure> {
+    if is_own(caller, head) {
+        Console::own(caller, Right::Call)
+    } else {
+        console.may(caller, Action::AdminAgents)
+    }
+}
+
 /// Begins a task, which goes on by itself.
 pub async fn begin(
     console: &Console,
@@ -154,25 +220,26 @@ pub async fn begin(
     target: Target,
     part: Part,
 ) -> Result<TaskId, Failure> {
-    need(caller, Right::Call)?;
-    let request = Request::message(caller.clone(), Door::Http, target, vec![part]);
+    Console::own(caller, Right::Call)?;
+    let request = Request::message(caller.clone(), Door::Console, target, vec![part]);
     let running = console.engine().call(request).await?;
     Ok(running.task().clone())
 }
 
-/// Whether a task is the caller's own, so that it may be answered and called off.
+/// Whether a task is the caller's own.
 pub fn is_own(caller: &Caller, head: &TaskHead) -> bool {
     head.caller == caller.id
 }
 
+/// Whether a task is one that the caller may see, and somebody else's.
+pub(super) async fn is_others(console: &Console, caller: &Caller, id: &str) -> Result<bool, Failure> {
+    Ok(!is_own(caller, &head(console, caller, id).await?))
+}
+
 async fn head(console: &Console, caller: &Caller, id: &str) -> Result<TaskHead, Failure> {
-    Console::need(caller, Right::Call)?;
+    Console::own(caller, Right::Call)?;
     console.engine().sync().await?;
     let head = console.store().task(&caller.scope, id).await.map_err(store_failure)?;
     head.filter(|head| is_own(caller, head) || console.sees_all(caller))
         .ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no task \"{id}\" that you may see")))
-}
-
-fn need(caller: &Caller, right: Right) -> Result<(), Failure> {
-    if caller.rights.have(right) { Ok(()) } else { Err(right.lacking()) }
 }

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use rialto_model::{
     call::{Caller, CallerId, CallerKind},
     failure::{Failure, Kind},
-    ids::{ProjectId, Scope, fresh},
+    ids::{OrgId, ProjectId, Scope, fresh, is_slug},
     rights::{Right, Rights},
     store::Token,
 };
@@ -27,18 +27,23 @@ pub struct Wanted {
     pub kind: Option<CallerKind>,
     /// What may be done with it; without any, `call` and `discover`.
     pub scopes: Vec<Right>,
+    /// The org; without one, that of whoever asks. Another one only at the machine.
+    pub org: Option<String>,
     /// The project; without one, that of whoever asks.
     pub project: Option<String>,
     /// For how many days it is good; without it, for ever.
     #[serde(alias = "expires_days")]
     pub expires_days: Option<u32>,
+    /// The moment until which it is good, in place of days.
+    #[serde(alias = "expires_at")]
+    pub expires_at: Option<Timestamp>,
 }
 
 /// The tokens of the caller's org.
 pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Token>, Failure> {
     console.admit(caller, Action::AdminTokens).await?;
     let mut tokens = console.store().tokens().await.map_err(store_failure)?;
-    tokens.retain(|token| token.scope.org == caller.scope.org);
+    tokens.retain(|token| console.at_machine() || token.scope.org == caller.scope.org);
     tokens.sort_by_key(|token| std::cmp::Reverse(token.created_at));
     Ok(tokens)
 }
@@ -57,16 +62,16 @@ pub async fn create(console: &Console, caller: &Caller, wanted: &Wanted) -> Resu
         return Err(right.lacking());
     }
     let now = console.engine().now();
-    let expires_at = wanted.expires_days.map(|days| end(now, days)).transpose()?;
-    let project = wanted.project.as_deref().filter(|project| !project.is_empty()).map(ProjectId::from);
+    let expires_at = match (wanted.expires_at, wanted.expires_days) {
+        (Some(_), Some(_)) => return Err(invalid("say once how long it is good: expiresAt, or expiresDays")),
+        (at, days) => at.or(days.map(|days| end(now, days)).transpose()?),
+    };
+    let scope = scope(console, caller, wanted)?;
     let token = console.office().fresh_token()?;
     let row = Token {
         id: format!("tok_{}", fresh()),
         hash: rialto_edge::auth::hash(&token),
-        scope: Scope {
-            org: caller.scope.org.clone(),
-            project: project.unwrap_or_else(|| caller.scope.project.clone()),
-        },
+        scope,
         caller: CallerId::from(name),
         kind: wanted.kind.unwrap_or(CallerKind::User),
         rights,
@@ -115,7 +120,29 @@ pub fn state(token: &Token, now: Timestamp) -> &'static str {
     }
 }
 
+/// Where a new token belongs.
+fn scope(console: &Console, caller: &Caller, wanted: &Wanted) -> Result<Scope, Failure> {
+    let given = |name: &Option<String>| name.clone().filter(|name| !name.is_empty());
+    let org = given(&wanted.org).map_or_else(|| caller.scope.org.clone(), OrgId::from);
+    let project = given(&wanted.project).map_or_else(|| caller.scope.project.clone(), ProjectId::from);
+    if !is_slug(org.as_str()) || !is_slug(project.as_str()) {
+        let message =
+            "org and project: use letters, digits, `-` and `_`, at most 64 of them, a letter or digit first";
+        return Err(Failure::new(Kind::Invalid, message));
+    }
+    if org != caller.scope.org && !console.at_machine() {
+        let message = "org: a token of another org is made at the server's machine, with `rialto tokens create NAME --org ORG`";
+        return Err(Failure::new(Kind::Denied, message));
+    }
+    Ok(Scope { org, project })
+}
+
 fn end(now: Timestamp, days: u32) -> Result<Timestamp, Failure> {
+    if days == 0 {
+        let message =
+            "expiresDays: write a number of days, 1 or more, or leave it out for a token without an end";
+        return Err(Failure::new(Kind::Invalid, message));
+    }
     let end = now.checked_add(SignedDuration::from_hours(i64::from(days) * 24));
     end.map_err(|_| Failure::new(Kind::Invalid, "expiresDays: that is further away than the calendar goes"))
 }

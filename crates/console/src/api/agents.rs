@@ -2,12 +2,16 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use rialto_model::failure::Failure;
+use rialto_model::{credential::Credential, failure::Failure};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{asking::Asking, done, good, told};
-use crate::admin::agents::{self, Filter, Wanted};
+use crate::admin::{
+    agents::{self, Filter, Wanted},
+    refreshing::{self, Round},
+    standings,
+};
 
 /// How many probes are told when nobody says.
 const PROBES: usize = 100;
@@ -16,6 +20,13 @@ const PROBES: usize = 100;
 #[serde(deny_unknown_fields)]
 struct Trust {
     trust: String,
+}
+
+/// Whose cards are meant; all of them where nobody is named.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Picked {
+    agents: Vec<String>,
 }
 
 pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
@@ -34,9 +45,13 @@ pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
 
 pub(super) async fn register(asking: Asking) -> Result<Response, Failure> {
     let wanted: Wanted = asking.json()?;
-    let registered = agents::register(&asking.console, &asking.caller, &wanted).await?;
+    let (registered, policy) = agents::register(&asking.console, &asking.caller, &wanted).await?;
     let status = if registered.created { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(told(status, &agents::row(&registered.agent)))
+    let mut row = agents::row(&registered.agent);
+    if let Some(policy) = policy {
+        row["allowedBy"] = json!(policy);
+    }
+    Ok(told(status, &row))
 }
 
 pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
@@ -44,6 +59,7 @@ pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
     let mut row = agents::row_for(&asking.console, &asking.caller, &agent);
     row["card"] = agent.card.raw.value();
     row["shownAs"] = json!(agents::credential_of(&asking.console, &asking.caller, &agent));
+    row["scheme"] = json!(agents::scheme_of(&asking.console, &asking.caller, &agent));
     row["pending"] = json!(agents::pending(&agent));
     good(&row)
 }
@@ -59,8 +75,56 @@ pub(super) async fn refresh(asking: Asking) -> Result<Response, Failure> {
 }
 
 pub(super) async fn refresh_all(asking: Asking) -> Result<Response, Failure> {
-    let (answered, silent) = agents::refresh_all(&asking.console, &asking.caller, &[]).await?;
-    good(&json!({ "refreshed": answered, "failed": silent }))
+    let Picked { agents: picked } = asking.json_if_any()?;
+    let slugs = slugs(&asking, &picked).await?;
+    if asking.query("wait") == Some("false") {
+        let round = refreshing::begin(&asking.console, &asking.caller, &slugs).await?;
+        return Ok(told(StatusCode::ACCEPTED, &how_far(&round)));
+    }
+    let came = agents::refresh_each(&asking.console, &asking.caller, &slugs).await?;
+    let failed = came.iter().filter(|(_, came)| came.is_err()).count();
+    let outcomes: Vec<_> = came.iter().map(|(slug, came)| agents::came(slug, came)).collect();
+    good(&json!({ "refreshed": came.len() - failed, "failed": failed, "outcomes": outcomes }))
+}
+
+pub(super) async fn progress(asking: Asking) -> Result<Response, Failure> {
+    let round = refreshing::last(&asking.console, &asking.caller).await?;
+    good(&round.as_deref().map(how_far))
+}
+
+pub(super) async fn standings(asking: Asking) -> Result<Response, Failure> {
+    let agent = agents::find(&asking.console, &asking.caller, asking.part("key")).await?;
+    let known = standings::of_agent(&asking.console, &asking.caller, &agent).await?;
+    let told = known.iter().flat_map(|known| known.agents.values().map(|beta| (&known.work_type, beta)));
+    let told = told.map(|(work, beta)| {
+        json!({ "workType": work, "alpha": beta.alpha, "beta": beta.beta, "observed": beta.observed })
+    });
+    good(&json!({ "standings": told.collect::<Vec<_>>() }))
+}
+
+/// The agents that are meant: by slug, id, URL or name.
+async fn slugs(asking: &Asking, picked: &[String]) -> Result<Vec<String>, Failure> {
+    let mut slugs = Vec::new();
+    for key in picked {
+        slugs.push(agents::find(&asking.console, &asking.caller, key).await?.slug.clone());
+    }
+    Ok(slugs)
+}
+
+fn how_far(round: &Round) -> Value {
+    let (answered, silent) = round.counts();
+    json!({
+        "all": round.all, "answered": answered, "silent": silent, "isOver": round.is_over(), "begunAt": round.begun,
+    })
+}
+
+pub(super) async fn credential(asking: Asking) -> Result<Response, Failure> {
+    let wanted: Option<Credential> = asking.json()?;
+    let key = asking.part("key");
+    let agent = agents::set_credential(&asking.console, &asking.caller, key, wanted.as_ref()).await?;
+    let mut row = agents::row(&agent);
+    row["shownAs"] = json!(agents::credential_of(&asking.console, &asking.caller, &agent));
+    good(&row)
 }
 
 pub(super) async fn trust(asking: Asking) -> Result<Response, Failure> {

@@ -1,5 +1,7 @@
 //! One request of a program, read.
 
+use std::time::Duration;
+
 use axum::{
     body::{Bytes, to_bytes},
     extract::Request,
@@ -8,11 +10,16 @@ use http::HeaderMap;
 use rialto_model::{
     call::Caller,
     failure::{Failure, Kind},
-    json::{DEEPEST, is_too_deep},
+    json::{DEEPEST, Json, is_too_deep},
+    trace::Trace,
 };
 use serde::de::DeserializeOwned;
 
-use crate::Console;
+use super::Route;
+use crate::{Console, admin::MOST};
+
+/// Nobody waits longer; what goes on then goes on by itself.
+const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3_600);
 
 /// What is asked, by whom.
 pub(crate) struct Asking {
@@ -29,6 +36,7 @@ pub(crate) struct Asking {
 impl Asking {
     pub(super) async fn read(
         console: Console,
+        route: &Route,
         params: Vec<(String, String)>,
         request: Request,
     ) -> Result<Self, Failure> {
@@ -36,7 +44,13 @@ impl Asking {
         let unknown = || Failure::new(Kind::Unauthenticated, "this request does not say who calls");
         let caller = caller.ok_or_else(unknown)?;
         let query = request.uri().query().unwrap_or_default().as_bytes();
-        let query = url::form_urlencoded::parse(query).into_owned().collect();
+        let query: Vec<(String, String)> = url::form_urlencoded::parse(query).into_owned().collect();
+        let is_known = |name: &str| route.query.iter().any(|(known, _)| *known == name);
+        if let Some((name, _)) = query.iter().find(|(name, _)| !is_known(name)) {
+            let known: Vec<&str> = route.query.iter().map(|(known, _)| *known).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(invalid(&format!("\"{name}\" is no parameter of this; there are: {known}")));
+        }
         let headers = request.headers().clone();
         let body = to_bytes(request.into_body(), console.parts().max_body_bytes).await;
         let body = body.map_err(|_| invalid("the body did not come whole, or is too large"))?;
@@ -54,6 +68,11 @@ impl Asking {
         given.filter(|value| !value.is_empty())
     }
 
+    /// Whether a parameter says yes.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.query(name).is_some_and(|value| value != "false")
+    }
+
     /// The same, as one of a few values.
     pub(crate) fn read_query<T>(
         &self,
@@ -67,7 +86,47 @@ impl Asking {
 
     /// How many rows a page shall have.
     pub(crate) fn limit(&self) -> Result<Option<usize>, Failure> {
-        self.read_query("limit", |text| text.parse().ok())
+        let Some(text) = self.query("limit") else { return Ok(None) };
+        let wrong = || invalid(&format!("limit: \"{text}\" is no number; write one from 1 to {MOST}"));
+        text.parse().ok().filter(|limit| *limit > 0).map(Some).ok_or_else(wrong)
+    }
+
+    /// Where a page begins: `next` of the one before. `before` is what it was called once.
+    pub(crate) fn cursor(&self) -> Option<&str> {
+        self.query("cursor").or_else(|| self.query("before"))
+    }
+
+    /// The trace that the caller has begun.
+    pub(crate) fn trace(&self) -> Option<Box<Trace>> {
+        rialto_edge::trace::of(&self.headers)
+    }
+
+    /// How long the caller waits, by a parameter in milliseconds.
+    pub(crate) fn patience(&self) -> Result<Option<Duration>, Failure> {
+        let given = self.read_query("timeoutMs", |text| text.parse::<u64>().ok())?;
+        Ok(given.map(patience))
+    }
+
+    /// The body as it came.
+    pub(crate) fn text(&self) -> Result<&str, Failure> {
+        if is_too_deep(&self.body) {
+            return Err(invalid(&format!("the body is nested deeper than {DEEPEST} levels")));
+        }
+        std::str::from_utf8(&self.body).map_err(|_| invalid("the body is not UTF-8 text"))
+    }
+
+    /// The body, or nothing where there is none.
+    pub(crate) fn json_if_any<T: DeserializeOwned + Default>(&self) -> Result<T, Failure> {
+        if self.body.trim_ascii().is_empty() { Ok(T::default()) } else { self.json() }
+    }
+
+    /// Arguments: the body, or an empty object. Numbers keep every digit.
+    pub(crate) fn arguments(&self) -> Result<Json, Failure> {
+        let text = self.text()?.trim();
+        if text.is_empty() {
+            return Ok(Json::empty_object());
+        }
+        Json::parse(text).map_err(|error| invalid(&format!("the body is not JSON: {error}")))
     }
 
     /// The body.
@@ -78,6 +137,11 @@ impl Asking {
         serde_json::from_slice(&self.body)
             .map_err(|error| invalid(&format!("the body does not fit: {error}")))
     }
+}
+
+/// How long a caller waits who says so.
+pub(crate) fn patience(ms: u64) -> Duration {
+    Duration::from_millis(ms).min(LONGEST_WAIT)
 }
 
 fn invalid(message: &str) -> Failure {

@@ -3,14 +3,19 @@
 use axum::response::Response;
 use http::StatusCode;
 use rialto_model::{failure::Failure, store::Verdict};
+use rialto_policy::Action;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::{asking::Asking, done, good, openapi::document, told};
-use crate::admin::{
-    audit::{self, Filter, Record},
-    overview::overview as look,
-    tokens,
+use crate::{
+    admin::{
+        audit::{self, Filter, Record},
+        costs,
+        overview::overview as look,
+        tokens,
+    },
+    pages::base_of,
 };
 
 /// Arguments keep their digits only in a type of its own.
@@ -20,8 +25,25 @@ struct Records<'a> {
     next: Option<u64>,
 }
 
-pub(super) async fn openapi(_: Asking) -> Result<Response, Failure> {
-    good(&document())
+pub(super) async fn openapi(asking: Asking) -> Result<Response, Failure> {
+    good(&document(&base_of(&asking.caller.scope)))
+}
+
+/// Who asks, and what it may administer by the policies in force.
+pub(super) async fn me(asking: Asking) -> Result<Response, Failure> {
+    let (console, caller) = (&asking.console, &asking.caller);
+    console.engine().sync().await?;
+    let admin = Action::ALL.into_iter().filter(|action| action.is_admin());
+    let may = admin.map(|action| (action.as_str().to_owned(), json!(console.may(caller, action).is_ok())));
+    good(&json!({
+        "caller": caller.id,
+        "kind": caller.kind,
+        "org": caller.scope.org,
+        "project": caller.scope.project,
+        "scopes": caller.rights.each().collect::<Vec<_>>(),
+        "may": may.collect::<Map<_, _>>(),
+        "version": env!("CARGO_PKG_VERSION"),
+    }))
 }
 
 pub(super) async fn overview(asking: Asking) -> Result<Response, Failure> {
@@ -42,19 +64,25 @@ pub(super) async fn overview(asking: Asking) -> Result<Response, Failure> {
 }
 
 pub(super) async fn audit(asking: Asking) -> Result<Response, Failure> {
-    let text = |name| asking.query(name).map(str::to_owned);
     let filter = Filter {
+        limit: asking.limit()?,
+        cursor: asking.read_query("cursor", |text| text.parse().ok())?,
+        ..Filter::read(|name| asking.query(name))
+    };
+    let page = audit::search(&asking.console, &asking.caller, &filter).await?;
+    good(&Records { records: page.records.iter().map(Record::of).collect(), next: page.next })
+}
+
+pub(super) async fn costs(asking: Asking) -> Result<Response, Failure> {
+    let text = |name| asking.query(name).map(str::to_owned);
+    let filter = costs::Filter {
         since: text("since"),
         until: text("until"),
         agent: text("agent"),
         caller: text("caller"),
-        task: text("task"),
-        outcome: text("outcome"),
-        limit: asking.limit()?,
-        cursor: asking.read_query("cursor", |text| text.parse().ok())?,
+        by: asking.read_query("by", costs::by)?.unwrap_or_default(),
     };
-    let page = audit::search(&asking.console, &asking.caller, &filter).await?;
-    good(&Records { records: page.records.iter().map(Record::of).collect(), next: page.next })
+    good(&costs::costs(&asking.console, &asking.caller, &filter).await?)
 }
 
 pub(super) async fn verify(asking: Asking) -> Result<Response, Failure> {

@@ -21,13 +21,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{asking::Asking, good, told};
-use crate::admin::tasks::{self, Filter, TaskJson};
+use crate::admin::{
+    calling, inspect,
+    tasks::{self, Filter, TaskJson},
+};
 
 /// How often a client hears that a stream is alive when nothing happens.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// How long a stream lasts; its client comes again by itself.
 const LIFE: Duration = Duration::from_secs(600);
+
+/// How many push notifications that were given up are told when nobody says, and at most.
+const UNDELIVERED: usize = 50;
+const MOST_UNDELIVERED: usize = 10_000;
 
 /// What is said in a task: a text, or data.
 #[derive(Deserialize)]
@@ -50,12 +57,11 @@ struct Events<'a> {
 }
 
 pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
-    let is_set = |name| asking.query(name).is_some_and(|value| value != "false");
     let filter = Filter {
         agent: asking.query("agent").map(str::to_owned),
         state: asking.read_query("state", TaskState::parse)?,
-        open: is_set("open"),
-        own: is_set("own"),
+        open: asking.is_set("open"),
+        own: asking.is_set("own"),
         limit: asking.limit()?,
         cursor: asking.query("cursor").map(TaskId::from),
     };
@@ -63,9 +69,26 @@ pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
     good(&List { tasks: &page.tasks, next: page.next })
 }
 
+pub(super) async fn begin(asking: Asking) -> Result<Response, Failure> {
+    let wanted: calling::Wanted = asking.json()?;
+    let begun = calling::begin(&asking.console, &asking.caller, &wanted).await?;
+    Ok(told(StatusCode::ACCEPTED, &begun))
+}
+
 pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
-    let (task, _) = tasks::show(&asking.console, &asking.caller, asking.part("id")).await?;
+    let (console, caller, id) = (&asking.console, &asking.caller, asking.part("id"));
+    let task = if asking.is_set("ask") {
+        tasks::look(console, caller, id).await?
+    } else {
+        tasks::show(console, caller, id).await?.0
+    };
     good(&TaskJson::of(&task))
+}
+
+pub(super) async fn undelivered(asking: Asking) -> Result<Response, Failure> {
+    let limit = asking.limit()?.unwrap_or(UNDELIVERED).min(MOST_UNDELIVERED);
+    let found = tasks::undelivered(&asking.console, &asking.caller, limit).await?;
+    good(&json!({ "undelivered": found.iter().map(tasks::given_up).collect::<Vec<_>>() }))
 }
 
 pub(super) async fn events(asking: Asking) -> Result<Response, Failure> {
@@ -86,7 +109,7 @@ pub(super) async fn events(asking: Asking) -> Result<Response, Failure> {
     };
     let told =
         stream::iter(events.into_iter().map(|recorded| Ok(event_of(&recorded)))).chain(later(following));
-    let (seat, stop) = (asking.console.seat()?, asking.console.parts().stop.clone());
+    let (seat, stop) = (asking.console.seats().take(&asking.caller)?, asking.console.parts().stop.clone());
     let over = async move {
         let _seat = seat;
         tokio::select! {
@@ -96,6 +119,10 @@ pub(super) async fn events(asking: Asking) -> Result<Response, Failure> {
     };
     let told = told.take_until(Box::pin(over));
     Ok(Sse::new(told).keep_alive(KeepAlive::new().interval(HEARTBEAT)).into_response())
+}
+
+pub(super) async fn inspect(asking: Asking) -> Result<Response, Failure> {
+    good(&inspect::inspect(&asking.console, &asking.caller, asking.part("id")).await?)
 }
 
 pub(super) async fn cancel(asking: Asking) -> Result<Response, Failure> {

@@ -1,18 +1,15 @@
 //! One agent: what it can do, how it is doing, and what is thought of it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use axum::response::Response;
-use jiff::SignedDuration;
 use maud::{Markup, html};
+use rialto_edge::session::API;
 use rialto_engine::diff::CardDiff;
 use rialto_model::{
     agent::{Agent, Probe, Trust},
     failure::Failure,
-    json::Json,
     name,
-    rights::Right,
-    routing::{Beta, StandingQuery, Window},
 };
 use rialto_policy::{Action, Finding};
 
@@ -22,25 +19,26 @@ use super::{
     visit::{Visit, encoded},
 };
 use crate::{
-    Console,
-    admin::{agents, dispatches, policies},
+    admin::{
+        agents, policies,
+        standings::{self, Known},
+    },
     chart,
-    console::store_failure,
+    laid_out::pretty,
     text,
 };
 
-/// So many probes are drawn, skills listed, changes shown and types of work drawn.
+/// So many probes are drawn, skills listed and changes shown.
 const PROBES: usize = 120;
 const SKILLS: usize = 100;
 const CHANGES: usize = 20;
-const WORKS: usize = 6;
 
 pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
     let agent = agents::find(&visit.console, &visit.caller, visit.part("key")).await?;
     let mut probes = agents::probes(&visit.console, &agent, PROBES).await?;
     probes.reverse();
     let history = agents::history(&visit.console, &agent).await?;
-    let posteriors = posteriors(&visit, &agent).await?;
+    let posteriors = standings::of_agent(&visit.console, &visit.caller, &agent).await?;
     let findings = policies::about(&visit.console, &visit.caller, &agent);
     let may = visit.console.may(&visit.caller, Action::AdminAgents);
     let frame = visit.frame();
@@ -65,7 +63,8 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
         }
     };
     let title = text::visible(&agent.card.name, false);
-    Ok(frame.page(&Page { title: &title, at: "/agents", live: None, is_over: false, body }))
+    let live = Some(format!("{}{API}/events", frame.base));
+    Ok(frame.page(&Page { title: &title, at: "/agents", live, is_over: false, body }))
 }
 
 pub(super) async fn trust(visit: Visit) -> Result<Response, Failure> {
@@ -79,31 +78,6 @@ pub(super) async fn approve(visit: Visit) -> Result<Response, Failure> {
     Ok(visit.go(&format!("/agents/{}", encoded(&agent.slug)), "approved"))
 }
 
-/// What is known of how well it does each type of work that it was considered for lately.
-async fn posteriors(visit: &Visit, agent: &Agent) -> Result<BTreeMap<String, Beta>, Failure> {
-    if Console::need(&visit.caller, Right::Call).is_err() {
-        return Ok(BTreeMap::new());
-    }
-    let (lately, _) = dispatches::list(&visit.console, &visit.caller, None, None).await?;
-    let is_in = |dispatch: &&rialto_model::routing::Dispatch| {
-        dispatch.candidates.iter().any(|candidate| candidate.agent_id == agent.id)
-    };
-    let mut works: Vec<String> =
-        lately.iter().filter(is_in).map(|dispatch| dispatch.work.work_type.clone()).collect();
-    works.sort();
-    works.dedup();
-    let now = visit.console.engine().now();
-    let window = Window { now, since: now.checked_sub(SignedDuration::from_hours(24)).unwrap_or(now) };
-    let mut known = BTreeMap::new();
-    for work_type in works.into_iter().take(WORKS) {
-        let (org, agents) = (visit.caller.scope.org.clone(), vec![agent.id.clone()]);
-        let query = StandingQuery { org, work_type: work_type.clone(), agents, window };
-        let standings = visit.console.store().standings(&query).await.map_err(store_failure)?;
-        known.extend(standings.get(&agent.id).map(|standing| (work_type, standing.posterior.beta())));
-    }
-    Ok(known)
-}
-
 fn top(frame: &Frame, agent: &Agent, may: bool) -> Markup {
     let at = format!("/agents/{}", encoded(&agent.slug));
     html! {
@@ -113,8 +87,7 @@ fn top(frame: &Frame, agent: &Agent, may: bool) -> Markup {
                 p.sub { (text::line(&agent.url, 200)) }
             }
             div.actions {
-                (health(agent.health, agent.last_error.as_deref()))
-                (level(agent.trust))
+                span.actions data-region="stand" { (health(agent.health, agent.last_error.as_deref())) (level(agent.trust)) }
                 @if may {
                     form.inline method="post" action=(frame.to(&format!("{at}/refresh"))) {
                         (frame.proof()) button type="submit" { "Refresh" }
@@ -123,22 +96,28 @@ fn top(frame: &Frame, agent: &Agent, may: bool) -> Markup {
                 }
             }
         }
-        @if let Some(why) = agent.last_error.as_deref() {
-            div.said.bad { p { "It did not answer as it should: " (text::line(why, 400)) } }
+        div data-region="error" {
+            @if let Some(why) = agent.last_error.as_deref() {
+                div.said.bad { p { "It did not answer as it should: " (text::told(why, 400)) } }
+            }
         }
     }
 }
 
 fn waiting(frame: &Frame, agent: &Agent, may: bool) -> Markup {
-    let Some(diff) = agents::pending(agent) else { return html! {} };
+    let diff = agents::pending(agent);
     html! {
-        section.panel {
-            h2 { "A changed card waits for approval" }
-            p { "Cards are pinned, so the one before stays in use. Read what changes: descriptions and schemas reach models as they are." }
-            (changed(&diff))
-            @if may {
-                form method="post" action=(frame.to(&format!("/agents/{}/approve", encoded(&agent.slug)))) {
-                    (frame.proof()) button.first type="submit" { "Approve the new card" }
+        div data-region="pending" {
+            @if let Some(diff) = &diff {
+                section.panel {
+                    h2 { "A changed card waits for approval" }
+                    p { "Cards are pinned, so the one before stays in use. Read what changes: descriptions and schemas reach models as they are." }
+                    (changed(diff))
+                    @if may {
+                        form method="post" action=(frame.to(&format!("/agents/{}/approve", encoded(&agent.slug)))) {
+                            (frame.proof()) button.first type="submit" { "Approve the new card" }
+                        }
+                    }
                 }
             }
         }
@@ -147,22 +126,21 @@ fn waiting(frame: &Frame, agent: &Agent, may: bool) -> Markup {
 
 fn skills(frame: &Frame, agent: &Agent) -> Markup {
     html! {
-        section.panel {
+        section.panel data-region="skills" {
             h2 { "Skills" }
             @if agent.card.skills.is_empty() { p.muted { "Its card names no skills; it can still be sent messages." } }
             @for (at, skill) in agent.card.skills.iter().take(SKILLS).enumerate() {
                 article.skill {
                     header {
                         div {
-                            h3 { (text::line(&skill.name, 120)) }
-                            code.small.muted { (text::line(&name::canonical(&agent.slug, skill.id.as_str()), 160)) }
+                            h3 { (text::line(&skill.name, 120)) " " code.small.muted { (text::line(&name::canonical(&agent.slug, skill.id.as_str()), 160)) } }
+                            @if !skill.description.is_empty() { p.muted { (text::line(&skill.description, 600)) } }
+                            @if !skill.tags.is_empty() {
+                                div.tags { @for tag in skill.tags.iter().take(12) { span.tag { (text::line(tag, 40)) } } }
+                            }
                         }
                         a.button href=(frame.to(&format!("/agents/{}/try/{}", encoded(&agent.slug), encoded(skill.id.as_str())))) data-dialog
                             aria-label=(format!("Try {}", text::visible(&text::cut(&skill.name, 60).0, false))) { "Try" }
-                    }
-                    @if !skill.description.is_empty() { p.muted { (text::line(&skill.description, 600)) } }
-                    @if !skill.tags.is_empty() {
-                        div.tags { @for tag in skill.tags.iter().take(12) { span.tag { (text::line(tag, 40)) } } }
                     }
                     @if let Some(schema) = &skill.input_schema {
                         details data-key=(format!("schema-{at}")) { summary { "What it takes" } pre tabindex="0" { code { (pretty(schema)) } } }
@@ -176,7 +154,7 @@ fn skills(frame: &Frame, agent: &Agent) -> Markup {
 
 fn probed(probes: &[Probe]) -> Markup {
     html! {
-        section.panel {
+        section.panel data-region="probes" data-watch="agents policies approvals" data-often="5000" {
             h2 { "Health and latency" }
             @if probes.is_empty() {
                 p.muted { "It was not probed yet. Servers probe every agent now and then; Refresh asks at once." }
@@ -191,7 +169,7 @@ fn probed(probes: &[Probe]) -> Markup {
 
 fn changes(history: &[agents::Replaced]) -> Markup {
     html! {
-        section.panel {
+        section.panel data-region="changes" {
             h2 { "Card history" }
             @if history.is_empty() { p.muted { "The card has not changed since the agent was registered." } }
             @for (at, old) in history.iter().take(CHANGES).enumerate() {
@@ -222,7 +200,7 @@ fn changed(diff: &CardDiff) -> Markup {
 fn facts(visit: &Visit, frame: &Frame, agent: &Arc<Agent>, may: bool) -> Markup {
     let now = visit.console.engine().now();
     html! {
-        section.panel {
+        section.panel data-region="facts" {
             h2 { "About it" }
             @if !agent.card.description.is_empty() { p { (text::line(&agent.card.description, 600)) } }
             dl.facts {
@@ -265,7 +243,7 @@ fn trust_form(frame: &Frame, agent: &Agent) -> Markup {
 
 fn applies(findings: &[Finding]) -> Markup {
     html! {
-        section.panel {
+        section.panel data-region="applies" {
             h2 { "Policies about your calls" }
             @if findings.is_empty() {
                 p.muted { "No policy is about it, so its skills cannot be called. Trust it, or write a policy." }
@@ -277,25 +255,20 @@ fn applies(findings: &[Finding]) -> Markup {
     }
 }
 
-fn curves(posteriors: &BTreeMap<String, Beta>) -> Markup {
+fn curves(posteriors: &[Known]) -> Markup {
     html! {
-        section.panel {
+        section.panel data-region="curves" {
             h2 { "How well it does its work" }
             @if posteriors.is_empty() {
                 p.muted { "Nothing is known yet: it learns from work that names nobody (" code { "dispatch" } ")." }
             }
-            @for (work, beta) in posteriors {
-                h3 { (text::line(if work.is_empty() { "(no type)" } else { work }, 60)) }
-                (chart::curve(beta))
-                p.muted.small { "observed " (beta.observed) " times" }
+            @for known in posteriors {
+                @for beta in known.agents.values() {
+                    h3 { (text::line(if known.work_type.is_empty() { "(no type)" } else { &known.work_type }, 60)) }
+                    (chart::curve(beta))
+                    p.muted.small { "observed " (beta.observed) " times" }
+                }
             }
         }
     }
-}
-
-/// JSON laid out for people, with what cannot be seen spelt out. The numbers are those of the text.
-pub(super) fn pretty(json: &Json) -> String {
-    const MOST: usize = 60_000;
-    let laid_out = serde_json::to_string_pretty(&json.value()).unwrap_or_else(|_| json.get().to_owned());
-    text::visible(&text::cut(&laid_out, MOST).0, true).into_owned()
 }

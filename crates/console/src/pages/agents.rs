@@ -3,11 +3,12 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
+use rialto_edge::session::API;
 use rialto_engine::registry::Refreshed;
 use rialto_model::{
     agent::{Agent, Health, Trust},
     clock::Timestamp,
-    failure::Failure,
+    failure::{Failure, Kind},
 };
 use rialto_policy::Action;
 
@@ -16,20 +17,28 @@ use super::{
     visit::{Visit, encoded},
 };
 use crate::{
-    admin::agents::{self, Filter, Wanted},
+    admin::{
+        agents::{self, Filter, Wanted},
+        refreshing::{self, Round},
+    },
     text,
 };
 
 const HERE: &str = "/agents";
 
+/// The cards of so many are fetched while somebody waits.
+const FEW: usize = 20;
+
+/// What has the list look again: who is there, and what the menu says.
+const WATCHED: &str = "agents approvals";
+
+/// A probe that finds nothing new changes when somebody was last seen, and nothing else: so it is looked now and then too, after so
+/// many milliseconds.
+pub(super) const OFTEN: &str = "10000";
+
 pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
-    let filter = Filter {
-        q: visit.query("q").unwrap_or_default().to_owned(),
-        health: visit.query("health").and_then(agents::health),
-        trust: visit.query("trust").and_then(agents::level),
-        limit: None,
-        cursor: visit.query("cursor").map(str::to_owned),
-    };
+    let filter =
+        Filter { cursor: visit.query("cursor").map(str::to_owned), ..filter_of(|name| visit.query(name)) };
     let page = agents::list(&visit.console, &visit.caller, &filter).await?;
     let may = visit.console.may(&visit.caller, Action::AdminAgents);
     let (frame, now) = (visit.frame(), visit.console.engine().now());
@@ -41,10 +50,7 @@ pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
             }
             div.actions {
                 @if may.is_ok() {
-                    form #bulk method="post" action=(frame.to("/refresh")) {
-                        (frame.proof())
-                        button type="submit" title="Fetches the cards of those that are picked, or of all" { "Refresh" }
-                    }
+                    (bulk(&frame, &filter, page.total))
                     a.button.first href=(frame.to("/register")) data-dialog { "Register agent" }
                 }
             }
@@ -57,7 +63,40 @@ pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
             (table(&frame, &page, &filter, now, may.is_ok()))
         }
     };
-    Ok(frame.page(&Page { title: "Agents", at: HERE, live: None, is_over: false, body }))
+    let live = Some(format!("{}{API}/events", frame.base));
+    Ok(frame.page(&Page { title: "Agents", at: HERE, live, is_over: false, body }))
+}
+
+/// Which agents are meant, by what was filled in.
+fn filter_of<'a>(given: impl Fn(&str) -> Option<&'a str>) -> Filter {
+    Filter {
+        q: given("q").unwrap_or_default().to_owned(),
+        health: given("health").and_then(agents::health),
+        trust: given("trust").and_then(agents::level),
+        limit: None,
+        cursor: None,
+    }
+}
+
+fn is_filtered(filter: &Filter) -> bool {
+    !filter.q.trim().is_empty() || filter.health.is_some() || filter.trust.is_some()
+}
+
+/// Fetches cards again: of those that are picked, else of all that are listed, on all pages.
+fn bulk(frame: &Frame, filter: &Filter, total: usize) -> Markup {
+    let all =
+        if is_filtered(filter) { format!("Refresh these {total}") } else { format!("Refresh all {total}") };
+    html! {
+        form #bulk method="post" action=(frame.to("/refresh")) data-region="bulk" {
+            (frame.proof())
+            input type="hidden" name="q" value=(filter.q);
+            input type="hidden" name="health" value=(filter.health.map_or("", Health::as_str));
+            input type="hidden" name="trust" value=(filter.trust.map_or("", Trust::as_str));
+            @if total > 0 {
+                button type="submit" data-picks=(all) title="Fetches the cards of those that are picked, or of all that are listed" { (all) }
+            }
+        }
+    }
 }
 
 pub(super) async fn new(visit: Visit) -> Result<Response, Failure> {
@@ -75,10 +114,11 @@ pub(super) async fn register(visit: Visit) -> Result<Response, Failure> {
         card_path: text("card_path"),
         timeout_ms: None,
         secret: text("secret"),
+        credential: None,
         allow: visit.field("allow").is_some(),
     };
     match agents::register(&visit.console, &visit.caller, &wanted).await {
-        Ok(registered) => {
+        Ok((registered, _)) => {
             let done = if registered.created { "registered" } else { "updated" };
             Ok(visit.go(&format!("/agents/{}", encoded(&registered.agent.slug)), done))
         }
@@ -93,18 +133,69 @@ pub(super) async fn register(visit: Visit) -> Result<Response, Failure> {
 
 pub(super) async fn refresh(visit: Visit) -> Result<Response, Failure> {
     let key = visit.part("key");
-    let done = match agents::refresh(&visit.console, &visit.caller, key).await? {
-        Refreshed::Unchanged(_) => "refreshed",
-        Refreshed::Changed(..) => "changed",
-        Refreshed::Held(..) => "held",
+    let done = match agents::refresh(&visit.console, &visit.caller, key).await {
+        Ok(Refreshed::Unchanged(_)) => "refreshed",
+        Ok(Refreshed::Changed(..)) => "changed",
+        Ok(Refreshed::Held(..)) => "held",
+        Err(failure) if matches!(failure.kind, Kind::Denied | Kind::NotFound) => return Err(failure),
+        // What went wrong is written down with the agent.
+        Err(_) => "unanswered",
     };
     Ok(visit.back(&format!("/agents/{}", encoded(key)), done))
 }
 
 pub(super) async fn refresh_all(visit: Visit) -> Result<Response, Failure> {
-    let picked = visit.fields("pick");
+    let mut picked = visit.fields("pick");
+    let filter = filter_of(|name| visit.field(name));
+    if picked.is_empty() && is_filtered(&filter) {
+        let fitting = agents::fitting(&visit.console, &visit.caller, &filter).await?;
+        picked = fitting.iter().map(|agent| agent.slug.clone()).collect();
+        if picked.is_empty() {
+            return Ok(visit.back(HERE, "nobody"));
+        }
+    }
+    let known = visit.console.engine().registry().agents(&visit.caller.scope).len();
+    if picked.len() > FEW || picked.is_empty() && known > FEW {
+        refreshing::begin(&visit.console, &visit.caller, &picked).await?;
+        return Ok(visit.go("/refresh", ""));
+    }
     let (_, silent) = agents::refresh_all(&visit.console, &visit.caller, &picked).await?;
     Ok(visit.back(HERE, if silent == 0 { "refreshed-all" } else { "refreshed-some" }))
+}
+
+/// How far a round of many is.
+pub(super) async fn progress(visit: Visit) -> Result<Response, Failure> {
+    let round = refreshing::last(&visit.console, &visit.caller).await?;
+    let (frame, now) = (visit.frame(), visit.console.engine().now());
+    let is_over = round.as_ref().is_none_or(|round| round.is_over());
+    let body = html! {
+        div.top { div { h1 { "Fetching cards" } p.sub { "It goes on whether you stay here or not" } } }
+        div data-region="progress" data-often="1000" aria-live="polite" {
+            @match &round {
+                None => div.panel.empty { p { "No cards of many agents were fetched since the server started. Pick some at " a href=(frame.to(HERE)) { "Agents" } ", or none for all of them." } },
+                Some(round) => (how_far(round, now)),
+            }
+        }
+        div.actions {
+            a.button href=(frame.to(HERE)) { "Agents" }
+            @if !is_over { a.button href=(frame.to("/refresh")) { "Look again" } }
+            a.button href=(frame.to("/agents?health=unreachable")) { "Those that do not answer" }
+        }
+    };
+    Ok(frame.page(&Page { title: "Fetching cards", at: HERE, live: None, is_over, body }))
+}
+
+fn how_far(round: &Round, now: Timestamp) -> Markup {
+    let (answered, silent) = round.counts();
+    let done = answered + silent;
+    html! {
+        section.panel {
+            label for="far" { (done) " of " (text::count(round.all, "agent", "agents")) @if round.is_over() { ", done" } }
+            progress #far max=(round.all.max(1)) value=(done) {}
+            p { (answered) " answered, " (silent) " did not; begun " (text::moment(round.begun, now)) "." }
+            @if round.is_over() && silent > 0 { p.muted { "What keeps one from answering stands on its page; servers ask again by themselves." } }
+        }
+    }
 }
 
 pub(super) async fn ask_remove(visit: Visit) -> Result<Response, Failure> {
@@ -137,7 +228,7 @@ pub(super) async fn remove(visit: Visit) -> Result<Response, Failure> {
 
 fn nobody(frame: &Frame, may_register: bool) -> Markup {
     html! {
-        div.panel.empty {
+        div.panel.empty data-region="agents" data-watch=(WATCHED) data-often=(OFTEN) {
             h2 { "No agents yet" }
             p { "An agent is registered by its address. Its card says what it can do; each skill becomes a tool." }
             @if may_register {
@@ -181,13 +272,13 @@ fn filters(frame: &Frame, filter: &Filter) -> Markup {
 
 fn table(frame: &Frame, page: &agents::Page, filter: &Filter, now: Timestamp, may: bool) -> Markup {
     html! {
-        div.panel.flush data-region="agents" {
+        div.panel.flush data-region="agents" data-watch=(WATCHED) data-often=(OFTEN) {
             @if page.agents.is_empty() {
                 div.empty { p { "No agent fits. " a href=(frame.to(HERE)) { "Show all of them" } } }
             } @else {
                 table.cards {
                     thead { tr {
-                        @if may { th.pick { span.vh { "Pick" } } }
+                        @if may { th.pick { input.needs-script type="checkbox" data-pick-all aria-label="Pick all"; span.vh { "Pick" } } }
                         th { "Agent" } th.num { "Skills" } th { "Health" } th { "Trust" } th { "Last seen" }
                         th { span.vh { "Actions" } }
                     } }

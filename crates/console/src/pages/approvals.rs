@@ -6,11 +6,10 @@ use rialto_edge::session::API;
 use rialto_model::{approval::Approval, clock::Timestamp, failure::Failure};
 
 use super::{
-    agent::pretty,
     layout::{Frame, Page},
     visit::{Visit, base_of, encoded},
 };
-use crate::{admin::approvals, text};
+use crate::{admin::approvals, laid_out::pretty, text};
 
 const HERE: &str = "/approvals";
 
@@ -19,8 +18,8 @@ pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
     let (frame, now) = (visit.frame(), visit.console.engine().now());
     let body = html! {
         div.top { div { h1 { "Approvals" } p.sub { "What waits until somebody has said that it may be done" } } }
-        // What an agent asks in the middle of its work comes on record only when it is decided.
-        div data-region="waiting" data-often {
+        // What an agent asks in the middle of its work comes on record only when it is decided: that it is asked is a change.
+        div data-region="waiting" data-watch="approvals" {
             @if found.waiting.is_empty() {
                 div.panel.empty {
                     h2 { "Nothing waits" }
@@ -63,7 +62,7 @@ pub(super) fn ask(frame: &Frame, approval: &Approval, now: Timestamp) -> Markup 
         section.panel.ask {
             div.top {
                 h2 { (text::line(&approval.tool, 120)) }
-                span.state.warn { "waits, expires " (until(approval.expires_at, now)) }
+                span.state.warn { "waits, expires " (text::ahead_of(approval.expires_at, now)) }
             }
             pre tabindex="0" { code { (pretty(&approval.args)) } }
             dl.facts {
@@ -90,7 +89,7 @@ pub(super) fn ask(frame: &Frame, approval: &Approval, now: Timestamp) -> Markup 
 fn decided(approvals: &[Approval], now: Timestamp) -> Markup {
     html! {
         table.cards {
-            caption.vh { "Decided lately" }
+            caption { "Decided lately" }
             thead { tr { th { "What" } th { "Decision" } th { "By" } th { "Why" } th { "Asked by" } th { "When" } th { "Task" } } }
             tbody {
                 @for approval in approvals {
@@ -123,8 +122,4 @@ fn state(approval: &Approval) -> Markup {
 fn task(approval: &Approval) -> Markup {
     let (base, id) = (base_of(&approval.scope), encoded(approval.task.as_str()));
     html! { a href=(format!("{base}/factory/tasks/{id}")) { code { (text::cut(approval.task.as_str(), 48).0) } } }
-}
-
-fn until(at: Timestamp, now: Timestamp) -> Markup {
-    html! { time datetime=(at.strftime("%FT%TZ")) title=(at.strftime("%F %T UTC")) { (text::ahead(at, now)) } }
 }

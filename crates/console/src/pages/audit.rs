@@ -9,12 +9,12 @@ use rialto_model::{
 };
 
 use super::{
-    agent::pretty,
     layout::{self, Frame, Page},
     visit::{Visit, encoded},
 };
 use crate::{
     admin::audit::{self, Filter, ended},
+    laid_out::pretty,
     text,
 };
 
@@ -42,17 +42,8 @@ pub(super) async fn verify(visit: Visit) -> Result<Response, Failure> {
 }
 
 async fn show(visit: &Visit, said: &Markup) -> Result<Response, Failure> {
-    let text = |name| visit.query(name).map(str::to_owned);
-    let filter = Filter {
-        since: text("since"),
-        until: text("until"),
-        agent: text("agent"),
-        caller: text("caller"),
-        task: text("task"),
-        outcome: text("outcome"),
-        limit: None,
-        cursor: visit.query("cursor").and_then(|cursor| cursor.parse().ok()),
-    };
+    let cursor = visit.query("cursor").and_then(|cursor| cursor.parse().ok());
+    let filter = Filter { cursor, ..Filter::read(|name| visit.query(name)) };
     let frame = visit.frame();
     let (page, trouble) = match audit::search(&visit.console, &visit.caller, &filter).await {
         Ok(page) => (page, None),
@@ -61,6 +52,7 @@ async fn show(visit: &Visit, said: &Markup) -> Result<Response, Failure> {
         }
         Err(failure) => return Err(failure),
     };
+    let is_filtered = filter.cursor.is_some() || Filter::NAMES.iter().any(|name| visit.query(name).is_some());
     let body = html! {
         div.top {
             div { h1 { "Audit" } p.sub { "Every call, before and after, sealed so that a change shows" } }
@@ -70,19 +62,30 @@ async fn show(visit: &Visit, said: &Markup) -> Result<Response, Failure> {
         }
         (said)
         (filters(&frame, &filter))
-        (layout::refused(trouble.as_ref()))
-        div.panel.flush data-region="records" {
-            @if page.records.is_empty() {
-                div.empty { p { "No record fits. " a href=(frame.to(HERE)) { "Show the newest" } } }
-            } @else { (table(&frame, &page.records)) }
-            div.pages {
-                span data-count { (text::count(page.records.len(), "record", "records")) " on this page" }
-                @if let Some(next) = page.next { a.button rel="next" href=(frame.to(&link(&filter, next))) { "Older ones" } }
+        div data-region="records" {
+            (layout::refused(trouble.as_ref()))
+            div.panel.flush {
+                @if page.records.is_empty() { (nothing(&frame, is_filtered)) } @else { (table(&frame, &page.records)) }
+                div.pages {
+                    span data-count { (text::count(page.records.len(), "record", "records")) " on this page" }
+                    @if let Some(next) = page.next { a.button rel="next" href=(frame.to(&link(&filter, next))) { "Older ones" } }
+                }
             }
         }
     };
     let live = filter.cursor.is_none().then(|| format!("{}{API}/events", frame.base));
     Ok(frame.page(&Page { title: "Audit", at: HERE, live, is_over: false, body }))
+}
+
+fn nothing(frame: &Frame, is_filtered: bool) -> Markup {
+    html! {
+        div.empty {
+            @if is_filtered { p { "No record fits. " a href=(frame.to(HERE)) { "Show the newest" } } } @else {
+                h2 { "Nothing is on record yet" }
+                p { "Every call is written down here, before and after. Call a skill of an " a href=(frame.to("/agents")) { "agent" } ", and it stands here at once." }
+            }
+        }
+    }
 }
 
 fn filters(frame: &Frame, filter: &Filter) -> Markup {

@@ -2,8 +2,10 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
+use rialto_edge::session::API;
 use rialto_model::{
     failure::Failure,
+    ids::DispatchId,
     routing::{Candidate, Dispatch, Verdict},
 };
 
@@ -11,7 +13,13 @@ use super::{
     layout::{Frame, Page},
     visit::{Visit, encoded},
 };
-use crate::{admin::dispatches, chart, text};
+use crate::{
+    admin::{
+        dispatches::{self, Filter},
+        standings::{self, Known},
+    },
+    chart, text,
+};
 
 const HERE: &str = "/dispatches";
 
@@ -20,7 +28,13 @@ const DRAWN: usize = 12;
 
 pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
     let work = visit.query("work");
-    let (found, next) = dispatches::list(&visit.console, &visit.caller, work, visit.query("cursor")).await?;
+    let filter = Filter {
+        work_type: work.map(str::to_owned),
+        cursor: visit.query("cursor").map(DispatchId::from),
+        ..Filter::default()
+    };
+    let (found, next) = dispatches::list(&visit.console, &visit.caller, &filter).await?;
+    let known = standings::of(&visit.console, &visit.caller, &found).await?;
     let (frame, now) = (visit.frame(), visit.console.engine().now());
     let body = html! {
         div.top { div { h1 { "Routing" } p.sub { "Work that named nobody, and who got it" } } }
@@ -29,7 +43,9 @@ pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
             button type="submit" { "Search" }
         }
         div.panel.flush data-region="choices" {
-            @if found.is_empty() {
+            @if found.is_empty() && (work.is_some() || filter.cursor.is_some()) {
+                div.empty { p { "No choice fits. " a href=(frame.to(HERE)) { "Show all of them" } } }
+            } @else if found.is_empty() {
                 div.empty {
                     h2 { "No choices yet" }
                     p { "Work can be given to whoever does it best, with the tool " code { "dispatch" } " or POST /api/v1/dispatch." }
@@ -42,11 +58,13 @@ pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
             }
             div.pages {
                 span data-count { (text::count(found.len(), "choice", "choices")) " on this page" }
-                @if let Some(next) = &next { a.button rel="next" href=(frame.to(&format!("{HERE}?cursor={}", encoded(next.as_str())))) { "Older ones" } }
+                @if let Some(next) = &next { a.button rel="next" href=(frame.to(&older(work, next))) { "Older ones" } }
             }
         }
+        (learnt(&known))
     };
-    Ok(frame.page(&Page { title: "Routing", at: HERE, live: None, is_over: false, body }))
+    let live = Some(format!("{}{API}/events", frame.base));
+    Ok(frame.page(&Page { title: "Routing", at: HERE, live, is_over: false, body }))
 }
 
 pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
@@ -54,7 +72,7 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
     let frame = visit.frame();
     let body = html! {
         div.top { div { h1 { "Why this agent" } p.sub { code { (found.id) } } } }
-        section.panel {
+        section.panel data-region="wanted" {
             h2 { "What was wanted" }
             dl.facts {
                 dt { "Type" } dd { (text::line(&found.work.work_type, 120)) }
@@ -78,19 +96,38 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
             p.muted { "And " (found.candidates.len().saturating_sub(DRAWN) + found.more) " more." }
         }
     };
-    Ok(frame.page(&Page { title: "Why this agent", at: HERE, live: None, is_over: false, body }))
+    // How it ends is not known at first.
+    let is_over = found.worker().is_none_or(|worker| worker.outcome.is_some());
+    let live = Some(format!("{}{API}/events", frame.base));
+    Ok(frame.page(&Page { title: "Why this agent", at: HERE, live, is_over, body }))
+}
+
+/// What is known now about those who were considered: the curves move as their work ends.
+fn learnt(known: &[Known]) -> Markup {
+    html! {
+        div data-region="learnt" {
+            @for known in known.iter().filter(|known| !known.agents.is_empty()) {
+                section.panel {
+                    h2 { "How well they do " (text::line(if known.work_type.is_empty() { "work without a type" } else { &known.work_type }, 80)) }
+                    div.curves {
+                        @for (agent, beta) in &known.agents {
+                            figure {
+                                figcaption { (text::line(agent, 60)) " " span.muted.small { "observed " (beta.observed) " times" } }
+                                (chart::curve(beta))
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 fn row(frame: &Frame, dispatch: &Dispatch, now: rialto_model::clock::Timestamp) -> Markup {
     let worker = dispatch.worker();
-    let work = if dispatch.work.work_type.is_empty() {
-        &dispatch.work.description
-    } else {
-        &dispatch.work.work_type
-    };
     html! {
         tr {
-            td { a href=(frame.to(&format!("{HERE}/{}", encoded(dispatch.id.as_str())))) { (text::line(work, 80)) } }
+            td { a href=(frame.to(&format!("{HERE}/{}", encoded(dispatch.id.as_str())))) { (text::line(&called(dispatch), 80)) } }
             td data-label="Given to" { (text::line(worker.map_or("nobody", |worker| &worker.agent), 60)) }
             td data-label="Outcome" { (worker.and_then(|worker| worker.outcome).map_or("not over", |outcome| outcome.as_str())) }
             td.num data-label="Considered" { (dispatch.candidates.len() + dispatch.more) }
@@ -98,6 +135,19 @@ fn row(frame: &Frame, dispatch: &Dispatch, now: rialto_model::clock::Timestamp) 
             td data-label="When" { (text::moment(dispatch.at, now)) }
         }
     }
+}
+
+/// Where those are that are older, of the same type of work.
+fn older(work: Option<&str>, next: &DispatchId) -> String {
+    let work = work.map(|work| format!("work={}&", encoded(work))).unwrap_or_default();
+    format!("{HERE}?{work}cursor={}", encoded(next.as_str()))
+}
+
+/// What a choice is called: by whatever was said of the work, and by its id where nothing was.
+fn called(dispatch: &Dispatch) -> String {
+    let work = &dispatch.work;
+    let said = [work.work_type.clone(), work.description.clone(), work.required_skills.join(", ")];
+    said.into_iter().find(|said| !said.trim().is_empty()).unwrap_or_else(|| dispatch.id.to_string())
 }
 
 fn considered(candidate: &Candidate) -> Markup {

@@ -12,16 +12,21 @@ use rialto_model::{
     clock::Timestamp,
     failure::{Failure, Kind},
     flow::{FlowRun, FlowStatus, RunState},
+    ids::TaskId,
     json::Json,
     message::Part,
 };
+use rialto_policy::Action;
 
 use super::{
     layout::{self, Frame, Page},
     visit::{Visit, encoded},
 };
 use crate::{
-    admin::flows::{self, Listed, Shown},
+    admin::{
+        flows::{self, Listed, Shown},
+        runs,
+    },
     schema_form, text,
 };
 
@@ -32,14 +37,20 @@ const VERSIONS: u64 = 20;
 
 pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
     let found = flows::list(&visit.console, &visit.caller).await?;
+    let may = visit.console.may(&visit.caller, Action::AdminAgents).is_ok();
     let (frame, now) = (visit.frame(), visit.console.engine().now());
     let body = html! {
-        div.top { div { h1 { "Workflows" } p.sub { "Work in many steps, each a call like any other" } } }
+        div.top {
+            div { h1 { "Workflows" } p.sub { "Work in many steps, each a call like any other" } }
+            @if may { div.actions { a.button.first href=(frame.to("/new-workflow")) { "New workflow" } } }
+        }
         div.panel.flush data-region="workflows" {
             @if found.is_empty() {
                 div.empty {
                     h2 { "No workflows yet" }
-                    p { "Write one as a file of steps, and add it: " code { "rialto workflow add FILE" } ", or " code { "[[workflows]]" } " in the configuration." }
+                    @if may { p { a.button.first href=(frame.to("/new-workflow")) { "Write the first one" } } }
+                    @if !may { p { "Whoever may administer agents writes one here." } }
+                    p { "Or write one as a file of steps, and add it: " code { "rialto workflow add FILE" } ", or " code { "[[workflows]]" } " in the configuration." }
                 }
             } @else {
                 table.cards {
@@ -61,7 +72,7 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
 pub(super) async fn begin(visit: Visit) -> Result<Response, Failure> {
     let shown = flows::show(&visit.console, &visit.caller, visit.part("name"), None).await?;
     let begun = match input(&shown.workflow, &visit.form) {
-        Ok(part) => flows::begin(&visit.console, &visit.caller, &shown.flow, part).await,
+        Ok(part) => runs::begin(&visit.console, &visit.caller, &shown.flow, part).await,
         Err(why) => Err(Failure::new(Kind::Invalid, why)),
     };
     match begun {
@@ -79,13 +90,29 @@ async fn page(
     let version = visit.query("version").and_then(|version| version.parse().ok());
     let shown = flows::show(&visit.console, &visit.caller, visit.part("name"), version).await?;
     let name = &shown.flow.name;
-    let (runs, next) = flows::runs(&visit.console, &visit.caller, name, visit.query("cursor")).await?;
+    let filter = runs::Filter {
+        name: Some(name.clone()),
+        cursor: visit.query("cursor").map(TaskId::from),
+        ..runs::Filter::default()
+    };
+    let (runs, next) = match runs::list(&visit.console, &visit.caller, &filter).await {
+        // Whoever may only look sees what there is, and no runs.
+        Err(failure) if failure.kind == Kind::Denied => (Vec::new(), None),
+        found => found?,
+    };
+    let may = visit.console.may(&visit.caller, Action::AdminAgents);
     let (frame, now) = (visit.frame(), visit.console.engine().now());
     let at = format!("{HERE}/{}", encoded(name));
     let body = html! {
         div.top {
             div { h1 { (text::line(name, 120)) } p.sub { (text::line(&shown.workflow.description, 400)) } }
-            div.actions { (status(shown.flow.status)) }
+            div.actions {
+                (status(shown.flow.status))
+                @if may.is_ok() && !shown.flow.configured {
+                    a.button href=(frame.to(&edit(&at, version))) { @if version.is_some() { "Edit from this version" } @else { "Edit" } }
+                    a.button.danger href=(frame.to(&format!("{at}/remove"))) data-dialog { "Remove" }
+                }
+            }
         }
         section.panel { h2 { "Steps" } (drawn(&shown.workflow, &Marks::new())) }
         div.columns {
@@ -106,7 +133,7 @@ async fn page(
                     }
                 }
             }
-            (facts(&frame, &shown, now))
+            (facts(&frame, &shown, now, &may))
         }
     };
     let live = Some(format!("{}{API}/events", frame.base));
@@ -188,7 +215,12 @@ fn table(frame: &Frame, runs: &[FlowRun], now: Timestamp) -> Markup {
     }
 }
 
-fn facts(frame: &Frame, shown: &Shown, now: Timestamp) -> Markup {
+/// Where a version of a definition is edited.
+fn edit(at: &str, version: Option<u64>) -> String {
+    version.map_or_else(|| format!("{at}/edit"), |version| format!("{at}/edit?version={version}"))
+}
+
+fn facts(frame: &Frame, shown: &Shown, now: Timestamp, may: &Result<(), Failure>) -> Markup {
     let flow = &shown.flow;
     let at = format!("{HERE}/{}", encoded(&flow.name));
     let oldest = shown.newest.saturating_sub(VERSIONS - 1).max(1);
@@ -207,6 +239,11 @@ fn facts(frame: &Frame, shown: &Shown, now: Timestamp) -> Markup {
                         @if version == flow.version { b { (version) } " " } @else { a href=(frame.to(&format!("{at}?version={version}"))) { (version) } " " }
                     }
                 }
+            }
+            @match may {
+                Ok(()) if flow.configured => p.muted { "It stands in the configuration: change its file there." },
+                Ok(()) => (super::definitions::status_form(frame, &flow.name, flow.status)),
+                Err(failure) => p.muted { "You can run it, but not change it: " (text::line(&failure.message, 400)) },
             }
         }
     }

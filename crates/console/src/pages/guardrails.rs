@@ -3,6 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
+use rialto_guard::config::{Action as Then, Target};
 use rialto_model::failure::Failure;
 use rialto_policy::Action;
 
@@ -20,29 +21,53 @@ const HERE: &str = "/guardrails";
 /// So many findings are listed.
 const LISTED: usize = 100;
 
+/// What is in the form.
+#[derive(Clone, Default)]
+struct Given {
+    text: String,
+    checks: Vec<String>,
+    skill: String,
+}
+
 pub(super) async fn bench(visit: Visit) -> Result<Response, Failure> {
     visit.console.admit(&visit.caller, Action::AdminPolicies).await?;
     let frame = visit.frame();
-    Ok(show(&frame, StatusCode::OK, &Asked::default(), &html! {}))
+    Ok(show(&frame, StatusCode::OK, &Given::default(), &html! {}))
 }
 
 pub(super) async fn test(visit: Visit) -> Result<Response, Failure> {
-    let asked = Asked {
+    let given = Given {
         text: visit.field("text").unwrap_or_default().to_owned(),
         checks: visit.fields("check"),
         skill: visit.field("skill").unwrap_or_default().to_owned(),
     };
     let frame = visit.frame();
-    match guardrails::test(&visit.console, &visit.caller, asked.clone()).await {
-        Ok(tried) => Ok(show(&frame, StatusCode::OK, &asked, &answered(&tried))),
+    match guardrails::test(&visit.console, &visit.caller, given.asked()).await {
+        Ok(tried) => Ok(show(&frame, StatusCode::OK, &given, &answered(&tried))),
         Err(failure) => {
             let said = layout::refused(Some(&failure));
-            Ok(show(&frame, StatusCode::UNPROCESSABLE_ENTITY, &asked, &said))
+            Ok(show(&frame, StatusCode::UNPROCESSABLE_ENTITY, &given, &said))
         }
     }
 }
 
-fn show(frame: &Frame, status: StatusCode, asked: &Asked, said: &Markup) -> Response {
+// === impl Given ===
+
+impl Given {
+    /// Checks that are picked replace what they find; those in force do what they do.
+    fn asked(&self) -> Asked {
+        let is_picked = !self.checks.is_empty();
+        Asked {
+            checks: is_picked.then(|| self.checks.clone()),
+            action: is_picked.then_some(Then::Redact),
+            skill: Some(self.skill.clone()).filter(|skill| !skill.trim().is_empty()),
+            target: Target::Both,
+            ..Asked::text(self.text.clone())
+        }
+    }
+}
+
+fn show(frame: &Frame, status: StatusCode, asked: &Given, said: &Markup) -> Response {
     let is_set = |name: &str| asked.checks.iter().any(|check| check == name);
     let body = html! {
         div.top { div { h1 { "Guardrails" } p.sub { "What would be found in a text" } } }

@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use rialto_edge::status;
-use rialto_model::{failure::Failure, ids::Scope};
+use rialto_model::{clock::Timestamp, failure::Failure, ids::Scope};
 
 use crate::{admin::approvals::COUNTED, assets, text};
 
@@ -53,6 +53,12 @@ pub(crate) struct Frame {
     pub(crate) is_sound: bool,
     /// How much waits for the word of whoever looks.
     pub(crate) waiting: usize,
+    /// The entry of the menu that the address belongs to.
+    pub(crate) place: &'static str,
+    /// The page of ours that somebody came from.
+    pub(crate) back: Option<String>,
+    /// What time it is here: browsers' clocks differ.
+    pub(crate) now: Timestamp,
 }
 
 /// One page.
@@ -105,7 +111,7 @@ impl Frame {
                     a.skip href="#main" { "Skip to the content" }
                     div.shell {
                         (self.menu(page.at))
-                        main #main tabindex="-1" data-live=[page.live.as_ref()] data-over[page.is_over] {
+                        main #main tabindex="-1" data-live=[page.live.as_ref()] data-over[page.is_over] data-now=(self.now.as_second()) {
                             @if !self.is_sound {
                                 p.said.bad role="alert" {
                                     "The policies that are kept do not hold up, so those before stay in force. "
@@ -174,11 +180,11 @@ pub(crate) fn trouble(frame: &Frame, failure: &Failure) -> Response {
     let body = html! {
         div data-dialog-body {
             div.top { h1 { "That did not work" } }
-            div.said.bad role="alert" tabindex="-1" { (text::block(&failure.message, 2_000)) }
-            p { a.button href=(frame.to("")) { "Overview" } }
+            div.said.bad role="alert" tabindex="-1" { (text::told(&failure.message, 2_000)) }
+            p { a.button href=(frame.back.clone().unwrap_or_else(|| frame.to(frame.place))) { "Back" } }
         }
     };
-    let page = Page { title: "Trouble", at: "-", live: None, is_over: false, body };
+    let page = Page { title: "Trouble", at: frame.place, live: None, is_over: false, body };
     frame.answer(status::of(failure.kind), &page)
 }
 
@@ -186,7 +192,7 @@ pub(crate) fn trouble(frame: &Frame, failure: &Failure) -> Response {
 pub(crate) fn refused(failure: Option<&Failure>) -> Markup {
     html! {
         @if let Some(failure) = failure {
-            div.said.bad role="alert" tabindex="-1" { (text::block(&failure.message, 2_000)) }
+            div.said.bad role="alert" tabindex="-1" { (text::told(&failure.message, 2_000)) }
         }
     }
 }
@@ -195,7 +201,7 @@ pub(crate) fn refused(failure: Option<&Failure>) -> Markup {
 pub(crate) fn barred(may: &Result<(), Failure>) -> Markup {
     html! {
         @if let Err(failure) = may {
-            div.said.warn { p { "You can look, but not change anything here: " (text::line(&failure.message, 600)) } }
+            div.said.warn { p { "You can look, but not change anything here: " (text::told(&failure.message, 600)) } }
         }
     }
 }
@@ -210,6 +216,19 @@ pub(super) fn outside(theme: Option<Theme>, status: StatusCode, title: &str, bod
         }
     };
     respond(status, html)
+}
+
+/// The entry of the menu that an address belongs to, which need not lead to a page.
+pub(super) fn place(path: &str) -> &'static str {
+    let first = path.strip_prefix("/factory/").and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    let first = match first {
+        "register" | "refresh" => "agents",
+        "deploy" => "tools",
+        "runs" | "new-workflow" | "check-workflow" => "workflows",
+        "check-policy" => "policies",
+        own => own,
+    };
+    MENU.iter().find(|(path, ..)| path.strip_prefix('/') == Some(first)).map_or("", |(path, ..)| path)
 }
 
 /// The colours that a browser remembers.
@@ -281,7 +300,12 @@ fn told(done: &str) -> Option<&'static str> {
         "held" => "The card has changed, and waits for approval.",
         "refreshed-all" => "All cards were fetched again.",
         "refreshed-some" => "Cards were fetched again; some agents did not answer.",
+        "unanswered" => "The agent did not answer as it should; what went wrong stands on its page.",
+        "nobody" => "Nobody fits, so nobody was asked.",
         "removed" => "It is removed.",
+        "deployed" => "It is deployed; its tools are offered as soon as it has answered.",
+        "asked" => "It was asked again what it offers, and has answered.",
+        "silent" => "It was asked again, and did not answer; what keeps it from that stands beside its name.",
         "trusted" => "The level of trust is changed; the next call goes by it.",
         "approved" => "The new card is in use.",
         "allowed" => "It is approved, and goes on.",
@@ -292,6 +316,11 @@ fn told(done: &str) -> Option<&'static str> {
         "said" => "Your message was sent.",
         "begun" => "The task has begun.",
         "saved" => "The policy is saved and in force.",
+        "kept" => "The workflow is kept.",
+        "draft" => "The workflow is a draft now: it runs only to be tried out.",
+        "active" => "The workflow is in use now.",
+        "archived" => "The workflow is archived: it runs no more.",
+        "resumed" => "The run goes on.",
         "revoked" => "The token lets nobody in any more.",
         _ => return None,
     })

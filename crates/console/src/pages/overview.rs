@@ -4,15 +4,18 @@ use axum::response::Response;
 use maud::{Markup, html};
 use rialto_edge::session::API;
 use rialto_model::failure::Failure;
-use rialto_policy::Action;
 
 use super::{
     agents::health,
+    first_steps,
     layout::{Frame, Page},
     visit::{Visit, encoded},
 };
 use crate::{
-    admin::overview::{Calls, Overview, overview},
+    admin::{
+        overview::{Overview, overview},
+        traffic::Calls,
+    },
     chart, text,
 };
 
@@ -32,7 +35,7 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
             }
             (unwell(&frame, &seen))
         }
-        (first_steps(&visit, &frame, &seen))
+        (first_steps::shown(&visit, &frame, &seen))
     };
     let live = Some(format!("{}{API}/events", frame.base));
     Ok(frame.page(&Page { title: "Overview", at: "", live, is_over: false, body }))
@@ -47,18 +50,18 @@ fn tiles(frame: &Frame, seen: &Overview) -> Markup {
             a.tile href=(frame.to("/tools")) { b { (seen.skills) } span { "skills, with " (text::count(seen.tools, "tool server", "tool servers")) } }
             a.tile href=(frame.to("/tasks?state=input-required&own=yes")) { b { (seen.waiting) } span { "of your tasks wait for an answer" } }
             @if let Some(calls) = &seen.calls {
-                div.tile { b { (calls.ended) @if calls.is_cut { "+" } } span { "calls in the last hour" } }
+                div.tile { b { @if calls.is_estimated { "≈ " } (calls.ended) @if calls.is_cut { "+" } } span { (if calls.ended == 1 { "call" } else { "calls" }) " in the last hour" } }
                 div.tile { b { (calls.failed) } span { "failed, " (calls.denied) " refused" } }
-                div.tile { b { (some(calls.p50_ms)) } span { "half of them were faster" } }
-                div.tile { b { (some(calls.p99_ms)) } span { "99 of 100 were faster" } }
+                div.tile { b { (some(calls.p50_ms)) } span { "p50: half of them were faster" } }
+                div.tile { b { (some(calls.p99_ms)) } span { "p99: 99 of 100 were faster" } }
             }
         }
     }
 }
 
 fn hour(calls: &Calls) -> Markup {
-    let says =
-        format!("{} calls in the last hour, {} of them failed", calls.ended, calls.failed + calls.denied);
+    let ended = text::count(usize::try_from(calls.ended).unwrap_or(usize::MAX), "call", "calls");
+    let says = format!("{ended} in the last hour, {} of them failed", calls.failed + calls.denied);
     html! {
         section.panel {
             h2 { "Calls in the last hour" }
@@ -66,7 +69,11 @@ fn hour(calls: &Calls) -> Markup {
                 p.muted { "None yet. This moves by itself as soon as somebody calls." }
             } @else {
                 (chart::bars(&calls.per_minute, &calls.failed_per_minute, &says))
-                p.muted.small { "One bar for each minute; in front of it, in red, those that failed or were refused." }
+                p.muted.small {
+                    "One bar for each minute; in front of it, in red, those that failed or were refused."
+                    @if calls.is_estimated { " There are many records, so the numbers are made from some of them: the newest 20,000, and a hundred of about each minute before." }
+                    @if calls.is_cut { " There are so many that the beginning of the hour is left out." }
+                }
             }
         }
     }
@@ -86,56 +93,6 @@ fn unwell(frame: &Frame, seen: &Overview) -> Markup {
                 }
                 @if seen.agents.unwell > seen.unwell.len() { p.muted { "And " (seen.agents.unwell - seen.unwell.len()) " more." } }
             }
-        }
-    }
-}
-
-fn first_steps(visit: &Visit, frame: &Frame, seen: &Overview) -> Markup {
-    let address = visit.console.parts().site.address(&visit.uri, &visit.headers, &visit.caller.scope);
-    let mcp = format!("{address}/mcp");
-    let header = if visit.console.parts().needs_token {
-        " --header \"Authorization: Bearer $RIALTO_TOKEN\""
-    } else {
-        ""
-    };
-    let who = visit.caller.id.as_str();
-    let may = visit.console.may(&visit.caller, Action::AdminAgents).is_ok();
-    let json = format!(
-        "{{\n  \"mcpServers\": {{\n    \"rialto\": {{ \"type\": \"http\", \"url\": \"{mcp}\" }}\n  }}\n}}"
-    );
-    html! {
-        section.panel {
-            h2 { "First steps" }
-            ol.steps {
-                li {
-                    span { (mark(may)) " Let yourself administer from here" }
-                    @if !may { (snippet(&format!("rialto policy add allow-admin admin_agents --caller {who}"))) }
-                }
-                li {
-                    span { (mark(seen.agents.all > 0)) " Register an agent" }
-                    @if seen.agents.all == 0 {
-                        p { a href=(frame.to("/agents")) { "Do it here" } ", or at the server's machine:" }
-                        (snippet("rialto agents add https://agents.example.com/reviewer --allow"))
-                    }
-                }
-                li { span { "Claude Code" } (snippet(&format!("claude mcp add --transport http rialto {mcp}{header}"))) }
-                li { span { "Gemini CLI" } (snippet(&format!("gemini mcp add --transport http{header} rialto {mcp}"))) }
-                li { span { "Any client with a configuration file" } (snippet(&json)) }
-                li { span { "From another A2A agent: the card is at" } (snippet(&format!("{address}/.well-known/agent-card.json"))) }
-            }
-        }
-    }
-}
-
-fn mark(is_done: bool) -> Markup {
-    html! { @if is_done { span.tag.good { "done" } } @else { span.tag.warn { "to do" } } }
-}
-
-fn snippet(text: &str) -> Markup {
-    html! {
-        div.copy {
-            pre tabindex="0" { code { (text::visible(text, true)) } }
-            button.needs-script type="button" data-copy { "Copy" }
         }
     }
 }

@@ -1,22 +1,43 @@
-//! Who may do what: the policies in force, an editor that checks as one types, and a bench to try them on.
+//! Who may do what: the policies in force, and an editor that checks as one types.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
-use rialto_edge::session::API;
-use rialto_model::{call::CallerKind, failure::Failure};
-use rialto_policy::{Action, STARTER};
+use rialto_model::failure::{Failure, Kind};
+use rialto_policy::{Action, Problem, STARTER};
 
 use super::{
     layout::{self, Frame, Page},
     visit::{Visit, encoded},
 };
 use crate::{
-    admin::policies::{self, Answer, Asked, Text, USUAL, Usual},
+    admin::{
+        policies::{self, Text, USUAL, Usual},
+        what_if::{self, Difference},
+    },
+    office::PolicyVersion,
     text,
 };
 
 const HERE: &str = "/policies";
+
+/// A text that is being written.
+struct Edited<'a> {
+    name: &'a str,
+    source: &'a str,
+    /// What marks the text that it was made from; empty where it is new.
+    was: &'a str,
+}
+
+// === impl Edited ===
+
+impl<'a> Edited<'a> {
+    const fn new(name: &'a str, source: &'a str, was: &'a str) -> Self {
+        Self { name, source, was }
+    }
+}
 
 pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
     show(&visit, StatusCode::OK, None).await
@@ -28,11 +49,12 @@ pub(super) async fn add_usual(visit: Visit) -> Result<Response, Failure> {
         kind: text("kind"),
         target: text("target"),
         caller: text("caller"),
-        caller_kind: visit.field("caller_kind").and_then(kind),
+        caller_kind: visit.field("caller_kind").and_then(super::bench::kind),
         by: text("by"),
+        ..Usual::default()
     };
     match policies::add_usual(&visit.console, &visit.caller, &usual).await {
-        Ok(name) => Ok(visit.go(&format!("/policies/{}", encoded(&name)), "saved")),
+        Ok(kept) => Ok(visit.go(&format!("/policies/{}", encoded(&kept.listed)), "saved")),
         Err(failure) => show(&visit, StatusCode::UNPROCESSABLE_ENTITY, Some(&failure)).await,
     }
 }
@@ -41,25 +63,35 @@ pub(super) async fn new(visit: Visit) -> Result<Response, Failure> {
     visit.console.admit(&visit.caller, Action::AdminPolicies).await?;
     let frame = visit.frame();
     let sample = "@id(\"mine\")\n@summary(\"say what it is for\")\npermit (\n    principal,\n    action == Action::\"a2a_invoke\",\n    resource is Skill\n)\nwhen { resource.tags.contains(\"public\") };\n";
-    let body = editor(&frame, "", sample, None);
+    let body = editor(&frame, &Edited::new("", sample, ""), None, None);
     Ok(frame.page(&Page { title: "New policy", at: HERE, live: None, is_over: false, body }))
 }
 
 pub(super) async fn edit(visit: Visit) -> Result<Response, Failure> {
-    let found = policies::show(&visit.console, &visit.caller, visit.part("name")).await?;
-    let versions = policies::history(&visit.console, &visit.caller, &found.name).await?;
-    let frame = visit.frame();
+    let name = visit.part("name");
+    let versions = policies::history(&visit.console, &visit.caller, name, None).await;
+    let found = match policies::show(&visit.console, &visit.caller, name).await {
+        Ok(found) => Some(found),
+        // What was taken away can be had again.
+        Err(failure)
+            if failure.kind == Kind::NotFound && versions.as_ref().is_ok_and(|all| !all.is_empty()) =>
+        {
+            None
+        }
+        Err(failure) => return Err(failure),
+    };
+    let (versions, frame) = (versions?, visit.frame());
+    let name = found.as_ref().map_or(name, |found| &found.name);
+    let in_force = found.as_ref().map(|found| found.text.as_str());
     let body = html! {
-        (editor(&frame, &found.name, &found.text, None))
+        @match in_force {
+            Some(text) => (editor(&frame, &Edited::new(name, text, &mark(text)), None, None)),
+            None => div.top { div { h1 { (text::line(name, 80)) } p.sub { "It was taken away, and is not in force" } } },
+        }
         section.panel {
             h2 { "Versions" }
             @if versions.is_empty() { p.muted { "This is the first." } }
-            @for (at, old) in versions.iter().take(20).enumerate() {
-                details data-key=(format!("version-{at}")) {
-                    summary { (old.version) " · " (old.at.strftime("%F %T UTC")) @if let Some(by) = &old.by { " by " (text::line(by, 60)) } }
-                    @match &old.text { Some(old) => pre tabindex="0" { code { (text::visible(old, true)) } }, None => p.muted { "It was taken away." } }
-                }
-            }
+            @for (at, old) in versions.iter().take(20).enumerate() { (earlier(&frame, name, in_force, at, old)) }
         }
     };
     Ok(frame.page(&Page { title: "Policy", at: HERE, live: None, is_over: false, body }))
@@ -69,15 +101,62 @@ pub(super) async fn save(visit: Visit) -> Result<Response, Failure> {
     let (name, text) = (visit.field("name").unwrap_or_default(), visit.field("text").unwrap_or_default());
     // Browsers end lines in forms with both.
     let text = text.replace("\r\n", "\n");
-    match policies::save(&visit.console, &visit.caller, name.trim(), &text).await {
-        Ok(kept) => Ok(visit.go(&format!("/policies/{}", encoded(&kept)), "saved")),
+    let kept = match is_current(&visit, name.trim()).await {
+        Ok(()) => policies::save(&visit.console, &visit.caller, name.trim(), &text, None).await,
+        Err(failure) => Err(failure),
+    };
+    match kept {
+        Ok(kept) => Ok(visit.go(&format!("/policies/{}", encoded(&kept.listed)), "saved")),
         Err(failure) => {
             let frame = visit.frame();
-            let body = editor(&frame, name, &text, Some(&failure));
+            let body = editor(&frame, &Edited::new(name, &text, was(&visit)), None, Some(&failure));
             let page = Page { title: "Policy", at: HERE, live: None, is_over: false, body };
             Ok(frame.answer(StatusCode::UNPROCESSABLE_ENTITY, &page))
         }
     }
+}
+
+/// Whether what is in force is what was edited: else somebody's change would be undone unseen.
+async fn is_current(visit: &Visit, name: &str) -> Result<(), Failure> {
+    let Some(was) = visit.field("was") else { return Ok(()) };
+    let now = match policies::show(&visit.console, &visit.caller, name).await {
+        Ok(found) => mark(&found.text),
+        Err(failure) if failure.kind == Kind::NotFound => String::new(),
+        Err(failure) => return Err(failure),
+    };
+    if now == was {
+        return Ok(());
+    }
+    let message = if was.is_empty() {
+        format!("there is a policy \"{name}\" already: edit that, or call this one something else")
+    } else {
+        format!(
+            "\"{name}\" was changed since you opened it: open it again in another tab, and take over what you want to keep"
+        )
+    };
+    Err(Failure::new(Kind::Conflict, message))
+}
+
+/// What tells two texts apart.
+fn mark(text: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+/// Looks a text over, without keeping it.
+pub(super) async fn check(visit: Visit) -> Result<Response, Failure> {
+    let (name, text) = (visit.field("name").unwrap_or_default(), visit.field("text").unwrap_or_default());
+    let text = text.replace("\r\n", "\n");
+    let problems = policies::validate(&visit.console, &visit.caller, name.trim(), &text).await?;
+    let differences = if problems.is_empty() {
+        what_if::what_if(&visit.console, &visit.caller, name.trim(), &text).await?
+    } else {
+        Vec::new()
+    };
+    let frame = visit.frame();
+    let body = editor(&frame, &Edited::new(name, &text, was(&visit)), Some((&problems, &differences)), None);
+    Ok(frame.page(&Page { title: "Policy", at: HERE, live: None, is_over: false, body }))
 }
 
 pub(super) async fn ask_remove(visit: Visit) -> Result<Response, Failure> {
@@ -86,8 +165,7 @@ pub(super) async fn ask_remove(visit: Visit) -> Result<Response, Failure> {
     let body = html! {
         div data-dialog-body {
             h1 { "Remove " (text::line(&found.name, 80)) "?" }
-            p { (text::count(found.rules.len(), "policy", "policies")) " in it no longer count from the next call on. It can be restored with "
-                code { "rialto policy restore" } "." }
+            p { (text::count(found.rules.len(), "policy", "policies")) " in it no longer count from the next call on. Its page keeps its versions, and can restore them." }
             form method="post" action=(frame.to(&format!("/policies/{}/remove", encoded(&found.name)))) {
                 (frame.proof())
                 div.actions { button.danger type="submit" autofocus { "Remove" } a.button href=(frame.to(HERE)) { "Keep it" } }
@@ -98,62 +176,16 @@ pub(super) async fn ask_remove(visit: Visit) -> Result<Response, Failure> {
 }
 
 pub(super) async fn remove(visit: Visit) -> Result<Response, Failure> {
-    policies::remove(&visit.console, &visit.caller, visit.part("name")).await?;
-    Ok(visit.go(HERE, "removed"))
-}
-
-pub(super) async fn test(visit: Visit) -> Result<Response, Failure> {
-    let text = |name| visit.query(name).unwrap_or_default().to_owned();
-    let asked = Asked {
-        caller: text("caller"),
-        kind: visit.query("kind").and_then(kind),
-        action: visit.query("action").unwrap_or(Action::Invoke.as_str()).to_owned(),
-        target: text("target"),
-    };
-    visit.console.admit(&visit.caller, Action::AdminPolicies).await?;
-    let is_asked = visit.query("action").is_some();
-    let answer =
-        if is_asked { Some(policies::test(&visit.console, &visit.caller, &asked).await) } else { None };
-    let frame = visit.frame();
-    let body = html! {
-        div.top { div { h1 { "Test bench" } p.sub { "Would it be allowed, and why?" } } }
-        (question(&frame, &asked))
-        div data-region="answer" aria-live="polite" {
-            @match &answer {
-                None => p.muted { "Nothing is called: policies are only asked." },
-                Some(Err(failure)) => (layout::refused(Some(failure))),
-                Some(Ok(answer)) => (answered(answer)),
-            }
-        }
-    };
-    Ok(frame.page(&Page { title: "Test bench", at: HERE, live: None, is_over: false, body }))
-}
-
-pub(super) async fn matrix(visit: Visit) -> Result<Response, Failure> {
-    let names = visit.query("callers").unwrap_or(visit.caller.id.as_str()).to_owned();
-    let callers: Vec<String> =
-        names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    let matrix = policies::matrix(&visit.console, &visit.caller, &callers).await?;
-    let frame = visit.frame();
-    let body = html! {
-        div.top { div { h1 { "Who may call what" } p.sub { "As the policies in force say now" } } }
-        form.filters method="get" action=(frame.to("/policies/matrix")) data-filter {
-            div { label.vh for="callers" { "Callers, with commas between them" } input #callers type="search" name="callers" value=(names) placeholder="ann, bob"; }
-            button type="submit" { "Show" }
-        }
-        div.panel.flush.scroll data-region="matrix" tabindex="0" role="region" aria-label="Who may call what" {
-            table.matrix {
-                thead { tr { th { "Skill" } @for caller in &matrix.callers { th { (text::line(caller, 30)) } } } }
-                tbody {
-                    @for (target, may) in &matrix.rows {
-                        tr { td { (text::line(target, 80)) } @for may in may { td { @if *may { span.tag.good { "may" } } @else { span.tag { "no" } } } } }
-                    }
-                }
-            }
-            @if matrix.more > 0 { div.pages { "And " (matrix.more) " more skills." } }
-        }
-    };
-    Ok(frame.page(&Page { title: "Who may call what", at: HERE, live: None, is_over: false, body }))
+    let name = visit.part("name");
+    policies::remove(&visit.console, &visit.caller, name, None).await?;
+    // Where it can be had again, if it is remembered.
+    let is_kept =
+        policies::history(&visit.console, &visit.caller, name, None).await.is_ok_and(|all| !all.is_empty());
+    Ok(if is_kept {
+        visit.go(&format!("{HERE}/{}", encoded(name)), "removed")
+    } else {
+        visit.go(HERE, "removed")
+    })
 }
 
 async fn show(visit: &Visit, status: StatusCode, failure: Option<&Failure>) -> Result<Response, Failure> {
@@ -166,6 +198,12 @@ async fn show(visit: &Visit, status: StatusCode, failure: Option<&Failure>) -> R
                 a.button href=(frame.to("/policies/test")) { "Test bench" }
                 a.button href=(frame.to("/policies/matrix")) { "Who may call what" }
                 a.button.first href=(frame.to("/policies/new")) { "New policy" }
+            }
+        }
+        @if texts.is_empty() {
+            div.panel.empty {
+                h2 { "No policies are in force" }
+                p { "So nobody may call anything. Write one of the usual policies below, or " a href=(frame.to("/policies/new")) { "one of your own" } "." }
             }
         }
         @for text in &texts { (listed(&frame, text)) }
@@ -209,83 +247,126 @@ fn usual_form(frame: &Frame, visit: &Visit, failure: Option<&Failure>) -> Markup
                 }
                 div { label for="usual-target" { "About" } input #usual-target type="text" name="target" required value=(given("target")) placeholder="agent, agent.skill, tag …" autocomplete="off"; }
                 div { label for="usual-caller" { "For" } input #usual-caller type="text" name="caller" value=(given("caller")) placeholder="everybody" autocomplete="off"; }
+                div {
+                    label for="usual-caller-kind" { "Who is" }
+                    select #usual-caller-kind name="caller_kind" {
+                        @for kind in ["user", "session", "agent"] { option value=(kind) selected[given("caller_kind") == kind] { (kind) } }
+                    }
+                }
+                div { label for="usual-by" { "Approved by" } input #usual-by type="text" name="by" value=(given("by")) placeholder="an administrator" autocomplete="off"; }
                 button.first type="submit" { "Write" }
             }
         }
     }
 }
 
-fn editor(frame: &Frame, name: &str, source: &str, failure: Option<&Failure>) -> Markup {
+/// What the text was that is edited.
+fn was(visit: &Visit) -> &str {
+    visit.field("was").unwrap_or_default()
+}
+
+fn editor(
+    frame: &Frame,
+    edited: &Edited<'_>,
+    checked: Option<(&[Problem], &[Difference])>,
+    failure: Option<&Failure>,
+) -> Markup {
+    let check = frame.to("/check-policy");
+    let Edited { name, source, was } = edited;
+    let is_new = was.is_empty();
     html! {
         div.top { div { h1 { @if name.is_empty() { "New policy" } @else { (text::line(name, 80)) } } p.sub { "Cedar; checked together with everything else that is in force" } } }
         (layout::refused(failure))
         form.panel method="post" action=(frame.to(HERE)) {
             (frame.proof())
+            input type="hidden" name="was" value=(was);
             div.field {
                 label for="policy-name" { "Name" }
-                input #policy-name type="text" name="name" value=(name) required spellcheck="false" autocomplete="off" readonly[!name.is_empty() && failure.is_none()];
+                input #policy-name type="text" name="name" value=(name) required spellcheck="false" autocomplete="off" readonly[!is_new];
             }
             div.field {
                 label for="policy-text" { "Policies" }
-                textarea.code #policy-text name="text" spellcheck="false" data-validate=(format!("{}{API}/policies/validate", frame.base)) { "\n" (source) }
+                textarea.code #policy-text name="text" spellcheck="false" data-check=(check) { "\n" (source) }
             }
-            div #problems role="status" aria-live="polite" {}
-            div.actions { button.first type="submit" { "Save" } a.button href=(frame.to(HERE)) { "Back" } }
+            div.actions {
+                button.first type="submit" { "Save" }
+                button type="submit" formaction=(check) { "Check" }
+                a.button href=(frame.to(HERE)) { "Back" }
+            }
+        }
+        div data-region="checked" aria-live="polite" { @if let Some((problems, differences)) = checked { (thought(name, problems)) @if problems.is_empty() { (changes(&frame.who, differences)) } } }
+    }
+}
+
+/// What is wrong with a text, or that nothing is.
+fn thought(name: &str, problems: &[Problem]) -> Markup {
+    let own = if name.trim().is_empty() { "new.cedar" } else { name.trim() };
+    html! {
+        @if problems.is_empty() {
+            div #problems.said.good { p { "Valid together with everything else that is in force." } }
+        } @else {
+            div #problems.said.bad {
+                @for problem in problems.iter().take(50) {
+                    p {
+                        @match place(&problem.place, own) {
+                            Some((line, column)) => a href="#policy-text" data-goto=(format!("{line}:{column}")) { "line " (line) ", column " (column) },
+                            None => (text::line(&problem.place, 120)),
+                        }
+                        ": " (text::line(&problem.message, 600)) @if let Some(help) = &problem.help { " (" (text::line(help, 300)) ")" }
+                    }
+                }
+            }
         }
     }
 }
 
-fn question(frame: &Frame, asked: &Asked) -> Markup {
+/// What a text would change, before it is kept.
+fn changes(you: &str, differences: &[Difference]) -> Markup {
     html! {
-        form.panel method="get" action=(frame.to("/policies/test")) data-filter {
-            div.filters {
-                div { label for="who" { "Caller" } input #who type="text" name="caller" value=(asked.caller) placeholder="you" autocomplete="off"; }
-                div {
-                    label for="kind" { "Kind" }
-                    select #kind name="kind" {
-                        @for (kind, name) in [(CallerKind::User, "user"), (CallerKind::Session, "session"), (CallerKind::Agent, "agent")] {
-                            option value=(name) selected[asked.kind == Some(kind)] { (name) }
+        section.panel {
+            h2 { "What would be different" }
+            @if differences.is_empty() { p.muted { "Nothing about who may call which skill or administer what, for you and those who have tokens." } }
+            @if differences.iter().any(|it| it.is_admin && !it.allowed && it.caller == you) {
+                div.said.warn { p { "You would lock yourself out: some of what you may administer now you may not then. At the server's machine " code { "rialto policy" } " works all the same." } }
+            }
+            @for it in differences.iter().take(40) {
+                p {
+                    @if it.allowed { span.tag.good { "may then" } } @else { span.tag.bad { "no longer" } }
+                    " " b { (text::line(&it.caller, 60)) } @if it.is_admin { " administers " } @else { " calls " } code { (text::line(&it.target, 120)) }
+                }
+            }
+            @if differences.len() > 40 { p.muted { "And " (differences.len() - 40) " more." } }
+        }
+    }
+}
+
+/// The line and the column, where a place is one of this text.
+fn place(place: &str, own: &str) -> Option<(u32, u32)> {
+    let mut pieces = place.rsplitn(3, ':');
+    let (column, line, file) = (pieces.next()?.parse().ok()?, pieces.next()?.parse().ok()?, pieces.next()?);
+    (file.strip_suffix(".cedar").unwrap_or(file) == own.strip_suffix(".cedar").unwrap_or(own))
+        .then_some((line, column))
+}
+
+/// A text that a policy had, which can be had again.
+fn earlier(frame: &Frame, name: &str, in_force: Option<&str>, at: usize, old: &PolicyVersion) -> Markup {
+    html! {
+        details data-key=(format!("version-{at}")) {
+            summary { (old.version) " · " (old.at.strftime("%F %T UTC")) @if let Some(by) = &old.by { " by " (text::line(by, 60)) } }
+            @match &old.text {
+                None => p.muted { "It was taken away." },
+                Some(text) => {
+                    pre tabindex="0" { code { (text::visible(text, true)) } }
+                    @if in_force == Some(text) { p.muted { "This is in force." } } @else {
+                        form method="post" action=(frame.to(HERE)) {
+                            (frame.proof())
+                            input type="hidden" name="name" value=(name);
+                            input type="hidden" name="text" value=(text);
+                            button type="submit" { "Restore version " (old.version) }
                         }
                     }
                 }
-                div {
-                    label for="action" { "Action" }
-                    select #action name="action" { @for action in Action::ALL { option value=(action.as_str()) selected[asked.action == action.as_str()] { (action.as_str()) } } }
-                }
-                div { label for="target" { "Target" } input #target type="search" name="target" value=(asked.target) placeholder="agent or agent.skill" autocomplete="off"; }
-                button.first type="submit" { "Ask" }
             }
         }
-    }
-}
-
-fn answered(answer: &Answer) -> Markup {
-    html! {
-        div class=(if answer.decision.allowed { "said good" } else { "said bad" }) {
-            p { b { @if answer.decision.allowed { "Allowed: " } @else { "Refused: " } } (text::line(&answer.target, 120)) }
-            @if let Some(why) = &answer.why_not { p { (text::line(why, 400)) } }
-        }
-        div.panel.flush {
-            table.cards {
-                thead { tr { th { "Policy" } th { "Effect" } th { "Here" } th { "Summary" } } }
-                tbody { @for finding in &answer.findings {
-                    tr {
-                        td { (text::line(&finding.rule.name, 80)) }
-                        td data-label="Effect" { (finding.rule.effect.as_str()) }
-                        td data-label="Here" { (text::line(&finding.outcome.to_string(), 200)) }
-                        td data-label="Summary" { (text::line(&finding.rule.summary, 200)) }
-                    }
-                } }
-            }
-        }
-    }
-}
-
-fn kind(name: &str) -> Option<CallerKind> {
-    match name {
-        "user" => Some(CallerKind::User),
-        "session" => Some(CallerKind::Session),
-        "agent" => Some(CallerKind::Agent),
-        _ => None,
     }
 }

@@ -13,10 +13,10 @@ use rialto_model::{
     failure::Failure,
     flow::{FlowStep, RunState, StepState},
     json::Json,
+    message::Part,
 };
 
 use super::{
-    agent::pretty,
     flows::{self as flow_pages, HERE},
     layout::{Frame, Page},
     visit::{Visit, encoded},
@@ -24,9 +24,10 @@ use super::{
 use crate::{
     admin::{
         approvals,
-        flows::{self, Run},
+        runs::{self, How, Run},
         tasks,
     },
+    laid_out::pretty,
     text,
 };
 
@@ -34,7 +35,7 @@ use crate::{
 const STEPS: usize = 300;
 
 pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
-    let run = flows::run(&visit.console, &visit.caller, visit.part("id")).await?;
+    let run = runs::show(&visit.console, &visit.caller, visit.part("id")).await?;
     let record = &run.record.run;
     let asked = if record.state == RunState::Waiting {
         approvals::of_task(&visit.console, &visit.caller, &record.id).await?
@@ -44,6 +45,7 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
     let (frame, now) = (visit.frame(), visit.console.engine().now());
     let at = format!("/runs/{}", encoded(record.id.as_str()));
     let is_over = record.state.is_over() && run.task.head.state.is_terminal();
+    let may = tasks::may_act(&visit.console, &visit.caller, &run.task.head);
     let body = html! {
         div.top {
             div {
@@ -52,7 +54,12 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
             }
             div.actions data-region="stand" {
                 (flow_pages::state(record.state))
-                @if !is_over && tasks::is_own(&visit.caller, &run.task.head) {
+                @if !is_over && may.is_ok() {
+                    @if asked.is_empty() && !asks(&run.record.steps) && runs::can_resume(&visit.console, &visit.caller, &run) {
+                        form.inline method="post" action=(frame.to(&format!("{at}/resume"))) {
+                            (frame.proof()) button type="submit" title="Goes on with a run that nobody works on" { "Resume" }
+                        }
+                    }
                     a.button.danger href=(frame.to(&format!("{at}/cancel"))) data-dialog { "Cancel" }
                 }
             }
@@ -74,12 +81,15 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
 }
 
 pub(super) async fn ask_cancel(visit: Visit) -> Result<Response, Failure> {
-    let run = flows::run(&visit.console, &visit.caller, visit.part("id")).await?;
+    let run = runs::show(&visit.console, &visit.caller, visit.part("id")).await?;
     let (frame, at) = (visit.frame(), format!("/runs/{}", encoded(run.record.run.id.as_str())));
     let body = html! {
         div data-dialog-body {
             h1 { "Cancel this run?" }
             p { "Steps that are at work are asked to stop, and no more begin. What was done stays done." }
+            @if !tasks::is_own(&visit.caller, &run.task.head) {
+                p { "It is a run of " b { (text::line(run.task.head.caller.as_str(), 80)) } ". That you called it off is kept on record under your name." }
+            }
             form method="post" action=(frame.to(&format!("{at}/cancel"))) {
                 (frame.proof())
                 div.actions { button.danger type="submit" autofocus { "Cancel the run" } a.button href=(frame.to(&at)) { "Let it run" } }
@@ -98,8 +108,21 @@ pub(super) async fn answer(visit: Visit) -> Result<Response, Failure> {
     let id = visit.part("id");
     let step = visit.field("step").filter(|step| !step.is_empty());
     let said = visit.field("text").unwrap_or_default();
-    flows::answer(&visit.console, &visit.caller, id, step, said).await?;
+    let part = runs::meant_for(step, Part::text(said));
+    runs::tell(&visit.console, &visit.caller, id, part, How::default()).await?;
     Ok(visit.go(&format!("/runs/{}", encoded(id)), "said"))
+}
+
+pub(super) async fn resume(visit: Visit) -> Result<Response, Failure> {
+    let id = visit.part("id");
+    // It goes on by itself when it is let go of.
+    drop(runs::resume(&visit.console, &visit.caller, id).await?);
+    Ok(visit.go(&format!("/runs/{}", encoded(id)), "resumed"))
+}
+
+/// Whether a step waits for a word.
+fn asks(steps: &[FlowStep]) -> bool {
+    steps.iter().any(|step| step.state == StepState::Waiting && step.question.is_some())
 }
 
 /// How the nodes stand: by the last attempt of each. What has not begun waits.
@@ -124,7 +147,8 @@ const fn mark_of(state: StepState) -> Mark {
 
 /// What the run waits for: a person's word, or an answer to a step.
 fn answers(visit: &Visit, frame: &Frame, run: &Run, asked: &[Approval], now: Timestamp) -> Markup {
-    let can_be_told = asked.is_empty() && tasks::is_own(&visit.caller, &run.task.head);
+    let head = &run.task.head;
+    let can_be_told = asked.is_empty() && tasks::may_act(&visit.console, &visit.caller, head).is_ok();
     let held = run.record.steps.iter().filter(|step| step.state == StepState::Waiting);
     let action = frame.to(&format!("/runs/{}/messages", encoded(run.record.run.id.as_str())));
     html! {
@@ -143,6 +167,9 @@ fn answers(visit: &Visit, frame: &Frame, run: &Run, asked: &[Approval], now: Tim
                             div.field {
                                 label for=(format!("answer-{at}")) { "Your answer" }
                                 textarea id=(format!("answer-{at}")) name="text" required {}
+                                @if !tasks::is_own(&visit.caller, head) {
+                                    p.hint { "It is said in the run of " (text::line(head.caller.as_str(), 80)) "; that it was you is kept on record." }
+                                }
                             }
                             button.first type="submit" { "Send" }
                         }
@@ -217,7 +244,7 @@ fn facts(frame: &Frame, run: &Run, now: Timestamp) -> Markup {
                 dt { "Caller" } dd { (text::line(record.caller.as_str(), 80)) }
                 dt { "Begun" } dd { (text::moment(record.created_at, now)) }
                 @if record.state.is_over() { dt { "Took" } dd { (text::took(record.created_at, record.updated_at)) } }
-                @if let Some(wakes) = record.wakes_at { dt { "Goes on" } dd { (text::ahead(wakes, now)) } }
+                @if let Some(wakes) = record.wakes_at { dt { "Goes on" } dd { (text::ahead_of(wakes, now)) } }
             }
             (piece("Given", Some(&record.input)))
             p { a href=(frame.to(&format!("/tasks/{}", encoded(record.id.as_str())))) { "As a task" } }

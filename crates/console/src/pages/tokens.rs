@@ -3,7 +3,11 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
-use rialto_model::{failure::Failure, rights::Right, store::Token};
+use rialto_model::{
+    failure::{Failure, Kind},
+    rights::Right,
+    store::Token,
+};
 
 use super::{
     layout::{self, Frame, Page},
@@ -21,15 +25,11 @@ pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
 }
 
 pub(super) async fn create(visit: Visit) -> Result<Response, Failure> {
-    let scopes = visit.fields("scope");
-    let wanted = Wanted {
-        caller: visit.field("caller").unwrap_or_default().to_owned(),
-        kind: None,
-        scopes: scopes.iter().filter_map(|word| word.parse::<Right>().ok()).collect(),
-        project: None,
-        expires_days: visit.field("days").and_then(|days| days.trim().parse().ok()),
+    let made = match wanted(&visit) {
+        Ok(wanted) => tokens::create(&visit.console, &visit.caller, &wanted).await,
+        Err(why) => Err(Failure::new(Kind::Invalid, why)),
     };
-    match tokens::create(&visit.console, &visit.caller, &wanted).await {
+    match made {
         Ok((row, token)) => {
             let said = html! {
                 div.said.good role="status" tabindex="-1" {
@@ -43,6 +43,24 @@ pub(super) async fn create(visit: Visit) -> Result<Response, Failure> {
             show(&visit, StatusCode::UNPROCESSABLE_ENTITY, &layout::refused(Some(&failure))).await
         }
     }
+}
+
+/// What the form says.
+fn wanted(visit: &Visit) -> Result<Wanted, &'static str> {
+    let days = visit.field("days").map(str::trim).filter(|days| !days.is_empty());
+    let days: Option<u32> = match days.map(str::parse) {
+        None => None,
+        Some(Ok(days)) if days > 0 => Some(days),
+        Some(_) => {
+            return Err("days: write a number of days, 1 or more, or nothing for a token without an end");
+        }
+    };
+    let scopes: Vec<Right> = visit.fields("scope").iter().filter_map(|word| word.parse().ok()).collect();
+    if scopes.is_empty() {
+        return Err("scopes: tick at least one of call, discover and admin");
+    }
+    let caller = visit.field("caller").unwrap_or_default().to_owned();
+    Ok(Wanted { caller, scopes, expires_days: days, ..Wanted::default() })
 }
 
 pub(super) async fn ask_revoke(visit: Visit) -> Result<Response, Failure> {
@@ -71,7 +89,7 @@ async fn show(visit: &Visit, status: StatusCode, said: &Markup) -> Result<Respon
     let body = html! {
         div.top { div { h1 { "Tokens" } p.sub { "Who may come in over HTTP" } } }
         (said)
-        (form(&frame))
+        (form(&frame, (status == StatusCode::UNPROCESSABLE_ENTITY).then_some(visit)))
         div.panel.flush {
             @if tokens.is_empty() { div.empty { p { "There are no tokens in the store." } } } @else { (table(visit, &frame, &tokens)) }
         }
@@ -79,16 +97,22 @@ async fn show(visit: &Visit, status: StatusCode, said: &Markup) -> Result<Respon
     Ok(frame.answer(status, &Page { title: "Tokens", at: HERE, live: None, is_over: false, body }))
 }
 
-fn form(frame: &Frame) -> Markup {
+/// The form, filled in as it was where it was not taken.
+fn form(frame: &Frame, given: Option<&Visit>) -> Markup {
+    let field = |name| given.and_then(|visit| visit.field(name));
+    let is_ticked = |right: Right| match given {
+        Some(visit) => visit.fields("scope").iter().any(|word| word == right.as_str()),
+        None => right != Right::Admin,
+    };
     html! {
         form.panel method="post" action=(frame.to(HERE)) {
             (frame.proof())
             h2 { "Make a token" }
             div.filters {
-                div { label for="caller" { "Caller" } input #caller type="text" name="caller" required autocomplete="off" placeholder="ann"; }
-                div { label for="days" { "Days" } input #days type="text" inputmode="numeric" name="days" placeholder="for ever"; }
+                div { label for="caller" { "Caller" } input #caller type="text" name="caller" value=[field("caller")] required autocomplete="off" placeholder="ann"; }
+                div { label for="days" { "Days" } input #days type="text" inputmode="numeric" name="days" value=[field("days")] placeholder="for ever"; }
                 @for right in Right::EACH {
-                    label.check { input type="checkbox" name="scope" value=(right.as_str()) checked[right != Right::Admin]; (right.as_str()) }
+                    label.check { input type="checkbox" name="scope" value=(right.as_str()) checked[is_ticked(right)]; (right.as_str()) }
                 }
                 button.first type="submit" { "Make" }
             }

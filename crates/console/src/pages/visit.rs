@@ -91,6 +91,9 @@ impl Visit {
             done: self.query("done").map(str::to_owned),
             is_sound: self.console.engine().policies_are_sound(),
             waiting: self.waiting,
+            place: layout::place(self.uri.path()),
+            back: self.came_from(),
+            now: self.console.engine().now(),
         }
     }
 
@@ -126,21 +129,31 @@ impl Visit {
         Redirect::to(&format!("{}/factory{path}{told}", self.base())).into_response()
     }
 
-    /// Leads back to where somebody came from, if that is a page of ours; else to `path`.
+    /// Leads back to where somebody came from, if that is a page of ours; else to `path`. What was searched for there stays.
     pub(crate) fn back(&self, path: &str, done: &str) -> Response {
-        let came =
-            self.headers.get(header::REFERER).and_then(|from| url::Url::parse(from.to_str().ok()?).ok());
-        let root = format!("{}/factory", self.base());
-        let came = came.map(|url| url.path().to_owned()).filter(|path| path.starts_with(&root));
-        match came.as_deref().and_then(|path| path.strip_prefix(&root)) {
-            Some(rest) => self.go(rest, done),
-            None => self.go(path, done),
+        let came = self.came_from().unwrap_or_else(|| format!("{}/factory{path}", self.base()));
+        let joint = if came.contains('?') { '&' } else { '?' };
+        Redirect::to(&format!("{came}{joint}done={done}")).into_response()
+    }
+
+    /// The page of ours that somebody came from, with what was searched for there.
+    fn came_from(&self) -> Option<String> {
+        let from = self.headers.get(header::REFERER)?.to_str().ok()?;
+        let from = url::Url::parse(from).ok()?;
+        let rest = from.path().strip_prefix(&format!("{}/factory", self.base()))?;
+        if !(rest.is_empty() || rest.starts_with('/')) {
+            return None;
         }
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        // What was done there is not done again.
+        query.extend_pairs(from.query_pairs().filter(|(name, _)| name != "done"));
+        let query = query.finish();
+        Some(if query.is_empty() { from.path().to_owned() } else { format!("{}?{query}", from.path()) })
     }
 }
 
 /// What stands before every address of a project.
-pub(super) fn base_of(scope: &Scope) -> String {
+pub(crate) fn base_of(scope: &Scope) -> String {
     if *scope == Scope::default() { String::new() } else { format!("/{}/{}", scope.org, scope.project) }
 }
 

@@ -186,3 +186,94 @@ async fn a_run_that_needs_approval_itself_is_a_task_until_it_has_it() {
     let shown = house.page(&task.replace("/tasks/", "/runs/")).await;
     assert!(shown.body.contains("well done"), "{shown:?} {over:?}");
 }
+
+/// A text as a form sends it.
+fn sent(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+#[tokio::test]
+async fn a_workflow_is_looked_over_as_it_is_written_and_kept_when_it_holds_up() {
+    let house = house(ScriptedPeer::echo()).await;
+    assert!(house.page("/factory/workflows").await.body.contains("Write the first one"));
+    let new = house.page("/factory/new-workflow").await;
+    assert!(new.body.contains("It holds up") && new.body.contains("data-node=\"may\""), "{new:?}");
+    let wrong =
+        sent("name: mine\nnodes:\n  one: { tool: <b>, depends_on: [two] }\n  bad: { type: nothing }\n");
+    let checked = house.submit(ANN, "/factory/check-workflow", &format!("text={wrong}")).await;
+    assert_eq!(checked.status, 200, "{checked:?}");
+    for shown in ["data-goto=\"3:", "line 3, column", "line 4, column", "&quot;two&quot;"] {
+        assert!(checked.body.contains(shown), "{shown}: {checked:?}");
+    }
+    assert!(!checked.body.contains("<svg xmlns") && house.flows.book().all().await.unwrap().is_empty());
+    let refused = house.submit(ANN, "/factory/workflows", &format!("text={wrong}")).await;
+    assert!(refused.status == 422 && refused.body.contains("nothing was kept"), "{refused:?}");
+    assert!(refused.body.contains("name: mine"), "what was written is not lost");
+    let form = format!("text={}&name=other&status=active", sent("nodes: { a: { type: set, value: 1 } }"));
+    let kept = house.submit(ANN, "/factory/workflows", &form).await;
+    assert_eq!((kept.status, kept.header("location")), (303, "/factory/workflows/other?done=kept"));
+    assert!(house.page("/factory/workflows/other").await.body.contains("state good\">active"));
+}
+
+#[tokio::test]
+async fn a_workflow_is_edited_archived_and_removed_by_whoever_may() {
+    let house = house(ScriptedPeer::echo()).await;
+    add(&house, ASKING, FlowStatus::Active).await;
+    let editor = house.page("/factory/workflows/choose/edit").await;
+    assert!(editor.body.contains("name=\"version\" value=\"1\"") && editor.body.contains("name: choose"));
+    let changed = sent("name: choose\nnodes: { end: { type: set, value: other } }\n");
+    let form = format!("from=choose&version=1&status=active&text={changed}");
+    assert_eq!(house.submit(ANN, "/factory/workflows", &form).await.status, 303);
+    let late = house.submit(ANN, "/factory/workflows", &form.replace("other", "third")).await;
+    assert!(late.status == 422 && late.body.contains("was changed meanwhile"), "{late:?}");
+    let renamed = form.replace("version=1", "version=2").replace(&sent("choose"), &sent("choice"));
+    let told = house.submit(ANN, "/factory/check-workflow", &renamed).await;
+    assert!(told.body.contains("it becomes another workflow"), "{told:?}");
+    let old = house.page("/factory/workflows/choose?version=1").await.body;
+    assert!(
+        old.contains("/workflows/choose/edit?version=1") && old.contains("Edit from this version"),
+        "{old}"
+    );
+    let bob = house.ask(BOB, "GET", "/factory/workflows/choose", "").await.body;
+    assert!(!bob.contains("/edit") && bob.contains("You can run it, but not change it"), "{bob}");
+    for (path, form) in [("", &*form), ("/choose/status", "status=archived"), ("/choose/remove", "")] {
+        let refused = house.submit(BOB, &format!("/factory/workflows{path}"), form).await;
+        assert_eq!(refused.status, 403, "{path} {refused:?}");
+    }
+    let archived = house.submit(ANN, "/factory/workflows/choose/status", "status=archived").await;
+    assert_eq!(archived.header("location"), "/factory/workflows/choose?done=archived");
+    assert!(house.page("/factory/workflows/choose").await.body.contains("runs no more"));
+    assert!(house.page("/factory/workflows/choose/remove").await.body.contains("Remove <bdi>choose</bdi>?"));
+    assert_eq!(house.submit(ANN, "/factory/workflows/choose/remove", "").await.status, 303);
+    assert_eq!(house.page("/factory/workflows/choose").await.status, 404);
+}
+
+#[tokio::test]
+async fn what_the_configuration_owns_is_changed_there() {
+    let house = house(ScriptedPeer::echo()).await;
+    let given = Given {
+        scope: Scope::default(),
+        text: ASKING.to_owned(),
+        name: String::new(),
+        kind: None,
+        by: "local".into(),
+        status: Some(FlowStatus::Active),
+        configured: true,
+    };
+    house.flows.book().add(&house.engine, given).await.unwrap();
+    let page = house.page("/factory/workflows/choose").await.body;
+    assert!(page.contains("change its file there") && !page.contains("/choose/edit"), "{page}");
+    let refused = house.submit(ANN, "/factory/workflows/choose/status", "status=draft").await;
+    assert!(refused.status == 409 && refused.body.contains("change its file there"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_run_that_is_over_is_not_resumed() {
+    let house = house(ScriptedPeer::echo()).await;
+    add(&house, "name: short\nnodes: { end: { type: set, value: 1 } }\n", FlowStatus::Active).await;
+    let at = run(&house, ANN, "short", "").await;
+    let over = house.until(&at, " data-over").await;
+    assert!(!over.body.contains("/resume"), "{over:?}");
+    let refused = house.submit(ANN, &format!("{at}/resume"), "").await;
+    assert!(refused.status == 409 && refused.body.contains("nothing to resume"), "{refused:?}");
+}

@@ -1,6 +1,7 @@
 //! An engine with agents in it, behind the gate that browsers and programs come through.
 
 use std::{
+    collections::BTreeMap,
     net::IpAddr,
     sync::{
         Arc, Mutex,
@@ -11,10 +12,11 @@ use std::{
 
 use async_trait::async_trait;
 use axum::{Router, body::Body};
+use futures::StreamExt;
 use http::{Request, header};
 use rialto_console::{
     Console, Parts,
-    office::{Office, PolicyVersion},
+    office::{KeptPolicy, Office, PolicyVersion, SecretRow, Shelf},
 };
 use rialto_edge::{
     auth::{Authentication, Bearers, Issuers, TokenBook},
@@ -27,7 +29,7 @@ use rialto_engine::{
     engine::PolicyLoader,
     peer::Peer,
     peers::{Discoveries, Peers},
-    registry::Registration,
+    registry::{Deployment, Registration},
 };
 use rialto_flow::run::{self, Ports, Runner};
 use rialto_model::{
@@ -35,12 +37,13 @@ use rialto_model::{
     call::{Caller, CallerKind},
     card::Card,
     clock::{Clock, SystemClock},
-    credential::Secret,
+    credential::{self, Secret},
+    deployed::{self, Backing, McpServer, Via},
     failure::{Failure, Kind},
     ids::Scope,
-    json::Json,
     rights::Rights,
     store::{Store, Token},
+    webhook::Webhook,
 };
 use rialto_policy::{Policy, STARTER, Source, Template};
 use rialto_store::SqliteStore;
@@ -75,8 +78,14 @@ pub(crate) struct Answer {
     pub(crate) body: String,
 }
 
+/// A stream of events that is listened to.
+pub(crate) struct Listening {
+    stream: axum::body::BodyDataStream,
+    read: String,
+}
+
 /// Keeps policies in memory.
-struct Clerk(Mutex<Vec<Source>>, AtomicUsize);
+struct Clerk(Mutex<Vec<Source>>, AtomicUsize, Mutex<Vec<String>>);
 
 // === impl House ===
 
@@ -116,6 +125,7 @@ impl House {
                 source("more.cedar", more),
             ]),
             AtomicUsize::new(0),
+            Mutex::default(),
         ));
         let kept = clerk.clone();
         let load: PolicyLoader = Box::new(move || {
@@ -143,8 +153,9 @@ impl House {
             office: clerk,
             site: rialto_edge::site::Site::default(),
             needs_token,
+            at_machine: false,
             allow_private: false,
-            allow_secrets: false,
+            allow_secrets: more.contains("machine-secrets"),
             max_body_bytes: 100_000,
             stop: CancellationToken::new(),
         });
@@ -202,6 +213,15 @@ impl House {
         answer.header("set-cookie").split(';').next().unwrap().to_owned()
     }
 
+    /// Listens to a stream of events.
+    pub(crate) async fn listen(&self, token: &str, headers: &[(&str, &str)]) -> Listening {
+        let bearer = format!("Bearer {token}");
+        let headers = [&[("authorization", bearer.as_str())], headers].concat();
+        let response = self.respond("GET", "/api/v1/events", &headers, "").await;
+        assert_eq!(response.status().as_u16(), 200);
+        Listening { stream: response.into_body().into_data_stream(), read: String::new() }
+    }
+
     pub(crate) async fn send(
         &self,
         method: &str,
@@ -209,15 +229,53 @@ impl House {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Answer {
+        let response = self.respond(method, path, headers, body).await;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        Answer { status, headers, body: String::from_utf8(body.to_vec()).unwrap() }
+    }
+
+    async fn respond(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> http::Response<Body> {
         let mut request = Request::builder().method(method).uri(path).header(header::HOST, "localhost");
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let request = request.body(Body::from(body.to_owned())).unwrap();
-        let response = self.app.facing(IpAddr::from([192, 0, 2, 1])).oneshot(request).await.unwrap();
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
-        Answer { status, headers, body: String::from_utf8(body.to_vec()).unwrap() }
+        self.app.facing(IpAddr::from([192, 0, 2, 1])).oneshot(request).await.unwrap()
+    }
+}
+
+// === impl Listening ===
+
+impl Listening {
+    /// The next event: its name and its data.
+    pub(crate) async fn next(&mut self) -> (String, serde_json::Value) {
+        let next = tokio::time::timeout(Duration::from_secs(20), self.find());
+        next.await.unwrap_or_else(|_| panic!("nothing more came; {:?} is left", self.read))
+    }
+
+    async fn find(&mut self) -> (String, serde_json::Value) {
+        loop {
+            if let Some((event, rest)) = self.read.split_once("\n\n") {
+                let field =
+                    |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+                let found = field("event:").zip(field("data:"));
+                let found = found.map(|(name, data)| (name.to_owned(), serde_json::from_str(data).unwrap()));
+                self.read = rest.to_owned();
+                match found {
+                    Some(found) => return found,
+                    None => continue,
+                }
+            }
+            let more = self.stream.next().await.expect("the stream is not over").unwrap();
+            self.read += std::str::from_utf8(&more).unwrap();
+        }
     }
 }
 
@@ -252,14 +310,14 @@ impl Answer {
 // === impl Clerk ===
 
 impl Clerk {
-    fn change(&self, name: &str, text: Option<&str>) -> Result<String, Failure> {
+    fn change(&self, name: &str, text: Option<&str>) -> Result<KeptPolicy, Failure> {
         let name = format!("{}.cedar", name.strip_suffix(".cedar").unwrap_or(name));
         let mut sources = self.0.lock().unwrap();
         let mut after: Vec<Source> = sources.iter().filter(|source| source.name != name).cloned().collect();
         after.extend(text.map(|text| Source { name: name.clone(), text: text.to_owned() }));
         Policy::parse(&after).map_err(|error| Failure::new(Kind::Invalid, error.to_string()))?;
         *sources = after;
-        Ok(name)
+        Ok(KeptPolicy { listed: name.clone(), place: format!("/policies/{name}"), name })
     }
 }
 
@@ -269,21 +327,43 @@ impl Office for Clerk {
         Ok(self.0.lock().unwrap().clone())
     }
 
-    async fn save_policy(&self, _: &str, name: &str, text: &str) -> Result<String, Failure> {
+    async fn save_policy(
+        &self,
+        _: &str,
+        name: &str,
+        text: &str,
+        _: Option<Shelf>,
+    ) -> Result<KeptPolicy, Failure> {
         self.change(name, Some(text))
     }
 
-    async fn add_policy(&self, _: &str, template: &Template<'_>) -> Result<String, Failure> {
-        let name = template.name();
+    async fn add_policy(
+        &self,
+        _: &str,
+        template: &Template<'_>,
+        name: Option<&str>,
+        _: Option<Shelf>,
+    ) -> Result<KeptPolicy, Failure> {
+        let name = name.map_or_else(|| template.name(), str::to_owned);
         self.change(&name, Some(&template.compile(&name).text))
     }
 
-    async fn remove_policy(&self, _: &str, name: &str) -> Result<(), Failure> {
-        self.change(name, None).map(drop)
+    async fn remove_policy(&self, _: &str, name: &str, _: Option<Shelf>) -> Result<KeptPolicy, Failure> {
+        self.change(name, None)
     }
 
-    async fn policy_history(&self, _: &str) -> Result<Vec<PolicyVersion>, Failure> {
+    async fn policy_history(&self, _: &str, _: Option<Shelf>) -> Result<Vec<PolicyVersion>, Failure> {
         Ok(Vec::new())
+    }
+
+    async fn restore_policy(
+        &self,
+        _: &str,
+        name: &str,
+        version: i64,
+        _: Option<Shelf>,
+    ) -> Result<KeptPolicy, Failure> {
+        Err(Failure::new(Kind::NotFound, format!("{name} has no version {version}")))
     }
 
     async fn forget_policies(&self, _: &Agent) -> Result<(), Failure> {
@@ -298,14 +378,80 @@ impl Office for Clerk {
         None
     }
 
+    fn shown_as(&self, _: &Agent) -> Option<String> {
+        None
+    }
+
     fn fresh_token(&self) -> Result<String, Failure> {
         // The first is always the same.
         let before = self.1.fetch_add(1, Ordering::Relaxed);
         Ok(if before == 0 { "rialto_fresh".to_owned() } else { format!("rialto_fresh_{before}") })
     }
 
-    fn tools(&self, _: &Scope) -> Json {
-        Json::null()
+    /// A server by its name and address; `run:` stands before a program.
+    fn read_deployment(&self, described: &str, scope: &Scope) -> Result<Deployment, Failure> {
+        let wanted: serde_json::Value = serde_json::from_str(described).unwrap();
+        let (name, to) = (wanted["name"].as_str().unwrap(), wanted["url"].as_str());
+        let to = to.ok_or_else(|| Failure::new(Kind::Invalid, "url: say how it is reached"))?;
+        let via = match to.strip_prefix("run:") {
+            Some(program) => Via::Command(deployed::Command {
+                argv: vec![program.to_owned()],
+                env: BTreeMap::new(),
+                cwd: None,
+            }),
+            None => Via::Http(deployed::Endpoint { url: to.to_owned(), headers: BTreeMap::new() }),
+        };
+        let server = McpServer { name: name.to_owned(), via, sampling: None };
+        Ok(Deployment {
+            scope: scope.clone(),
+            backing: Backing::Mcp(Arc::new(server)),
+            allow_private: true,
+            timeout_ms: None,
+        })
+    }
+
+    fn operator(&self) -> String {
+        "op".to_owned()
+    }
+
+    fn command(&self) -> String {
+        "rialto --data /srv/rialto".to_owned()
+    }
+
+    fn make_webhook_key(&self, id: &str) -> Result<(credential::Source, String), Failure> {
+        Ok((credential::Source::File(format!("{id}.key")), "whsec_made".to_owned()))
+    }
+
+    fn forget_webhook_key(&self, _: &str) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn check_webhook_key(&self, _: &str) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn try_webhook(&self, webhook: &Webhook) -> Result<(), Failure> {
+        if webhook.url.contains("good") {
+            Ok(())
+        } else {
+            Err(Failure::new(Kind::PeerFailed, "it is not good"))
+        }
+    }
+
+    async fn secrets(&self) -> Result<Vec<SecretRow>, Failure> {
+        let row =
+            |name: &String| SecretRow { name: name.clone(), set_at: SystemClock.now(), key: "k".to_owned() };
+        Ok(self.2.lock().unwrap().iter().map(row).collect())
+    }
+
+    async fn set_secret(&self, name: &str, _: &Secret) -> Result<(), Failure> {
+        self.2.lock().unwrap().push(name.to_owned());
+        Ok(())
+    }
+
+    async fn remove_secret(&self, name: &str) -> Result<(), Failure> {
+        self.2.lock().unwrap().retain(|known| known != name);
+        Ok(())
     }
 }
 

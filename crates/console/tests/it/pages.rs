@@ -50,8 +50,11 @@ async fn every_page_keeps_to_itself_and_is_small() {
         "/factory/agents/desk/remove",
         "/factory/agents/desk/try/ask",
         "/factory/tools",
+        "/factory/deploy",
         "/factory/tasks",
         "/factory/workflows",
+        "/factory/new-workflow",
+        "/factory/refresh",
         "/factory/approvals",
         "/factory/dispatches",
         "/factory/policies",
@@ -156,6 +159,20 @@ async fn a_form_that_is_not_taken_says_why_where_it_stands() {
     assert!(wrong.body.contains("value=\"ann\""));
     let policy = send(&house, "/factory/policies", "name=mine&text=nonsense").await;
     assert!(policy.status == 422 && policy.body.contains("nonsense</textarea>"), "{policy:?}");
+    let checked =
+        send(&house, "/factory/check-policy", "name=mine&text=permit+(principal,+action,+resource").await;
+    assert!(checked.status == 200 && checked.body.contains("data-goto=\"1:"), "{checked:?}");
+    let checked =
+        send(&house, "/factory/check-policy", "name=mine&text=permit(principal,action,resource);").await;
+    assert!(checked.body.contains("Valid together with everything else"), "{checked:?}");
+    let forbids = "name=mine&text=@id(%22mine%22)forbid(principal==User::%22bob%22,action,resource);";
+    let checked = send(&house, "/factory/check-policy", forbids).await.body;
+    let then = between(&checked, "What would be different", "</section>");
+    assert!(
+        then.contains("no longer") && then.contains("<bdi>bob</bdi>") && then.contains("desk.ask"),
+        "{then}"
+    );
+    assert!(!then.contains("<bdi>ann</bdi>"), "{then}");
     let usual = send(&house, "/factory/policies/templates", "kind=allow-agent&target=nobody").await;
     assert!(usual.status == 422 && usual.body.contains("no agent is registered as"), "{usual:?}");
 }
@@ -252,7 +269,7 @@ async fn a_skill_is_tried_and_its_task_shown_from_its_beginning_on() {
     let list = house.page("/factory/tasks").await.body;
     assert!(list.contains(&task), "{list}");
     let overview = house.page("/factory").await.body;
-    assert!(overview.contains("1 calls in the last hour, 0 of them failed"), "{overview}");
+    assert!(overview.contains("1 call in the last hour, 0 of them failed"), "{overview}");
     let audit = house.page("/factory/audit?caller=ann").await.body;
     assert!(audit.contains("desk.ask") && audit.contains("post-verb"));
     let verified = send(&house, "/factory/audit", "").await;
@@ -299,6 +316,70 @@ async fn a_question_is_answered_on_its_page() {
 }
 
 #[tokio::test]
+async fn a_server_is_deployed_from_a_form_asked_again_and_taken_back() {
+    let house = house().await;
+    assert!(house.page("/factory/tools").await.body.contains("Deploy the first one"));
+    let refused = send(&house, "/factory/tools", "kind=mcp&name=weather&headers=nonsense").await;
+    assert!(refused.status == 422 && refused.body.contains("headers: write one on each line"), "{refused:?}");
+    assert!(
+        refused.body.contains("value=\"weather\"") && refused.body.contains("nonsense</textarea>"),
+        "{refused:?}"
+    );
+    let refused = send(&house, "/factory/tools", "kind=mcp&name=weather").await;
+    assert!(refused.status == 422 && refused.body.contains("say how it is reached"), "{refused:?}");
+    let schema = json!({ "type": "object", "properties": { "town": { "type": "string" } } });
+    let form = "kind=mcp&name=weather&url=https%3A%2F%2Ftools.example.com";
+    let silent = send(&house, "/factory/tools", form).await;
+    assert!(silent.status == 422 && silent.body.contains("could not be reached"), "{silent:?}");
+    let card = agents::card("weather", vec![agents::skill_with_schema("look", schema)]);
+    house.discovery.serve("mcp:weather", card.clone());
+    let made = send(&house, "/factory/tools", form).await;
+    assert_eq!((made.status, made.header("location")), (303, "/factory/tools?done=deployed"), "{made:?}");
+    house.discovery.stop("mcp:weather");
+    let silent = send(&house, "/factory/tools/weather/refresh", "").await;
+    assert_eq!(silent.header("location"), "/factory/tools?done=silent", "{silent:?}");
+    house.discovery.serve("mcp:weather", card);
+    let asked = send(&house, "/factory/tools/weather/refresh", "").await;
+    assert_eq!(asked.header("location"), "/factory/tools?done=asked", "{asked:?}");
+    let page = house.page("/factory/tools").await.body;
+    for shown in
+        ["What it takes", "/factory/agents/weather/try/look", "tools.example.com", "Take back weather"]
+    {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
+    let form = house.page("/factory/agents/weather/try/look").await.body;
+    assert!(form.contains("name=\"arg.town\""), "{form}");
+    let bob = house.ask(crate::house::BOB, "GET", "/factory/tools", "").await.body;
+    assert!(bob.contains("look") && !bob.contains("tools.example.com") && !bob.contains("/remove"), "{bob}");
+    assert_eq!(
+        house
+            .submit(crate::house::BOB, "/factory/tools", "kind=mcp&name=x&url=https%3A%2F%2Fx.example.com")
+            .await
+            .status,
+        422
+    );
+    assert_eq!(send(&house, "/factory/tools/weather/remove", "").await.status, 303);
+    assert!(house.engine.registry().deployed(&Default::default()).is_empty());
+}
+
+#[tokio::test]
+async fn many_cards_are_fetched_while_nobody_waits() {
+    let house = House::new(ScriptedPeer::echo()).await;
+    assert!(house.page("/factory/refresh").await.body.contains("No cards of many agents were fetched"));
+    for n in 0..25 {
+        let url = format!("https://agent{n}.example.com");
+        house.register(&url, agents::card(&format!("Agent {n}"), vec![]), Trust::Trusted).await;
+    }
+    house.discovery.stop("https://agent7.example.com");
+    let begun = send(&house, "/factory/refresh", "").await;
+    assert_eq!((begun.status, begun.header("location")), (303, "/factory/refresh"), "{begun:?}");
+    let over = house.until("/factory/refresh", " data-over").await.body;
+    assert!(over.contains("25 of 25 agents, done") && over.contains("24 answered, 1 did not"), "{over}");
+    assert!(over.contains("<progress id=\"far\" max=\"25\" value=\"25\">"), "{over}");
+    assert_eq!(house.submit(crate::house::BOB, "/factory/refresh", "").await.status, 403);
+}
+
+#[tokio::test]
 async fn whoever_may_only_look_is_told_what_would_help() {
     let house = house().await;
     let bearer = format!("Bearer {}", crate::house::BOB);
@@ -333,6 +414,7 @@ async fn ten_thousand_agents_are_listed_a_page_at_a_time() {
     let took = begun.elapsed();
     assert!(second.contains("agent_00050") && !second.contains(">agent_00049<"));
     println!("a page of 10,000 agents took {took:?}");
+    assert!(took < std::time::Duration::from_secs(2), "{took:?}, unoptimized and beside other tests");
     let found = house.page("/factory/agents?q=07777").await.body;
     assert!(found.contains("1 agent<") && found.contains("agent_07777"), "{found}");
 }

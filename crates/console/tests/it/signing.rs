@@ -58,7 +58,7 @@ async fn a_form_must_come_from_a_page_of_ours_and_repeat_its_code() {
     let cookie = house.cookie(ANN).await;
     let signed = ("cookie", cookie.as_str());
     let csrf = house.send("GET", "/factory", &[HTML, signed], "").await.csrf();
-    let form = format!("csrf={csrf}&caller=carl");
+    let form = format!("csrf={csrf}&caller=carl&scope=call");
     let made = house.send("POST", "/factory/tokens", &[HTML, signed, OURS], &form).await;
     assert!(made.status == 201 && made.body.contains("rialto_fresh"), "{made:?}");
     for (headers, form) in [
@@ -92,7 +92,7 @@ async fn where_nobody_signs_in_forms_still_prove_themselves() {
     assert_eq!(page.status, 200);
     assert_eq!(house.send("GET", "/factory/sign-in", &[HTML], "").await.header("location"), "/factory");
     let csrf = page.csrf();
-    let form = format!("csrf={csrf}&caller=carl");
+    let form = format!("csrf={csrf}&caller=carl&scope=call");
     assert_eq!(house.send("POST", "/factory/tokens", &[HTML, OURS], &form).await.status, 201);
     assert_eq!(house.send("POST", "/factory/tokens", &[HTML, OURS], "caller=carl").await.status, 403);
     let near = house

@@ -1,0 +1,155 @@
+//! Calls that are made by name, and what is meant by the name.
+
+use std::time::Duration;
+
+use rialto_engine::Request;
+use rialto_model::{
+    call::{Caller, Door, Target},
+    failure::{Failure, Kind},
+    ids::TaskId,
+    json::Json,
+    message::Part,
+    rights::Right,
+};
+use serde::{Deserialize, Serialize};
+
+use super::agents::may_see;
+use crate::{Console, console::store_failure};
+
+/// So many names that are like an unknown one are told.
+const NEAR: usize = 3;
+
+/// A call that somebody wants made.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Wanted {
+    /// A skill, a tool, or an agent to send a message to.
+    pub name: String,
+    /// The arguments of a skill, or data for an agent.
+    pub arguments: Option<Json>,
+    /// What to tell an agent; for a skill, its arguments as JSON in a text.
+    pub text: Option<String>,
+    /// The task to go on with.
+    pub task: Option<String>,
+    /// The conversation to go on with.
+    pub context: Option<String>,
+    /// How long somebody waits for it.
+    #[serde(alias = "timeout_ms")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// What is said with a call.
+#[derive(Clone, Debug)]
+pub enum Said {
+    /// Nothing.
+    Nothing,
+    /// A text, which may be JSON.
+    Text(String),
+    /// JSON.
+    Data(Json),
+}
+
+/// A call that was begun. It goes on by itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Begun {
+    /// Its task.
+    pub task_id: TaskId,
+    /// The canonical name of what is called.
+    pub called: String,
+    /// Only events of the task behind this one are of this call.
+    pub after: u64,
+    /// How long callers usually wait for it.
+    pub timeout_ms: u64,
+}
+
+/// Begins a call, which goes on by itself.
+pub async fn begin(console: &Console, caller: &Caller, wanted: &Wanted) -> Result<Begun, Failure> {
+    if !caller.rights.have(Right::Call) {
+        return Err(Right::Call.lacking());
+    }
+    console.engine().sync().await?;
+    let said = match (&wanted.text, &wanted.arguments) {
+        (None, None) => Said::Nothing,
+        (Some(text), None) => Said::Text(text.clone()),
+        (None, Some(data)) => Said::Data(data.clone()),
+        (Some(_), Some(_)) => return Err(invalid("say one thing: `text`, or `arguments`")),
+    };
+    let (target, parts) = meant(console, caller, &wanted.name, said)?;
+    let usual = console.engine().config().wall_clock(&caller.scope.org, &target.agent);
+    let wall_clock = wanted.timeout_ms.map_or(usual, Duration::from_millis);
+    let after = match &wanted.task {
+        Some(id) => console.store().task(&caller.scope, id).await.map_err(store_failure)?,
+        None => None,
+    };
+    let called = target.verb();
+    let request = Request {
+        task: wanted.task.clone(),
+        context: wanted.context.clone(),
+        wall_clock: Some(wall_clock),
+        ..Request::message(caller.clone(), Door::Http, target, parts)
+    };
+    let running = console.engine().call(request).await?;
+    Ok(Begun {
+        task_id: running.task().clone(),
+        called,
+        after: after.map_or(0, |head| head.version),
+        timeout_ms: u64::try_from(wall_clock.as_millis()).unwrap_or(u64::MAX),
+    })
+}
+
+/// Whom a name means, and what it is told.
+pub fn meant(
+    console: &Console,
+    caller: &Caller,
+    name: &str,
+    said: Said,
+) -> Result<(Target, Vec<Part>), Failure> {
+    if let Some(target) = console.engine().resolve(caller, name) {
+        let args = match said {
+            Said::Nothing => Json::empty_object(),
+            Said::Data(data) => data,
+            Said::Text(text) => Json::parse(text.trim())
+                .map_err(|error| invalid(&format!("the arguments are not JSON: {error}")))?,
+        };
+        return Ok((target, vec![Part::data(args)]));
+    }
+    let Ok(agent) = console.engine().registry().find(&caller.scope, name) else {
+        return Err(unknown(console, caller, name));
+    };
+    let part = match said {
+        Said::Nothing => {
+            return Err(invalid(&format!(
+                "{} is an agent: say what to tell it, or name one of its skills",
+                agent.slug
+            )));
+        }
+        Said::Data(data) => Part::data(data),
+        Said::Text(text) => match Json::parse(text.trim()) {
+            Ok(data) if data.is_object() => Part::data(data),
+            _ => Part::text(text),
+        },
+    };
+    Ok((Target { agent, skill: None }, vec![part]))
+}
+
+/// What is told of a name that means nobody: names that are like it, of those that the caller may see.
+fn unknown(console: &Console, caller: &Caller, name: &str) -> Failure {
+    let directory = console.engine().registry().directory(&caller.scope);
+    let is_near = |known: &str| {
+        known.contains(name) || name.split('.').any(|word| word.len() > 2 && known.contains(word))
+    };
+    let near = directory.listed().filter(|entry| is_near(&entry.canonical));
+    let near = near.filter(|entry| may_see(console, caller, &entry.agent));
+    let near: Vec<&str> = near.take(NEAR).map(|entry| entry.canonical.as_str()).collect();
+    let hint = if near.is_empty() {
+        "`rialto agents list` shows what there is".to_owned()
+    } else {
+        format!("did you mean {}?", near.join(", "))
+    };
+    Failure::new(Kind::NotFound, format!("there is no skill or agent \"{name}\"; {hint}"))
+}
+
+fn invalid(message: &str) -> Failure {
+    Failure::new(Kind::Invalid, message)
+}

@@ -1,0 +1,87 @@
+//! What agents are shown, encrypted in the store. A secret can be set and forgotten here, and is never read back.
+//!
+//! All projects of a server share them, so over the network they are for those whom its configuration trusts with the machine's
+//! secrets.
+
+use rialto_model::{
+    call::Caller,
+    clock::Timestamp,
+    credential::{Secret, Source},
+    failure::{Failure, Kind},
+    ids::is_slug,
+};
+use rialto_policy::Action;
+use serde::Serialize;
+
+use crate::{Console, office::SecretRow};
+
+/// No secret is larger.
+const LIMIT: usize = 64 * 1024;
+
+/// A secret for programs: everything but itself.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Listed {
+    name: String,
+    set_at: Timestamp,
+    key: String,
+    used_by: Vec<String>,
+}
+
+/// All of them, without themselves.
+pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Listed>, Failure> {
+    may(console, caller).await?;
+    let secrets = console.office().secrets().await?;
+    let listed = |row: SecretRow| {
+        let used_by = users(console, caller, &row.name);
+        Listed { name: row.name, set_at: row.set_at, key: row.key, used_by }
+    };
+    Ok(secrets.into_iter().map(listed).collect())
+}
+
+/// Keeps a secret.
+pub async fn set(console: &Console, caller: &Caller, name: &str, secret: &Secret) -> Result<(), Failure> {
+    may(console, caller).await?;
+    let invalid = |message: String| Err(Failure::new(Kind::Invalid, message));
+    if !is_slug(name) {
+        let rule = "use letters, digits, `-` and `_`, at most 64 of them, a letter or digit first";
+        return invalid(format!("\"{name}\" cannot be the name of a secret; {rule}"));
+    }
+    match secret.expose().len() {
+        0 => invalid("the secret is empty; nothing was kept".to_owned()),
+        size if size > LIMIT => invalid(format!("a secret may have {LIMIT} bytes")),
+        _ => console.office().set_secret(name, secret).await,
+    }
+}
+
+/// Forgets a secret. Answers who is shown it.
+pub async fn remove(console: &Console, caller: &Caller, name: &str) -> Result<Vec<String>, Failure> {
+    may(console, caller).await?;
+    if !is_slug(name) {
+        let message = format!("there is no secret {name}; `rialto secrets list` shows those there are");
+        return Err(Failure::new(Kind::NotFound, message));
+    }
+    console.office().remove_secret(name).await?;
+    Ok(users(console, caller, name))
+}
+
+async fn may(console: &Console, caller: &Caller) -> Result<(), Failure> {
+    console.admit(caller, Action::AdminAgents).await?;
+    if console.parts().allow_secrets {
+        return Ok(());
+    }
+    let message = "these are secrets of this server's machine: set [server] allow_commands_over_api, or use `rialto secrets` there";
+    Err(Failure::new(Kind::Denied, message))
+}
+
+/// The agents of the caller's project that a secret is for.
+fn users(console: &Console, caller: &Caller, name: &str) -> Vec<String> {
+    let wanted = Source::Store(name.to_owned());
+    let mut agents = console.engine().registry().agents(&caller.scope);
+    agents.retain(|agent| {
+        agent.credential.as_ref().is_some_and(|credential| {
+            credential.source == wanted || credential.callers.values().any(|source| *source == wanted)
+        })
+    });
+    agents.iter().map(|agent| agent.slug.clone()).collect()
+}

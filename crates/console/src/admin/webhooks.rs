@@ -1,0 +1,195 @@
+//! Who is told of calls. A webhook hears of every call of an org, so whoever may read the audit trail sees to them.
+
+use rialto_model::{
+    call::Caller,
+    credential::Source,
+    failure::{Failure, Kind},
+    ids::{OrgId, fresh, is_slug},
+    verb::Phase,
+    webhook::{Standing, Webhook},
+};
+use rialto_policy::Action;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::{Console, console::store_failure};
+
+/// A webhook that somebody wants.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Wanted {
+    /// Where events are sent.
+    pub url: String,
+    /// Of which org's calls: the caller's own, unless it works at the machine.
+    pub org: Option<String>,
+    /// Which events; all if none is named.
+    pub events: Vec<String>,
+    /// The variable of the server's environment that the key is in; one is made and kept if none is named.
+    #[serde(alias = "secret_env")]
+    pub secret_env: Option<String>,
+}
+
+/// Those of the caller's org; at the machine, all.
+pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Webhook>, Failure> {
+    console.admit(caller, Action::AdminAudit).await?;
+    let mut webhooks = console.store().webhooks().await.map_err(store_failure)?;
+    webhooks.retain(|webhook| console.at_machine() || webhook.org == caller.scope.org);
+    Ok(webhooks)
+}
+
+/// Has an address told of calls from now on. Answers its key too, if one was made: it is shown this once.
+pub async fn add(
+    console: &Console,
+    caller: &Caller,
+    wanted: &Wanted,
+) -> Result<(Webhook, Option<String>), Failure> {
+    console.admit(caller, Action::AdminAudit).await?;
+    let (url, org, phases) = (address(&wanted.url)?, org(console, caller, wanted)?, phases(&wanted.events)?);
+    let id = format!("hook_{}", fresh());
+    let (secret, key) = match &wanted.secret_env {
+        Some(variable) => (variable_of(console, variable).await?, None),
+        None => {
+            let (secret, key) = console.office().make_webhook_key(&id)?;
+            (secret, Some(key))
+        }
+    };
+    let webhook = Webhook {
+        id,
+        org,
+        url,
+        phases,
+        secret,
+        allow_private: console.parts().allow_private,
+        created_at: console.engine().now(),
+        standing: Standing::default(),
+    };
+    console.store().put_webhook(&webhook).await.map_err(store_failure)?;
+    Ok((webhook, key))
+}
+
+/// Tells an address nothing any more.
+pub async fn remove(console: &Console, caller: &Caller, name: &str) -> Result<Webhook, Failure> {
+    let webhook = find(console, caller, name).await?;
+    console.store().remove_webhook(&webhook.id).await.map_err(store_failure)?;
+    console.office().forget_webhook_key(&webhook.id)?;
+    Ok(webhook)
+}
+
+/// Sends an event that says it is a test, now.
+pub async fn test(console: &Console, caller: &Caller, name: &str) -> Result<Webhook, Failure> {
+    let webhook = find(console, caller, name).await?;
+    console.office().try_webhook(&webhook).await?;
+    Ok(webhook)
+}
+
+/// Has one tried again now that failed or was disabled.
+pub async fn retry(console: &Console, caller: &Caller, name: &str) -> Result<Webhook, Failure> {
+    let webhook = find(console, caller, name).await?;
+    console.store().retry_webhook(&webhook.id).await.map_err(store_failure)?;
+    Ok(webhook)
+}
+
+/// One of them for programs. Its key is never shown.
+pub fn shown(webhook: &Webhook) -> Value {
+    let standing = &webhook.standing;
+    let events: Vec<&str> = webhook.phases.iter().map(|phase| phase.as_str()).collect();
+    json!({
+        "id": webhook.id,
+        "url": without_query(&webhook.url),
+        "org": webhook.org,
+        "events": events,
+        "createdAt": webhook.created_at,
+        "state": state(standing),
+        "handled": standing.handled,
+        "delivered": standing.delivered,
+        "lost": standing.lost,
+        "failures": standing.failures,
+        "nextAttemptAt": standing.next_attempt_at,
+        "lastError": standing.last_error,
+        "disabled": standing.disabled,
+    })
+}
+
+/// The one that is meant, by its id or its address.
+async fn find(console: &Console, caller: &Caller, name: &str) -> Result<Webhook, Failure> {
+    let webhooks = list(console, caller).await?;
+    let mut found = webhooks.into_iter().filter(|webhook| webhook.id == name || webhook.url == name);
+    match (found.next(), found.next()) {
+        (Some(webhook), None) => Ok(webhook),
+        (Some(_), Some(_)) => {
+            let message = format!("several webhooks have the address {name}; say which id is meant");
+            Err(Failure::new(Kind::Invalid, message))
+        }
+        (None, _) => {
+            let message = format!("there is no webhook \"{name}\"; see `rialto webhooks list`");
+            Err(Failure::new(Kind::NotFound, message))
+        }
+    }
+}
+
+/// The address, if events can be sent there.
+fn address(text: &str) -> Result<String, Failure> {
+    let wrong = |why: &str| Failure::new(Kind::Invalid, format!("\"{}\" {why}", without_query(text)));
+    let url = text.parse::<Url>().map_err(|_| wrong("is no address; write https://example.com/hook"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(wrong("cannot be sent to; write an address like https://example.com/hook"));
+    }
+    if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
+        return Err(wrong("must have no user, password or fragment in it: addresses are listed"));
+    }
+    Ok(url.into())
+}
+
+fn org(console: &Console, caller: &Caller, wanted: &Wanted) -> Result<OrgId, Failure> {
+    let own = &caller.scope.org;
+    match wanted.org.as_deref() {
+        None => Ok(own.clone()),
+        Some(org) if org == own.as_str() => Ok(own.clone()),
+        Some(_) if !console.at_machine() => {
+            let message =
+                "calls of another org are told at the server's machine, with `rialto webhooks add --org`";
+            Err(Failure::new(Kind::Denied, message))
+        }
+        Some(org) if is_slug(org) => Ok(OrgId::from(org)),
+        Some(org) => Err(Failure::new(Kind::Invalid, format!("\"{org}\" is no org"))),
+    }
+}
+
+fn phases(events: &[String]) -> Result<Vec<Phase>, Failure> {
+    if events.is_empty() {
+        return Ok(Phase::ALL.to_vec());
+    }
+    let phase = |name: &String| {
+        Phase::ALL.into_iter().find(|phase| phase.as_str() == name).ok_or_else(|| {
+            let all = Phase::ALL.map(Phase::as_str).join(", ");
+            Failure::new(Kind::Invalid, format!("\"{name}\" is no event; there are {all}"))
+        })
+    };
+    events.iter().map(phase).collect()
+}
+
+/// A key in the environment. One that is there already must be good; one that is not may be set where the server runs.
+async fn variable_of(console: &Console, variable: &str) -> Result<Source, Failure> {
+    if !console.parts().allow_secrets {
+        let message = "these are secrets of this server's machine: set [server] allow_commands_over_api, or use `rialto webhooks add` there";
+        return Err(Failure::new(Kind::Denied, message));
+    }
+    console.office().check_webhook_key(variable).await?;
+    Ok(Source::Env(variable.to_owned()))
+}
+
+const fn state(standing: &Standing) -> &'static str {
+    if standing.disabled.is_some() {
+        "disabled"
+    } else if standing.failures > 0 {
+        "failing"
+    } else {
+        "good"
+    }
+}
+
+/// A query may hold what only the receiver should know.
+fn without_query(url: &str) -> String {
+    url.split_once('?').map_or_else(|| url.to_owned(), |(address, _)| format!("{address}?…"))
+}

@@ -1,0 +1,90 @@
+//! `/api/v1/workflows`.
+
+use axum::response::Response;
+use rialto_model::{
+    failure::Failure,
+    flow::{FlowKind, FlowStatus},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{asking::Asking, good};
+use crate::admin::{
+    definitions,
+    flows::{self, FlowJson, Wanted},
+};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Status {
+    status: FlowStatus,
+}
+
+#[derive(Serialize)]
+struct Versions<'a> {
+    versions: Vec<FlowJson<'a>>,
+    next: Option<u64>,
+}
+
+pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
+    let kind = asking.read_query("kind", word::<FlowKind>)?;
+    let mut flows = flows::all(&asking.console, &asking.caller).await?;
+    flows.retain(|flow| kind.is_none_or(|kind| flow.kind == kind));
+    good(&flows.iter().map(FlowJson::of).collect::<Vec<_>>())
+}
+
+pub(super) async fn check(asking: Asking) -> Result<Response, Failure> {
+    let wanted = definitions::Wanted {
+        name: asking.query("name").unwrap_or_default().to_owned(),
+        text: definition(asking.text()?),
+        ..definitions::Wanted::default()
+    };
+    let checked = definitions::check(&asking.console, &asking.caller, &wanted).await?;
+    let name = checked.workflow.as_ref().map(|workflow| workflow.name.clone());
+    good(&json!({ "name": name, "problems": checked.problems, "more": checked.more }))
+}
+
+pub(super) async fn keep(asking: Asking) -> Result<Response, Failure> {
+    let wanted = Wanted {
+        text: definition(asking.text()?),
+        name: asking.query("name").unwrap_or_default().to_owned(),
+        kind: asking.read_query("kind", word)?,
+        status: asking.read_query("status", word)?,
+    };
+    good(&FlowJson::of(&flows::keep(&asking.console, &asking.caller, wanted).await?))
+}
+
+pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
+    let version = asking.read_query("version", |text| text.parse().ok())?;
+    let shown = flows::show(&asking.console, &asking.caller, asking.part("name"), version).await?;
+    good(&FlowJson::whole(&shown.flow))
+}
+
+pub(super) async fn versions(asking: Asking) -> Result<Response, Failure> {
+    let cursor = asking.read_query("cursor", |text| text.parse().ok())?;
+    let (console, caller, name) = (&asking.console, &asking.caller, asking.part("name"));
+    let (found, next) = flows::versions(console, caller, name, asking.limit()?, cursor).await?;
+    good(&Versions { versions: found.iter().map(FlowJson::of).collect(), next })
+}
+
+pub(super) async fn set_status(asking: Asking) -> Result<Response, Failure> {
+    let Status { status } = asking.json()?;
+    let set = flows::set_status(&asking.console, &asking.caller, asking.part("name"), status).await?;
+    good(&FlowJson::of(&set))
+}
+
+pub(super) async fn remove(asking: Asking) -> Result<Response, Failure> {
+    let name = asking.part("name");
+    flows::remove(&asking.console, &asking.caller, name).await?;
+    good(&json!({ "removed": name }))
+}
+
+/// A definition as it is, or as a string of JSON: no definition is one.
+fn definition(body: &str) -> String {
+    serde_json::from_str(body).unwrap_or_else(|_| body.to_owned())
+}
+
+/// One of the words that a type is written with.
+pub(super) fn word<T: for<'de> Deserialize<'de>>(text: &str) -> Option<T> {
+    serde_json::from_value(Value::from(text)).ok()
+}
