@@ -7,6 +7,7 @@ mod credential;
 mod flows;
 mod guard;
 mod policy;
+mod remote;
 mod routing;
 mod secrets;
 mod tokens;
@@ -27,7 +28,8 @@ pub(crate) use self::{
     credential::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
     flows::{AddFlow, Flows, ListRuns, Pipeline, ResumeRun, RunFlow},
     guard::{ActionName, Guard, GuardTest},
-    policy::{AddPolicy, Policy, PolicyKind, PolicyTest},
+    policy::{AddPolicy, Policy, PolicyTest},
+    remote::{Remote, TypedOptions},
     routing::{Dispatch, Dispatches, RouteCommand, Routing, WorkFlags},
     secrets::Secrets,
     tokens::{CreateToken, Lifetime, RightName, Tokens},
@@ -62,6 +64,8 @@ pub(crate) struct Common {
     /// How the log looks: text for people, json for programs
     #[arg(long, global = true, value_name = "FORMAT", env = "RIALTO_LOG_FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
 }
 
 #[derive(Debug, Subcommand)]

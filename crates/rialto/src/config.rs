@@ -3,34 +3,25 @@
 //! Each crate owns its section. An unknown key is an error that names the key, because a setting that is silently
 //! ignored is worse than none.
 
+mod a2a;
 pub(crate) mod deployed;
+mod limits;
+mod read;
+mod server;
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::path::{Path, PathBuf};
 
-use crate::commands::keys;
-use rialto_edge::site::Site;
 use rialto_engine::registry::Deployment;
 use rialto_mcp::Invoking;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use toml::{Table, Value};
-use url::Url;
+use toml::Value;
 
+pub(crate) use self::{a2a::A2a, limits::Limits, server::Server};
 use crate::{environment::Environment, guarding, telemetry::LogFormat};
 
 /// The file that is read when none is named and it is there.
-const DEFAULT_FILE: &str = "rialto.toml";
-
-/// `RIALTO_CALLS__TIMEOUT_MS=1000` is `[calls] timeout_ms = 1000`.
-const PREFIX: &str = "RIALTO_";
-
-/// Variables with names of their own, and what they say.
-const OWN_NAMES: [(&str, &str, &str); 2] =
-    [("A2A_DISCOVERY_TIMEOUT_MS", "calls", "discovery_timeout_ms"), ("RIALTO_STORE_URL", "store", "url")];
+pub(crate) const DEFAULT_FILE: &str = "rialto.toml";
 
 /// The whole configuration.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -92,63 +83,6 @@ pub(crate) struct Agents {
     pub(crate) calls: rialto_a2a::peer::Config,
 }
 
-/// The HTTP server.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Server {
-    /// Where to listen.
-    pub(crate) addr: String,
-    /// Host names to answer to besides loopback names; `*` answers to all.
-    pub(crate) allowed_hosts: Vec<String>,
-    /// Largest request body, in bytes.
-    pub(crate) max_body_bytes: usize,
-    /// The address this server is reached at from outside (`https://bridge.example.com`), when that is another one than
-    /// requests name.
-    pub(crate) public_url: Option<String>,
-    /// Whether a proxy in front of this server sets `X-Forwarded-Proto`. Without one, anybody could.
-    pub(crate) trust_proxy: bool,
-    /// The domain below which each org has a name: `<org>.<domain>`.
-    pub(crate) domain: Option<String>,
-    /// Whether `/metrics` is shown to everybody who can reach it. Without this it needs a token with the scope `admin`,
-    /// except on a loopback address that nothing outside is known to lead to.
-    pub(crate) public_metrics: bool,
-    /// Whether `/api/v1/tools` may deploy commands. That is running programs on this machine, for whoever may administer.
-    pub(crate) allow_commands_over_api: bool,
-    /// Whether agents that are registered over the network may have private addresses. Without it only those registered at this
-    /// machine may, and everybody's where `--allow-no-auth` lets nobody in from elsewhere.
-    pub(crate) allow_private_over_api: bool,
-    /// How long calls under way may take to end when the server is told to stop, in seconds. Those that take longer are
-    /// handed back: their callers get the task's id.
-    pub(crate) drain_secs: u64,
-}
-
-/// How much callers and orgs may ask for. Zero is without a limit.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Limits {
-    /// How many requests a caller may send over HTTP each second, over time.
-    pub(crate) requests_per_second: u32,
-    /// How many requests a caller may send at once before that counts; at least as many as in a second.
-    pub(crate) burst: u32,
-    /// How many wrong tokens may come from an address each minute before it is shut out for a moment. Loopback addresses
-    /// are not counted.
-    pub(crate) wrong_tokens_per_minute: u32,
-    /// How many calls of one caller may be under way at once, by all doors of this process.
-    pub(crate) concurrent_calls: usize,
-    /// How many calls single orgs may make.
-    pub(crate) orgs: BTreeMap<String, OrgLimits>,
-}
-
-/// How many calls an org may make. Zero is without a limit. Each process counts for itself, from its start.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct OrgLimits {
-    /// How many in each hour.
-    pub(crate) calls_per_hour: u64,
-    /// How many in each day, by UTC.
-    pub(crate) calls_per_day: u64,
-}
-
 /// A definition of a workflow or a pipeline.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -161,39 +95,6 @@ pub(crate) struct WorkflowFile {
     /// The project it belongs to (default: `main`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) project: Option<String>,
-}
-
-/// The A2A side.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct A2a {
-    /// Whether everything that can be called here is offered as an A2A agent too.
-    pub(crate) enabled: bool,
-    /// That agent's name; `rialto-<org>` when it is not set.
-    pub(crate) agent_name: Option<String>,
-    /// That agent's description; when it is not set, it says how many tools there are.
-    pub(crate) agent_description: Option<String>,
-    /// The skill that a message goes to which names none. Without it, that is the only skill there is.
-    pub(crate) default_skill: Option<String>,
-    /// How long a caller waits for an answer at most, in seconds. After that it gets the task as it stands.
-    pub(crate) wait_secs: u64,
-    /// How long a task may take, in seconds.
-    pub(crate) task_timeout_secs: u64,
-    /// Whether push notifications may go to private and loopback addresses.
-    pub(crate) push_private: bool,
-    /// Whether a message that comes again, with the same `messageId` from the same caller, is answered with the task that it
-    /// began before. Without it, clients that use an id more than once get a task each time.
-    pub(crate) once_per_message: bool,
-    /// How long `invoke_a2a` waits for an agent when its caller does not say, in seconds.
-    pub(crate) default_timeout: u64,
-    /// The agent that `invoke_a2a` calls when none is named: its URL or, for `rialto mcp`, a card file.
-    pub(crate) default_agent_card_url: Option<String>,
-    /// The private key that our own cards are signed with: a PEM file, made by `rialto keys create`. Its public half is at
-    /// `/.well-known/jwks.json`.
-    pub(crate) signing_key: Option<PathBuf>,
-    /// PEM or JWK files with keys that agent cards may be signed with. When there are any, a card with a wrong
-    /// signature is refused.
-    pub(crate) card_keys: Vec<PathBuf>,
 }
 
 /// Logs and traces.
@@ -233,90 +134,6 @@ pub(crate) enum ConfigError {
     },
 }
 
-// === impl Server ===
-
-impl Server {
-    /// Every name this server answers to besides loopback names.
-    pub(crate) fn hosts(&self) -> Vec<String> {
-        let public = self.public_url.as_deref().and_then(|url| url.parse::<Url>().ok());
-        let public = public.and_then(|url| url.host_str().map(str::to_owned));
-        let below = self.domain.iter().flat_map(|domain| [domain.clone(), format!("*.{domain}")]);
-        self.allowed_hosts.iter().cloned().chain(public).chain(below).collect()
-    }
-
-    /// Whether something outside is known to lead here.
-    pub(crate) const fn is_published(&self) -> bool {
-        self.public_url.is_some() || self.domain.is_some() || self.trust_proxy
-    }
-
-    /// How this server is reached from outside.
-    pub(crate) fn site(&self) -> Result<Site, String> {
-        let is_address = |url: &String| {
-            url.parse::<Url>()
-                .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.query().is_none())
-        };
-        if self.public_url.as_ref().is_some_and(|url| !is_address(url)) {
-            return Err("[server] public_url must be an address like https://bridge.example.com".to_owned());
-        }
-        let is_domain = |domain: &String| !domain.is_empty() && !domain.contains([':', '/', '*', ' ']);
-        if self.domain.as_ref().is_some_and(|domain| !is_domain(domain)) {
-            return Err("[server] domain must be a name like bridge.example.com".to_owned());
-        }
-        let (public_url, domain) = (self.public_url.clone(), self.domain.clone());
-        Ok(Site { public_url, trust_proxy: self.trust_proxy, domain })
-    }
-}
-
-impl Default for Server {
-    fn default() -> Self {
-        Self {
-            addr: "127.0.0.1:8420".to_owned(),
-            allowed_hosts: Vec::new(),
-            max_body_bytes: 4 * 1024 * 1024,
-            public_url: None,
-            trust_proxy: false,
-            domain: None,
-            public_metrics: false,
-            allow_commands_over_api: false,
-            allow_private_over_api: false,
-            drain_secs: 10,
-        }
-    }
-}
-
-// === impl Limits ===
-
-impl Limits {
-    /// What counts for requests.
-    pub(crate) const fn requests(&self) -> rialto_edge::limits::Config {
-        rialto_edge::limits::Config {
-            requests_per_second: self.requests_per_second,
-            burst: self.burst,
-            wrong_tokens_per_minute: self.wrong_tokens_per_minute,
-        }
-    }
-
-    /// What counts for calls.
-    pub(crate) fn calls(&self) -> rialto_engine::limits::Config {
-        let quota = |org: &OrgLimits| rialto_engine::limits::Quota {
-            calls_per_hour: org.calls_per_hour,
-            calls_per_day: org.calls_per_day,
-        };
-        rialto_engine::limits::Config {
-            concurrent_calls: self.concurrent_calls,
-            orgs: self.orgs.iter().map(|(name, org)| (name.clone(), quota(org))).collect(),
-        }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        let concurrent_calls = rialto_engine::limits::Config::default().concurrent_calls;
-        let (requests_per_second, burst, wrong_tokens_per_minute) = (0, 0, 30);
-        Self { requests_per_second, burst, wrong_tokens_per_minute, concurrent_calls, orgs: BTreeMap::new() }
-    }
-}
-
 // === impl Telemetry ===
 
 impl Default for Telemetry {
@@ -325,52 +142,13 @@ impl Default for Telemetry {
     }
 }
 
-// === impl A2a ===
-
-impl Default for A2a {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            agent_name: None,
-            agent_description: None,
-            default_skill: None,
-            wait_secs: 120,
-            task_timeout_secs: 3600,
-            push_private: false,
-            once_per_message: true,
-            default_timeout: 120,
-            default_agent_card_url: None,
-            signing_key: None,
-            card_keys: Vec::new(),
-        }
-    }
-}
-
-impl A2a {
-    /// What the A2A door is to know.
-    pub(crate) fn door(&self, needs_token: bool) -> Result<rialto_a2a::door::Config, String> {
-        let signer = self.signing_key.as_deref().map(keys::signer).transpose()?;
-        Ok(rialto_a2a::door::Config {
-            signer,
-            agent_name: self.agent_name.clone(),
-            agent_description: self.agent_description.clone(),
-            default_skill: self.default_skill.clone(),
-            needs_token,
-            wait: Duration::from_secs(self.wait_secs),
-            task_timeout: Duration::from_secs(self.task_timeout_secs),
-            push_private: self.push_private,
-            once_per_message: self.once_per_message,
-        })
-    }
-}
-
 // === impl Config ===
 
 impl Config {
     /// Reads the file, if there is one, and then the environment.
     pub(crate) fn load(file: Option<&Path>, environment: &Environment) -> Result<Self, ConfigError> {
-        let (place, mut table) = read(file)?;
-        overlay(&mut table, environment)?;
+        let (place, mut table) = read::read(file)?;
+        read::overlay(&mut table, environment)?;
         if let Some((key, reason)) = table.get("guardrails").and_then(guarding::mistake) {
             return Err(ConfigError::Invalid { place: format!("{place}: guardrails.{key}"), reason });
         }
@@ -421,52 +199,6 @@ impl Config {
     pub(crate) fn schema() -> serde_json::Value {
         schemars::schema_for!(Self).to_value()
     }
-}
-
-fn read(file: Option<&Path>) -> Result<(String, Table), ConfigError> {
-    let path = file.unwrap_or(Path::new(DEFAULT_FILE));
-    let place = path.display().to_string();
-    match std::fs::read_to_string(path) {
-        Ok(text) => match text.parse::<Table>() {
-            Ok(table) => Ok((place, table)),
-            Err(error) => Err(ConfigError::Invalid { place, reason: error.to_string().trim().to_owned() }),
-        },
-        Err(error) if file.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
-            Ok(("the environment".to_owned(), Table::new()))
-        }
-        Err(error) => Err(ConfigError::Unreadable { path: place, reason: error.to_string() }),
-    }
-}
-
-fn overlay(table: &mut Table, environment: &Environment) -> Result<(), ConfigError> {
-    for (name, value) in environment.starting_with(PREFIX) {
-        let path: Vec<String> = name[PREFIX.len()..].split("__").map(str::to_lowercase).collect();
-        if let [section, key] = path.as_slice() {
-            set(table, name, section, key, toml_value(value))?;
-        }
-    }
-    for (name, section, key) in OWN_NAMES {
-        if let Some(value) = environment.get(name) {
-            set(table, name, section, key, toml_value(value))?;
-        }
-    }
-    Ok(())
-}
-
-fn set(table: &mut Table, variable: &str, section: &str, key: &str, value: Value) -> Result<(), ConfigError> {
-    let section = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
-    let Value::Table(section) = section else {
-        let reason = "this is not a section of the configuration".to_owned();
-        return Err(ConfigError::Invalid { place: variable.to_owned(), reason });
-    };
-    section.insert(key.to_owned(), value);
-    Ok(())
-}
-
-/// `5`, `true` and `["a"]` are what they look like; everything else is a text.
-fn toml_value(text: &str) -> Value {
-    let parsed = format!("value = {text}").parse::<Table>().ok().and_then(|mut table| table.remove("value"));
-    parsed.unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
 #[cfg(test)]

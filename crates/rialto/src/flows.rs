@@ -1,11 +1,11 @@
-//! Workflows that the configuration names, and the addresses they are run at.
+//! Workflows that the configuration names, and addresses of their own.
 
-pub(crate) mod api;
+pub(crate) mod hooks;
 
 use std::path::{Path, PathBuf};
 
 use rialto_engine::Engine;
-use rialto_flow::run::{Given, Runner};
+use rialto_flow::run::{Book, Given, Runner};
 use rialto_model::{
     flow::FlowStatus,
     ids::{OrgId, ProjectId, Scope, is_slug},
@@ -28,19 +28,9 @@ pub(crate) async fn configure(
 ) -> Result<(), BuildError> {
     let mut named: Vec<(Scope, String)> = Vec::new();
     for (file, scope) in files(config)? {
-        let place = file.display().to_string();
-        let wrong = |reason: String| BuildError::Deployed(format!("{place}: {reason}"));
-        let text = std::fs::read_to_string(&file).map_err(|error| wrong(error.to_string()))?;
-        let given = Given {
-            scope: scope.clone(),
-            text,
-            name: stem(&file),
-            kind: None,
-            by: "local".into(),
-            status: None,
-            configured: true,
-        };
-        let added = runner.book().add(engine, given).await.map_err(|error| wrong(error.to_string()))?;
+        let given = given(&file, &scope)?;
+        let added =
+            runner.book().add(engine, given).await.map_err(|error| wrong(&file, &error.to_string()))?;
         if added.status == FlowStatus::Draft {
             tracing::info!("{} is a draft: it runs only to be tried out", added.name);
         }
@@ -50,6 +40,25 @@ pub(crate) async fn configure(
         forget_others(engine, runner, &named).await?;
     }
     Ok(())
+}
+
+/// Whether all that the files say holds up.
+pub(crate) fn check(config: &Config) -> Result<(), BuildError> {
+    for (file, scope) in files(config)? {
+        Book::check(&given(&file, &scope)?).map_err(|error| wrong(&file, &error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// What a file gives.
+fn given(file: &Path, scope: &Scope) -> Result<Given, BuildError> {
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(file, &error.to_string()))?;
+    let (name, by) = (stem(file), "local".into());
+    Ok(Given { scope: scope.clone(), text, name, kind: None, by, status: None, configured: true })
+}
+
+fn wrong(file: &Path, reason: &str) -> BuildError {
+    BuildError::Deployed(format!("{}: {reason}", file.display()))
 }
 
 async fn forget_others(
@@ -69,7 +78,7 @@ async fn forget_others(
 }
 
 /// The files that the configuration names, with where each belongs.
-fn files(config: &Config) -> Result<Vec<(PathBuf, Scope)>, BuildError> {
+pub(crate) fn files(config: &Config) -> Result<Vec<(PathBuf, Scope)>, BuildError> {
     let mut files = Vec::new();
     if let Some(folder) = &config.flows.folder {
         let unreadable =

@@ -1,8 +1,6 @@
-//! `[guardrails]`: read from the configuration, again whenever its file changes, and the way to the model servers it names.
+//! `[guardrails]`: what is wrong with them, and the way to the model servers that they name.
 
-pub(crate) mod api;
-
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
@@ -11,35 +9,13 @@ use rialto_edge::{
     address::Reach,
     fetch::{Fetch, Request},
 };
-use rialto_engine::{Engine, Guarding, guarding::Asker, search::distance};
+use rialto_engine::{guarding::Asker, search::distance};
 use rialto_guard::{
     classifier::{Answer, Classifier, LONGEST_ANSWER},
     config::Check,
-    setting::SettingError,
 };
 use rialto_model::credential::Source;
-use tokio_util::sync::CancellationToken;
 use toml::Value;
-
-use crate::{config::Config, environment::Environment};
-
-/// How often the file is looked at.
-const LOOK: Duration = Duration::from_secs(1);
-
-/// How long it must stay as it is before it counts.
-const SETTLED: Duration = Duration::from_millis(50);
-
-/// Where guardrails come from.
-#[derive(Clone)]
-pub(crate) struct Guardrails {
-    file: Option<PathBuf>,
-    environment: Environment,
-    asker: Asker,
-    /// The file as it was when the guardrails in force were made of it.
-    text: Option<String>,
-    /// What it said about guardrails.
-    known: serde_json::Value,
-}
 
 /// Everything a question to a model server needs.
 struct Question {
@@ -50,81 +26,8 @@ struct Question {
     body: Vec<u8>,
 }
 
-// === impl Guardrails ===
-
-impl Guardrails {
-    /// Puts the guardrails that are configured into force.
-    pub(crate) fn on(
-        engine: &Engine,
-        config: &Config,
-        (fetch, secrets): (&Arc<dyn Fetch>, &Resolver),
-        environment: &Environment,
-    ) -> Result<Self, SettingError> {
-        let guardrails = Self {
-            text: config.file.as_ref().and_then(|file| std::fs::read_to_string(file).ok()),
-            file: config.file.clone(),
-            environment: environment.clone(),
-            asker: asker(Arc::clone(fetch), Arc::clone(secrets)),
-            known: serde_json::json!(config.guardrails),
-        };
-        engine.guard(guardrails.build(config)?);
-        Ok(guardrails)
-    }
-
-    /// The guardrails that are configured, if there are any.
-    fn build(&self, config: &Config) -> Result<Option<Guarding>, SettingError> {
-        Guarding::new(&config.guardrails, Arc::clone(&self.asker))
-    }
-
-    /// Puts other guardrails into force when the file says so, until it is told to stop. What does not hold up is not taken.
-    pub(crate) async fn watch(mut self, engine: Engine, stop: CancellationToken) {
-        let Some(file) = self.file.clone() else { return };
-        let mut tick = tokio::time::interval(LOOK);
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                _ = tick.tick() => {}
-            }
-            let text = tokio::fs::read_to_string(&file).await.ok();
-            if text == self.text || text.is_none() {
-                continue;
-            }
-            // A file that is just being written may look whole: what does not last is not taken.
-            tokio::time::sleep(SETTLED).await;
-            if tokio::fs::read_to_string(&file).await.ok() != text {
-                continue;
-            }
-            self.text = text;
-            match self.reread() {
-                Ok(None) => {}
-                Ok(Some(guarding)) => {
-                    tracing::info!("the guardrails have changed");
-                    engine.guard(guarding);
-                }
-                Err(why) => {
-                    tracing::error!("the guardrails were not reloaded, the ones before stay in force: {why}");
-                }
-            }
-        }
-    }
-
-    /// The guardrails as they are written now, if that has changed.
-    fn reread(&mut self) -> Result<Option<Option<Guarding>>, String> {
-        let config =
-            Config::load(self.file.as_deref(), &self.environment).map_err(|error| error.to_string())?;
-        let now = serde_json::json!(config.guardrails);
-        if now == self.known {
-            return Ok(None);
-        }
-        let guarding = self.build(&config).map_err(|error| error.to_string())?;
-        self.known = now;
-        Ok(Some(guarding))
-    }
-}
-
 /// Asks model servers through the one client.
-fn asker(fetch: Arc<dyn Fetch>, secrets: Resolver) -> Asker {
+pub(crate) fn asker(fetch: Arc<dyn Fetch>, secrets: Resolver) -> Asker {
     Arc::new(move |classifier: &Classifier, text: &str| {
         let (fetch, secrets, question) =
             (Arc::clone(&fetch), Arc::clone(&secrets), question(classifier, text));

@@ -1,12 +1,11 @@
 //! The program: reads the command line, puts the parts together, decides nothing.
 
-mod approvals;
 mod cli;
 mod commands;
 mod config;
 mod demo;
+mod desk;
 mod environment;
-mod events;
 mod flows;
 mod guarding;
 mod mesh;
@@ -14,7 +13,7 @@ mod office;
 mod output;
 mod policies;
 mod program;
-mod routing;
+mod reloading;
 mod telemetry;
 mod tools;
 mod vault;
@@ -22,16 +21,16 @@ mod webhooks;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::{
     cli::{Cli, Command, Common},
     commands::{
-        agents, audit, call, costs, doctor, inspect, install, mcp,
-        policy::{self, Desk},
-        secrets, serve, tasks, tokens, webhooks as hooks,
+        agents, audit, call, costs, doctor, inspect, install, mcp, policy, secrets, serve, tasks, tokens,
+        webhooks as hooks,
     },
     config::Config,
+    desk::Desk,
     environment::Environment,
     output::Trouble,
     policies::Policies,
@@ -42,7 +41,9 @@ use crate::{
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = Cli::command().get_matches();
+    let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    cli.common.remote.typed = cli::TypedOptions::among(&matches);
     let environment = Environment::of_process();
     log(&cli, &environment);
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
 
 async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
     let common = cli.common;
+    desk::check(&common, &cli.command)?;
     match cli.command {
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "rialto", &mut std::io::stdout());
@@ -77,7 +79,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Install(options) => install::run(&options, environment),
         Command::Keys(command) => run_keys(&common, environment, command),
         Command::Config(command) => run_config(&common, environment, &command),
-        Command::Guard(command) => run_guard(&common, environment, command),
+        Command::Guard(command) => run_guard(&common, environment, command).await,
         Command::Workflow(command) => run_workflow(&common, environment, command).await,
         Command::Policy(command) => run_policy(&common, environment, command).await,
         Command::Mcp(options) => {
@@ -91,7 +93,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Pipeline(command) => run_pipeline(&common, environment, command).await,
         Command::Tasks(command) => run_tasks(&common, environment, command).await,
         Command::Secrets(command) => run_secrets(&common, environment, command).await,
-        Command::Record(command) => run_record(&common, environment, command).await,
+        Command::Record(command) => Box::pin(run_record(&common, environment, command)).await,
         Command::Tokens(command) => run_tokens(&common, environment, command).await,
     }
 }
@@ -105,26 +107,35 @@ fn run_config(common: &Common, environment: &Environment, command: &cli::Config)
     commands::config::run(&Config::load(common.config.as_deref(), environment)?, command)
 }
 
-fn run_guard(common: &Common, environment: &Environment, command: cli::Guard) -> Result<(), Trouble> {
-    commands::guard::run(command, &Config::load(common.config.as_deref(), environment)?)
+async fn run_guard(common: &Common, environment: &Environment, command: cli::Guard) -> Result<(), Trouble> {
+    if Desk::is_elsewhere(common)? {
+        return commands::guard::run_there(&command, &Desk::open(common, environment).await?).await;
+    }
+    commands::guard::run(&command, &Config::load(common.config.as_deref(), environment)?)
 }
 
 async fn run_agents(common: &Common, environment: &Environment, command: cli::Agents) -> Result<(), Trouble> {
-    agents::run(&open(common, environment).await?, command).await
+    agents::run(&Desk::open(common, environment).await?, command).await
 }
 
 async fn run_tokens(common: &Common, environment: &Environment, command: cli::Tokens) -> Result<(), Trouble> {
-    tokens::run(&open(common, environment).await?, command).await
+    tokens::run(&Desk::open(common, environment).await?, command).await
 }
 
 async fn run_record(common: &Common, environment: &Environment, command: cli::Record) -> Result<(), Trouble> {
-    let program = &open(common, environment).await?;
     match command {
-        cli::Record::Approvals(command) => commands::approvals::run(program, command, environment).await,
-        cli::Record::Audit(command) => audit::run(program, command).await,
-        cli::Record::Inspect { task, listing } => inspect::run(program, &task, listing.json).await,
-        cli::Record::Costs(options) => costs::run(program, &options).await,
-        cli::Record::Webhooks(command) => hooks::run(program, command, environment).await,
+        cli::Record::Inspect { task, listing } => {
+            inspect::run(&Desk::open(common, environment).await?, &task, listing.json).await
+        }
+        cli::Record::Audit(command) => audit::run(&Desk::open(common, environment).await?, command).await,
+        cli::Record::Costs(options) => costs::run(&Desk::open(common, environment).await?, &options).await,
+        cli::Record::Approvals(command) => {
+            let desk = Desk::open(common, environment).await?;
+            let done = commands::approvals::run(&desk, command).await;
+            desk.close().await;
+            done
+        }
+        cli::Record::Webhooks(command) => hooks::run(&Desk::open(common, environment).await?, command).await,
     }
 }
 
@@ -135,36 +146,40 @@ async fn run_policy(common: &Common, environment: &Environment, command: cli::Po
             output::line(rialto_policy::SCHEMA.trim_end());
             Ok(())
         }
-        cli::Policy::Check { files } => {
-            if files.is_empty() {
-                return policy::check_in_force(&policy_desk(common, environment).await?.policies).await;
-            }
-            policy::check(&files)
-        }
-        command @ (cli::Policy::Remove { .. }
+        cli::Policy::Check { files } if !files.is_empty() => policy::check(&files),
+        command @ (cli::Policy::Check { .. }
+        | cli::Policy::Remove { .. }
         | cli::Policy::History { .. }
         | cli::Policy::Restore { .. }
         | cli::Policy::Fmt { .. }
         | cli::Policy::Add(cli::AddPolicy { file: Some(_), .. })) => {
-            policy_desk(common, environment).await?.run(command).await
+            if Desk::is_elsewhere(common)? {
+                return policy::mend_there(&Desk::open(common, environment).await?, command).await;
+            }
+            mender(common, environment).await?.run(command).await
         }
-        command => policy::run(&open(common, environment).await?, command).await,
+        command => policy::run(&Desk::open(common, environment).await?, command).await,
     }
 }
 
 async fn run_tasks(common: &Common, environment: &Environment, command: cli::Tasks) -> Result<(), Trouble> {
-    tasks::run(&open(common, environment).await?, command).await
+    let desk = Desk::open(common, environment).await?;
+    let done = tasks::run(&desk, command).await;
+    desk.close().await;
+    done
 }
 
 async fn run_tools(common: &Common, environment: &Environment, command: cli::Tools) -> Result<(), Trouble> {
-    commands::tools::run(&open(common, environment).await?, command).await
+    let desk = Desk::open(common, environment).await?;
+    let done = commands::tools::run(&desk, command).await;
+    desk.close().await;
+    done
 }
 
 async fn run_call(common: &Common, environment: &Environment, options: cli::Call) -> Result<(), Trouble> {
-    let program = open(common, environment).await?;
-    let called = call::run(&program, options).await;
-    program.finish_traces().await;
-    program.tools.close().await;
+    let desk = Desk::open(common, environment).await?;
+    let called = Box::pin(call::run(&desk, options)).await;
+    desk.close().await;
     called
 }
 
@@ -173,9 +188,9 @@ async fn run_routing(
     environment: &Environment,
     command: cli::Routing,
 ) -> Result<(), Trouble> {
-    let program = open(common, environment).await?;
-    let done = commands::routing::run(&program, command).await;
-    program.finish_traces().await;
+    let desk = Desk::open(common, environment).await?;
+    let done = Box::pin(commands::routing::run(&desk, command)).await;
+    desk.close().await;
     done
 }
 
@@ -206,10 +221,9 @@ async fn run_flows(
     command: cli::Flows,
     kind: Option<rialto_model::flow::FlowKind>,
 ) -> Result<(), Trouble> {
-    let program = open(common, environment).await?;
-    let done = Box::pin(commands::flows::run(&program, command, kind)).await;
-    program.finish_traces().await;
-    program.tools.close().await;
+    let desk = Desk::open(common, environment).await?;
+    let done = Box::pin(commands::flows::run(&desk, command, kind)).await;
+    desk.close().await;
     done
 }
 
@@ -218,7 +232,7 @@ async fn run_secrets(
     environment: &Environment,
     command: cli::Secrets,
 ) -> Result<(), Trouble> {
-    secrets::run(&open(common, environment).await?, command, environment).await
+    secrets::run(&Desk::open(common, environment).await?, command, environment).await
 }
 
 async fn open(common: &Common, environment: &Environment) -> Result<Program, Trouble> {
@@ -235,11 +249,11 @@ fn policy_files(common: &Common, config: &Config, environment: &Environment) -> 
 }
 
 /// What policies are mended with when they keep everything else from opening.
-async fn policy_desk(common: &Common, environment: &Environment) -> Result<Desk, Trouble> {
+async fn mender(common: &Common, environment: &Environment) -> Result<policy::Mender, Trouble> {
     let config = Config::load(common.config.as_deref(), environment)?;
     let store = open_store(&config, &Place::Folder(data_folder(common, &config, environment))).await?;
     let files = policy_files(common, &config, environment)?;
-    Ok(Desk { policies: program::book(files, &store, &config, environment), store })
+    Ok(policy::Mender { policies: program::book(files, &store, &config, environment), store })
 }
 
 /// For a client's own server a folder that cannot be written to is no reason to fail: it then remembers nothing. A database

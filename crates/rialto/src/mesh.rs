@@ -21,10 +21,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::routing::RESOLVE;
-
 /// The largest answer that is read.
 const LARGEST: usize = 1024 * 1024;
+
+/// Where another Rialto says who would be chosen.
+const RESOLVE: &str = "/api/v1/resolve";
 
 /// A registry elsewhere.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -1,30 +1,50 @@
-//! What the program does for the console: policies, cards, credentials, tokens, and what is deployed.
+//! What the program does for the console: policies, cards, credentials, tokens, and what is to be deployed.
 
-use std::sync::Arc;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
-use rialto_console::office::{Office, PolicyVersion};
-use rialto_edge::session::{Sealing, Sessions};
-use rialto_engine::Engine;
+use rialto_a2a::credential::Resolver;
+use rialto_console::{
+    Console, Parts,
+    office::{KeptPolicy, Office, PolicyVersion, SecretRow, Shelf},
+};
+use rialto_edge::{
+    session::{Sealing, Sessions},
+    site::Site,
+};
+use rialto_engine::{Engine, registry::Deployment};
+use rialto_hooks::{
+    cloud::CloudEvent,
+    delivery::{Delivery, Outcome},
+};
 use rialto_model::{
     agent::Agent,
     card::Card,
     clock::{Clock, SystemClock},
-    credential::Secret,
+    credential::{self, Secret},
     failure::{Failure, Kind},
-    ids::Scope,
-    json::Json,
+    ids::{Scope, fresh},
     store::Sealed,
+    webhook::Webhook,
 };
 use rialto_policy::{Source, Template};
 use rialto_store::vault::Key;
 
 use crate::{
-    commands::{agents::described, tokens},
+    commands::{
+        agents::{described, shown_as},
+        tokens,
+    },
+    environment::Environment,
     output::Trouble,
-    policies::{Book, SaveError},
+    policies::{self, Book, Kept, SaveError},
     program::Program,
-    tools::shown,
+    tools::described,
+    vault::{TroubleWithSecrets, Vault},
+    webhooks,
 };
 
 /// The names of the keys that sessions of browsers are sealed with, and their forms.
@@ -34,14 +54,41 @@ const FORMS: &str = "console forms";
 /// The program's own hands.
 pub(crate) struct Clerk {
     policies: Book,
-    engine: Engine,
+    /// Whether whoever asks works at this machine: then the policies know better who that is.
+    at_machine: bool,
+    vault: Vault,
+    /// Reads what variables hold.
+    secrets: Resolver,
+    data: Option<PathBuf>,
+    delivery: Delivery,
+    /// This server as events name it.
+    source: String,
 }
 
 // === impl Clerk ===
 
 impl Clerk {
-    pub(crate) fn of(program: &Program) -> Arc<Self> {
-        Arc::new(Self { policies: program.policies.clone(), engine: program.engine.clone() })
+    pub(crate) fn of(program: &Program, at_machine: bool) -> Arc<Self> {
+        Arc::new(Self {
+            policies: program.policies.clone(),
+            at_machine,
+            vault: program.vault.clone(),
+            secrets: Arc::clone(&program.secrets),
+            data: program.data.clone(),
+            delivery: webhooks::delivery(program),
+            source: webhooks::source(program).to_owned(),
+        })
+    }
+
+    /// The folder that keys are kept in.
+    fn folder(&self) -> Result<&Path, Failure> {
+        let none = || Failure::new(Kind::Conflict, "webhooks need a data folder; name one with --data");
+        self.data.as_deref().ok_or_else(none)
+    }
+
+    /// The policies, to be changed by this caller.
+    fn policies_of(&self, by: &str) -> Book {
+        if self.at_machine { self.policies.clone() } else { self.policies.changed_by(by) }
     }
 }
 
@@ -52,30 +99,58 @@ impl Office for Clerk {
         sources.map_err(|error| Failure::new(Kind::Internal, error.to_string()))
     }
 
-    async fn save_policy(&self, by: &str, name: &str, text: &str) -> Result<String, Failure> {
-        let shelf = None;
-        let kept = self.policies.changed_by(by).save(name, text, shelf, SystemClock.now()).await;
-        kept.map(|kept| kept.source_name()).map_err(refused)
+    async fn save_policy(
+        &self,
+        by: &str,
+        name: &str,
+        text: &str,
+        shelf: Option<Shelf>,
+    ) -> Result<KeptPolicy, Failure> {
+        let saved = self.policies_of(by).save(name, text, shelf.map(own), SystemClock.now()).await;
+        saved.map(kept).map_err(refused)
     }
 
-    async fn add_policy(&self, by: &str, template: &Template<'_>) -> Result<String, Failure> {
-        let kept = self.policies.changed_by(by).add(template, None, None, SystemClock.now()).await;
-        kept.map(|kept| kept.source_name()).map_err(refused)
+    async fn add_policy(
+        &self,
+        by: &str,
+        template: &Template<'_>,
+        name: Option<&str>,
+        shelf: Option<Shelf>,
+    ) -> Result<KeptPolicy, Failure> {
+        let added = self.policies_of(by).add(template, name, shelf.map(own), SystemClock.now()).await;
+        added.map(kept).map_err(refused)
     }
 
-    async fn remove_policy(&self, by: &str, name: &str) -> Result<(), Failure> {
-        self.policies.changed_by(by).remove(name, None, SystemClock.now()).await.map(drop).map_err(refused)
+    async fn remove_policy(&self, by: &str, name: &str, shelf: Option<Shelf>) -> Result<KeptPolicy, Failure> {
+        let gone = self.policies_of(by).remove(name, shelf.map(own), SystemClock.now()).await;
+        gone.map(kept).map_err(refused)
     }
 
-    async fn policy_history(&self, name: &str) -> Result<Vec<PolicyVersion>, Failure> {
-        let versions = self.policies.history(name, None).await.map_err(refused)?;
-        let version = |old: crate::policies::Version| PolicyVersion {
+    async fn policy_history(&self, name: &str, shelf: Option<Shelf>) -> Result<Vec<PolicyVersion>, Failure> {
+        let versions = self.policies.history(name, shelf.map(own)).await.map_err(refused)?;
+        let version = |old: policies::Version| PolicyVersion {
+            name: old.name,
+            shelf: match old.shelf {
+                policies::Shelf::Files => Shelf::Files,
+                policies::Shelf::Store => Shelf::Store,
+            },
             version: old.version,
             at: old.at,
             by: old.by,
             text: old.text,
         };
         Ok(versions.into_iter().map(version).collect())
+    }
+
+    async fn restore_policy(
+        &self,
+        by: &str,
+        name: &str,
+        version: i64,
+        shelf: Option<Shelf>,
+    ) -> Result<KeptPolicy, Failure> {
+        let restored = self.policies_of(by).restore(name, version, shelf.map(own), SystemClock.now()).await;
+        restored.map(kept).map_err(refused)
     }
 
     async fn forget_policies(&self, agent: &Agent) -> Result<(), Failure> {
@@ -90,13 +165,96 @@ impl Office for Clerk {
         Some(described(agent)).filter(|text| !text.is_empty())
     }
 
+    fn shown_as(&self, agent: &Agent) -> Option<String> {
+        shown_as(agent)
+    }
+
     fn fresh_token(&self) -> Result<String, Failure> {
         tokens::fresh_token().map_err(|_| Failure::new(Kind::Internal, "the system gives no random numbers"))
     }
 
-    fn tools(&self, scope: &Scope) -> Json {
-        Json::parse(shown::all(self.engine.registry(), scope)).unwrap_or_else(|_| Json::null())
+    fn read_deployment(&self, described: &str, scope: &Scope) -> Result<Deployment, Failure> {
+        described::read(described, scope)
     }
+
+    fn operator(&self) -> String {
+        self.policies.by().to_owned()
+    }
+
+    fn command(&self) -> String {
+        let usual = Environment::of_process().default_data_dir();
+        match self.data.as_deref().filter(|data| *data != usual) {
+            Some(data) => format!("rialto --data {}", quoted(&data.display().to_string())),
+            None => "rialto".to_owned(),
+        }
+    }
+
+    fn make_webhook_key(&self, id: &str) -> Result<(credential::Source, String), Failure> {
+        let kept = webhooks::make_key(self.folder()?, id);
+        kept.map_err(|error| Failure::new(Kind::Internal, format!("the key could not be kept: {error}")))
+    }
+
+    fn forget_webhook_key(&self, id: &str) -> Result<(), Failure> {
+        webhooks::forget_key(self.folder()?, id).map_err(|error| {
+            Failure::new(Kind::Internal, format!("the key of {id} could not be removed: {error}"))
+        })
+    }
+
+    async fn check_webhook_key(&self, variable: &str) -> Result<(), Failure> {
+        let source = credential::Source::Env(variable.to_owned());
+        let Ok(held) = (self.secrets)(&source).await else { return Ok(()) };
+        let wrong = |error| Failure::new(Kind::Invalid, format!("{variable}: {error}"));
+        rialto_hooks::key::Key::parse(held.expose().trim()).map(drop).map_err(wrong)
+    }
+
+    async fn try_webhook(&self, webhook: &Webhook) -> Result<(), Failure> {
+        let now = SystemClock.now();
+        let event = CloudEvent::test(format!("test-{}", fresh()), &self.source, now);
+        let failed = |message: String| Err(Failure::new(Kind::PeerFailed, message));
+        match self.delivery.bring(webhook, &event, now).await {
+            Outcome::Taken => Ok(()),
+            Outcome::Unwanted => failed("it answered 410 Gone: it wants no events any more".to_owned()),
+            Outcome::Failed { why, .. } => failed(format!("{} did not take it: {why}", webhook.id)),
+        }
+    }
+
+    async fn secrets(&self) -> Result<Vec<SecretRow>, Failure> {
+        let row = |sealed: Sealed| SecretRow { name: sealed.name, set_at: sealed.set_at, key: sealed.key };
+        let sealed = self.vault.list().await.map_err(troubled)?;
+        Ok(sealed.into_iter().map(row).collect())
+    }
+
+    async fn set_secret(&self, name: &str, secret: &Secret) -> Result<(), Failure> {
+        self.vault.set(name, secret).await.map_err(troubled)
+    }
+
+    async fn remove_secret(&self, name: &str) -> Result<(), Failure> {
+        self.vault.remove(name).await.map_err(troubled)
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-:\\".contains(c);
+    if word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+/// The console as whoever works at this machine uses it: no policy is asked, nothing of the machine is out of reach, and nobody
+/// comes from outside.
+pub(crate) fn console_at_machine(program: &Program) -> Console {
+    Console::new(Parts {
+        engine: program.engine.clone(),
+        store: Arc::clone(&program.store),
+        flows: program.flows.clone(),
+        office: Clerk::of(program, true),
+        site: Site::default(),
+        needs_token: false,
+        at_machine: true,
+        allow_private: true,
+        allow_secrets: true,
+        max_body_bytes: usize::MAX,
+        stop: program.stop().clone(),
+    })
 }
 
 /// What browsers are given in place of a token, sealed with keys of the store: every process of it knows them.
@@ -118,12 +276,40 @@ pub(crate) async fn sessions(engine: &Engine) -> Result<Arc<Sessions>, Trouble> 
     made.map(Arc::new).ok_or_else(|| Trouble::other("the key of the console's forms is no key".to_owned()))
 }
 
+/// The shelf as the policies here know it.
+const fn own(shelf: Shelf) -> policies::Shelf {
+    match shelf {
+        Shelf::Files => policies::Shelf::Files,
+        Shelf::Store => policies::Shelf::Store,
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map")]
+fn kept(kept: Kept) -> KeptPolicy {
+    KeptPolicy { name: kept.name(), listed: kept.source_name(), place: kept.to_string() }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+fn troubled(trouble: TroubleWithSecrets) -> Failure {
+    let kind = match &trouble {
+        TroubleWithSecrets::Missing(_) => Kind::NotFound,
+        TroubleWithSecrets::Usage(_) => Kind::Invalid,
+        TroubleWithSecrets::Key { .. } | TroubleWithSecrets::OtherKey(..) | TroubleWithSecrets::Broken(_) => {
+            Kind::Conflict
+        }
+        TroubleWithSecrets::Store(_) => Kind::Internal,
+    };
+    Failure::new(kind, trouble.to_string())
+}
+
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 fn refused(error: SaveError) -> Failure {
     let kind = match &error {
-        SaveError::Invalid(_) | SaveError::Name(_) => Kind::Invalid,
+        SaveError::Invalid(_) | SaveError::Name(_) | SaveError::Both(_) | SaveError::Shared { .. } => {
+            Kind::Invalid
+        }
         SaveError::NotFound(_) | SaveError::NoVersion { .. } => Kind::NotFound,
-        SaveError::NoFolder | SaveError::Both(_) | SaveError::Shared { .. } => Kind::Conflict,
+        SaveError::NoFolder => Kind::Conflict,
         SaveError::Store(_) | SaveError::File { .. } => Kind::Internal,
     };
     Failure::new(kind, error.to_string())

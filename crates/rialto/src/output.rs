@@ -12,6 +12,7 @@ use rialto_model::{
     store::StoreError,
 };
 use serde::Serialize;
+use tokio::task::JoinHandle;
 
 use crate::vault::TroubleWithSecrets;
 
@@ -26,8 +27,15 @@ pub(crate) struct Trouble {
     pub(crate) failure: Option<Failure>,
 }
 
+/// How long something may take without a sign of life.
+const SOON: Duration = Duration::from_secs(1);
+
 /// A sign of life on stderr, after a second, and only on a terminal.
-pub(crate) struct Spinner(ProgressBar);
+pub(crate) struct Spinner {
+    bar: ProgressBar,
+    /// Shows it in a second.
+    showing: JoinHandle<()>,
+}
 
 /// Prints one line. A reader that went away is not our trouble.
 pub(crate) fn line(text: impl AsRef<str>) {
@@ -129,24 +137,34 @@ fn new_line(out: &mut String, depth: usize) {
 impl Spinner {
     /// Begins with a word on what takes so long.
     pub(crate) fn new(what: impl Into<String>) -> Self {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        Self::on(ProgressDrawTarget::stderr(), what)
+    }
+
+    fn on(target: ProgressDrawTarget, what: impl Into<String>) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} ({elapsed})") {
             bar.set_style(style);
         }
         bar.set_message(what.into());
-        bar.enable_steady_tick(Duration::from_millis(120));
-        Self(bar)
+        let later = bar.clone();
+        let showing = tokio::spawn(async move {
+            tokio::time::sleep(SOON).await;
+            later.set_draw_target(target);
+            later.enable_steady_tick(Duration::from_millis(120));
+        });
+        Self { bar, showing }
     }
 
     /// Says how it goes.
     pub(crate) fn say(&self, text: &str) {
-        self.0.set_message(printable(text));
+        self.bar.set_message(printable(text));
     }
 }
 
 impl Drop for Spinner {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.showing.abort();
+        self.bar.finish_and_clear();
     }
 }
 
@@ -156,11 +174,6 @@ impl Trouble {
     /// Trouble with how the command was given.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { message: message.into(), status: 2, failure: None }
-    }
-
-    /// Something that is not there.
-    pub(crate) fn not_found(message: impl Into<String>) -> Self {
-        Self { message: message.into(), status: 4, failure: None }
     }
 
     /// Trouble of another kind.
@@ -220,6 +233,13 @@ impl From<crate::config::ConfigError> for Trouble {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    };
+
+    use indicatif::TermLike;
+
     use super::*;
 
     #[test]
@@ -230,6 +250,77 @@ mod tests {
             indented("{ \"n\" :123456789012345678901234567890.10}"),
             "{\n  \"n\": 123456789012345678901234567890.10\n}"
         );
+    }
+
+    /// A terminal that remembers whether anything was drawn on it.
+    #[derive(Clone, Debug, Default)]
+    struct Paper(Arc<AtomicBool>);
+
+    impl Paper {
+        fn draw(&self) -> std::io::Result<()> {
+            self.0.store(true, Ordering::Relaxed);
+            Ok(())
+        }
+
+        fn is_drawn_on(&self) -> bool {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    impl TermLike for Paper {
+        fn width(&self) -> u16 {
+            80
+        }
+
+        fn move_cursor_up(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_down(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_right(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn move_cursor_left(&self, _: usize) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn write_line(&self, _: &str) -> std::io::Result<()> {
+            self.draw()
+        }
+
+        fn write_str(&self, _: &str) -> std::io::Result<()> {
+            self.draw()
+        }
+
+        fn clear_line(&self) -> std::io::Result<()> {
+            Ok(())
+        }
+
+        fn flush(&self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_over_within_a_second_shows_no_sign_of_life() {
+        let paper = Paper::default();
+        let spinner = Spinner::on(ProgressDrawTarget::term_like(Box::new(paper.clone())), "calling");
+        spinner.say("still");
+        tokio::time::sleep(SOON / 4).await;
+        drop(spinner);
+        assert!(!paper.is_drawn_on());
+        let spinner = Spinner::on(ProgressDrawTarget::term_like(Box::new(paper.clone())), "calling");
+        let drawn = async {
+            while !paper.is_drawn_on() {
+                tokio::time::sleep(SOON / 20).await;
+            }
+        };
+        tokio::time::timeout(SOON * 20, drawn).await.unwrap();
+        drop(spinner);
     }
 
     #[test]

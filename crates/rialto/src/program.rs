@@ -19,6 +19,7 @@ use rialto_a2a_wire::card::signature::Keys;
 use rialto_edge::{
     client::{Client, Surroundings},
     fetch::Fetch,
+    limits::Limited,
     proxy::Proxies,
 };
 use rialto_engine::{Engine, Parts, Prober, Registry, engine::PolicyLoader, routing::Mesh};
@@ -37,9 +38,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     config::Config,
     environment::Environment,
-    flows,
-    guarding::Guardrails,
+    flows, guarding,
     policies::{Book, Policies, Shelf},
+    reloading::Reloading,
     telemetry::{CallLog, Destination, Traces},
     tools::Tools,
     vault::Vault,
@@ -77,8 +78,8 @@ pub(crate) struct Program {
     pub(crate) data: Option<PathBuf>,
     /// The files that the first policies were made of: whatever differs from them has changed since.
     sources: Vec<Source>,
-    /// Reads the guardrails again when their file changes.
-    guardrails: Guardrails,
+    /// Reads the configuration again when its file changes.
+    reloading: Box<Reloading>,
     /// Sends traces, if somebody collects them.
     pub(crate) traces: Option<Arc<Traces>>,
     /// Whether no more calls are taken.
@@ -187,7 +188,8 @@ impl Program {
             config: calls,
         });
         connect(&engine, traces.as_ref(), config.mesh.open(&fetch, &secrets), &flows);
-        let guardrails = Guardrails::on(&engine, &config, (&fetch, &secrets), environment)?;
+        let asker = guarding::asker(Arc::clone(&fetch), Arc::clone(&secrets));
+        let reloading = Box::new(Reloading::of(&engine, &flows, asker, &config, environment)?);
         settle(&config, &engine, &tools, &flows, &vault).await?;
         Ok(Self {
             flows,
@@ -200,7 +202,7 @@ impl Program {
             config,
             policies,
             sources,
-            guardrails,
+            reloading,
             data,
             traces,
             draining: Arc::default(),
@@ -242,11 +244,20 @@ impl Program {
         }
         let known = Some(self.sources.clone());
         tokio::spawn(watch(self.engine.clone(), self.policies.files().clone(), known, self.stop.clone()));
-        tokio::spawn(self.guardrails.clone().watch(self.engine.clone(), self.stop.clone()));
         self.tools.start(self.engine.registry(), &self.stop);
         let (engine, stop) = (self.engine.clone(), self.stop.clone());
         self.closing.spawn(async move { engine.keep_approvals(stop).await });
         tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store.clone(), self.stop.clone()));
+    }
+
+    /// Follows the configuration's file. With `is_whole`, what it does not name any more is removed.
+    pub(crate) fn follow_file(&self, is_whole: bool) {
+        tokio::spawn(self.reloading.clone().watch(is_whole, self.stop.clone()));
+    }
+
+    /// Counts the requests of callers.
+    pub(crate) fn requests(&self) -> Arc<Limited> {
+        self.reloading.requests()
     }
 
     /// Learns from tasks that end while nobody waits for them.
@@ -298,6 +309,7 @@ impl Program {
         self.tools.close().await;
         self.closing.close();
         let _ = tokio::time::timeout(CLOSING, self.closing.wait()).await;
+        self.engine.leave_post().await;
     }
 }
 
@@ -364,8 +376,9 @@ async fn settle(
     flows::configure(config, engine, flows, false).await
 }
 
-/// Has an engine tell of its calls, run workflows, and ask elsewhere, where that is wanted.
+/// Has an engine answer for its tasks, tell of its calls, run workflows, and ask elsewhere, where that is wanted.
 fn connect(engine: &Engine, traces: Option<&Arc<Traces>>, mesh: Option<Mesh>, flows: &Runner) {
+    engine.attend_when_needed();
     flows.connect(engine.faint());
     if let Some(traces) = traces {
         engine.bus().subscribe(Arc::clone(traces) as Arc<dyn Hook>);

@@ -1,8 +1,7 @@
 //! Reaches what is deployed, and sees to it that the registry knows what it can do.
 
-pub(crate) mod api;
+pub(crate) mod described;
 mod sampling;
-pub(crate) mod shown;
 
 use std::{mem, sync::Arc};
 
@@ -170,7 +169,8 @@ async fn let_go(mcp: McpPeer, acp: AcpPeer, registry: Arc<Registry>) {
     }
 }
 
-async fn ask(registry: &Registry, row: &Arc<Agent>) {
+/// Asks one what it can do.
+pub(crate) async fn ask(registry: &Registry, row: &Arc<Agent>) {
     match registry.probe(row).await {
         Ok(health) => tracing::debug!("{} is {health}", row.url),
         Err(error) => tracing::warn!("{} could not be asked what it can do: {error}", row.url),

@@ -137,8 +137,26 @@ pub(crate) enum PolicyKind {
     DenyAgent,
     /// Forbid one skill to be called, whatever permits it
     DenySkill,
-    /// Forbid an agent or a skill to be called without approval; approving is not possible yet
+    /// Forbid an agent or a skill to be called without approval; `rialto approvals` shows what waits
     RequireApproval,
+}
+
+// === impl PolicyKind ===
+
+impl PolicyKind {
+    /// What it is called over the API, as on the command line.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::AllowAgent => "allow-agent",
+            Self::AllowSkill => "allow-skill",
+            Self::AllowTrust => "allow-trust",
+            Self::AllowTag => "allow-tag",
+            Self::AllowAdmin => "allow-admin",
+            Self::DenyAgent => "deny-agent",
+            Self::DenySkill => "deny-skill",
+            Self::RequireApproval => "require-approval",
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -33,12 +33,12 @@ pub(crate) struct CreateToken {
     /// How long it is good: 30d, 12h, 15m, 2w or never
     #[arg(long, value_name = "SPAN", default_value = "never")]
     pub(crate) expires: Lifetime,
-    /// The org it belongs to
-    #[arg(long, value_name = "ORG", default_value = "default", value_parser = slug)]
-    pub(crate) org: String,
-    /// The project inside the org
-    #[arg(long, value_name = "PROJECT", default_value = "main", value_parser = slug)]
-    pub(crate) project: String,
+    /// The org it belongs to (default: `default`; on a server your own)
+    #[arg(long, value_name = "ORG", value_parser = slug)]
+    pub(crate) org: Option<String>,
+    /// The project inside the org (default: `main`; on a server your own)
+    #[arg(long, value_name = "PROJECT", value_parser = slug)]
+    pub(crate) project: Option<String>,
     #[command(flatten)]
     pub(crate) listing: Listing,
 }

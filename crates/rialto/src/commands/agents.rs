@@ -1,82 +1,91 @@
 //! `rialto agents …`: the registry from the command line.
 
 mod credential;
+mod shown;
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
 use futures::StreamExt;
-use rialto_console::admin::agents::{refreshed as outcome, row};
-use rialto_engine::{
-    diff::CardDiff,
-    registry::{Refreshed, Registration},
-};
+use rialto_engine::diff::CardDiff;
 use rialto_model::{
-    agent::{Agent, Trust},
-    clock::{Clock, SystemClock},
-    ids::Scope,
+    agent::{Probe, Trust},
+    json::{Extra, Json},
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 
+use self::shown::{Agent, skills};
 use crate::{
     cli::{AddAgent, Agents, ImportAgents, Listing},
+    desk::{Desk, read},
     output::{self, Spinner, Trouble},
-    program::Program,
 };
 
-pub(crate) use self::credential::{described, open_to_others};
+pub(crate) use self::credential::{described, open_to_others, shown_as};
 
-/// How many cards are fetched at once when there are many.
+/// How many agents are registered at once when there are many.
 const AT_ONCE: usize = 32;
 
 /// Probes shown of one agent.
 const PROBES: usize = 5;
 
-pub(crate) async fn run(program: &Program, command: Agents) -> Result<(), Trouble> {
+/// What changed in a card, and when.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Replaced {
+    replaced_at: String,
+    changes: CardDiff,
+}
+
+/// What came of fetching a card again.
+#[derive(Deserialize)]
+struct Came {
+    agent: String,
+    outcome: String,
+    #[serde(default)]
+    changes: Option<CardDiff>,
+    #[serde(default)]
+    error: Option<String>,
+}
+
+pub(crate) async fn run(desk: &Desk, command: Agents) -> Result<(), Trouble> {
     match command {
-        Agents::Add(add) => self::add(program, *add).await,
-        Agents::Import(import) => self::import(program, import).await,
-        Agents::List(listing) => list(program, listing),
-        Agents::Show { agent, listing } => show(program, &agent, listing).await,
-        Agents::Refresh { agent: Some(agent), listing, .. } => refresh(program, &agent, listing).await,
-        Agents::Refresh { agent: None, listing, .. } => refresh_all(program, listing).await,
-        Agents::Remove { agent } => remove(program, &agent).await,
-        Agents::Trust { agent, level } => trust(program, &agent, &level).await,
-        Agents::Credential(wanted) => credential::change(program, *wanted).await,
-        Agents::Approve { agent } => approve(program, &agent).await,
+        Agents::Add(add) => self::add(desk, *add).await,
+        Agents::Import(import) => self::import(desk, import).await,
+        Agents::List(listing) => list(desk, listing).await,
+        Agents::Show { agent, listing } => show(desk, &agent, listing).await,
+        Agents::Refresh { agent: Some(agent), listing, .. } => refresh(desk, &agent, listing).await,
+        Agents::Refresh { agent: None, listing, .. } => refresh_all(desk, listing).await,
+        Agents::Remove { agent } => remove(desk, &agent).await,
+        Agents::Trust { agent, level } => trust(desk, &agent, &level).await,
+        Agents::Credential(wanted) => credential::change(desk, *wanted).await,
+        Agents::Approve { agent } => approve(desk, &agent).await,
     }
 }
 
-async fn add(program: &Program, add: AddAgent) -> Result<(), Trouble> {
+async fn add(desk: &Desk, add: AddAgent) -> Result<(), Trouble> {
     let spinner = Spinner::new(format!("fetching the card of {}", add.url));
     let credential = credential::wanted(&add.credential)?;
-    let registration = Registration {
-        trust: add.trust.as_deref().map(assignable).transpose()?,
-        credential,
-        // Whoever types at this machine may name addresses of this machine.
-        allow_private: true,
-        card_path: add.card_path,
-        timeout_ms: add.timeout_ms,
-        ..Registration::new(add.url)
-    };
-    let registered = program.engine.registry().register(registration).await?;
+    let wanted = json!({
+        "url": add.url, "trust": add.trust, "credential": credential, "cardPath": add.card_path,
+        "timeoutMs": add.timeout_ms, "allow": add.allow,
+    });
+    let (is_new, mut row): (bool, Extra) = desk.post(&["agents"]).saying(&wanted).patiently().made().await?;
     drop(spinner);
-    let agent = registered.agent;
-    credential::warn(&agent);
-    let permit = if add.allow { Some(allow(program, &agent).await?) } else { None };
+    let policy = row.take("allowedBy").and_then(|policy| policy.read::<String>().ok());
+    let agent = Agent::read(&row)?;
+    credential::warn(desk, agent.credential.as_ref());
     if add.listing.json {
-        output::json(&row(&agent));
+        output::json(&row);
         return Ok(());
     }
-    let word = if registered.created { "registered" } else { "updated" };
+    let word = if is_new { "registered" } else { "updated" };
     output::line(format!("{word} {} ({}) with {}:", agent.slug, agent.url, skills(&agent)));
-    for skill in &agent.card.skills {
-        output::line(format!(
-            "  {}",
-            output::printable(&rialto_model::name::canonical(&agent.slug, skill.id.as_str()))
-        ));
+    for skill in &agent.skills {
+        output::line(format!("  {}", output::printable(&skill.name)));
     }
-    if let Some(file) = permit {
-        output::line(format!("allowed by {file}"));
+    if let Some(policy) = policy {
+        output::line(format!("allowed by {policy}"));
     } else if agent.trust == Trust::External {
         output::line(format!(
             "It is external: calls need a permit. `rialto policy allow {}` writes one, or `rialto agents trust {} trusted`.",
@@ -86,33 +95,22 @@ async fn add(program: &Program, add: AddAgent) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Writes a permit and makes every running server look at it.
-pub(crate) async fn allow(program: &Program, agent: &Agent) -> Result<String, Trouble> {
-    let kept = program.policies.allow(agent, SystemClock.now()).await?;
-    program.store.touch().await.map_err(|error| Trouble::other(error.to_string()))?;
-    Ok(kept.to_string())
-}
-
-async fn import(program: &Program, import: ImportAgents) -> Result<(), Trouble> {
-    let trust = import.trust.as_deref().map(assignable).transpose()?;
-    let text = read(&import.file)?;
+async fn import(desk: &Desk, import: ImportAgents) -> Result<(), Trouble> {
+    let text = read_file(&import.file)?;
     let urls: Vec<&str> =
         text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
     let spinner = Spinner::new(format!("fetching {} cards", urls.len()));
-    let registry = program.engine.registry();
-    let results: Vec<(&str, Result<_, _>)> = futures::stream::iter(urls)
-        .map(|url| async move {
-            let registration = Registration { trust, allow_private: true, ..Registration::new(url) };
-            (url, registry.register(registration).await)
-        })
-        .buffer_unordered(AT_ONCE)
-        .collect()
-        .await;
+    let trust = import.trust.as_deref();
+    let asked = futures::stream::iter(urls).map(|url| async move {
+        let wanted = json!({ "url": url, "trust": trust });
+        (url, desk.post(&["agents"]).saying(&wanted).patiently().done().await)
+    });
+    let results: Vec<_> = asked.buffered(AT_ONCE).collect().await;
     drop(spinner);
     let failed: Vec<Value> = results
         .iter()
         .filter_map(|(url, result)| {
-            result.as_ref().err().map(|error| json!({ "url": url, "error": error.to_string() }))
+            result.as_ref().err().map(|failure| json!({ "url": url, "error": failure.message }))
         })
         .collect();
     let registered = results.len() - failed.len();
@@ -131,7 +129,7 @@ async fn import(program: &Program, import: ImportAgents) -> Result<(), Trouble> 
     }
 }
 
-fn read(file: &Path) -> Result<String, Trouble> {
+fn read_file(file: &Path) -> Result<String, Trouble> {
     let text = if file == Path::new("-") {
         std::io::read_to_string(std::io::stdin())
     } else {
@@ -140,20 +138,21 @@ fn read(file: &Path) -> Result<String, Trouble> {
     text.map_err(|error| Trouble::usage(format!("{}: {error}", file.display())))
 }
 
-fn list(program: &Program, listing: Listing) -> Result<(), Trouble> {
-    let agents = program.engine.registry().agents(&Scope::default());
+async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
+    let rows: Vec<Json> = desk.get(&["agents"]).rows("agents", None).await?;
     if listing.json {
-        output::json(&agents.iter().map(|agent| row(agent)).collect::<Vec<_>>());
-    } else if agents.is_empty() {
+        output::json(&rows);
+    } else if rows.is_empty() {
         output::line(
             "No agents yet. `rialto agents add URL` registers one; `rialto demo` shows some at work.",
         );
     } else {
-        let rows = agents.iter().map(|agent| {
+        let agents = rows.iter().map(read::<Agent>).collect::<Result<Vec<_>, _>>()?;
+        let rows = agents.into_iter().map(|agent| {
             vec![
-                agent.slug.clone(),
-                agent.url.clone(),
-                agent.card.skills.len().to_string(),
+                agent.slug,
+                agent.url,
+                agent.skills.len().to_string(),
                 agent.health.to_string(),
                 agent.trust.to_string(),
                 agent.last_seen_at.map_or_else(|| "never".to_owned(), |at| at.strftime("%F %T").to_string()),
@@ -164,139 +163,71 @@ fn list(program: &Program, listing: Listing) -> Result<(), Trouble> {
     Ok(())
 }
 
-async fn show(program: &Program, key: &str, listing: Listing) -> Result<(), Trouble> {
-    let registry = program.engine.registry();
-    let agent = registry.find(&Scope::default(), key)?;
-    let probes = registry.probes(&agent, PROBES).await?;
-    let history = registry.history(&agent).await?;
-    let diffs = changes(&agent, &history);
+async fn show(desk: &Desk, key: &str, listing: Listing) -> Result<(), Trouble> {
+    let mut row: Extra = desk.get(&["agents", key]).read().await?;
+    let agent = Agent::read(&row)?;
+    let mut probes: Extra = desk.get(&["agents", &agent.id, "probes"]).with("limit", PROBES).read().await?;
+    let mut history: Extra = desk.get(&["agents", &agent.id, "history"]).read().await?;
+    let taken = |members: &mut Extra, name: &str| members.take(name).unwrap_or_else(Json::null);
+    let (probes, history) = (taken(&mut probes, "probes"), taken(&mut history, "history"));
+    let (card, shown) = (taken(&mut row, "card"), taken(&mut row, "shownAs"));
+    let (scheme, pending) = (taken(&mut row, "scheme"), taken(&mut row, "pending"));
     if listing.json {
-        let mut value = row(&agent);
-        value["shownAs"] = json!(credential::shown_as(&agent));
-        value["card"] = agent.card.raw.value();
-        value["probes"] = json!(probes);
-        value["history"] = json!(
-            diffs.iter().map(|(at, diff)| json!({ "replacedAt": at, "changes": diff })).collect::<Vec<_>>()
-        );
-        value["pending"] =
-            json!(agent.pending.as_ref().map(|pending| CardDiff::between(&agent.card, &pending.card)));
-        output::json(&value);
+        let told = [
+            ("shownAs", scheme),
+            ("card", card),
+            ("probes", probes),
+            ("history", history),
+            ("pending", pending),
+        ];
+        told.into_iter().for_each(|(name, value)| row.push(name, value));
+        output::json(&row);
         return Ok(());
     }
-    describe(&agent);
-    for (at, diff) in &diffs {
-        output::line(format!("\ncard changed {at}:\n{}", diff.to_string().trim_end()));
+    shown::describe(&agent, read::<Option<String>>(&shown)?.unwrap_or_default());
+    for Replaced { replaced_at, changes } in read::<Vec<Replaced>>(&history)? {
+        output::line(format!("\ncard changed {replaced_at}:\n{}", changes.to_string().trim_end()));
     }
-    if let Some(pending) = &agent.pending {
+    if let Some(pending) = read::<Option<CardDiff>>(&pending)? {
         output::line(format!("\na changed card waits for `rialto agents approve {}`:", agent.slug));
-        output::line(CardDiff::between(&agent.card, &pending.card).to_string().trim_end());
+        output::line(pending.to_string().trim_end());
     }
-    if !probes.is_empty() {
-        output::line("");
-        let rows = probes.iter().map(|probe| {
-            let error = probe.error.clone().unwrap_or_default();
-            vec![
-                probe.at.strftime("%F %T").to_string(),
-                probe.health.to_string(),
-                format!("{} ms", probe.elapsed_ms),
-                error,
-            ]
-        });
-        output::table(&["probed (utc)", "health", "took", "error"], rows.collect());
-    }
+    shown::list_probes(&read::<Vec<Probe>>(&probes)?);
     Ok(())
 }
 
-fn describe(agent: &Agent) {
-    let facts = [
-        ("name", agent.card.name.clone()),
-        ("slug", agent.slug.clone()),
-        ("id", agent.id.to_string()),
-        ("url", agent.url.clone()),
-        ("trust", agent.trust.to_string()),
-        ("health", agent.health.to_string()),
-        ("signature", format!("{:?}", agent.signature).to_lowercase()),
-        ("credential", credential::described(agent)),
-        ("error", agent.last_error.clone().unwrap_or_default()),
-    ];
-    for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
-        output::line(format!("{name:<10} {}", output::printable(value)));
-    }
-    for face in &agent.card.interfaces {
-        output::line(format!("{:<10} {} (A2A {})", "speaks", output::printable(&face.url), face.dialect));
-    }
-    output::line("");
-    let rows = agent.card.skills.iter().map(|skill| {
-        let name = rialto_model::name::canonical(&agent.slug, skill.id.as_str());
-        vec![
-            name,
-            if skill.input_schema.is_some() { "yes" } else { "" }.to_owned(),
-            skill.description.clone(),
-        ]
-    });
-    output::table(&["skill", "schema", "description"], rows.collect());
-}
-
-/// What changed at each step of the history, newest first.
-fn changes(agent: &Agent, history: &[rialto_model::agent::OldCard]) -> Vec<(String, CardDiff)> {
-    let mut after = Arc::clone(&agent.card);
-    let mut changes = Vec::new();
-    for old in history {
-        let Ok(before) = rialto_a2a_wire::card::decode(old.card.get()) else { continue };
-        let before = Arc::new(before);
-        changes.push((old.replaced_at.to_string(), CardDiff::between(&before, &after)));
-        after = before;
-    }
-    changes
-}
-
-async fn refresh(program: &Program, key: &str, listing: Listing) -> Result<(), Trouble> {
-    let registry = program.engine.registry();
-    let agent = registry.find(&Scope::default(), key)?;
-    let spinner = Spinner::new(format!("fetching the card of {}", agent.url));
-    let refreshed = registry.refresh(&agent).await?;
+async fn refresh(desk: &Desk, key: &str, listing: Listing) -> Result<(), Trouble> {
+    let spinner = Spinner::new(format!("fetching the card of {key}"));
+    let row: Json = desk.post(&["agents", key, "refresh"]).patiently().read().await?;
     drop(spinner);
     if listing.json {
-        output::json(&outcome(&refreshed));
+        output::json(&row);
         return Ok(());
     }
-    match refreshed {
-        Refreshed::Unchanged(agent) => output::line(format!("{}: the card is as it was", agent.slug)),
-        Refreshed::Changed(agent, diff) => {
-            output::line(format!("{}: the card has changed\n{}", agent.slug, diff.to_string().trim_end()));
-        }
-        Refreshed::Held(agent, diff) => output::line(format!(
-            "{}: the card has changed, and waits for `rialto agents approve {}`\n{}",
-            agent.slug,
-            agent.slug,
-            diff.to_string().trim_end()
-        )),
-    }
+    let Came { agent, outcome, changes, .. } = read(&row)?;
+    let changes = changes.unwrap_or_default().to_string();
+    output::line(match outcome.as_str() {
+        "changed" => format!("{agent}: the card has changed\n{}", changes.trim_end()),
+        "held" => format!(
+            "{agent}: the card has changed, and waits for `rialto agents approve {agent}`\n{}",
+            changes.trim_end()
+        ),
+        _ => format!("{agent}: the card is as it was"),
+    });
     Ok(())
 }
 
-async fn refresh_all(program: &Program, listing: Listing) -> Result<(), Trouble> {
-    let registry = program.engine.registry();
-    let agents = registry.agents(&Scope::default());
-    let spinner = Spinner::new(format!("fetching {} cards", agents.len()));
-    let results: Vec<(String, Result<Refreshed, _>)> = futures::stream::iter(agents)
-        .map(|agent| async move { (agent.slug.clone(), registry.refresh(&agent).await) })
-        .buffer_unordered(AT_ONCE)
-        .collect()
-        .await;
+async fn refresh_all(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
+    let spinner = Spinner::new("fetching all cards");
+    let mut came: Extra = desk.post(&["refresh"]).patiently().read().await?;
     drop(spinner);
-    let failed = results.iter().filter(|(_, result)| result.is_err()).count();
-    let rows = results.iter().map(|(slug, result)| match result {
-        Ok(refreshed) => outcome(refreshed),
-        Err(error) => json!({ "agent": slug, "outcome": "failed", "error": error.to_string() }),
-    });
-    let rows: Vec<Value> = rows.collect();
+    let outcomes = came.take("outcomes").unwrap_or_else(Json::null);
+    let rows: Vec<Came> = read(&outcomes)?;
+    let failed = rows.iter().filter(|row| row.outcome == "failed").count();
     if listing.json {
-        output::json(&rows);
+        output::json(&outcomes);
     } else {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let cells =
-            rows.iter().map(|row| vec![text(&row["agent"]), text(&row["outcome"]), text(&row["error"])]);
+        let cells = rows.into_iter().map(|row| vec![row.agent, row.outcome, row.error.unwrap_or_default()]);
         output::table(&["agent", "outcome", "error"], cells.collect());
     }
     if failed == 0 {
@@ -306,49 +237,22 @@ async fn refresh_all(program: &Program, listing: Listing) -> Result<(), Trouble>
     }
 }
 
-async fn remove(program: &Program, key: &str) -> Result<(), Trouble> {
-    let registry = program.engine.registry();
-    let agent = registry.find(&Scope::default(), key)?;
-    registry.remove(&agent).await?;
-    program
-        .policies
-        .forget(&agent, SystemClock.now())
-        .await
-        .map_err(|error| Trouble::other(format!("its policies were not removed: {error}")))?;
+async fn remove(desk: &Desk, key: &str) -> Result<(), Trouble> {
+    let agent: Agent = desk.get(&["agents", key]).read().await?;
+    desk.delete(&["agents", &agent.id]).done().await?;
     output::line(format!("removed {} ({})", agent.slug, agent.url));
     Ok(())
 }
 
-async fn trust(program: &Program, key: &str, level: &str) -> Result<(), Trouble> {
-    let level = assignable(level)?;
-    let registry = program.engine.registry();
-    let agent = registry.find(&Scope::default(), key)?;
-    let agent = registry.set_trust(&agent, level).await?;
+async fn trust(desk: &Desk, key: &str, level: &str) -> Result<(), Trouble> {
+    let wanted = json!({ "trust": level });
+    let agent: Agent = desk.post(&["agents", key, "trust"]).saying(&wanted).read().await?;
     output::line(format!("{} is now {}", agent.slug, agent.trust));
     Ok(())
 }
 
-async fn approve(program: &Program, key: &str) -> Result<(), Trouble> {
-    let registry = program.engine.registry();
-    let agent = registry.find(&Scope::default(), key)?;
-    let agent = registry.approve(&agent).await?;
+async fn approve(desk: &Desk, key: &str) -> Result<(), Trouble> {
+    let agent: Agent = desk.post(&["agents", key, "approve"]).read().await?;
     output::line(format!("{} now uses its new card, with {}", agent.slug, skills(&agent)));
     Ok(())
-}
-
-fn assignable(level: &str) -> Result<Trust, Trouble> {
-    Trust::parse_assignable(level).ok_or_else(|| {
-        Trouble::usage(if level == "system" {
-            "system is the platform's own level and cannot be given; use external or trusted".to_owned()
-        } else {
-            format!("\"{level}\" is not a level of trust; use external or trusted")
-        })
-    })
-}
-
-fn skills(agent: &Agent) -> String {
-    match agent.card.skills.len() {
-        1 => "1 skill".to_owned(),
-        n => format!("{n} skills"),
-    }
 }

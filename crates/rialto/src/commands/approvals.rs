@@ -2,18 +2,14 @@
 
 use std::time::Duration;
 
-use rialto_engine::approving::Decider;
-use rialto_model::{
-    approval::{Approval, ApprovalFilter},
-    failure::Failure,
-};
+use rialto_model::{approval::Approval, failure::Failure, json::Json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
-    approvals::shown,
     cli::{Approvals, Decision},
     commands::call,
-    environment::Environment,
+    desk::{Desk, read},
     output::{self, Trouble},
     program::Program,
 };
@@ -24,42 +20,30 @@ const NOTICES: Duration = Duration::from_secs(3);
 /// How often it is looked whether it did.
 const LOOK: Duration = Duration::from_millis(50);
 
-pub(crate) async fn run(
-    program: &Program,
-    command: Approvals,
-    environment: &Environment,
-) -> Result<(), Trouble> {
-    let by = Decider::Operator(operator(environment));
+/// So many are listed.
+const LISTED: usize = 100;
+
+pub(crate) async fn run(desk: &Desk, command: Approvals) -> Result<(), Trouble> {
     match command {
-        Approvals::List { all, listing } => list(program, &by, all, listing.json).await,
+        Approvals::List { all, listing } => list(desk, all, listing.json).await,
         Approvals::Show { approval, listing } => {
-            show(&program.engine.approval(&by, &approval).await?, listing.json);
-            Ok(())
+            let told: Json = desk.get(&["approvals", &approval]).read().await?;
+            show(&told, listing.json)
         }
-        Approvals::Approve(decision) => carry_out(program, &by, decision, true).await,
-        Approvals::Deny(decision) => carry_out(program, &by, decision, false).await,
+        Approvals::Approve(decision) => decide(desk, decision, true).await,
+        Approvals::Deny(decision) => decide(desk, decision, false).await,
     }
 }
 
-/// Decides, and ends whatever was started for that.
-async fn carry_out(
-    program: &Program,
-    by: &Decider,
-    decision: Decision,
-    approved: bool,
-) -> Result<(), Trouble> {
-    let done = decide(program, by, decision, approved).await;
-    program.finish_traces().await;
-    program.tools.close().await;
-    done
-}
-
-async fn list(program: &Program, by: &Decider, all: bool, json: bool) -> Result<(), Trouble> {
-    let filter = ApprovalFilter { undecided: !all, ..ApprovalFilter::default() };
-    let approvals = program.engine.approvals(by, filter).await?;
-    if json {
-        output::json(&approvals.iter().map(shown).collect::<Vec<_>>());
-    } else if approvals.is_empty() {
+async fn list(desk: &Desk, all: bool, as_json: bool) -> Result<(), Trouble> {
+    let question = desk.get(&["approvals"]).with("state", if all { "all" } else { "waiting" });
+    let told: Vec<Json> = question.rows("approvals", Some(LISTED)).await?;
+    if as_json {
+        output::json(&told);
+        return Ok(());
+    }
+    let approvals = told.iter().map(read::<Approval>).collect::<Result<Vec<_>, _>>()?;
+    if approvals.is_empty() {
         output::line("Nothing waits for approval.");
     } else {
         let rows = approvals.iter().map(|approval| {
@@ -79,11 +63,12 @@ async fn list(program: &Program, by: &Decider, all: bool, json: bool) -> Result<
     Ok(())
 }
 
-fn show(approval: &Approval, json: bool) {
-    if json {
-        output::json(&shown(approval));
-        return;
+fn show(told: &Json, as_json: bool) -> Result<(), Trouble> {
+    if as_json {
+        output::json(told);
+        return Ok(());
     }
+    let approval: Approval = read(told)?;
     let line = |name: &str, value: &str| output::line(format!("{name:<10} {}", output::printable(value)));
     line("approval", approval.id.as_str());
     line("state", approval.state());
@@ -99,26 +84,30 @@ fn show(approval: &Approval, json: bool) {
         line("reason", decided.reason.as_deref().unwrap_or("none was given"));
     }
     line("arguments", approval.args.get());
+    Ok(())
 }
 
 /// Decides, and sees to it that it has its effect: a server that works on the task carries it out, and if there is none it is
 /// done here.
-async fn decide(program: &Program, by: &Decider, decision: Decision, approved: bool) -> Result<(), Trouble> {
-    let approval = program.engine.decide_on(by, &decision.approval, approved, decision.reason).await?;
-    let json = decision.listing.json;
-    if json {
-        output::json(&shown(&approval));
+async fn decide(desk: &Desk, decision: Decision, approved: bool) -> Result<(), Trouble> {
+    let verb = if approved { "approve" } else { "deny" };
+    let question = desk.post(&["approvals", &decision.approval, verb]);
+    let told: Json = question.saying(&json!({ "reason": decision.reason })).read().await?;
+    let (approval, as_json) = (read::<Approval>(&told)?, decision.listing.json);
+    if as_json {
+        output::json(&told);
     } else {
         let (tool, task, state) = (&approval.tool, &approval.task, approval.state());
         output::line(format!("{tool} is {state}; its task is {task}"));
     }
+    let Some(program) = desk.program() else { return Ok(()) };
     if is_seen(program, &approval).await? {
         return Ok(());
     }
     match program.engine.go_on_here(&approval).await? {
         None => Ok(()),
         Some(running) => match running.finish().await {
-            Ok(task) if !json => {
+            Ok(task) if !as_json => {
                 call::print(&task);
                 Ok(())
             }
@@ -140,10 +129,4 @@ async fn is_seen(program: &Program, approval: &Approval) -> Result<bool, Failure
         tokio::time::sleep(LOOK).await;
     }
     Ok(false)
-}
-
-/// Who is at this machine.
-fn operator(environment: &Environment) -> String {
-    let name = ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| environment.get(name));
-    name.unwrap_or("local").to_owned()
 }

@@ -1,47 +1,101 @@
 //! `rialto call NAME [JSON]`: one call, with its progress, and its result on stdout.
 
+mod there;
+
 use std::time::Duration;
 
-use rialto_console::admin::tasks::TaskJson;
+use rialto_console::admin::{
+    calling::{self, Said},
+    tasks::TaskJson,
+};
 use rialto_engine::{Request, Running, Step, registry::Registration};
 use rialto_model::{
     agent::{Keep, Trust},
-    call::{Caller, Door, Target},
+    call::Door,
     event::Event,
-    failure::{Failure, Kind},
-    json::Json,
+    failure::Failure,
+    ids::TaskId,
     message::{Artifact, Content, Message, Part},
     task::{Task, TaskState},
 };
+use serde::Deserialize;
 
 use crate::{
     cli::Call,
+    desk::{Desk, Here, read},
     output::{self, Spinner, Trouble},
     program::Program,
 };
 
-pub(crate) async fn run(program: &Program, call: Call) -> Result<(), Trouble> {
-    let caller = Program::local_caller();
+/// A task as it is told.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Told {
+    pub(crate) task_id: TaskId,
+    pub(crate) state: TaskState,
+    remote_task_id: Option<String>,
+    context_id: Option<String>,
+    message: Option<Message>,
+    artifacts: Vec<Artifact>,
+    pub(crate) failure: Option<Failure>,
+}
+
+// === impl Told ===
+
+impl Told {
+    /// Its result for people: text as it is, data as JSON.
+    pub(crate) fn print(&self) {
+        show(&self.task_id, self.state, &self.artifacts, self.message.as_ref());
+    }
+}
+
+pub(crate) async fn run(desk: &Desk, call: Call) -> Result<(), Trouble> {
+    let said = match call.input.as_deref() {
+        Some("-") => Some(
+            std::io::read_to_string(std::io::stdin()).map_err(|error| Trouble::usage(error.to_string()))?,
+        ),
+        other => other.map(str::to_owned),
+    };
+    let as_json = call.listing.json;
+    match desk {
+        Desk::Here(here) => {
+            let task = make(here, call, said).await?;
+            if as_json {
+                output::json(&TaskJson::of(&task));
+            } else {
+                print(&task);
+            }
+        }
+        Desk::There(there) => {
+            let told = there::run(desk, there, &call, said).await?;
+            if as_json {
+                output::json(&told);
+            } else {
+                read::<Told>(&told)?.print();
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes a call from this process.
+async fn make(here: &Here, call: Call, said: Option<String>) -> Result<Task, Trouble> {
+    let (program, caller) = (&here.program, Program::local_caller());
     for url in &call.agents {
         load(program, url).await?;
     }
     if program.engine.resolve(&caller, &call.name).is_none() {
         program.tools.ask(program.engine.registry()).await;
     }
-    let (target, parts) = understand(program, &caller, &call)?;
+    let said = said.map_or(Said::Nothing, Said::Text);
+    let (target, parts) = calling::meant(&here.console, &caller, &call.name, said)?;
     let request = Request {
         task: call.task,
         context: call.context,
         wall_clock: call.timeout_ms.map(Duration::from_millis),
         ..Request::message(caller, Door::Cli, target, parts)
     };
-    let task = follow(program, request, call.listing.json).await?;
-    if call.listing.json {
-        output::json(&TaskJson::of(&task));
-    } else {
-        print(&task);
-    }
-    Ok(())
+    Ok(follow(program, request, call.listing.json).await?)
 }
 
 /// Loads an agent for this process only: whoever names it here means to call it.
@@ -54,52 +108,6 @@ pub(crate) async fn load(program: &Program, url: &str) -> Result<(), Trouble> {
     };
     program.engine.registry().register(registration).await?;
     Ok(())
-}
-
-fn understand(program: &Program, caller: &Caller, call: &Call) -> Result<(Target, Vec<Part>), Trouble> {
-    let input = match call.input.as_deref() {
-        Some("-") => Some(
-            std::io::read_to_string(std::io::stdin()).map_err(|error| Trouble::usage(error.to_string()))?,
-        ),
-        other => other.map(str::to_owned),
-    };
-    if let Some(target) = program.engine.resolve(caller, &call.name) {
-        let args = match input {
-            None => Json::empty_object(),
-            Some(text) => Json::parse(text.trim())
-                .map_err(|error| Trouble::usage(format!("the arguments are not JSON: {error}")))?,
-        };
-        return Ok((target, vec![Part::data(args)]));
-    }
-    let Ok(agent) = program.engine.registry().find(&caller.scope, &call.name) else {
-        return Err(unknown(program, caller, &call.name).into());
-    };
-    let Some(text) = input else {
-        return Err(Trouble::usage(format!(
-            "{} is an agent: say what to tell it, or name one of its skills",
-            agent.slug
-        )));
-    };
-    let part = match Json::parse(text.trim()) {
-        Ok(data) if data.is_object() => Part::data(data),
-        _ => Part::text(text),
-    };
-    Ok((Target { agent, skill: None }, vec![part]))
-}
-
-fn unknown(program: &Program, caller: &Caller, name: &str) -> Failure {
-    let directory = program.engine.registry().directory(&caller.scope);
-    let near = directory.listed().map(|entry| entry.canonical.as_str());
-    let near = near.filter(|known| {
-        known.contains(name) || name.split('.').any(|word| word.len() > 2 && known.contains(word))
-    });
-    let near: Vec<&str> = near.take(3).collect();
-    let hint = if near.is_empty() {
-        "`rialto agents list` shows what there is".to_owned()
-    } else {
-        format!("did you mean {}?", near.join(", "))
-    };
-    Failure::new(Kind::NotFound, format!("there is no skill or agent \"{name}\"; {hint}"))
 }
 
 /// Makes a call and shows its progress on stderr.
@@ -144,37 +152,36 @@ fn tell(spinner: &Spinner, event: &Event, quiet: bool) {
 }
 
 /// Whether it is us who ask, and not the agent.
-fn waits_for_approval(task: &Task) -> bool {
-    let metadata = task.message.as_ref().and_then(|message| message.metadata.as_ref());
+fn waits_for_approval(message: Option<&Message>) -> bool {
+    let metadata = message.and_then(|message| message.metadata.as_ref());
     metadata.is_some_and(|metadata| metadata.get().contains("\"rialto/approval\""))
 }
 
 /// A task's result for people: text as it is, data as JSON.
 pub(crate) fn print(task: &Task) {
-    for artifact in &task.artifacts {
-        print_artifact(artifact, task.artifacts.len() > 1);
+    show(&task.head.id, task.head.state, &task.artifacts, task.message.as_ref());
+}
+
+fn show(id: &TaskId, state: TaskState, artifacts: &[Artifact], message: Option<&Message>) {
+    for artifact in artifacts {
+        print_artifact(artifact, artifacts.len() > 1);
     }
-    if let Some(message) = &task.message
-        && (task.artifacts.is_empty() || task.head.state.is_waiting())
-    {
+    if let Some(message) = message.filter(|_| artifacts.is_empty() || state.is_waiting()) {
         print_message(message);
     }
-    match task.head.state {
-        TaskState::InputRequired if waits_for_approval(task) => output::note(format!(
+    match state {
+        TaskState::InputRequired if waits_for_approval(message) => output::note(format!(
             "It waits for approval: rialto approvals list, or where you may decide yourself \
-             rialto call <agent> approve --task {}",
-            task.head.id
+             rialto call <agent> approve --task {id}"
         )),
         TaskState::InputRequired => output::note(format!(
-            "The agent waits for an answer: rialto call <agent> \"<answer>\" --task {}",
-            task.head.id
+            "The agent waits for an answer: rialto call <agent> \"<answer>\" --task {id}"
         )),
-        TaskState::AuthRequired => output::note(format!(
-            "The agent waits for a login. When it is done: rialto tasks show {}",
-            task.head.id
-        )),
+        TaskState::AuthRequired => {
+            output::note(format!("The agent waits for a login. When it is done: rialto tasks show {id}"));
+        }
         state if state != TaskState::Completed => {
-            output::note(format!("The task {} is {state}", task.head.id));
+            output::note(format!("The task {id} is {state}"));
         }
         _ => {}
     }

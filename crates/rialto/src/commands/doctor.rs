@@ -1,5 +1,7 @@
 //! `rialto doctor`: what would fail, and how to fix it.
 
+mod server;
+
 use futures::StreamExt;
 use rialto_model::{
     agent::{Agent, Health, Trust},
@@ -13,6 +15,7 @@ use serde::Serialize;
 use crate::{
     cli::Common,
     config::Config,
+    desk::Desk,
     environment::Environment,
     output::{self, Spinner, Trouble},
     program::{BuildError, Place, Program},
@@ -41,7 +44,11 @@ enum Level {
 
 pub(crate) async fn run(common: &Common, environment: &Environment, as_json: bool) -> Result<(), Trouble> {
     let spinner = Spinner::new("looking");
-    let findings = examine(common, environment).await;
+    let elsewhere = Desk::elsewhere(common, environment)?;
+    let findings = match &elsewhere {
+        Some(desk) => server::examine(desk).await,
+        None => examine(common, environment).await,
+    };
     drop(spinner);
     if as_json {
         output::json(&findings);

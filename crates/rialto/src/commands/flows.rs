@@ -4,23 +4,23 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use rialto_console::admin::tasks::TaskJson;
 use rialto_engine::Request;
-use rialto_flow::run::Given;
 use rialto_model::{
     call::{Door, Target},
+    clock::Timestamp,
     deployed::skill,
     failure::{Failure, Kind},
-    flow::{FlowKind, FlowRun, FlowStep, RunFilter, RunRecord},
-    ids::TaskId,
+    flow::{FlowKind, FlowRun, FlowStatus, FlowStep, RunRecord, RunState},
     json::Json,
     message::Part,
-    task::Task,
 };
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
     cli::{AddFlow, Flows, ListRuns, ResumeRun, RunFlow},
-    commands::call::{print, wait},
-    flows::{api::listed, stem},
+    commands::call::{Told, wait},
+    desk::{Desk, read},
+    flows::stem,
     output::{self, Trouble},
     program::Program,
 };
@@ -28,149 +28,194 @@ use crate::{
 /// So much of a definition is printed in a table.
 const SHOWN: usize = 60;
 
+/// How long a run is waited for when nobody says, and how long if a server is asked: it answers before the client gives up.
+const LONGEST: Duration = Duration::from_secs(24 * 3_600);
+const LONGEST_THERE: Duration = Duration::from_secs(590);
+
+/// A definition as it is told.
+#[derive(Deserialize)]
+struct ToldFlow {
+    name: String,
+    kind: FlowKind,
+    status: FlowStatus,
+    version: u64,
+    skill: String,
+    at: Timestamp,
+    text: Option<String>,
+}
+
 /// `kind` is what definitions must be, where only one kind is meant.
-pub(crate) async fn run(program: &Program, command: Flows, kind: Option<FlowKind>) -> Result<(), Trouble> {
-    let caller = Program::local_caller();
-    let (book, scope) = (program.flows.book(), &caller.scope);
+pub(crate) async fn run(desk: &Desk, command: Flows, kind: Option<FlowKind>) -> Result<(), Trouble> {
     match command {
-        Flows::Add(options) => add(program, options, kind).await,
-        Flows::List(listing) => list(program, listing.json, kind).await,
+        Flows::Add(options) => add(desk, options, kind).await,
+        Flows::List(listing) => list(desk, listing.json, kind).await,
         Flows::Show { name, listing } => {
-            let (flow, _) = book.show(scope, &name).await.map_err(Failure::from)?;
+            let told: Json = desk.get(&["workflows", &name]).read().await?;
             if listing.json {
-                let mut shown = serde_json::to_value(listed(&flow)).unwrap_or_default();
-                shown["text"] = json!(flow.text);
-                output::json(&shown);
-            } else {
-                let (kind, status) = (flow.kind.as_str(), flow.status.as_str());
-                output::note(format!("{kind} {}, version {}, {status}", flow.name, flow.version));
-                output::line(flow.text.trim_end());
+                output::json(&told);
+                return Ok(());
             }
+            let flow: ToldFlow = read(&told)?;
+            let (kind, status) = (flow.kind.as_str(), flow.status.as_str());
+            output::note(format!("{kind} {}, version {}, {status}", flow.name, flow.version));
+            output::line(flow.text.unwrap_or_default().trim_end());
             Ok(())
         }
         Flows::Status { name, status, listing } => {
-            let set = book.set_status(&program.engine, scope, &name, status.into()).await;
-            let flow = set.map_err(Failure::from)?;
+            let question = desk.post(&["workflows", &name, "status"]);
+            let told: Json = question.saying(&json!({ "status": FlowStatus::from(status) })).read().await?;
             if listing.json {
-                output::json(&listed(&flow));
-            } else {
-                output::line(format!("{} {} is {}", flow.kind.as_str(), flow.name, flow.status.as_str()));
+                output::json(&told);
+                return Ok(());
             }
+            let flow: ToldFlow = read(&told)?;
+            output::line(format!("{} {} is {}", flow.kind.as_str(), flow.name, flow.status.as_str()));
             Ok(())
         }
         Flows::Remove { name } => {
-            book.remove(&program.engine, scope, &name, false).await.map_err(Failure::from)?;
+            desk.delete(&["workflows", &name]).done().await?;
             output::line(format!("{name} is forgotten; runs of it go on"));
             Ok(())
         }
-        Flows::Run(options) => start(program, options).await,
-        Flows::Runs(options) => runs(program, options).await,
-        Flows::Resume(options) => resume(program, options).await,
+        Flows::Run(options) => start(desk, options).await,
+        Flows::Runs(options) => runs(desk, options).await,
+        Flows::Resume(options) => resume(desk, options).await,
         Flows::Cancel { run, listing } => {
-            let task = program.engine.cancel(&caller, &run).await?;
-            show_task(&task, listing.json);
-            Ok(())
+            show_task(&desk.post(&["runs", &run, "cancel"]).patiently().read().await?, listing.json)
         }
     }
 }
 
-async fn add(program: &Program, options: AddFlow, kind: Option<FlowKind>) -> Result<(), Trouble> {
-    let caller = Program::local_caller();
-    let given = Given {
-        scope: caller.scope,
-        text: read(&options.file)?,
-        name: options.name.unwrap_or_else(|| stem(&options.file)),
-        kind,
-        by: caller.id,
-        status: options.status.map(Into::into),
-        configured: false,
-    };
-    let added = program.flows.book().add(&program.engine, given).await;
-    let flow = added.map_err(|error| match error {
-        rialto_flow::run::BookError::Invalid(problems) => {
-            Trouble::from(Failure::new(Kind::Invalid, located(&options.file, &problems)))
-        }
-        error => Failure::from(error).into(),
+async fn add(desk: &Desk, options: AddFlow, kind: Option<FlowKind>) -> Result<(), Trouble> {
+    let text = text_of(&options.file)?;
+    let question = desk
+        .post(&["workflows"])
+        .with("name", options.name.unwrap_or_else(|| stem(&options.file)))
+        .with_given("kind", kind.map(FlowKind::as_str))
+        .with_given("status", options.status.map(|status| FlowStatus::from(status).as_str()));
+    let told: Result<Json, Failure> = question.saying(&text).read().await;
+    let told = told.map_err(|failure| match failure.kind {
+        Kind::Invalid => Failure { message: located(&options.file, &failure.message), ..failure },
+        _ => failure,
     })?;
     if options.listing.json {
-        output::json(&listed(&flow));
+        output::json(&told);
         return Ok(());
     }
+    let flow: ToldFlow = read(&told)?;
     let (kind, status) = (flow.kind.as_str(), flow.status.as_str());
     output::line(format!("{kind} {} is kept as version {}, {status}", flow.name, flow.version));
-    if flow.status == rialto_model::flow::FlowStatus::Draft {
+    if flow.status == FlowStatus::Draft {
         output::note(format!("Try it out: rialto {kind} run {} --draft", flow.name));
         output::note(format!("Put it into use: rialto {kind} status {} active", flow.name));
     }
     Ok(())
 }
 
-async fn list(program: &Program, wants_json: bool, kind: Option<FlowKind>) -> Result<(), Trouble> {
-    let scope = Program::local_caller().scope;
-    let mut flows = program.flows.book().list(&scope).await.map_err(Failure::from)?;
-    flows.retain(|flow| kind.is_none_or(|kind| flow.kind == kind));
-    if wants_json {
-        output::json(&flows.iter().map(listed).collect::<Vec<_>>());
-    } else if flows.is_empty() {
+async fn list(desk: &Desk, as_json: bool, kind: Option<FlowKind>) -> Result<(), Trouble> {
+    let question = desk.get(&["workflows"]).with_given("kind", kind.map(FlowKind::as_str));
+    let told: Vec<Json> = question.read().await?;
+    if as_json {
+        output::json(&told);
+    } else if told.is_empty() {
         output::line("There are none: rialto workflow add FILE");
     } else {
-        let row = |flow: &rialto_model::flow::Flow| {
+        let row = |flow: ToldFlow| {
             vec![
-                flow.name.clone(),
+                flow.name,
                 flow.kind.as_str().to_owned(),
                 flow.status.as_str().to_owned(),
                 flow.version.to_string(),
-                flow.kind.skill_id(&flow.name),
+                flow.skill,
                 flow.at.strftime("%F %T").to_string(),
             ]
         };
+        let flows = told.iter().map(read::<ToldFlow>).collect::<Result<Vec<_>, _>>()?;
         let header = ["name", "kind", "status", "version", "skill", "since (utc)"];
-        output::table(&header, flows.iter().map(row).collect());
+        output::table(&header, flows.into_iter().map(row).collect());
     }
     Ok(())
 }
 
-async fn start(program: &Program, options: RunFlow) -> Result<(), Trouble> {
-    let caller = Program::local_caller();
-    program.tools.ask(program.engine.registry()).await;
+/// Runs a definition and waits for it: here with its progress, elsewhere for its end.
+async fn start(desk: &Desk, options: RunFlow) -> Result<(), Trouble> {
     let input = match input_of(options.input.as_deref())? {
         Some(text) => Json::parse(text.trim())
             .map_err(|error| Trouble::usage(format!("what the run is given is not JSON: {error}")))?,
         None => Json::empty_object(),
     };
     let file = Path::new(&options.name);
-    let (target, args) = if file.extension().is_some() && file.is_file() {
-        let definition = json!({ "workflow": read(file)?, "input": Json::null() });
+    let inline = (file.extension().is_some() && file.is_file()).then(|| text_of(file)).transpose()?;
+    let as_json = options.listing.json;
+    if let Some(program) = desk.program() {
+        return start_here(program, options, inline, input).await;
+    }
+    let question = match inline {
+        Some(text) => desk.post(&["runs"]).saying(&inline_call(&text, input)),
+        None => desk.post(&["workflows", &options.name, "runs"]).with("draft", options.draft).saying(&input),
+    };
+    let wait = options.timeout_ms.map_or(LONGEST_THERE, Duration::from_millis).min(LONGEST_THERE);
+    let told = question.with("timeoutMs", wait.as_millis()).patiently().read().await?;
+    show_task(&told, as_json)
+}
+
+async fn start_here(
+    program: &Program,
+    options: RunFlow,
+    inline: Option<String>,
+    input: Json,
+) -> Result<(), Trouble> {
+    let caller = Program::local_caller();
+    program.tools.ask(program.engine.registry()).await;
+    let (target, args) = if let Some(text) = inline {
         let agent = program.engine.registry().flows(&caller.scope).await?;
-        let inline = skill("orchestrate_workflow", "orchestrate_workflow", "");
-        let args = with_input(&definition, input);
-        (Target { agent, skill: Some(Arc::new(inline)) }, args)
+        let skill = skill("orchestrate_workflow", "orchestrate_workflow", "");
+        (Target { agent, skill: Some(Arc::new(skill)) }, inline_call(&text, input))
     } else {
         let book = program.flows.book();
         (book.target_of(&program.engine, &caller, &options.name, options.draft).await?, input)
     };
     let request = Request {
-        wall_clock: options.timeout_ms.map(Duration::from_millis).or(Some(Duration::from_secs(24 * 3_600))),
+        wall_clock: options.timeout_ms.map(Duration::from_millis).or(Some(LONGEST)),
         ..Request::skill(caller, Door::Cli, target, args)
     };
     let running = program.engine.call(request).await?;
     let task = wait(running, &format!("running {}", options.name), options.listing.json).await?;
-    show_task(&task, options.listing.json);
-    Ok(())
+    show_task(&Json::of(&TaskJson::of(&task)), options.listing.json)
 }
 
-/// The definition with what it is given, which keeps every digit.
-fn with_input(definition: &serde_json::Value, input: Json) -> Json {
-    let workflow = Json::of(&definition["workflow"]);
-    let members = [("workflow".to_owned(), workflow), ("input".to_owned(), input)];
+/// A definition with what it is given, which keeps every digit.
+fn inline_call(text: &str, input: Json) -> Json {
+    let members = [("workflow".to_owned(), Json::of(text)), ("input".to_owned(), input)];
     Json::of(&members.into_iter().collect::<rialto_model::json::Extra>())
 }
 
-async fn resume(program: &Program, options: ResumeRun) -> Result<(), Trouble> {
+async fn resume(desk: &Desk, options: ResumeRun) -> Result<(), Trouble> {
+    let said = input_of(options.answer.as_deref())?;
+    if let Some(program) = desk.program() {
+        return resume_here(program, options, said).await;
+    }
+    let question = match said {
+        None => desk.post(&["runs", &options.run, "resume"]),
+        Some(text) => {
+            let message = match Json::parse(text.trim()) {
+                Ok(data) if data.is_object() => data,
+                _ => Json::of(&text),
+            };
+            let members = [("message".to_owned(), message), ("step".to_owned(), Json::of(&options.step))];
+            let said = Json::of(&members.into_iter().collect::<rialto_model::json::Extra>());
+            let wait = LONGEST_THERE.as_millis();
+            desk.post(&["runs", &options.run]).with("timeoutMs", wait).saying(&said)
+        }
+    };
+    show_task(&question.patiently().read().await?, options.listing.json)
+}
+
+async fn resume_here(program: &Program, options: ResumeRun, said: Option<String>) -> Result<(), Trouble> {
     let caller = Program::local_caller();
     program.tools.ask(program.engine.registry()).await;
     let engine = &program.engine;
-    let running = match input_of(options.answer.as_deref())? {
+    let running = match said {
         None => engine.rejoin(&caller, &options.run).await?,
         Some(text) => {
             let mut part = match Json::parse(text.trim()) {
@@ -183,40 +228,36 @@ async fn resume(program: &Program, options: ResumeRun) -> Result<(), Trouble> {
             let target = Target { agent: worker.agent, skill: None };
             let mut request = Request::message(caller, Door::Cli, target, vec![part]);
             request.task = Some(options.run.clone());
-            request.wall_clock = Some(Duration::from_secs(24 * 3_600));
+            request.wall_clock = Some(LONGEST);
             engine.call(request).await?
         }
     };
     let task = wait(running, &format!("going on with {}", options.run), options.listing.json).await?;
-    show_task(&task, options.listing.json);
-    Ok(())
+    show_task(&Json::of(&TaskJson::of(&task)), options.listing.json)
 }
 
-async fn runs(program: &Program, options: ListRuns) -> Result<(), Trouble> {
-    let scope = Program::local_caller().scope;
+async fn runs(desk: &Desk, options: ListRuns) -> Result<(), Trouble> {
     if let Some(id) = options.run {
-        let record = program.store.run(&scope, &TaskId::from(&id)).await?;
-        let record = record.ok_or_else(|| Trouble::not_found(format!("there is no run \"{id}\"")))?;
+        let told: Json = desk.get(&["runs", &id]).read().await?;
         if options.listing.json {
-            output::json(&record);
+            output::json(&told);
         } else {
-            show_record(&record);
+            show_record(&read(&told)?);
         }
         return Ok(());
     }
-    let filter = RunFilter {
-        caller: None,
-        name: options.name,
-        state: options.state.map(Into::into),
-        before: options.before.map(TaskId::from),
-        limit: options.limit,
-    };
-    let found = program.store.runs(&scope, &filter).await?;
+    let question = desk
+        .get(&["runs"])
+        .with_given("name", options.name)
+        .with_given("state", options.state.map(|state| RunState::from(state).as_str()))
+        .with_given("cursor", options.before);
+    let told: Vec<Json> = question.rows("runs", Some(options.limit)).await?;
     if options.listing.json {
-        output::json(&found);
-    } else if found.is_empty() {
+        output::json(&told);
+    } else if told.is_empty() {
         output::line("Nothing was run.");
     } else {
+        let found = told.iter().map(read::<FlowRun>).collect::<Result<Vec<_>, _>>()?;
         let header = ["run", "name", "version", "caller", "state", "began (utc)"];
         output::table(&header, found.iter().map(row).collect());
     }
@@ -267,15 +308,17 @@ fn step_row(step: &FlowStep) -> Vec<String> {
     ]
 }
 
-fn show_task(task: &Task, wants_json: bool) {
-    if wants_json {
-        output::json(&TaskJson::of(task));
-        return;
+fn show_task(told: &Json, as_json: bool) -> Result<(), Trouble> {
+    if as_json {
+        output::json(told);
+        return Ok(());
     }
-    print(task);
-    if task.head.state.is_waiting() {
-        output::note(format!("Answer: rialto workflow resume {} \"<answer>\"", task.head.id));
+    let task: Told = read(told)?;
+    task.print();
+    if task.state.is_waiting() {
+        output::note(format!("Answer: rialto workflow resume {} \"<answer>\"", task.task_id));
     }
+    Ok(())
 }
 
 fn input_of(given: Option<&str>) -> Result<Option<String>, Trouble> {
@@ -287,7 +330,7 @@ fn input_of(given: Option<&str>) -> Result<Option<String>, Trouble> {
     }
 }
 
-fn read(file: &Path) -> Result<String, Trouble> {
+fn text_of(file: &Path) -> Result<String, Trouble> {
     let text = if file == Path::new("-") {
         std::io::read_to_string(std::io::stdin())
     } else {

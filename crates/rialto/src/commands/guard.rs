@@ -1,114 +1,134 @@
-//! `rialto guard test`: guardrails tried out on a text, without a server, a store or an agent.
+//! `rialto guard test`: guardrails tried out on a text, here without a store or an agent, or on a server.
 //!
 //! What was found is never printed itself: whoever reads over a shoulder, or a log of a build, is not to see it.
 
-use std::path::Path;
+use std::{ops::Range, path::Path};
 
-use rialto_guard::{
-    Finding, Findings, Guards, Verdict,
-    config::{Action, Check, Guardrail},
-};
-use rialto_model::{
-    json::Json,
-    message::{Content, Part},
-};
-use serde_json::json;
+use rialto_console::admin::guardrails::Asked;
+use rialto_guard::config::Guardrail;
+use rialto_model::{json::Json, message::Content};
+use serde::Deserialize;
 
 use crate::{
     cli::{ActionName, Guard, GuardTest},
     config::Config,
-    guarding::api::{called, shown},
+    desk::{Desk, read},
     output::{self, Trouble},
 };
 
-/// What is looked for when nobody says what.
-const USUAL: [&str; 3] = ["pii", "prompt-injection", "secrets"];
-
-/// What a text is tried against, and where that is written, if it is configured.
-struct Tried {
-    guards: Option<Guards>,
-    places: Option<Vec<String>>,
+/// What came of it, as it is told.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    verdict: String,
+    findings: Vec<Finding>,
+    redacted: String,
+    not_asked: usize,
+    /// Where the guardrails are written that were tried, where they are those in force.
+    guardrails: Option<Vec<String>>,
 }
 
-pub(crate) fn run(command: Guard, config: &Config) -> Result<(), Trouble> {
-    match command {
-        Guard::Test(options) => test(&options, config),
-    }
+#[derive(Deserialize)]
+struct Finding {
+    check: String,
+    kind: String,
+    at: Option<Range<usize>>,
+    action: String,
 }
 
-fn test(options: &GuardTest, config: &Config) -> Result<(), Trouble> {
-    let Tried { guards, places } = tried(options, config)?;
-    let parts = [part(options.text.as_deref())?];
-    let target = options.target.target();
-    let findings = guards.as_ref().map(|guards| guards.check(&parts, target)).unwrap_or_default();
-    let left = guards.as_ref().map(|guards| redacted(guards, &parts, &findings)).unwrap_or_default();
-    let unasked = guards.as_ref().map_or(0, |guards| guards.classifiers(target).count());
-    if options.listing.json {
-        let mut told = json!({
-            "verdict": findings.verdict(),
-            "findings": findings.found,
-            "redacted": left,
-            "notAsked": unasked,
-        });
-        if let Some(places) = places {
-            told["guardrails"] = json!(places);
-        }
-        output::json(&told);
+/// Tries them out here, with what is configured.
+pub(crate) fn run(command: &Guard, config: &Config) -> Result<(), Trouble> {
+    let Guard::Test(options) = command;
+    let tried = asked(options)?.look(&config.guardrails, &options.org)?;
+    show(&Json::of(&tried), options.listing.json)
+}
+
+/// Has a server try them out, with those in force there for the caller's org.
+pub(crate) async fn run_there(command: &Guard, desk: &Desk) -> Result<(), Trouble> {
+    let Guard::Test(options) = command;
+    let asked = asked(options)?;
+    let (text, data) = match &asked.part.content {
+        Content::Data(data) => (None, Some(data)),
+        Content::Text(text) => (Some(text), None),
+        Content::Raw(_) | Content::Url(_) | Content::Unknown(_) => (None, None),
+    };
+    let said = [
+        ("text", text.map(Json::of)),
+        ("data", data.cloned()),
+        ("skill", asked.skill.as_ref().map(Json::of)),
+        ("target", Some(Json::of(&asked.target))),
+        ("checks", asked.checks.as_ref().map(Json::of)),
+        ("guardrail", asked.guardrail.as_ref().map(Json::of)),
+        ("action", asked.action.as_ref().map(Json::of)),
+        ("orUsual", Some(Json::of(&true))),
+    ];
+    let said = said.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let said: rialto_model::json::Extra = said.collect();
+    let told: Json = desk.post(&["guardrails", "test"]).saying(&said).read().await?;
+    show(&told, options.listing.json)
+}
+
+fn show(json: &Json, as_json: bool) -> Result<(), Trouble> {
+    let told: Told = read(json)?;
+    if as_json {
+        output::json(json);
     } else {
-        if let Some(places) = &places {
-            let applying = if places.is_empty() { "none".to_owned() } else { places.join(", ") };
-            output::line(format!("Guardrails: {applying}"));
-        }
-        show(&findings, &left);
-        if unasked > 0 {
-            output::note(format!("{unasked} model server(s) were not asked: this looks only here"));
-        }
+        told.print();
     }
-    if findings.verdict() == Verdict::Block {
-        return Err(Trouble { status: 3, ..Trouble::other(format!("blocked: {findings}")) });
+    if told.verdict == "block" {
+        let mut found: Vec<String> =
+            told.findings.iter().map(|it| format!("{}/{}", it.check, it.kind)).collect();
+        found.sort_unstable();
+        found.dedup();
+        return Err(Trouble { status: 3, ..Trouble::other(format!("blocked: {}", found.join(", "))) });
     }
     Ok(())
 }
 
-/// The guardrails that were named, else those that are configured, else the usual ones.
-fn tried(options: &GuardTest, config: &Config) -> Result<Tried, Trouble> {
-    let wrong = |error: rialto_guard::CompileError| Trouble::usage(error.to_string());
-    let placed = config.guardrails.placed();
-    let is_named = options.checks.is_some() || options.guardrail.is_some() || options.action.is_some();
-    if !is_named && (options.skill.is_some() || !placed.is_empty()) {
-        let called = called(&options.org, options.skill.as_deref().unwrap_or_default());
-        let applying: Vec<_> = placed.iter().filter(|placed| placed.whose.is_for(&called)).collect();
-        let guards = Guards::compile(applying.iter().map(|placed| &placed.guardrail)).map_err(wrong)?;
-        return Ok(Tried {
-            guards,
-            places: Some(applying.iter().map(|placed| shown(&placed.place)).collect()),
-        });
+// === impl Told ===
+
+impl Told {
+    fn print(&self) {
+        if let Some(places) = &self.guardrails {
+            let applying = if places.is_empty() { "none".to_owned() } else { places.join(", ") };
+            output::line(format!("Guardrails: {applying}"));
+        }
+        if self.findings.is_empty() {
+            output::line("Nothing was found.");
+        } else {
+            output::table(&["check", "kind", "bytes", "action"], self.findings.iter().map(row).collect());
+            output::line("");
+            output::line(self.redacted.trim_end());
+            output::line("");
+        }
+        output::line(format!("Verdict: {}", self.verdict));
+        if self.not_asked > 0 {
+            let unasked = self.not_asked;
+            output::note(format!("{unasked} model server(s) were not asked: this looks only here"));
+        }
     }
-    let guards = Guards::compile([&guardrail(options)?]).map_err(wrong)?;
-    let guards = guards.ok_or_else(|| Trouble::usage("the guardrail is switched off or has no checks"))?;
-    Ok(Tried { guards: Some(guards), places: None })
 }
 
-fn guardrail(options: &GuardTest) -> Result<Guardrail, Trouble> {
-    if let Some(file) = &options.guardrail {
-        return read(file);
-    }
-    let unknown = |name: &str| {
-        Trouble::usage(format!(
-            "\"{name}\" is no check that needs no settings: pii, prompt-injection, secrets and max-tokens are; \
-             others are set in a file (--guardrail)"
-        ))
-    };
-    let check = |name: &str| Check::plain(name.trim()).ok_or_else(|| unknown(name));
-    let checks = match &options.checks {
-        Some(names) => names.iter().map(|name| check(name)).collect::<Result<_, _>>()?,
-        None => USUAL.iter().map(|name| check(name)).collect::<Result<_, _>>()?,
-    };
-    let action = options.action.map_or_else(Action::default, ActionName::action);
-    Ok(Guardrail { checks, action, ..Guardrail::default() })
+fn row(finding: &Finding) -> Vec<String> {
+    let place =
+        finding.at.as_ref().map_or_else(|| "all".to_owned(), |at| format!("{}..{}", at.start, at.end));
+    vec![finding.check.clone(), finding.kind.clone(), place, finding.action.clone()]
 }
 
-fn read(file: &Path) -> Result<Guardrail, Trouble> {
+/// What is to be looked through, and what for.
+fn asked(options: &GuardTest) -> Result<Asked, Trouble> {
+    Ok(Asked {
+        checks: options.checks.clone(),
+        guardrail: options.guardrail.as_deref().map(guardrail_in).transpose()?,
+        action: options.action.map(ActionName::action),
+        skill: options.skill.clone(),
+        target: options.target.target(),
+        or_usual: true,
+        ..Asked::text(text(options.text.as_deref())?)
+    })
+}
+
+fn guardrail_in(file: &Path) -> Result<Guardrail, Trouble> {
     let place = file.display();
     let text = std::fs::read_to_string(file).map_err(|error| Trouble::usage(format!("{place}: {error}")))?;
     let is_json = text.trim_start().starts_with('{');
@@ -120,58 +140,11 @@ fn read(file: &Path) -> Result<Guardrail, Trouble> {
     read.map_err(|why| Trouble::usage(format!("{place}: {why}")))
 }
 
-/// A JSON object is looked through in its strings, anything else is a text.
-fn part(text: Option<&str>) -> Result<Part, Trouble> {
-    let text = match text {
+fn text(given: Option<&str>) -> Result<String, Trouble> {
+    match given {
         None | Some("-") => {
-            std::io::read_to_string(std::io::stdin()).map_err(|error| Trouble::usage(error.to_string()))?
+            std::io::read_to_string(std::io::stdin()).map_err(|error| Trouble::usage(error.to_string()))
         }
-        Some(text) => text.to_owned(),
-    };
-    Ok(match Json::parse(text.trim()) {
-        Ok(data) if data.is_object() => Part::data(data),
-        _ => Part::text(text),
-    })
-}
-
-/// What is left when everything is replaced that can be, whatever is done about it.
-fn redacted(guards: &Guards, parts: &[Part], findings: &Findings) -> String {
-    let redacting = |finding: &Finding| Finding { action: Action::Redact, ..finding.clone() };
-    let found = findings.found.iter().map(redacting).collect();
-    let parts = guards.redact(parts, &Findings { found, is_cut: findings.is_cut });
-    let text = |part: &Part| match &part.content {
-        Content::Text(text) => text.clone(),
-        Content::Data(json) => json.get().to_owned(),
-        Content::Raw(_) | Content::Url(_) | Content::Unknown(_) => String::new(),
-    };
-    parts.iter().map(text).collect()
-}
-
-fn show(findings: &Findings, left: &str) {
-    if findings.is_empty() {
-        output::line("Nothing was found.");
-    } else {
-        output::table(&["check", "kind", "bytes", "action"], findings.found.iter().map(row).collect());
-        output::line("");
-        output::line(left.trim_end());
-        output::line("");
-    }
-    output::line(format!("Verdict: {}", word(findings.verdict())));
-}
-
-fn row(finding: &Finding) -> Vec<String> {
-    let place =
-        finding.at.as_ref().map_or_else(|| "all".to_owned(), |at| format!("{}..{}", at.start, at.end));
-    let action = json!(finding.action).as_str().unwrap_or_default().to_owned();
-    vec![finding.check.to_owned(), finding.kind.to_string(), place, action]
-}
-
-const fn word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Log => "log",
-        Verdict::Warn => "warn",
-        Verdict::Redact => "redact",
-        Verdict::Block => "block",
+        Some(text) => Ok(text.to_owned()),
     }
 }

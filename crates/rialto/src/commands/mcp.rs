@@ -40,6 +40,7 @@ pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
     }
     program.log_calls();
     program.start();
+    program.follow_file(false);
     program.keep_learning();
     let loaded = CancellationToken::new();
     let door = Door::new(program.engine.clone(), config, Control { load_agents: LoadAgents::Session })
@@ -53,6 +54,10 @@ pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
     let loading = async {
         load(&program, &mcp.agents).await;
         loaded.cancel();
+        if mcp.policy.is_none() {
+            // What policies of its own deny is not the end of somebody else's task.
+            program.keep_post();
+        }
         std::future::pending().await
     };
     let served = tokio::select! {

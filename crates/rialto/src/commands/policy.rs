@@ -2,43 +2,58 @@
 
 mod ask;
 mod change;
+mod mend;
+mod there;
 
 use std::path::PathBuf;
 
-use rialto_model::ids::Scope;
-use rialto_policy::{PolicyError, SCHEMA};
+use rialto_policy::PolicyError;
+use serde::Deserialize;
 use serde_json::json;
 
-pub(crate) use self::change::Desk;
+pub(crate) use self::{mend::Mender, there::mend as mend_there};
 use crate::{
     cli::{Listing, Policy},
-    commands::agents,
+    desk::Desk,
     output::{self, Trouble},
     policies::{self, Book, Policies, SaveError, Shelf},
-    program::Program,
 };
 
-pub(crate) async fn run(program: &Program, command: Policy) -> Result<(), Trouble> {
+/// A text of policies as it is told.
+#[derive(Deserialize)]
+struct ToldText {
+    name: String,
+    text: String,
+    rules: Vec<ToldRule>,
+}
+
+/// One policy in it.
+#[derive(Deserialize)]
+struct ToldRule {
+    name: String,
+    effect: String,
+    summary: String,
+}
+
+#[derive(Deserialize)]
+struct List {
+    policies: Vec<ToldText>,
+}
+
+/// What needs the policies in force to be valid.
+pub(crate) async fn run(desk: &Desk, command: Policy) -> Result<(), Trouble> {
     match command {
-        Policy::Check { files } if files.is_empty() => check_in_force(&program.policies).await,
-        Policy::Check { files } => check(&files),
-        Policy::Test(test) => ask::test(program, &test),
-        Policy::Explain(test) => ask::explain(program, &test),
-        Policy::List { shelf, listing } => list(program, shelf.shelf(), listing).await,
-        Policy::Allow { agent } => {
-            let agent = program.engine.registry().find(&Scope::default(), &agent)?;
-            let file = agents::allow(program, &agent).await?;
-            output::line(format!("everybody may call {}: {file}", agent.slug));
-            Ok(())
-        }
-        Policy::Add(add) => change::add(program, &add).await,
-        Policy::Remove { .. } | Policy::History { .. } | Policy::Restore { .. } | Policy::Fmt { .. } => {
-            Desk::of(program).run(command).await
-        }
-        Policy::Schema => {
-            output::line(SCHEMA.trim_end());
-            Ok(())
-        }
+        Policy::Test(test) => ask::test(desk, &test).await,
+        Policy::Explain(test) => ask::explain(desk, &test).await,
+        Policy::List { shelf, listing } => list(desk, shelf.shelf(), listing).await,
+        Policy::Allow { agent } => change::allow(desk, &agent).await,
+        Policy::Add(add) => change::add(desk, &add).await,
+        Policy::Check { .. }
+        | Policy::Remove { .. }
+        | Policy::History { .. }
+        | Policy::Restore { .. }
+        | Policy::Fmt { .. }
+        | Policy::Schema => Err(Trouble::usage("this command is about the policies as they are kept")),
     }
 }
 
@@ -55,35 +70,35 @@ pub(crate) async fn check_in_force(book: &Book) -> Result<(), Trouble> {
 
 fn checked(policy: Result<rialto_policy::Policy, PolicyError>) -> Result<(), Trouble> {
     let policy = policy.map_err(|error| Trouble::usage(error.to_string()))?;
-    output::line(format!("{} policies, all valid: {}", policy.ids().len(), policy.ids().join(", ")));
+    valid(&policy.ids());
     Ok(())
 }
 
-async fn list(program: &Program, shelf: Option<Shelf>, listing: Listing) -> Result<(), Trouble> {
-    let is_wanted = |source: &str| shelf.is_none_or(|shelf| policies::place(source).0 == shelf);
-    let sources = program.policies.sources().await.map_err(SaveError::from)?;
-    let sources = sources.map_err(|error| Trouble::other(error.to_string()))?;
-    let rules = program.engine.policy().rules().into_iter().filter(|rule| is_wanted(&rule.file));
+fn valid(names: &[String]) {
+    output::line(format!("{} policies, all valid: {}", names.len(), names.join(", ")));
+}
+
+async fn list(desk: &Desk, shelf: Option<Shelf>, listing: Listing) -> Result<(), Trouble> {
+    let List { mut policies } = desk.get(&["policies"]).with("texts", true).read().await?;
+    policies.retain(|text| shelf.is_none_or(|shelf| policies::place(&text.name).0 == shelf));
+    let mut rules: Vec<(&ToldRule, &str)> =
+        policies.iter().flat_map(|text| text.rules.iter().map(|rule| (rule, text.name.as_str()))).collect();
+    rules.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
     if listing.json {
-        let sources = sources.iter().filter(|source| is_wanted(&source.name));
         let files: Vec<_> =
-            sources.map(|source| json!({ "name": source.name, "text": source.text })).collect();
-        let policies = rules.map(|rule| {
-            json!({
-                "name": rule.name,
-                "effect": rule.effect.as_str(),
-                "summary": rule.summary,
-                "file": rule.file,
-            })
+            policies.iter().map(|text| json!({ "name": text.name, "text": text.text })).collect();
+        let rules = rules.iter().map(|(rule, file)| {
+            json!({ "name": rule.name, "effect": rule.effect, "summary": rule.summary, "file": file })
         });
-        output::json(&json!({ "policies": policies.collect::<Vec<_>>(), "files": files }));
-    } else {
-        let rows =
-            rules.map(|rule| vec![rule.name, rule.effect.as_str().to_owned(), rule.summary, rule.file]);
-        output::table(&["policy", "effect", "summary", "file"], rows.collect());
-        if let Policies::Folder(folder) = program.policies.files() {
-            output::note(format!("files are kept in {}", folder.display()));
-        }
+        output::json(&json!({ "policies": rules.collect::<Vec<_>>(), "files": files }));
+        return Ok(());
+    }
+    let rows = rules.iter().map(|(rule, file)| {
+        vec![rule.name.clone(), rule.effect.clone(), rule.summary.clone(), (*file).to_owned()]
+    });
+    output::table(&["policy", "effect", "summary", "file"], rows.collect());
+    if let Some(Policies::Folder(folder)) = desk.program().map(|program| program.policies.files()) {
+        output::note(format!("files are kept in {}", folder.display()));
     }
     Ok(())
 }

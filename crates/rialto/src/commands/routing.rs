@@ -8,55 +8,104 @@ use rialto_model::{
     call::Door,
     failure::{Failure, Kind},
     ids::DispatchId,
-    json::Json,
-    message::Part,
-    routing::{Attempt, Candidate, Dispatch as Decision, DispatchFilter, Verdict, Work},
+    json::{Extra, Json},
+    message::{Content, Part},
+    routing::{Attempt, Candidate, Dispatch as Decision, Verdict, Work},
 };
-use serde_json::json;
+use serde::Deserialize;
 
 use crate::{
-    cli::{Dispatches, RouteCommand, Routing, WorkFlags},
-    commands::call::{print, wait},
+    cli::{Dispatch, Dispatches, RouteCommand, Routing, WorkFlags},
+    commands::call::{Told, wait},
+    desk::{Desk, read},
     output::{self, Trouble},
     program::Program,
 };
 
-pub(crate) async fn run(program: &Program, command: Routing) -> Result<(), Trouble> {
+/// So many choices are listed at most.
+const MOST: usize = 200;
+
+/// What came of work that was given away, as it is told.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Done {
+    dispatch_id: Option<DispatchId>,
+    agent: Option<String>,
+    task: Json,
+}
+
+pub(crate) async fn run(desk: &Desk, command: Routing) -> Result<(), Trouble> {
     match command {
-        Routing::Dispatch(options) => dispatch(program, options).await,
+        Routing::Dispatch(options) => dispatch(desk, options).await,
         Routing::Route(RouteCommand::Explain { work, listing }) => {
-            let record = program.engine.explain(&Program::local_caller(), &work.work()).await?;
+            let told: Json = desk.post(&["resolve"]).saying(&work.work()).patiently().read().await?;
             if listing.json {
-                output::json(&record);
+                output::json(&told);
             } else {
-                explain(&record);
+                explain(&read(&told)?);
             }
             Ok(())
         }
-        Routing::Dispatches(options) => dispatches(program, options).await,
+        Routing::Dispatches(options) => dispatches(desk, options).await,
     }
 }
 
-async fn dispatch(program: &Program, options: crate::cli::Dispatch) -> Result<(), Trouble> {
+/// Gives work away and waits for it: here with its progress, elsewhere for its end.
+async fn dispatch(desk: &Desk, options: Dispatch) -> Result<(), Trouble> {
     let work = options.work.work();
     let part = part(options.input.as_deref(), &work)?;
+    let as_json = options.listing.json;
+    let done = match desk.program() {
+        Some(program) => dispatch_here(program, options, work, part).await?,
+        None => desk.post(&["dispatch"]).saying(&wanted(&options, &work, part)).patiently().read().await?,
+    };
+    if as_json {
+        let id = ("dispatchId".to_owned(), Json::of(&done.dispatch_id));
+        output::json(&[id, ("task".to_owned(), done.task)].into_iter().collect::<Extra>());
+        return Ok(());
+    }
+    read::<Told>(&done.task)?.print();
+    if let (Some(agent), Some(id)) = (done.agent, done.dispatch_id) {
+        output::note(format!("Done by {agent} (rialto dispatches {id} says why)"));
+    }
+    Ok(())
+}
+
+/// The work as a server is told of it.
+fn wanted(options: &Dispatch, work: &Work, part: Part) -> Json {
+    let message = match part.content {
+        Content::Text(text) => Json::of(&text),
+        Content::Data(data) => data,
+        Content::Raw(_) | Content::Url(_) | Content::Unknown(_) => Json::null(),
+    };
+    let members = [
+        ("workType", Json::of(&work.work_type)),
+        ("description", Json::of(&work.description)),
+        ("requiredSkills", Json::of(&work.required_skills)),
+        ("inputModes", Json::of(&work.input_modes)),
+        ("message", message),
+        ("contextId", Json::of(&options.context)),
+        ("timeoutMs", Json::of(&options.timeout_ms)),
+    ];
+    Json::of(&members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Extra>())
+}
+
+async fn dispatch_here(
+    program: &Program,
+    options: Dispatch,
+    work: Work,
+    part: Part,
+) -> Result<Done, Trouble> {
     let request = DispatchRequest {
         context: options.context,
         wall_clock: options.timeout_ms.map(Duration::from_millis),
         ..DispatchRequest::new(Program::local_caller(), Door::Cli, work, vec![part])
     };
     let running = Box::pin(program.engine.dispatch(request)).await?;
-    let id = running.dispatch().cloned();
+    let dispatch_id = running.dispatch().cloned();
     let task = wait(running, "dispatching", options.listing.json).await?;
-    if options.listing.json {
-        output::json(&json!({ "dispatchId": id, "task": Json::of(&TaskJson::of(&task)) }));
-        return Ok(());
-    }
-    print(&task);
-    if let (Some(agent), Some(id)) = (program.engine.registry().get(&task.head.agent), id) {
-        output::note(format!("Done by {} (rialto dispatches {id} says why)", agent.slug));
-    }
-    Ok(())
+    let agent = program.engine.registry().get(&task.head.agent).map(|agent| agent.slug.clone());
+    Ok(Done { dispatch_id, agent, task: Json::of(&TaskJson::of(&task)) })
 }
 
 /// What is said to the agent: what was given, or the description.
@@ -77,29 +126,35 @@ fn part(input: Option<&str>, work: &Work) -> Result<Part, Trouble> {
     })
 }
 
-async fn dispatches(program: &Program, options: Dispatches) -> Result<(), Trouble> {
-    let filter = DispatchFilter {
-        caller: None,
-        work_type: options.work_type,
-        id: options.id.clone(),
-        before: options.before.map(DispatchId::from),
-        limit: options.limit,
-    };
-    let found = program.engine.dispatches(&Program::local_caller(), filter).await?;
+async fn dispatches(desk: &Desk, options: Dispatches) -> Result<(), Trouble> {
     if let Some(id) = options.id {
-        let missing =
-            || Failure::new(Kind::NotFound, format!("there is no choice \"{id}\", and none made that task"));
-        let record = found.first().ok_or_else(missing)?;
+        let told: Result<Json, Failure> = desk.get(&["dispatches", &id]).read().await;
+        let told = told.map_err(|failure| match failure.kind {
+            Kind::NotFound => {
+                let message = format!("there is no choice \"{id}\", and none made that task");
+                Failure { message, ..failure }
+            }
+            _ => failure,
+        })?;
         if options.listing.json {
-            output::json(record);
+            output::json(&told);
         } else {
-            explain(record);
+            explain(&read(&told)?);
         }
-    } else if options.listing.json {
-        output::json(&found);
-    } else if found.is_empty() {
+        return Ok(());
+    }
+    let question = desk
+        .get(&["dispatches"])
+        .with_given("workType", options.work_type)
+        .with_given("cursor", options.before);
+    let limit = if options.limit == 0 { MOST } else { options.limit.min(MOST) };
+    let told: Vec<Json> = question.rows("dispatches", Some(limit)).await?;
+    if options.listing.json {
+        output::json(&told);
+    } else if told.is_empty() {
         output::line("Nothing was dispatched.");
     } else {
+        let found = told.iter().map(read::<Decision>).collect::<Result<Vec<_>, _>>()?;
         let header = ["dispatch", "work", "caller", "agent", "outcome", "when (utc)"];
         output::table(&header, found.iter().map(row).collect());
     }

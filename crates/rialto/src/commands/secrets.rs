@@ -2,14 +2,14 @@
 
 use std::io::{IsTerminal, Read};
 
-use rialto_model::{
-    agent::Agent,
-    credential::{Secret, Source},
-};
+use jiff::Timestamp;
+use rialto_model::{credential::Secret, json::Json};
+use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
     cli::{Listing, Secrets},
+    desk::{Desk, read},
     environment::Environment,
     output::{self, Trouble},
     program::Program,
@@ -18,21 +18,41 @@ use crate::{
 /// No secret is larger.
 const LIMIT: u64 = 64 * 1024;
 
-pub(crate) async fn run(
-    program: &Program,
-    command: Secrets,
-    environment: &Environment,
-) -> Result<(), Trouble> {
+/// A secret as it is told: everything but itself.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    name: String,
+    set_at: Timestamp,
+    key: String,
+    used_by: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct List {
+    secrets: Vec<Json>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Gone {
+    used_by: Vec<String>,
+}
+
+pub(crate) async fn run(desk: &Desk, command: Secrets, environment: &Environment) -> Result<(), Trouble> {
     match command {
-        Secrets::Set { name, from_env } => set(program, &name, from_env.as_deref(), environment).await,
-        Secrets::List(listing) => list(program, listing).await,
-        Secrets::Remove { name } => remove(program, &name).await,
-        Secrets::RotateKey { to_env } => rotate(program, to_env.as_deref(), environment).await,
+        Secrets::Set { name, from_env } => set(desk, &name, from_env.as_deref(), environment).await,
+        Secrets::List(listing) => list(desk, listing).await,
+        Secrets::Remove { name } => remove(desk, &name).await,
+        Secrets::RotateKey { to_env } => match desk.program() {
+            Some(program) => rotate(program, to_env.as_deref(), environment).await,
+            None => Err(Trouble::usage("the key is changed at the server's machine, without --server")),
+        },
     }
 }
 
 async fn set(
-    program: &Program,
+    desk: &Desk,
     name: &str,
     from_env: Option<&str>,
     environment: &Environment,
@@ -45,35 +65,30 @@ async fn set(
     if text.is_empty() {
         return Err(Trouble::usage("the secret is empty; nothing was kept"));
     }
-    program.vault.set(name, &Secret::from(text)).await?;
+    desk.put(&["secrets", name]).saying(&json!({ "value": text })).done().await?;
     output::line(format!("kept {name}; use it with --secret store:{name}"));
     Ok(())
 }
 
-async fn list(program: &Program, listing: Listing) -> Result<(), Trouble> {
-    let secrets = program.vault.list().await?;
-    let used_by =
-        |name: &str| users(program, name).iter().map(|agent| agent.slug.clone()).collect::<Vec<_>>();
+async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
+    let List { secrets } = desk.get(&["secrets"]).read().await?;
     if listing.json {
-        let rows = secrets.iter().map(|secret| {
-            json!({ "name": secret.name, "setAt": secret.set_at, "key": secret.key, "usedBy": used_by(&secret.name) })
-        });
-        output::json(&rows.collect::<Vec<_>>());
+        output::json(&secrets);
         return Ok(());
     }
-    let rows = secrets.iter().map(|secret| {
-        let set_at = secret.set_at.strftime("%F %T").to_string();
-        vec![secret.name.clone(), set_at, secret.key.clone(), used_by(&secret.name).join(", ")]
+    let secrets = secrets.iter().map(read::<Told>).collect::<Result<Vec<_>, _>>()?;
+    let rows = secrets.into_iter().map(|told| {
+        vec![told.name, told.set_at.strftime("%F %T").to_string(), told.key, told.used_by.join(", ")]
     });
     output::table(&["secret", "set (utc)", "key", "used by"], rows.collect());
     Ok(())
 }
 
-async fn remove(program: &Program, name: &str) -> Result<(), Trouble> {
-    program.vault.remove(name).await?;
+async fn remove(desk: &Desk, name: &str) -> Result<(), Trouble> {
+    let Gone { used_by } = desk.delete(&["secrets", name]).read().await?;
     output::line(format!("removed {name}"));
-    for agent in users(program, name) {
-        output::note(format!("{} is shown it, and cannot be called until it is set again", agent.slug));
+    for agent in used_by {
+        output::note(format!("{agent} is shown it, and cannot be called until it is set again"));
     }
     Ok(())
 }
@@ -86,18 +101,6 @@ async fn rotate(program: &Program, to_env: Option<&str>, environment: &Environme
         output::note(format!("From now on RIALTO_SECRET_KEY must hold what {variable} holds."));
     }
     Ok(())
-}
-
-/// The agents that a secret is for.
-fn users(program: &Program, name: &str) -> Vec<std::sync::Arc<Agent>> {
-    let wanted = Source::Store(name.to_owned());
-    let mut agents = program.engine.registry().agents(&rialto_model::ids::Scope::default());
-    agents.retain(|agent| {
-        agent.credential.as_ref().is_some_and(|credential| {
-            credential.source == wanted || credential.callers.values().any(|source| *source == wanted)
-        })
-    });
-    agents
 }
 
 fn variable_of(environment: &Environment, variable: &str) -> Result<Secret, Trouble> {

@@ -2,11 +2,11 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use axum::Router;
 use rialto_a2a::door::CARDS;
 use rialto_console::Console;
 use rialto_edge::{
     auth::{Authentication, Bearers, Issuers, TokenBook},
+    doors::Doors,
     gate::{Entrance, Gate, Gated},
     guard::Guard,
     serve::Door,
@@ -22,16 +22,14 @@ use rialto_model::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    approvals,
     cli::Serve,
     commands::tokens::{self, Wanted},
     environment::Environment,
-    events, flows, guarding, office,
+    flows::{self, hooks::HOOKS},
+    office,
     output::{self, Trouble},
     program::Program,
-    routing,
     telemetry::{self, CallCounts, GuardCounts, HEALTH, METRICS, Metrics, READY, Readiness},
-    tools::api,
 };
 
 /// How long open streams may keep a stop waiting.
@@ -58,6 +56,7 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     program.log_calls();
     program.engine.take_post().await.map_err(|failure| Trouble::other(failure.message))?;
     program.start();
+    program.follow_file(true);
     program.keep_post();
     program.keep_learning();
     program.keep_time();
@@ -90,7 +89,7 @@ pub(crate) fn app(
     authentication: Authentication,
     sessions: Arc<Sessions>,
     address: SocketAddr,
-) -> Result<Gated<Router>, Trouble> {
+) -> Result<Gated<Doors>, Trouble> {
     let needs_token = matches!(authentication, Authentication::Bearer(_));
     let gate = gate(program, authentication, address)?.with_sessions(sessions, &Console::before_sign_in());
     let calls = Arc::new(CallCounts::new(Arc::clone(program.engine.registry())));
@@ -105,19 +104,17 @@ pub(crate) fn app(
     }
     let readiness = Readiness::new(engine, store, Arc::clone(&program.draining));
     let pages = telemetry::router(metrics, readiness);
-    let plain = door::router(program.engine.clone(), program.config.server.max_body_bytes);
-    let mut doors = mcp_door(program).router(program.stop().clone()).merge(plain);
-    doors = doors.merge(events::router(program)).merge(api::router(program)).merge(routing::router(program));
-    doors = doors.merge(guarding::api::router(program));
-    doors = doors.merge(flows::api::router(program));
-    doors = doors.merge(console(program, needs_token)?.router());
-    doors = doors.merge(approvals::router(program));
+    let plain = door::router(program.engine.clone(), program.config.server.max_body_bytes, needs_token);
+    let (mcp, quick) = mcp_door(program).doors(program.stop().clone());
+    let (mut doors, mut quick) = (mcp.merge(plain), vec![quick]);
+    doors = doors.merge(flows::hooks::router(program)).merge(console(program, needs_token)?.router());
     if program.config.a2a.enabled {
         let door = a2a_door(program, needs_token)?;
         program.push(&door);
+        quick.push(door.quick());
         doors = doors.merge(door.router(program.stop().clone()));
     }
-    Ok(gate.around(pages.merge(doors)))
+    Ok(gate.around(Doors::new(pages.merge(doors), quick)))
 }
 
 /// Who comes in, and where to.
@@ -137,25 +134,21 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
                 path: rialto_a2a::door::SERVICES[1],
                 needs: Rights::of([Right::Call, Right::Discover]),
             },
+            Entrance { path: "/tasks", needs: Rights::of([Right::Call]) },
+            Entrance { path: "/message:send", needs: Rights::of([Right::Call]) },
+            Entrance { path: "/message:stream", needs: Rights::of([Right::Call]) },
+            Entrance { path: "/extendedAgentCard", needs: Rights::of([Right::Discover]) },
+            Entrance { path: "/agent", needs: Rights::of([Right::Discover]) },
             Entrance { path: "/.well-known", needs: Rights::of([Right::Call, Right::Discover]) },
             Entrance { path: door::PATH, needs: Rights::of([Right::Call, Right::Discover]) },
             Entrance { path: METRICS, needs: Rights::of([Right::Admin]) },
-            Entrance { path: events::PATH, needs: Rights::of([Right::Admin]) },
-            Entrance { path: api::PATH, needs: Rights::of([Right::Admin]) },
-            Entrance { path: guarding::api::PATH, needs: Rights::of([Right::Admin]) },
-            Entrance { path: approvals::PATH, needs: Rights::of([Right::Admin]) },
-            Entrance { path: routing::DISPATCH, needs: Rights::of([Right::Call]) },
-            Entrance { path: routing::DISPATCHES, needs: Rights::of([Right::Call]) },
-            Entrance { path: flows::api::WORKFLOWS, needs: Rights::of([Right::Call, Right::Discover]) },
-            Entrance { path: flows::api::RUNS, needs: Rights::of([Right::Call]) },
-            Entrance { path: flows::api::HOOKS, needs: Rights::of([Right::Call]) },
-            Entrance { path: routing::RESOLVE, needs: Rights::of([Right::Discover]) },
+            Entrance { path: HOOKS, needs: Rights::of([Right::Call]) },
             // Each operation asks for what it needs.
             Entrance { path: API, needs: Rights::ALL },
             Entrance { path: PAGES, needs: Rights::ALL },
         ])
         .showing(&[CARDS[0], CARDS[1], rialto_a2a::door::KEYS], rialto_a2a::door::AGENTS)
-        .limited(program.config.limits.requests())
+        .limited(program.requests())
         .until(Arc::clone(&program.draining));
     Ok(if server.public_metrics {
         gate.open_to_all(&[HEALTH, READY, METRICS])
@@ -172,9 +165,10 @@ fn console(program: &Program, needs_token: bool) -> Result<Console, Trouble> {
         engine: program.engine.clone(),
         store: Arc::clone(&program.store),
         flows: program.flows.clone(),
-        office: office::Clerk::of(program),
+        office: office::Clerk::of(program, false),
         site: server.site().map_err(Trouble::usage)?,
         needs_token,
+        at_machine: false,
         // Whoever needs no token is at this machine.
         allow_private: server.allow_private_over_api || !needs_token,
         allow_secrets: server.allow_commands_over_api,
@@ -204,7 +198,7 @@ fn mcp_door(program: &Program) -> rialto_mcp::Door {
 
 pub(crate) async fn serve_until(
     door: Door,
-    app: Gated<Router>,
+    app: Gated<Doors>,
     stop: CancellationToken,
 ) -> Result<(), Trouble> {
     let patience = stop.clone();

@@ -1,97 +1,101 @@
 //! `rialto tasks …`: what became of calls.
 
-use rialto_console::admin::tasks::TaskJson;
-use rialto_model::{
-    ids::{Scope, TaskId},
-    push::Push,
-    store::TaskFilter,
-};
-use serde_json::json;
+use rialto_model::{json::Json, task::TaskHead};
+use serde::Deserialize;
 
 use crate::{
     cli::Tasks,
-    commands::call::print,
+    commands::call::Told,
+    desk::{Desk, read},
     output::{self, Spinner, Trouble},
-    program::Program,
 };
 
-pub(crate) async fn run(program: &Program, command: Tasks) -> Result<(), Trouble> {
-    let caller = Program::local_caller();
+/// Somebody who could not be told of a task.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct GivenUp {
+    task: String,
+    id: String,
+    url: String,
+    last_error: String,
+}
+
+#[derive(Deserialize)]
+struct Undelivered {
+    undelivered: Vec<Json>,
+}
+
+pub(crate) async fn run(desk: &Desk, command: Tasks) -> Result<(), Trouble> {
     match command {
         Tasks::List { open, agent, limit, before, listing } => {
-            let agent =
-                agent.map(|key| program.engine.registry().find(&Scope::default(), &key)).transpose()?;
-            let agent = agent.map(|agent| agent.id.clone());
-            let before = before.map(TaskId::from);
-            let filter = TaskFilter { open, agent, limit, before, ..TaskFilter::default() };
-            let heads = program.engine.tasks(&caller, filter).await?;
-            if listing.json {
-                output::json(&heads);
-            } else if heads.is_empty() {
-                output::line("No tasks.");
-            } else {
-                let rows = heads.iter().map(|head| {
-                    vec![
-                        head.id.to_string(),
-                        head.state.to_string(),
-                        head.skill.as_ref().map(ToString::to_string).unwrap_or_default(),
-                        head.agent_url.clone(),
-                        head.updated_at.strftime("%F %T").to_string(),
-                    ]
-                });
-                output::table(&["task", "state", "skill", "agent", "updated (utc)"], rows.collect());
-            }
+            let question = desk.get(&["tasks"]).with("own", true).with("open", open);
+            let question = question.with_given("agent", agent).with_given("cursor", before);
+            list(&question.rows("tasks", Some(limit)).await?, listing.json)
         }
         Tasks::Undelivered { limit, listing } => {
-            let given_up = program.engine.dead_pushes(&Scope::default(), limit).await?;
-            undelivered(&given_up, listing.json);
+            let question = desk.get(&["tasks", "undelivered"]).with("limit", limit);
+            undelivered(&question.read::<Undelivered>().await?.undelivered, listing.json)
         }
         Tasks::Show { task, listing } => {
             let spinner = Spinner::new("asking the agent");
-            let task = program.engine.task(&caller, &task).await?;
+            let told: Json = desk.get(&["tasks", &task]).with("ask", true).patiently().read().await?;
             drop(spinner);
-            show(&task, listing.json);
+            show(&told, listing.json)
         }
         Tasks::Cancel { task, listing } => {
             let spinner = Spinner::new("telling the agent");
-            let task = program.engine.cancel(&caller, &task).await?;
+            let told: Json = desk.post(&["tasks", &task, "cancel"]).patiently().read().await?;
             drop(spinner);
-            show(&task, listing.json);
+            show(&told, listing.json)
         }
+    }
+}
+
+fn list(heads: &[Json], as_json: bool) -> Result<(), Trouble> {
+    if as_json {
+        output::json(heads);
+    } else if heads.is_empty() {
+        output::line("No tasks.");
+    } else {
+        let heads = heads.iter().map(read::<TaskHead>).collect::<Result<Vec<_>, _>>()?;
+        let rows = heads.iter().map(|head| {
+            vec![
+                head.id.to_string(),
+                head.state.to_string(),
+                head.skill.as_ref().map(ToString::to_string).unwrap_or_default(),
+                head.agent_url.clone(),
+                head.updated_at.strftime("%F %T").to_string(),
+            ]
+        });
+        output::table(&["task", "state", "skill", "agent", "updated (utc)"], rows.collect());
     }
     Ok(())
 }
 
-/// Whom nobody could tell of a task. What they are shown at their doors is nobody's business here.
-fn undelivered(pushes: &[Push], as_json: bool) {
-    let why = |push: &Push| push.standing.last_error.clone().unwrap_or_default();
+/// Whom nobody could tell of a task.
+fn undelivered(told: &[Json], as_json: bool) -> Result<(), Trouble> {
     if as_json {
-        let told = pushes.iter().map(|push| {
-            json!({
-                "task": push.task, "id": push.id, "url": push.url, "caller": push.caller.as_str(),
-                "toldUpTo": push.standing.told, "failures": push.standing.failures, "lastError": why(push),
-                "createdAt": push.created_at.to_string(),
-            })
-        });
-        output::json(&told.collect::<Vec<_>>());
-    } else if pushes.is_empty() {
+        output::json(told);
+    } else if told.is_empty() {
         output::line("No push notifications were given up.");
     } else {
-        let rows = pushes
-            .iter()
-            .map(|push| vec![push.task.to_string(), push.id.clone(), push.url.clone(), why(push)]);
+        let rows = told.iter().map(read::<GivenUp>).collect::<Result<Vec<_>, _>>()?;
+        let rows = rows.into_iter().map(|row| vec![row.task, row.id, row.url, row.last_error]);
         output::table(&["task", "config", "url", "why"], rows.collect());
     }
+    Ok(())
 }
 
-fn show(task: &rialto_model::task::Task, as_json: bool) {
+fn show(told: &Json, as_json: bool) -> Result<(), Trouble> {
     if as_json {
-        output::json(&TaskJson::of(task));
-        return;
+        output::json(told);
+        return Ok(());
     }
-    output::line(format!("{} is {}", task.head.id, task.head.state));
+    let task: Told = read(told)?;
+    output::line(format!("{} is {}", task.task_id, task.state));
     if let Some(failure) = &task.failure {
         output::line(output::printable(&failure.message));
     }
-    print(task);
+    task.print();
+    Ok(())
 }

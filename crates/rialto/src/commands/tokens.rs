@@ -1,20 +1,21 @@
 //! `rialto tokens …`: who may come in over HTTP.
 
 use jiff::{SignedDuration, Timestamp};
-use rialto_console::admin::tokens::{shown, state};
 use rialto_model::{
     call::{CallerId, CallerKind},
     clock::{Clock, SystemClock},
-    ids::{OrgId, ProjectId, Scope, fresh},
+    ids::{Scope, fresh},
+    json::Json,
     rights::{Right, Rights},
     store::{Store, StoreError, Token},
 };
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::json;
 
 use crate::{
-    cli::{CallerKindName, CreateToken, Lifetime, Listing, RightName, Tokens},
+    cli::{CreateToken, Lifetime, Listing, RightName, Tokens},
+    desk::{Desk, read},
     output::{self, Trouble},
-    program::Program,
 };
 
 /// What a new token is for.
@@ -26,11 +27,35 @@ pub(crate) struct Wanted {
     pub(crate) expires_at: Option<Timestamp>,
 }
 
-pub(crate) async fn run(program: &Program, command: Tokens) -> Result<(), Trouble> {
+/// What is told of a token.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Known {
+    id: String,
+    caller: String,
+    kind: String,
+    scopes: Vec<String>,
+    org: String,
+    project: String,
+    created_at: Timestamp,
+    expires_at: Option<Timestamp>,
+    revoked_at: Option<Timestamp>,
+    state: String,
+    /// Itself, this once.
+    #[serde(default)]
+    token: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    tokens: Vec<Json>,
+}
+
+pub(crate) async fn run(desk: &Desk, command: Tokens) -> Result<(), Trouble> {
     match command {
-        Tokens::Create(wanted) => make(&*program.store, wanted).await,
-        Tokens::List(listing) => list(&*program.store, listing).await,
-        Tokens::Revoke { token } => revoke(&*program.store, &token).await,
+        Tokens::Create(wanted) => make(desk, wanted).await,
+        Tokens::List(listing) => list(desk, listing).await,
+        Tokens::Revoke { token } => revoke(desk, &token).await,
     }
 }
 
@@ -65,63 +90,49 @@ impl Wanted {
         let (hash, created_at) = (rialto_edge::auth::hash(token), SystemClock.now());
         Token { id, hash, scope, caller, kind, rights, created_at, expires_at, revoked_at: None }
     }
-
-    fn read(asked: &CreateToken) -> Result<Self, Trouble> {
-        let rights = asked.scopes.iter().map(|scope| match scope {
-            RightName::Call => Right::Call,
-            RightName::Discover => Right::Discover,
-            RightName::Admin => Right::Admin,
-        });
-        let kind = match asked.kind {
-            CallerKindName::User => CallerKind::User,
-            CallerKindName::Session => CallerKind::Session,
-            CallerKindName::Agent => CallerKind::Agent,
-        };
-        let scope =
-            Scope { org: OrgId::from(asked.org.as_str()), project: ProjectId::from(asked.project.as_str()) };
-        Ok(Self {
-            caller: CallerId::from(asked.caller.as_str()),
-            kind,
-            rights: if asked.scopes.is_empty() { Rights::default() } else { Rights::of(rights) },
-            scope,
-            expires_at: end_of(asked.expires)?,
-        })
-    }
 }
 
-async fn make(store: &dyn Store, asked: CreateToken) -> Result<(), Trouble> {
-    let (row, token) = create(store, Wanted::read(&asked)?).await?;
+async fn make(desk: &Desk, asked: CreateToken) -> Result<(), Trouble> {
+    let wanted = json!({
+        "caller": asked.caller,
+        "kind": asked.kind.kind(),
+        "scopes": asked.scopes.iter().copied().map(right).collect::<Vec<_>>(),
+        "org": asked.org,
+        "project": asked.project,
+        "expiresAt": end_of(asked.expires)?,
+    });
+    let row: Json = desk.post(&["tokens"]).saying(&wanted).read().await?;
     if asked.listing.json {
-        let mut shown = shown(&row, SystemClock.now());
-        shown["token"] = Value::String(token);
-        output::json(&shown);
-    } else {
-        output::line(&token);
-        let end = row.expires_at.map_or_else(String::new, |end| format!(", until {}", moment(end)));
-        output::note(format!(
-            "This token is for {}{end}. It is not kept and not shown again; to take it back: rialto tokens revoke {}",
-            row.caller, row.id
-        ));
+        output::json(&row);
+        return Ok(());
     }
+    let row: Known = read(&row)?;
+    output::line(row.token.as_deref().unwrap_or_default());
+    let end = row.expires_at.map_or_else(String::new, |end| format!(", until {}", moment(end)));
+    output::note(format!(
+        "This token is for {}{end}. It is not kept and not shown again; to take it back: rialto tokens revoke {}",
+        row.caller, row.id
+    ));
     Ok(())
 }
 
-async fn list(store: &dyn Store, listing: Listing) -> Result<(), Trouble> {
-    let tokens = store.tokens().await?;
+async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
+    let mut rows = known(desk).await?;
+    rows.sort_by(|(one, _), (other, _)| one.id.cmp(&other.id));
     if listing.json {
-        output::json(&tokens.iter().map(|token| shown(token, SystemClock.now())).collect::<Vec<_>>());
+        output::json(&rows.into_iter().map(|(_, row)| row).collect::<Vec<_>>());
         return Ok(());
     }
-    let rows = tokens.iter().map(|token| {
+    let rows = rows.into_iter().map(|(token, _)| {
         vec![
-            token.id.clone(),
-            token.caller.to_string(),
-            kind(token).to_owned(),
-            token.rights.to_string(),
-            format!("{}/{}", token.scope.org, token.scope.project),
+            token.id,
+            token.caller,
+            token.kind,
+            token.scopes.join(" "),
+            format!("{}/{}", token.org, token.project),
             moment(token.created_at),
             token.expires_at.map_or_else(|| "never".to_owned(), moment),
-            state(token, SystemClock.now()).to_owned(),
+            token.state,
         ]
     });
     let header =
@@ -130,33 +141,42 @@ async fn list(store: &dyn Store, listing: Listing) -> Result<(), Trouble> {
     Ok(())
 }
 
-async fn revoke(store: &dyn Store, name: &str) -> Result<(), Trouble> {
-    let tokens = store.tokens().await?;
-    let id = find(&tokens, name)?;
-    match store.revoke_token(id, SystemClock.now()).await? {
-        Some(_) => output::line(format!("The token {id} lets nobody in any more.")),
-        None => output::line(format!("The token {id} was revoked before.")),
+async fn revoke(desk: &Desk, name: &str) -> Result<(), Trouble> {
+    let rows = known(desk).await?;
+    let token = find(rows.iter().map(|(token, _)| token), name)?;
+    if token.revoked_at.is_some() {
+        output::line(format!("The token {} was revoked before.", token.id));
+        return Ok(());
     }
+    desk.delete(&["tokens", &token.id]).done().await?;
+    output::line(format!("The token {} lets nobody in any more.", token.id));
     Ok(())
 }
 
+/// All that are known, as they are shown and as they were told.
+async fn known(desk: &Desk) -> Result<Vec<(Known, Json)>, Trouble> {
+    let Listed { tokens } = desk.get(&["tokens"]).read().await?;
+    tokens.into_iter().map(|row| Ok((read(&row)?, row))).collect()
+}
+
 /// The one token that is meant: by its id, or by its caller if there is only one that is still good.
-fn find<'a>(tokens: &'a [Token], name: &str) -> Result<&'a str, Trouble> {
-    if let Some(token) = tokens.iter().find(|token| token.id == name) {
-        return Ok(&token.id);
+fn find<'a>(tokens: impl Iterator<Item = &'a Known> + Clone, name: &str) -> Result<&'a Known, Trouble> {
+    if let Some(token) = tokens.clone().find(|token| token.id == name) {
+        return Ok(token);
     }
-    let of_caller = |token: &&Token| token.caller.as_str() == name && token.revoked_at.is_none();
-    let ids: Vec<&str> = tokens.iter().filter(of_caller).map(|token| token.id.as_str()).collect();
-    match ids.as_slice() {
-        [id] => Ok(id),
+    let of_caller = |token: &&Known| token.caller == name && token.revoked_at.is_none();
+    let found: Vec<&Known> = tokens.filter(of_caller).collect();
+    match found.as_slice() {
+        [token] => Ok(token),
         [] => Err(Trouble::usage(format!(
             "there is no token \"{name}\" that could be revoked; see `rialto tokens list`"
         ))),
-        many => Err(Trouble::usage(format!(
-            "{name} has {} tokens; say which one is meant: {}",
-            many.len(),
-            many.join(", ")
-        ))),
+        many => {
+            let ids: Vec<&str> = many.iter().map(|token| token.id.as_str()).collect();
+            let message =
+                format!("{name} has {} tokens; say which one is meant: {}", ids.len(), ids.join(", "));
+            Err(Trouble::usage(message))
+        }
     }
 }
 
@@ -169,11 +189,11 @@ fn end_of(life: Lifetime) -> Result<Option<Timestamp>, Trouble> {
     }
 }
 
-const fn kind(token: &Token) -> &'static str {
-    match token.kind {
-        CallerKind::User => "user",
-        CallerKind::Session => "session",
-        CallerKind::Agent => "agent",
+const fn right(name: RightName) -> Right {
+    match name {
+        RightName::Call => Right::Call,
+        RightName::Discover => Right::Discover,
+        RightName::Admin => Right::Admin,
     }
 }
 

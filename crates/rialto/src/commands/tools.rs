@@ -1,202 +1,196 @@
 //! `rialto tools …`: what is deployed, from the command line.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, path::PathBuf};
 
-use rialto_model::{
-    agent::{Agent, Keep},
-    call::Caller,
-    clock::{Clock, SystemClock},
-    deployed::Backing,
-    ids::Scope,
-};
-use serde_json::Value;
+use rialto_model::json::Json;
+use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::{
     cli::{AddTool, Listing, Tools},
     commands::call,
-    config::deployed::{Function, McpServer, Setting, Wanted, Way, Words},
+    config::deployed,
+    desk::{Desk, read},
     output::{self, Spinner, Trouble},
-    program::Program,
-    tools::shown::{self, Shown},
 };
 
-pub(crate) async fn run(program: &Program, command: Tools) -> Result<(), Trouble> {
-    let done = match command {
-        Tools::Add(add) => self::add(program, *add).await,
-        Tools::List(listing) => list(program, listing).await,
-        Tools::Show { name, listing } => show(program, &name, listing).await,
-        Tools::Remove { name } => remove(program, &name).await,
-        Tools::Call(options) => call::run(program, options).await,
-    };
-    program.finish_traces().await;
-    program.tools.close().await;
-    done
+/// A server or a function as it is told.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Told {
+    name: String,
+    kind: String,
+    url: Option<String>,
+    command: Option<Vec<String>>,
+    #[serde(default)]
+    settings: BTreeMap<String, String>,
+    configured: bool,
+    trust: String,
+    health: String,
+    available: bool,
+    last_error: Option<String>,
+    tools: Vec<ToldTool>,
 }
 
-async fn add(program: &Program, add: AddTool) -> Result<(), Trouble> {
+#[derive(Deserialize)]
+struct ToldTool {
+    name: String,
+    description: String,
+}
+
+pub(crate) async fn run(desk: &Desk, command: Tools) -> Result<(), Trouble> {
+    if let Some(program) = desk.program()
+        && matches!(command, Tools::List(_) | Tools::Show { .. })
+    {
+        program.tools.ask(program.engine.registry()).await;
+    }
+    match command {
+        Tools::Add(add) => self::add(desk, *add).await,
+        Tools::List(listing) => list(desk, listing).await,
+        Tools::Show { name, listing } => show(desk, &name, listing).await,
+        Tools::Remove { name } => remove(desk, &name).await,
+        Tools::Call(options) => call::run(desk, options).await,
+    }
+}
+
+async fn add(desk: &Desk, add: AddTool) -> Result<(), Trouble> {
     let as_json = add.listing.json;
-    let deployment = wanted(add)?;
-    let spinner =
-        Spinner::new(format!("asking {} what it can do", deployment.backing.name().unwrap_or_default()));
-    let registered = program.engine.registry().deploy(deployment).await?;
+    let spinner = Spinner::new(format!("asking {} what it can do", add.name));
+    let question = desk.post(&["tools"]).saying(&described(add)?).patiently();
+    let (is_new, told): (bool, Json) = question.made().await?;
     drop(spinner);
-    let row = registered.agent;
     if as_json {
-        output::json(&Shown::of(program.engine.registry(), &row));
+        output::json(&told);
         return Ok(());
     }
-    let word = if registered.created { "deployed" } else { "updated" };
-    output::line(format!("{word} {} ({}):", row.slug, row.backing.kind()));
-    for name in shown::names(program.engine.registry(), &row) {
-        output::line(format!("  {}", output::printable(&name)));
+    let row: Told = read(&told)?;
+    let word = if is_new { "deployed" } else { "updated" };
+    output::line(format!("{word} {} ({}):", row.name, row.kind));
+    for tool in &row.tools {
+        output::line(format!("  {}", output::printable(&tool.name)));
     }
     Ok(())
 }
 
 /// What the flags say, in the words of the configuration.
-fn wanted(add: AddTool) -> Result<rialto_engine::registry::Deployment, Trouble> {
-    let file = |path: Option<PathBuf>| path.map(|path| Value::String(path.display().to_string()));
-    let way = Way {
-        command: (!add.command.is_empty()).then_some(Words::Many(add.command)),
-        env: pairs(&add.env, '=', "--env NAME=VALUE")?,
-        cwd: add.cwd.map(|folder| folder.display().to_string()),
-        url: add.url,
-        headers: pairs(&add.headers, ':', "--header \"NAME: VALUE\"")?,
-        timeout: add.timeout,
-        ..Way::default()
+fn described(add: AddTool) -> Result<Value, Trouble> {
+    let mut told = Map::new();
+    let mut say = |name: &str, value: Value| {
+        if !value.is_null() {
+            told.insert(name.to_owned(), value);
+        }
     };
-    let made = if add.function {
-        let function = Function {
-            name: add.name,
-            description: add.description.unwrap_or_default(),
-            input_schema: file(add.schema),
-            output_schema: file(add.output_schema),
-            idempotent: add.idempotent,
-            way,
-        };
-        Wanted::Function(&function).deployment()
-    } else {
-        Wanted::Server(&McpServer { name: add.name, sampling: add.sampling, way }).deployment()
-    };
-    made.map_err(|(key, reason)| Trouble::usage(format!("{key}: {reason}")))
+    let folder = add.cwd.map(|folder| Value::from(folder.display().to_string()));
+    say("kind", Value::from(if add.function { "function" } else { "mcp" }));
+    say("name", Value::from(add.name));
+    say("url", Value::from(add.url));
+    say("command", Some(add.command).filter(|words| !words.is_empty()).map_or(Value::Null, Value::from));
+    say("env", pairs(&add.env, '=', "--env NAME=VALUE")?);
+    say("headers", pairs(&add.headers, ':', "--header \"NAME: VALUE\"")?);
+    say("cwd", folder.unwrap_or_default());
+    say("timeout", Value::from(add.timeout));
+    say("sampling", Value::from(add.sampling));
+    if add.function {
+        say("description", Value::from(add.description.unwrap_or_default()));
+        say("idempotent", Value::from(add.idempotent));
+        say("input_schema", schema("schema", add.schema)?);
+        say("output_schema", schema("output-schema", add.output_schema)?);
+    }
+    Ok(Value::Object(told))
 }
 
-fn pairs(given: &[String], between: char, form: &str) -> Result<BTreeMap<String, Setting>, Trouble> {
+/// A schema in a file of this machine, as it is said to whoever deploys.
+fn schema(flag: &str, file: Option<PathBuf>) -> Result<Value, Trouble> {
+    let Some(file) = file else { return Ok(Value::Null) };
+    let named = Value::from(file.display().to_string());
+    let read = deployed::schema_of(Some(&named)).map_err(|why| Trouble::usage(format!("--{flag}: {why}")))?;
+    Ok(read.map_or(Value::Null, |schema| schema.value()))
+}
+
+fn pairs(given: &[String], between: char, form: &str) -> Result<Value, Trouble> {
     let pair = |text: &String| {
         let (name, value) = text.split_once(between)?;
-        Some((name.trim().to_owned(), Setting::Text(value.trim().to_owned())))
-            .filter(|(name, _)| !name.is_empty())
+        Some((name.trim().to_owned(), Value::from(value.trim()))).filter(|(name, _)| !name.is_empty())
     };
     // What was given may be a secret, so it is not repeated.
     let wrong = || Trouble::usage(format!("write it as {form}"));
-    given.iter().map(|text| pair(text).ok_or_else(wrong)).collect()
+    let pairs = given.iter().map(|text| pair(text).ok_or_else(wrong)).collect::<Result<Map<_, _>, _>>()?;
+    Ok(if pairs.is_empty() { Value::Null } else { Value::Object(pairs) })
 }
 
-async fn list(program: &Program, listing: Listing) -> Result<(), Trouble> {
-    let registry = program.engine.registry();
-    program.tools.ask(registry).await;
-    let rows = registry.deployed(&Scope::default());
+async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
+    let told: Vec<Json> = desk.get(&["tools"]).read().await?;
     if listing.json {
-        output::json(&rows.iter().map(|row| Shown::of(registry, row)).collect::<Vec<_>>());
+        output::json(&told);
         return Ok(());
     }
-    if rows.is_empty() {
+    if told.is_empty() {
         output::line(
             "Nothing is deployed yet. `rialto tools add NAME --url URL` or `rialto tools add NAME -- COMMAND` deploys an \
              MCP server, and with --function a function.",
         );
         return Ok(());
     }
+    let rows = told.iter().map(read::<Told>).collect::<Result<Vec<_>, _>>()?;
     let cells = rows.iter().flat_map(|row| {
-        let is_there = if shown::is_available(row) { "available" } else { "unavailable" };
-        let of = row.backing.name().unwrap_or_default();
-        let mut names = shown::names(registry, row);
+        let is_there = if row.available { "available" } else { "unavailable" };
+        let mut names: Vec<String> = row.tools.iter().map(|tool| tool.name.clone()).collect();
         if names.is_empty() {
             names.push("-".to_owned());
         }
-        let line = move |name| {
-            vec![name, row.backing.kind().to_owned(), of.to_owned(), where_to(row), is_there.to_owned()]
-        };
+        let line =
+            move |name| vec![name, row.kind.clone(), row.name.clone(), row.place(), is_there.to_owned()];
         names.into_iter().map(line)
     });
     output::table(&["tool", "kind", "of", "where", "state"], cells.collect());
-    for row in rows.iter().filter(|row| !shown::is_available(row)) {
+    for row in rows.iter().filter(|row| !row.available) {
         let why = row.last_error.as_deref().unwrap_or("it has not answered yet");
-        output::note(format!("{}: {}", row.slug, output::printable(why)));
+        output::note(format!("{}: {}", row.name, output::printable(why)));
     }
     Ok(())
 }
 
-fn where_to(row: &Agent) -> String {
-    row.backing.via().map(rialto_model::deployed::Via::described).unwrap_or_default()
-}
-
-async fn show(program: &Program, name: &str, listing: Listing) -> Result<(), Trouble> {
-    let registry = program.engine.registry();
-    program.tools.ask(registry).await;
-    let row = find(program, &Program::local_caller(), name)?;
-    let shown = Shown::of(registry, &row);
+async fn show(desk: &Desk, name: &str, listing: Listing) -> Result<(), Trouble> {
+    let told: Json = desk.get(&["tools", name]).read().await?;
     if listing.json {
-        output::json(&shown);
+        output::json(&told);
         return Ok(());
     }
-    let kept = if row.keep == Keep::Configured { "the configuration" } else { "the store" };
+    let row: Told = read(&told)?;
+    let kept = if row.configured { "the configuration" } else { "the store" };
     let facts = [
-        ("name", row.slug.clone()),
-        ("kind", row.backing.kind().to_owned()),
-        ("where", where_to(&row)),
+        ("name", row.name.clone()),
+        ("kind", row.kind.clone()),
+        ("where", row.place()),
         ("kept in", kept.to_owned()),
-        ("trust", row.trust.to_string()),
-        ("health", row.health.to_string()),
+        ("trust", row.trust.clone()),
+        ("health", row.health.clone()),
         ("error", row.last_error.clone().unwrap_or_default()),
     ];
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
         output::line(format!("{name:<10} {}", output::printable(value)));
     }
-    for (name, from) in shown.settings() {
+    for (name, from) in &row.settings {
         output::line(format!("{:<10} {} from {from}", "setting", output::printable(name)));
     }
     output::line("");
-    let cells = shown.tools.iter().map(|tool| vec![tool.name.clone(), tool.description.to_owned()]);
+    let cells = row.tools.into_iter().map(|tool| vec![tool.name, tool.description]);
     output::table(&["tool", "description"], cells.collect());
     Ok(())
 }
 
-async fn remove(program: &Program, name: &str) -> Result<(), Trouble> {
-    let row = named(program, &Scope::default(), name).ok_or_else(|| unknown(program, name))?;
-    program.engine.registry().remove(&row).await?;
-    program
-        .policies
-        .forget(&row, SystemClock.now())
-        .await
-        .map_err(|error| Trouble::other(format!("its policies were not removed: {error}")))?;
-    output::line(format!("removed {} ({})", row.slug, row.url));
+async fn remove(desk: &Desk, name: &str) -> Result<(), Trouble> {
+    desk.delete(&["tools", name]).done().await?;
+    output::line(format!("removed {name}"));
     Ok(())
 }
 
-/// What is deployed under this name.
-pub(crate) fn named(program: &Program, scope: &Scope, name: &str) -> Option<Arc<Agent>> {
-    let rows = program.engine.registry().deployed(scope);
-    let is_meant = |row: &&Arc<Agent>| row.slug == name || row.url == name || row.id.as_str() == name;
-    let found =
-        rows.iter().find(is_meant).or_else(|| rows.iter().find(|row| row.backing.name() == Some(name)));
-    found.cloned()
-}
+// === impl Told ===
 
-/// What is deployed under this name, or has a tool of this name.
-fn find(program: &Program, caller: &Caller, name: &str) -> Result<Arc<Agent>, Trouble> {
-    let by_tool = || {
-        let target = program.engine.resolve(caller, name)?;
-        (!matches!(target.agent.backing, Backing::A2a)).then_some(target.agent)
-    };
-    named(program, &caller.scope, name).or_else(by_tool).ok_or_else(|| unknown(program, name))
-}
-
-fn unknown(program: &Program, name: &str) -> Trouble {
-    let of = program.engine.resolve(&Program::local_caller(), name);
-    let of = of.map(|target| target.agent).filter(|agent| !agent.backing.is_agent());
-    Trouble::usage(match of {
-        Some(row) => format!("{name} is a tool of {}; name that: {}", row.slug, row.slug),
-        None => format!("nothing is deployed as \"{name}\"; `rialto tools list` shows what is"),
-    })
+impl Told {
+    /// Where it is: an address, or a command.
+    fn place(&self) -> String {
+        let command = self.command.as_ref().and_then(|words| words.first());
+        self.url.as_ref().or(command).cloned().unwrap_or_default()
+    }
 }

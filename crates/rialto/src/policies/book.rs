@@ -12,7 +12,7 @@ use rialto_model::{
     policy::PolicyChange,
     store::{Store, StoreError},
 };
-use rialto_policy::{Object, Policy, PolicyError, Source, Template, Wish, is_only_about};
+use rialto_policy::{Policy, PolicyError, Source, Template, is_only_about};
 
 use super::{Policies, SaveError, Version, file_stem, lock};
 
@@ -65,6 +65,11 @@ impl Book {
     /// The same, changed by this person.
     pub(crate) fn changed_by(&self, by: &str) -> Self {
         Self { by: by.to_owned(), ..self.clone() }
+    }
+
+    /// Who changes them.
+    pub(crate) fn by(&self) -> &str {
+        &self.by
     }
 
     /// Those that are files.
@@ -187,12 +192,6 @@ impl Book {
         let found = known.into_iter().find(|known| known.version == version).ok_or_else(none)?;
         let text = found.text.ok_or_else(none)?;
         self.save(&found.name, &text, Some(found.shelf), now).await
-    }
-
-    /// Keeps a permit for every skill of an agent.
-    pub(crate) async fn allow(&self, agent: &Agent, now: Timestamp) -> Result<Kept, SaveError> {
-        let template = Template { wish: Wish::Allow, caller: None, object: Object::Agent(agent) };
-        self.add(&template, None, None, now).await
     }
 
     /// Takes away the policies that are about nothing but an agent that is gone.

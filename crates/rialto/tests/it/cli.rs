@@ -1,5 +1,6 @@
 //! The program from the command line, against agents inside the test: nothing but Rust is needed.
 
+mod abandoned;
 mod agents;
 mod approvals;
 mod audit;
@@ -25,6 +26,9 @@ mod limits;
 mod logs;
 mod policies;
 mod policy_changes;
+mod reloading;
+mod remote;
+mod remote_calls;
 mod resources;
 mod secrets;
 mod server;

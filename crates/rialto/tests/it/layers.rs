@@ -29,7 +29,16 @@ const MAY_USE: &[(&str, &[&str])] = &[
     // What a person sees and changes, as pages and as an API.
     (
         "rialto-console",
-        &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-flow", "rialto-guard"],
+        &[
+            "rialto-model",
+            "rialto-policy",
+            "rialto-engine",
+            "rialto-edge",
+            "rialto-flow",
+            "rialto-guard",
+            // What comes on record is watched as it comes.
+            "rialto-hooks",
+        ],
     ),
     ("rialto-a2a", &["rialto-model", "rialto-policy", "rialto-engine", "rialto-edge", "rialto-a2a-wire"]),
     // Coding agents on this machine.
@@ -91,6 +100,7 @@ const OWNERS: &[(&str, &[&str])] = &[
             "rialto-a2a",
             "rialto-a2a-wire",
             "rialto-acp",
+            "rialto-console",
             "rialto-edge",
             "rialto-function",
             "rialto-guard",
@@ -146,7 +156,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("saphyr-parser", &["rialto-flow"]),
     ("serde_json_canonicalizer", &["rialto-a2a-wire"]),
     ("serde_path_to_error", &["rialto"]),
-    ("sha2", &["rialto-edge", "rialto-hooks", "rialto-mcp", "rialto-store"]),
+    ("sha2", &["rialto-a2a-wire", "rialto-edge", "rialto-hooks", "rialto-mcp", "rialto-store"]),
     // The events that rmcp's HTTP client wants from whoever fetches for it.
     ("sse-stream", &["rialto-mcp"]),
     ("subtle", &["rialto-edge"]),

@@ -14,3 +14,4 @@ mod foreign;
 mod harness;
 mod layers;
 mod library;
+mod provenance;

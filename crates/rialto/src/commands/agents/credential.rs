@@ -1,15 +1,16 @@
 //! `rialto agents credential`: what an agent is shown at its door, and for whom.
 
 use rialto_model::{
-    agent::Agent,
+    agent,
     credential::{ClientAuth, Credential, KeyPlace, OAuth, Scheme, Source},
-    ids::Scope,
+    json::Extra,
 };
 
+use super::shown::Agent;
 use crate::{
     cli::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
+    desk::Desk,
     output::{self, Trouble},
-    program::Program,
 };
 
 /// The credential that the flags describe; none when they describe none.
@@ -27,24 +28,25 @@ pub(super) fn wanted(flags: &CredentialFlags) -> Result<Option<Credential>, Trou
 }
 
 /// Changes what an agent is shown.
-pub(super) async fn change(program: &Program, wanted: AgentCredential) -> Result<(), Trouble> {
-    let registry = program.engine.registry();
-    let agent = registry.find(&Scope::default(), &wanted.agent)?;
-    let credential = changed(agent.credential.clone(), &wanted)?;
-    let agent = registry.set_credential(&agent, credential).await?;
-    warn(&agent);
+pub(super) async fn change(desk: &Desk, wanted: AgentCredential) -> Result<(), Trouble> {
+    let agent: Agent = desk.get(&["agents", &wanted.agent]).read().await?;
+    let credential = changed(agent.credential, &wanted)?;
+    let path = ["agents", &agent.id, "credential"];
+    let mut row: Extra = desk.put(&path).saying(&credential).read().await?;
+    let shown = row.take("shownAs").and_then(|shown| shown.read::<Option<String>>().ok()).flatten();
+    warn(desk, credential.as_ref());
     if wanted.listing.json {
-        output::json(&rialto_console::admin::agents::row(&agent));
-    } else if agent.credential.is_none() {
+        output::json(&row);
+    } else if credential.is_none() {
         output::line(format!("{} is shown nothing", agent.slug));
     } else {
-        output::line(format!("{} is shown: {}", agent.slug, described(&agent)));
+        output::line(format!("{} is shown: {}", agent.slug, shown.unwrap_or_default()));
     }
     Ok(())
 }
 
 /// What it is shown and where that comes from, never what it is.
-pub(crate) fn described(agent: &Agent) -> String {
+pub(crate) fn described(agent: &agent::Agent) -> String {
     let Some(credential) = &agent.credential else { return String::new() };
     let mut text = format!("{}, {}", shown_as(agent).unwrap_or_default(), credential.source);
     if !credential.hosts.is_empty() {
@@ -60,15 +62,15 @@ pub(crate) fn described(agent: &Agent) -> String {
 }
 
 /// How the secret is shown, or why it cannot be.
-pub(super) fn shown_as(agent: &Agent) -> Option<String> {
+pub(crate) fn shown_as(agent: &agent::Agent) -> Option<String> {
     let credential = agent.credential.as_ref()?;
     let scheme = rialto_a2a::credential::scheme(credential, &agent.url, Some(&agent.card));
     Some(scheme.map_or_else(|why| format!("nothing yet ({why})"), |scheme| scheme.to_string()))
 }
 
-/// Says so when others can read what only we should.
-pub(super) fn warn(agent: &Agent) {
-    let Some(credential) = &agent.credential else { return };
+/// Says so when others can read what only we should. On another machine that is for others to see.
+pub(super) fn warn(desk: &Desk, credential: Option<&Credential>) {
+    let Some(credential) = credential.filter(|_| desk.program().is_some()) else { return };
     for source in credential.callers.values().chain([&credential.source]) {
         if let Some(path) = open_to_others(source) {
             output::note(format!("others on this machine can read the secret in {path}; chmod 600 {path}"));

@@ -18,9 +18,15 @@ fn allow(rialto: &Rialto) {
     rialto.cli(&["policy", "add", "allow-admin", "admin_audit", "--caller", "ann"]).ok();
 }
 
-/// The next event: its id, its name and its data.
+/// The next record: its id, its name and its data.
 fn next(lines: &mut impl Iterator<Item = String>) -> (String, String, Value) {
-    let event: Vec<String> = lines.skip_while(String::is_empty).take_while(|line| !line.is_empty()).collect();
+    let event = loop {
+        let event: Vec<String> =
+            lines.by_ref().skip_while(String::is_empty).take_while(|line| !line.is_empty()).collect();
+        if !event.iter().any(|line| line.trim() == "event: change") {
+            break event;
+        }
+    };
     let field = |name: &str| {
         let found = event.iter().find_map(|line| line.strip_prefix(name));
         found.unwrap_or_else(|| panic!("no {name} in {event:?}")).trim().to_owned()
@@ -49,19 +55,25 @@ fn calls_are_seen_as_they_happen_and_a_stream_goes_on_where_it_was() {
 }
 
 #[test]
-fn nobody_watches_without_the_scope_and_a_policy() {
+fn others_calls_are_for_those_whom_a_policy_lets_see_them() {
     let (rialto, _agent, server, token) = served();
     let url = format!("{}/api/v1/events", server.url);
-    let status = |headers: &[(&str, &str)]| http::get_with(&url, None, headers).status;
-    assert_eq!(status(&[]), 401);
+    assert_eq!(http::get_with(&url, None, &[]).status, 401);
+    let wrong = http::get_with(&url, None, &[("Authorization", &token), ("Last-Event-ID", "soon")]);
+    assert_eq!(wrong.status, 400, "{wrong:?}");
     let caller = rialto.json(&["tokens", "create", "bob", "--json"]);
-    let caller = format!("Bearer {}", caller["token"].as_str().unwrap());
-    assert_eq!(status(&[("Authorization", &caller)]), 403);
-    let denied = http::get_with(&url, None, &[("Authorization", &token)]);
-    assert_eq!(denied.status, 403);
-    assert!(denied.body.contains("rialto policy add allow-admin admin_audit"), "{}", denied.body);
-    allow(&rialto);
-    assert_eq!(status(&[("Authorization", &token), ("Last-Event-ID", "soon")]), 400);
+    let bob = format!("Bearer {}", caller["token"].as_str().unwrap());
+    let watch = |token: &str| http::listen(&url, &[("Authorization", token)]).1;
+    let mut his = watch(&bob);
+    server.call("desk.greet", &json!({ "name": "Ann" }));
+    let called = http::post(
+        &format!("{}/call/desk.greet", server.url),
+        &[("Authorization", &bob)],
+        r#"{"name":"Bob"}"#,
+    );
+    assert_eq!(called.status, 200, "{called:?}");
+    let (id, _, data) = next(&mut his);
+    assert_eq!((id.as_str(), &data["event"]["caller"]), ("3", &json!("bob")), "not the owner's");
 }
 
 #[test]
@@ -77,7 +89,7 @@ fn who_loses_the_permit_sees_nothing_more() {
     let ours = policies["files"].as_array().unwrap().iter().find(is_ours).unwrap();
     rialto.cli(&["policy", "remove", ours["name"].as_str().unwrap()]).ok();
     server.call("desk.echo", &json!({}));
-    assert_eq!(lines.filter(|line| line.starts_with("data:")).count(), 0);
+    assert_eq!(lines.filter(|line| line.starts_with("id:")).count(), 0);
 }
 
 #[test]
@@ -87,7 +99,7 @@ fn a_stop_ends_the_streams_of_those_who_watch() {
     let url = format!("{}/api/v1/events", server.url);
     let (_, lines) = http::listen(&url, &[("Authorization", &token)]);
     assert!(server.stop().success());
-    assert_eq!(lines.filter(|line| line.starts_with("data:")).count(), 0);
+    assert_eq!(lines.filter(|line| line.starts_with("id:")).count(), 0);
 }
 
 #[test]

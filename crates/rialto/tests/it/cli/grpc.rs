@@ -4,29 +4,11 @@ use rialto_a2a_wire::{error::Code, wire::Wire};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    agent::SampleAgent,
-    grpc::{call, send},
+    grpc::{call, house, said, send},
     http,
-    rialto::Rialto,
-    server::Server,
 };
 
 const BOTH: [Wire; 2] = [Wire::V10, Wire::V03Proto];
-
-/// A server with an agent behind it.
-fn house() -> (Rialto, SampleAgent, Server) {
-    let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
-    agent.learn("later");
-    rialto.trust(&agent.url);
-    let server = rialto.serve(&[]);
-    (rialto, agent, server)
-}
-
-/// A message for a skill, with its arguments.
-fn said(id: &str, skill: &str, data: &Value) -> Value {
-    let message = json!({ "messageId": id, "role": "ROLE_USER", "parts": [{ "data": data }] });
-    json!({ "message": message, "metadata": { "skillId": skill } })
-}
 
 /// The part that the task's only artifact has.
 fn part(task: &Value) -> &Value {

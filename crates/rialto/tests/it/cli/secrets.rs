@@ -135,7 +135,7 @@ fn a_secret_that_is_gone_is_missed_by_name() {
     let _agent = installed(&rialto);
     let said = rialto.cli(&["secrets", "remove", "desk"]).ok();
     assert!(said.err.contains("desk is shown it"), "{}", said.err);
-    rialto.cli(&["secrets", "remove", "desk"]).exit(2);
+    rialto.cli(&["secrets", "remove", "desk"]).exit(4);
     let said = rialto.cli(&["call", "desk.echo"]).exit(5);
     assert!(said.err.contains("rialto secrets set desk"), "{}", said.err);
     rialto.cli_fed(&["secrets", "set", "desk"], "\n").exit(2);

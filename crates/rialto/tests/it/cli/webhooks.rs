@@ -153,5 +153,5 @@ fn an_address_that_cannot_be_sent_to_is_refused() {
     }
     rialto.cli(&["webhooks", "add", "https://example.com/?token=hunter2"]).ok();
     assert!(!rialto.cli(&["webhooks", "list"]).ok().out.contains("hunter2"));
-    assert!(rialto.cli(&["webhooks", "remove", "hook_x"]).exit(2).err.contains("webhooks list"));
+    assert!(rialto.cli(&["webhooks", "remove", "hook_x"]).exit(4).err.contains("webhooks list"));
 }

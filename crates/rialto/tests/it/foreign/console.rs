@@ -32,18 +32,28 @@ nodes:
 
 /// The server's owner, who may administer everything, and register agents of this machine.
 fn owner() -> Rialto {
-    let rialto = Rialto::fresh()
-        .with("RIALTO_TOKEN", "mine")
-        .with("RIALTO_SERVER__ALLOW_PRIVATE_OVER_API", "true")
-        .with("RIALTO_CALLS__PROBE_INTERVAL_SECS", "1");
+    owner_from_afar().with("RIALTO_SERVER__ALLOW_PRIVATE_OVER_API", "true")
+}
+
+/// The same, without leave to register agents of this machine.
+fn owner_from_afar() -> Rialto {
+    let rialto = Rialto::fresh().with("RIALTO_TOKEN", "mine").with("RIALTO_CALLS__PROBE_INTERVAL_SECS", "1");
     for action in ["admin_agents", "admin_policies", "admin_tokens", "admin_audit", "approve_call"] {
         rialto.cli(&["policy", "add", "allow-admin", action, "--caller", "owner"]).ok();
     }
     rialto
 }
 
+/// Adds the workflow to it.
+fn add_deploy(rialto: &Rialto) {
+    let file = rialto.folder().join("deploy.yaml");
+    std::fs::write(&file, DEPLOY).unwrap();
+    rialto.cli(&["workflow", "add", &file.display().to_string()]).ok();
+}
+
 /// Plays a scenario at a server, and fails with what the browser saw.
 #[track_caller]
+#[expect(clippy::print_stdout, reason = "what the browser measured is worth reading after a good run too")]
 fn play(scenario: &str, server: &Server, more: &[(&str, &str)]) {
     let mut command = Command::new(interop());
     command.args(["console", scenario, "--url", &server.url, "--token", "mine"]);
@@ -59,6 +69,7 @@ fn play(scenario: &str, server: &Server, more: &[(&str, &str)]) {
         browser.stderr(),
         server.log()
     );
+    print!("{}", browser.stderr());
 }
 
 /// With `RIALTO_SHOTS` set, the pictures in `docs/console` are made anew.
@@ -77,10 +88,50 @@ fn somebody_signs_in_registers_trusts_refreshes_and_removes_an_agent() {
 }
 
 #[test]
+fn every_way_in_which_an_agent_is_not_registered_is_told_with_what_would_help() {
+    play("refusals", &owner().serve(&[]), &[]);
+}
+
+#[test]
+fn an_address_of_this_machine_is_not_taken_from_afar() {
+    let (desk, rialto) = (SampleAgent::named("Desk"), owner_from_afar());
+    play("private", &rialto.serve(&[]), &[("--agent", &desk.url)]);
+}
+
+#[test]
+fn what_somebody_does_on_a_live_page_is_not_undone() {
+    let (desk, rialto) = (SampleAgent::named("Desk"), owner());
+    rialto.trust(&desk.url);
+    play("live", &rialto.serve(&[]), &[]);
+}
+
+#[test]
+fn pages_that_are_seen_now_and_then_keep_nobody_out() {
+    let (desk, other) = (SampleAgent::named("Desk"), SampleAgent::named("Reviewer"));
+    let rialto = owner().with("RIALTO_CALLS__PIN_CARDS", "true");
+    rialto.trust(&desk.url);
+    rialto.cli(&["agents", "add", &other.url]).ok();
+    rialto.cli(&["tools", "add", "parrot", "--function", "--description", "Says it again", "--", "cat"]).ok();
+    add_deploy(&rialto);
+    desk.change_card(|card| {
+        card["skills"][0] =
+            json!({ "id": "fresh", "name": "fresh", "description": "is new", "tags": ["sample"] });
+    });
+    rialto.cli(&["agents", "refresh", "desk"]);
+    let guest = rialto.json(&["tokens", "create", "guest", "--json"])["token"].as_str().unwrap().to_owned();
+    play("corners", &rialto.serve(&[]), &[("--guest", &guest)]);
+}
+
+#[test]
+fn many_cards_are_fetched_while_a_page_shows_how_far_it_is() {
+    play("bulk", &owner().serve(&[]), &[]);
+}
+
+#[test]
 fn a_skill_is_tried_a_question_answered_and_a_task_called_off() {
     let (desk, rialto) = (SampleAgent::named("Desk"), owner());
     rialto.trust(&desk.url);
-    play("trying", &rialto.serve(&[]), &[]);
+    play("trying", &rialto.serve(&[]), &with_shots(&[]));
 }
 
 #[test]
@@ -99,10 +150,24 @@ fn a_live_page_keeps_up_with_many_calls() {
 }
 
 #[test]
+fn every_page_is_light() {
+    let (desk, rialto) = (SampleAgent::named("Desk"), owner());
+    rialto.trust(&desk.url);
+    add_deploy(&rialto);
+    play("weight", &rialto.serve(&[]), &[]);
+}
+
+#[test]
+fn a_function_is_deployed_tried_and_taken_back() {
+    let rialto = owner().with("RIALTO_SERVER__ALLOW_COMMANDS_OVER_API", "true");
+    play("tools", &rialto.serve(&[]), &[]);
+}
+
+#[test]
 fn policies_are_written_tried_and_in_force() {
     let (desk, rialto) = (SampleAgent::named("Desk"), owner());
     rialto.trust(&desk.url);
-    play("policies", &rialto.serve(&[]), &[]);
+    play("policies", &rialto.serve(&[]), &with_shots(&[]));
 }
 
 #[test]
@@ -118,9 +183,7 @@ fn a_call_that_waits_is_approved_and_another_denied() {
 fn a_workflow_lights_up_while_it_runs() {
     let (desk, rialto) = (SampleAgent::named("Desk"), owner());
     rialto.trust(&desk.url);
-    let file = rialto.folder().join("deploy.yaml");
-    std::fs::write(&file, DEPLOY).unwrap();
-    rialto.cli(&["workflow", "add", &file.display().to_string()]).ok();
+    add_deploy(&rialto);
     play("workflows", &rialto.serve(&[]), &with_shots(&[]));
 }
 
@@ -130,6 +193,7 @@ fn nothing_on_any_page_keeps_anybody_out() {
     let rialto = owner();
     rialto.trust(&desk.url);
     rialto.cli(&["agents", "add", &other.url]).ok();
+    add_deploy(&rialto);
     let server = rialto.serve(&[]);
     for n in 0..12 {
         let call = |skill: &str, args: serde_json::Value| {

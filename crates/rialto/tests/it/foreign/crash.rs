@@ -46,7 +46,7 @@ fn killed_in_the_middle_of_64_calls_it_knows_every_one_of_them_and_brings_them_t
         if is_named(&task) {
             assert_eq!(result_of(&done), expected_of(task), "{done}");
         } else {
-            assert!(done.to_string().contains("the server stopped while this ran"), "{done}");
+            assert!(done.to_string().contains("the process stopped while this ran"), "{done}");
         }
     }
     consistent_heads(&rialto.data());

@@ -2,23 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{agent::SampleAgent, grpc::GrpcClient, rialto::Rialto, server::Server};
+use crate::harness::grpc::{GrpcClient, house, said};
 
-fn house() -> (Rialto, SampleAgent, Server) {
-    let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
-    agent.learn("later");
-    rialto.trust(&agent.url);
-    let server = rialto.serve(&[]);
-    (rialto, agent, server)
-}
-
-/// A message for a skill in 1.0.
-fn said(id: &str, skill: &str, data: &Value) -> Value {
-    let message = json!({ "messageId": id, "role": "ROLE_USER", "parts": [{ "data": data }] });
-    json!({ "message": message, "metadata": { "skillId": skill } })
-}
-
-/// The same in 0.3, and wait for the answer.
+/// A message for a skill in 0.3, and wait for the answer.
 fn said_in_0_3(id: &str, skill: &str, data: &Value) -> Value {
     let message = json!({ "messageId": id, "role": "ROLE_USER", "content": [{ "data": { "data": data } }] });
     json!({ "message": message, "configuration": { "blocking": true }, "metadata": { "skillId": skill } })

@@ -16,7 +16,22 @@ use rialto_edge::{
 };
 use serde_json::{Value, json};
 
-use super::{interop, process::Process, server::Server};
+use super::{agent::SampleAgent, interop, process::Process, rialto::Rialto, server::Server};
+
+/// A server with an agent behind it.
+pub(crate) fn house() -> (Rialto, SampleAgent, Server) {
+    let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
+    agent.learn("later");
+    rialto.trust(&agent.url);
+    let server = rialto.serve(&[]);
+    (rialto, agent, server)
+}
+
+/// A message for a skill in 1.0, with its arguments.
+pub(crate) fn said(id: &str, skill: &str, data: &Value) -> Value {
+    let message = json!({ "messageId": id, "role": "ROLE_USER", "parts": [{ "data": data }] });
+    json!({ "message": message, "metadata": { "skillId": skill } })
+}
 
 /// What came of one call.
 #[derive(Debug)]

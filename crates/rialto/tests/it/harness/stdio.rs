@@ -68,6 +68,11 @@ impl Stdio {
         protocol(&line)
     }
 
+    /// Kills it.
+    pub(crate) fn kill(mut self) {
+        self.process.kill();
+    }
+
     /// Closes its stdin. It must end by itself, content, and have said nothing but protocol. Answers its stderr.
     #[track_caller]
     pub(crate) fn leave(mut self) -> String {

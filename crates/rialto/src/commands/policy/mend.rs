@@ -1,0 +1,173 @@
+//! `rialto policy add --file`, `remove`, `history`, `restore`, `fmt` at this machine: what is changed is checked first, and kept.
+//!
+//! It needs no valid policies, so that broken ones can be mended.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rialto_model::{
+    clock::{Clock, SystemClock},
+    store::Store,
+};
+use rialto_policy::{PolicyError, Source, format};
+use serde_json::{Value, json};
+
+use super::{
+    ToldRule,
+    change::{Kept, show_history, show_removed, show_saved},
+};
+use crate::{
+    cli::{AddPolicy, Listing, Policy},
+    output::{self, Trouble},
+    policies::{self, Book, SaveError, Shelf, Version},
+};
+
+/// What policies are changed with here.
+pub(crate) struct Mender {
+    pub(crate) policies: Book,
+    pub(crate) store: Arc<dyn Store>,
+}
+
+// === impl Mender ===
+
+impl Mender {
+    pub(crate) async fn run(&self, command: Policy) -> Result<(), Trouble> {
+        match command {
+            Policy::Check { .. } => super::check_in_force(&self.policies).await,
+            Policy::Remove { name, shelf } => {
+                let kept = self.policies.remove(&name, shelf.shelf(), SystemClock.now()).await?;
+                self.tell(&kept).await?;
+                show_removed(&kept.to_string(), &kept.name());
+                Ok(())
+            }
+            Policy::Restore { name, version, shelf } => {
+                let kept = self.policies.restore(&name, version, shelf.shelf(), SystemClock.now()).await?;
+                self.tell(&kept).await?;
+                output::line(format!("restored {kept}"));
+                Ok(())
+            }
+            Policy::History { name, shelf, listing } => self.history(&name, shelf.shelf(), listing).await,
+            Policy::Fmt { files, check } => self.fmt(&files, check).await,
+            Policy::Add(AddPolicy { file: Some(file), name, shelf, listing, .. }) => {
+                self.add_file(&file, name.as_deref(), shelf.shelf(), listing).await
+            }
+            _ => Err(Trouble::usage("this command needs the policies in force to be valid")),
+        }
+    }
+
+    async fn add_file(
+        &self,
+        file: &Path,
+        name: Option<&str>,
+        shelf: Option<Shelf>,
+        listing: Listing,
+    ) -> Result<(), Trouble> {
+        let source = policies::source(file).map_err(|error| Trouble::usage(error.to_string()))?;
+        let name = name.unwrap_or(&source.name);
+        let saved = self.policies.save(name, &source.text, shelf, SystemClock.now()).await?;
+        self.saved(&saved, listing).await
+    }
+
+    async fn history(&self, name: &str, shelf: Option<Shelf>, listing: Listing) -> Result<(), Trouble> {
+        let versions = self.policies.history(name, shelf).await?;
+        show_history(name, &versions.iter().map(told).collect::<Vec<_>>(), listing);
+        Ok(())
+    }
+
+    /// Lays files out alike: those that are named, or all that are in force.
+    async fn fmt(&self, files: &[PathBuf], check: bool) -> Result<(), Trouble> {
+        let changed = self.laid_out(files).await?;
+        let names: Vec<&str> = changed.iter().map(|(_, source)| source.name.as_str()).collect();
+        let names = names.join(", ");
+        if changed.is_empty() {
+            output::line("everything is laid out well");
+            return Ok(());
+        }
+        if check {
+            return Err(Trouble::other(format!("not laid out well: {names}; `rialto policy fmt` does it")));
+        }
+        for (file, source) in &changed {
+            match file {
+                Some(file) => policies::write_whole(file, &source.text)?,
+                None => {
+                    let shelf = Some(policies::place(&source.name).0);
+                    self.policies.save(&source.name, &source.text, shelf, SystemClock.now()).await?;
+                }
+            }
+        }
+        output::line(format!("laid out {names}"));
+        self.touch().await
+    }
+
+    /// What would look different: the file, when it was named, and its new text.
+    async fn laid_out<'a>(&self, files: &'a [PathBuf]) -> Result<Vec<(Option<&'a Path>, Source)>, Trouble> {
+        let invalid = |error: PolicyError| Trouble::usage(error.to_string());
+        let sources: Vec<(Option<&Path>, Source)> = if files.is_empty() {
+            let in_force = self.policies.sources().await.map_err(SaveError::from)?.map_err(invalid)?;
+            in_force.into_iter().map(|source| (None, source)).collect()
+        } else {
+            let read = |file: &'a PathBuf| Ok((Some(file.as_path()), policies::source(file)?));
+            files.iter().map(read).collect::<Result<_, _>>().map_err(invalid)?
+        };
+        let mut changed = Vec::new();
+        for (file, source) in sources {
+            let text = format(&source).map_err(invalid)?;
+            if text != source.text {
+                changed.push((file, Source { text, ..source }));
+            }
+        }
+        Ok(changed)
+    }
+
+    async fn saved(&self, kept: &policies::Kept, listing: Listing) -> Result<(), Trouble> {
+        self.tell(kept).await?;
+        let policy = self.policies.load().await.map_err(SaveError::from)?;
+        let policy = policy.map_err(|error| Trouble::other(error.to_string()))?;
+        let name = kept.source_name();
+        let rules = policy.rules().into_iter().filter(|rule| rule.file == name);
+        let rules = rules.map(|rule| ToldRule {
+            name: rule.name,
+            effect: rule.effect.as_str().to_owned(),
+            summary: rule.summary,
+        });
+        show_saved(&Kept { file: kept.to_string(), policies: rules.collect() }, listing);
+        Ok(())
+    }
+
+    /// Makes every running server look at a file with its next call. A change in the store is one that they see anyway.
+    async fn tell(&self, kept: &policies::Kept) -> Result<(), Trouble> {
+        match kept {
+            policies::Kept::File(_) => self.touch().await,
+            policies::Kept::Store(_) => Ok(()),
+        }
+    }
+
+    async fn touch(&self) -> Result<(), Trouble> {
+        self.store.touch().await.map(drop).map_err(|error| Trouble::other(error.to_string()))
+    }
+}
+
+fn told(version: &Version) -> Value {
+    let Version { name, version: number, text, at, by, shelf } = version;
+    match shelf {
+        Shelf::Files => {
+            json!({ "name": name, "version": number, "replacedAt": at.to_string(), "text": text })
+        }
+        Shelf::Store => {
+            json!({ "name": name, "version": number, "changedAt": at.to_string(), "by": by, "text": text })
+        }
+    }
+}
+
+impl From<SaveError> for Trouble {
+    fn from(error: SaveError) -> Self {
+        let status = match &error {
+            SaveError::Invalid(_) | SaveError::Name(_) | SaveError::Shared { .. } | SaveError::Both(_) => 2,
+            SaveError::NotFound(_) | SaveError::NoVersion { .. } => 4,
+            SaveError::NoFolder | SaveError::File { .. } | SaveError::Store(_) => 1,
+        };
+        Self { status, ..Self::other(error.to_string()) }
+    }
+}

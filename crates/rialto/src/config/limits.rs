@@ -1,0 +1,66 @@
+//! `[limits]`: how much callers and orgs may ask for.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// How much callers and orgs may ask for. Zero is without a limit.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Limits {
+    /// How many requests a caller may send over HTTP each second, over time.
+    pub(crate) requests_per_second: u32,
+    /// How many requests a caller may send at once before that counts; at least as many as in a second.
+    pub(crate) burst: u32,
+    /// How many wrong tokens may come from an address each minute before it is shut out for a moment. Loopback addresses
+    /// are not counted.
+    pub(crate) wrong_tokens_per_minute: u32,
+    /// How many calls of one caller may be under way at once, by all doors of this process.
+    pub(crate) concurrent_calls: usize,
+    /// How many calls single orgs may make.
+    pub(crate) orgs: BTreeMap<String, OrgLimits>,
+}
+
+/// How many calls an org may make. Zero is without a limit. Each process counts for itself, from its start.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct OrgLimits {
+    /// How many in each hour.
+    pub(crate) calls_per_hour: u64,
+    /// How many in each day, by UTC.
+    pub(crate) calls_per_day: u64,
+}
+
+// === impl Limits ===
+
+impl Limits {
+    /// What counts for requests.
+    pub(crate) const fn requests(&self) -> rialto_edge::limits::Config {
+        rialto_edge::limits::Config {
+            requests_per_second: self.requests_per_second,
+            burst: self.burst,
+            wrong_tokens_per_minute: self.wrong_tokens_per_minute,
+        }
+    }
+
+    /// What counts for calls.
+    pub(crate) fn calls(&self) -> rialto_engine::limits::Config {
+        let quota = |org: &OrgLimits| rialto_engine::limits::Quota {
+            calls_per_hour: org.calls_per_hour,
+            calls_per_day: org.calls_per_day,
+        };
+        rialto_engine::limits::Config {
+            concurrent_calls: self.concurrent_calls,
+            orgs: self.orgs.iter().map(|(name, org)| (name.clone(), quota(org))).collect(),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let concurrent_calls = rialto_engine::limits::Config::default().concurrent_calls;
+        let (requests_per_second, burst, wrong_tokens_per_minute) = (0, 0, 30);
+        Self { requests_per_second, burst, wrong_tokens_per_minute, concurrent_calls, orgs: BTreeMap::new() }
+    }
+}

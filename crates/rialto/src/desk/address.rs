@@ -1,0 +1,90 @@
+//! Which server is meant, and whether a token may be sent there.
+
+use url::{Host, Url};
+
+use crate::{cli::Common, output::Trouble};
+
+/// The server that is meant; none where the data folder is.
+pub(super) fn meant(common: &Common) -> Result<Option<Url>, Trouble> {
+    let (remote, data) = (&common.remote, common.data.is_some());
+    let Some(text) = remote.server.as_deref().filter(|text| !text.trim().is_empty()) else { return Ok(None) };
+    match (remote.typed.server, remote.typed.data) {
+        (true, true) => Err(Trouble::usage(
+            "--data names a folder of this machine, and --server another machine; leave one of them out",
+        )),
+        // What is typed counts for more than what is around it.
+        (false, true) => Ok(None),
+        (false, false) if data => Err(Trouble::usage(
+            "RIALTO_DATA names a folder of this machine, and RIALTO_SERVER another machine; unset one of them, or say --data or --server",
+        )),
+        _ => base(text).map(Some),
+    }
+}
+
+/// An address that paths can be put behind.
+fn base(text: &str) -> Result<Url, Trouble> {
+    let wrong = |why: &str| {
+        Trouble::usage(format!("--server: \"{text}\" {why}; write https://host, or https://host/ORG/PROJECT"))
+    };
+    let mut url = Url::parse(text.trim()).map_err(|_| wrong("is no address"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return Err(wrong("is neither http nor https"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        // It is not repeated: what stands there may be a secret.
+        return Err(Trouble::usage(
+            "--server: a user or password in an address ends up in logs; use a token",
+        ));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(wrong("has more than a path"));
+    }
+    let path = url.path().trim_end_matches('/').to_owned();
+    // Whoever copies the address of a page or of a door means its server.
+    let path = ["/api/v1", "/factory", "/mcp", "/a2a"]
+        .iter()
+        .find_map(|end| path.strip_suffix(end))
+        .unwrap_or(&path);
+    url.set_path(path);
+    Ok(url)
+}
+
+/// Whether what is sent there stays on this machine, or is encrypted.
+pub(super) fn is_private(url: &Url) -> bool {
+    let is_loopback = match url.host() {
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost") || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    url.scheme() == "https" || is_loopback
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> String {
+        base(text).map_or_else(|trouble| trouble.message, |url| url.to_string())
+    }
+
+    #[test]
+    fn an_address_is_that_of_a_server_or_of_a_project() {
+        assert_eq!(read("https://bridge.example"), "https://bridge.example/");
+        assert_eq!(read("https://bridge.example:8443/acme/web/"), "https://bridge.example:8443/acme/web");
+        assert_eq!(read("http://127.0.0.1:8420/mcp"), "http://127.0.0.1:8420/");
+        assert_eq!(read("https://bridge.example/acme/web/factory"), "https://bridge.example/acme/web");
+        assert!(read("bridge").contains("is no address"));
+        assert!(read("bridge:8420").contains("neither http nor https"));
+        assert!(read("https://a/?x=1").contains("more than a path"));
+        assert!(!read("https://ann:hunter2@a/").contains("hunter2"));
+    }
+
+    #[test]
+    fn only_what_is_encrypted_or_stays_here_is_private() {
+        let is = |text: &str| is_private(&Url::parse(text).unwrap());
+        assert!(is("https://bridge.example") && is("http://127.0.0.2:1") && is("http://[::1]:1"));
+        assert!(is("http://localhost:8420") && !is("http://bridge.example") && !is("http://10.0.0.1"));
+        assert!(!is("http://localhost.example"));
+    }
+}
