@@ -11,7 +11,7 @@
 //! and lets nobody have more than their share ([`limits`]); browsers, which come with a cookie ([`session`]); what strangers are
 //! told about the way in ([`site`]); how trouble is numbered ([`status`]) and told ([`problem`]), and how an answer warns
 //! ([`warning`]); which doors are asked before the router ([`doors`]);
-//! how a listener starts and stops ([`serve`]), and how a door is asked without one ([`inside`]).
+//! how a listener starts and stops ([`serve`]), on which threads ([`lanes`]), and how a door is asked without one ([`inside`]).
 
 pub mod address;
 pub mod auth;
@@ -23,6 +23,7 @@ pub mod fetch;
 pub mod gate;
 pub mod guard;
 pub mod inside;
+pub mod lanes;
 pub mod limits;
 mod link;
 mod live;

@@ -3,6 +3,8 @@
 //! The one that was used last is taken first, so the others grow old and are closed: by the next one that comes back,
 //! and by a task that looks after them for as long as there are any. A request that was not begun, because its
 //! connection turned out to have ended, is sent on another; what may have been heard is never sent twice.
+//!
+//! A connection is heard by the runtime it was opened on, so it is kept for that one: another would have to be woken by it.
 
 use std::{
     collections::VecDeque,
@@ -18,7 +20,10 @@ use http::{
 };
 use parking_lot::Mutex;
 use rialto_model::maps::FastMap;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    runtime::{Handle, Id},
+    time::{Instant, sleep},
+};
 
 use crate::{
     connect::{Connector, place, wants_login},
@@ -39,6 +44,7 @@ pub(crate) struct Pool(Arc<Shelf>);
 pub(crate) struct Loan {
     pub(crate) link: Box<Link>,
     origin: Authority,
+    lane: Lane,
     home: Pool,
 }
 
@@ -48,10 +54,13 @@ struct Shelf {
     idle: Mutex<Idle>,
 }
 
+/// The runtime that a connection was opened on.
+type Lane = Option<Id>;
+
 #[derive(Default)]
 struct Idle {
-    /// By where they lead, as it is written; the oldest first.
-    links: FastMap<String, VecDeque<Kept>>,
+    /// By the lane that hears them, and by where they lead, as it is written; the oldest first.
+    links: FastMap<Lane, FastMap<String, VecDeque<Kept>>>,
     is_looked_after: bool,
 }
 
@@ -81,14 +90,15 @@ impl Pool {
         if let Some(proxy) = &proxy {
             address_through(&mut message, to, proxy);
         }
+        let lane = Handle::try_current().ok().map(|runtime| runtime.id());
         loop {
-            let kept = self.take(origin);
+            let kept = self.take(lane, origin);
             let is_new = kept.is_none();
             let link = match kept {
                 Some(link) => link,
                 None => self.open(to).await?,
             };
-            let mut loan = Loan { link, origin: origin.clone(), home: self.clone() };
+            let mut loan = Loan { link, origin: origin.clone(), lane, home: self.clone() };
             message = match loan.link.send(message).await {
                 Ok(answer)
                     if proxy.is_some() && answer.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED =>
@@ -107,9 +117,9 @@ impl Pool {
     }
 
     /// The connection that was used last, if it still stands.
-    fn take(&self, origin: &Authority) -> Option<Box<Link>> {
+    fn take(&self, lane: Lane, origin: &Authority) -> Option<Box<Link>> {
         loop {
-            let mut kept = self.0.idle.lock().links.get_mut(origin.as_str())?.pop_back()?;
+            let mut kept = self.0.idle.lock().links.get_mut(&lane)?.get_mut(origin.as_str())?.pop_back()?;
             kept.link.advance();
             if kept.link.is_idle() && !self.0.is_stale(&kept, Instant::now()) {
                 return Some(kept.link);
@@ -118,21 +128,22 @@ impl Pool {
     }
 
     /// Keeps `link`. One comes and at most one goes, so nobody waits while many are closed.
-    fn put(&self, origin: &Authority, link: Box<Link>) {
+    fn put(&self, lane: Lane, origin: &Authority, link: Box<Link>) {
         if self.0.keep.is_zero() {
             return;
         }
         let now = Instant::now();
         let mut idle = self.0.idle.lock();
         let kept = Kept { link, since: now };
-        let gone = match idle.links.get_mut(origin.as_str()) {
+        let of_lane = idle.links.entry(lane).or_default();
+        let gone = match of_lane.get_mut(origin.as_str()) {
             Some(links) => {
                 links.push_back(kept);
                 let is_full = links.len() > MAX_IDLE;
                 links.pop_front_if(|oldest| is_full || self.0.is_stale(oldest, now))
             }
             None => {
-                idle.links.insert(origin.as_str().to_owned(), VecDeque::from([kept]));
+                of_lane.insert(origin.as_str().to_owned(), VecDeque::from([kept]));
                 None
             }
         };
@@ -151,7 +162,7 @@ impl Loan {
     /// Back to where it is kept, if it can be used again.
     pub(crate) fn give_back(self) {
         if self.link.is_idle() {
-            self.home.put(&self.origin, self.link);
+            self.home.put(self.lane, &self.origin, self.link);
         }
     }
 }
@@ -169,10 +180,13 @@ impl Shelf {
         let mut gone = Vec::new();
         let now = Instant::now();
         let mut idle = self.idle.lock();
-        idle.links.retain(|_, links| {
-            let old = links.partition_point(|kept| self.is_stale(kept, now));
-            gone.extend(links.drain(..old));
-            !links.is_empty()
+        idle.links.retain(|_, places| {
+            places.retain(|_, links| {
+                let old = links.partition_point(|kept| self.is_stale(kept, now));
+                gone.extend(links.drain(..old));
+                !links.is_empty()
+            });
+            !places.is_empty()
         });
         idle.is_looked_after = !idle.links.is_empty();
         idle.is_looked_after

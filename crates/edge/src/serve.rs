@@ -2,21 +2,28 @@
 
 use std::{
     convert::Infallible,
-    future::{Future, ready},
+    future::{Future, poll_fn},
     io,
     net::{IpAddr, SocketAddr},
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
-use axum::{
-    extract::Request,
-    response::Response,
-    serve::{IncomingStream, ListenerExt, TapIo},
-};
+use axum::{body::Body, extract::Request, response::Response};
+use hyper::body::Incoming;
+use hyper_util::{rt::TokioIo, server::conn::auto::Builder, service::TowerToHyperService};
 use tokio::net::{TcpListener, TcpStream};
-use tower::{Service, service_fn};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::{Service, ServiceExt};
 
-/// What connections come from.
-type Listener = TapIo<TcpListener, fn(&mut TcpStream)>;
+use crate::lanes::Lanes;
+
+/// How long nobody is let in when the system has no room for one more.
+const FULL: Duration = Duration::from_secs(1);
 
 /// A bound listener: its port is known, nobody is served yet.
 pub struct Door {
@@ -30,6 +37,14 @@ pub struct Door {
 pub struct BindError {
     address: String,
     source: io::Error,
+}
+
+/// The connections that are open, and the word that they shall come to an end.
+#[derive(Clone, Default)]
+struct Open {
+    connections: TaskTracker,
+    is_over: Arc<AtomicBool>,
+    over: CancellationToken,
 }
 
 // === impl Door ===
@@ -50,32 +65,99 @@ impl Door {
         self.address
     }
 
-    /// Serves `app` until `stop` is done; then takes no more requests and returns when the open ones are answered.
-    pub async fn serve<A>(self, app: A, stop: impl Future<Output = ()> + Send + 'static) -> io::Result<()>
-    where
-        A: Service<Request, Response = Response, Error = Infallible> + Clone + Send + Sync + 'static,
+    /// Serves what `app_for` makes for each connection from an address, on `lanes`, until `stop` is done; then takes no more
+    /// requests and returns when the open ones are answered.
+    pub async fn serve<A>(
+        self,
+        app_for: impl Fn(IpAddr) -> A,
+        lanes: Lanes,
+        stop: impl Future<Output = ()> + Send,
+    ) where
+        A: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
         A::Future: Send,
     {
-        self.serve_each(move |_| app.clone(), stop).await
+        let (open, mut stop) = (Open::default(), pin!(stop));
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                () = &mut stop => break,
+            };
+            match accepted {
+                Ok((stream, peer)) => open.begin(stream, app_for(peer.ip()), &lanes),
+                Err(error) if is_gone(&error) => {}
+                Err(error) => {
+                    tracing::error!(
+                        "no connection could be taken: {error}; is the limit of open files too low?"
+                    );
+                    tokio::time::sleep(FULL).await;
+                }
+            }
+        }
+        drop(self.listener);
+        open.end().await;
     }
+}
 
-    /// The same, with what `app_for` makes for each connection from an address.
-    pub async fn serve_each<A>(
-        self,
-        app_for: impl Fn(IpAddr) -> A + Clone + Send + Sync + 'static,
-        stop: impl Future<Output = ()> + Send + 'static,
-    ) -> io::Result<()>
+// === impl Open ===
+
+impl Open {
+    /// Has a connection served on one of the lanes.
+    fn begin<A>(&self, stream: TcpStream, app: A, lanes: &Lanes)
     where
         A: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
         A::Future: Send,
     {
-        let without_delay: fn(&mut TcpStream) = |stream| {
-            // A stream that does not take the option still works, only slower.
-            let _ = stream.set_nodelay(true);
+        // A stream that does not take the option still works, only slower.
+        let _ = stream.set_nodelay(true);
+        // It is heard on the lane's own thread from now on.
+        let (Some((lane, seat)), Ok(stream)) = (lanes.emptiest(), stream.into_std()) else { return };
+        let (open, lanes) = (self.clone(), lanes.clone());
+        let connection = async move {
+            if let Ok(stream) = TcpStream::from_std(stream) {
+                serve_one(stream, app, lanes, open).await;
+            }
+            drop(seat);
         };
-        let for_each = service_fn(move |stream: IncomingStream<'_, Listener>| {
-            ready(Ok::<_, Infallible>(app_for(stream.remote_addr().ip())))
-        });
-        axum::serve(self.listener.tap_io(without_delay), for_each).with_graceful_shutdown(stop).await
+        self.connections.spawn_on(connection, lane);
+    }
+
+    async fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+        self.over.cancel();
+        self.connections.close();
+        self.connections.wait().await;
+    }
+}
+
+/// Whether it is only the one who wanted to come in that is gone again.
+fn is_gone(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+async fn serve_one<A>(stream: TcpStream, app: A, lanes: Lanes, open: Open)
+where
+    A: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
+    A::Future: Send,
+{
+    let app =
+        TowerToHyperService::new(app.map_request(|request: http::Request<Incoming>| request.map(Body::new)));
+    let builder = Builder::new(lanes);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), app));
+    let (mut over, mut listens, mut is_told) = (pin!(open.over.cancelled()), false, false);
+    let served = poll_fn(|cx| {
+        // It has to be asked for once, to be woken; asked at every turn of each connection it would be a lock that all share.
+        if !listens {
+            listens = true;
+            let _ = over.as_mut().poll(cx);
+        }
+        if !is_told && open.is_over.load(Ordering::Acquire) {
+            is_told = true;
+            connection.as_mut().graceful_shutdown();
+        }
+        connection.as_mut().poll(cx)
+    });
+    if let Err(error) = served.await {
+        tracing::trace!("a connection ended: {error}");
     }
 }

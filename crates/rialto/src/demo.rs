@@ -52,7 +52,7 @@ pub(crate) async fn run(options: Demo, environment: &Environment) -> Result<(), 
     let sessions = office::sessions(&program.engine).await?;
     let app = serve::app(&program, Authentication::Open(Program::local_caller()), sessions, door.address())?;
     let stop = program.stop().clone();
-    let served = tokio::spawn(serve::serve_until(door, app, stop.clone()));
+    let served = tokio::spawn(serve::serve_until(door, app, serve::lanes(&program)?, stop.clone()));
 
     heading("Sample A2A agents of four generations, and a gateway");
     register(&program, &samples).await?;

@@ -19,7 +19,7 @@ mod tools;
 mod vault;
 mod webhooks;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{num::NonZero, path::PathBuf, process::ExitCode};
 
 use clap::{CommandFactory, FromArgMatches};
 
@@ -47,7 +47,12 @@ fn main() -> ExitCode {
     let environment = Environment::of_process();
     log(&cli, &environment);
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let mut threads = tokio::runtime::Builder::new_multi_thread();
+    if matches!(cli.command, Command::Serve(_)) {
+        // Callers are served on threads of their own; these do what nobody waits for.
+        threads.worker_threads(std::thread::available_parallelism().map_or(1, NonZero::get).div_ceil(4));
+    }
+    let runtime = match threads.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             output::note(format!("rialto: the runtime did not start: {error}"));

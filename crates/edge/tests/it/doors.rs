@@ -1,13 +1,14 @@
-use std::sync::Arc;
+use std::{collections::BTreeSet, num::NonZero, sync::Arc};
 
 use axum::{Router, routing};
-use http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use rialto_edge::{
     address::Reach,
     auth::Authentication,
     fetch::{Fetch, Request},
     gate::Gate,
     guard::Guard,
+    lanes::Lanes,
     serve::Door,
 };
 use rialto_model::call::Caller;
@@ -115,9 +116,47 @@ async fn a_door_that_is_told_to_stop_answers_what_it_has_begun() {
         "done"
     };
     let slow = Router::new().route("/", routing::get(slow));
-    let serving = tokio::spawn(door.serve(slow, async move { begins.notified().await }));
+    let serving =
+        tokio::spawn(door.serve(move |_| slow.clone(), lanes(1), async move { begins.notified().await }));
     assert_eq!(text(client().fetch(get(uri)).await.unwrap()).await, "done");
-    serving.await.unwrap().unwrap();
+    serving.await.unwrap();
+}
+
+fn lanes(number: usize) -> Lanes {
+    Lanes::open(NonZero::new(number).unwrap()).unwrap()
+}
+
+/// A server on two lanes that answers every request with the name of the thread that it was answered on.
+async fn naming_its_threads() -> Uri {
+    let door = Door::open("127.0.0.1:0").await.unwrap();
+    let uri = format!("http://{}/", door.address()).parse().unwrap();
+    let name = || async { std::thread::current().name().unwrap_or_default().to_owned() };
+    let app = Router::new().route("/", routing::any(name));
+    tokio::spawn(async move { door.serve(move |_| app.clone(), lanes(2), std::future::pending()).await });
+    uri
+}
+
+#[tokio::test]
+async fn a_connection_stays_with_its_thread_and_the_next_one_goes_to_another() {
+    let uri = naming_its_threads().await;
+    let (first, second) = (client(), client());
+    let mut met = Vec::new();
+    for client in [&first, &second, &first, &second] {
+        met.push(text(client.fetch(get(uri.clone())).await.unwrap()).await);
+    }
+    assert_eq!(met, ["rialto-lane-0", "rialto-lane-1", "rialto-lane-0", "rialto-lane-1"]);
+}
+
+#[tokio::test]
+async fn the_requests_of_one_http2_connection_are_shared_out() {
+    let uri = naming_its_threads().await;
+    let client = client();
+    let mut met = BTreeSet::new();
+    for _ in 0..2 {
+        let request = Request { http2: true, ..get(uri.clone()) };
+        met.insert(text(client.fetch(request).await.unwrap()).await);
+    }
+    assert_eq!(met.into_iter().collect::<Vec<_>>(), ["rialto-lane-0", "rialto-lane-1"]);
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use rialto_edge::{
     doors::Doors,
     gate::{Entrance, Gate, Gated},
     guard::Guard,
+    lanes::Lanes,
     serve::Door,
     session::{API, PAGES, Sessions},
 };
@@ -61,9 +62,11 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     program.keep_learning();
     program.keep_time();
     program.deliver();
+    // What goes on when nobody waits for it any more goes on there, so they stay until the very end.
+    let lanes = lanes(&program)?;
     greet(&program, door.address(), serve.allow_no_auth);
     tokio::select! {
-        served = serve_until(door, app, program.stop().clone()) => served?,
+        () = serve_until(door, app, lanes.clone(), program.stop().clone()) => {}
         hurried = wind_down(&program, signals) => return Err(hurried),
     }
     program.close().await;
@@ -196,21 +199,21 @@ fn mcp_door(program: &Program) -> rialto_mcp::Door {
     rialto_mcp::Door::new(program.engine.clone(), mcp, control)
 }
 
-pub(crate) async fn serve_until(
-    door: Door,
-    app: Gated<Doors>,
-    stop: CancellationToken,
-) -> Result<(), Trouble> {
+/// The threads that connections are served on.
+pub(crate) fn lanes(program: &Program) -> Result<Lanes, Trouble> {
+    let none = |error| Trouble::other(format!("no thread could be started to serve on: {error}"));
+    Lanes::open(program.config.server.threads()).map_err(none)
+}
+
+pub(crate) async fn serve_until(door: Door, app: Gated<Doors>, lanes: Lanes, stop: CancellationToken) {
     let patience = stop.clone();
     let out_of_patience = async move {
         patience.cancelled().await;
         tokio::time::sleep(PATIENCE).await;
     };
     tokio::select! {
-        served = door.serve_each(move |peer| app.facing(peer), stop.cancelled_owned()) => {
-            served.map_err(|error| Trouble::other(format!("the server stopped: {error}")))
-        }
-        () = out_of_patience => Ok(()),
+        () = door.serve(move |peer| app.facing(peer), lanes, stop.cancelled_owned()) => {}
+        () = out_of_patience => {}
     }
 }
 

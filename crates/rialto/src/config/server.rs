@@ -1,5 +1,7 @@
 //! `[server]`: where to listen, and to whom to answer.
 
+use std::{num::NonZero, thread};
+
 use rialto_edge::site::Site;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,6 +15,8 @@ pub(crate) struct Server {
     pub(crate) addr: String,
     /// Host names to answer to besides loopback names; `*` answers to all.
     pub(crate) allowed_hosts: Vec<String>,
+    /// How many threads serve connections. Without it there is one for each processor.
+    pub(crate) threads: Option<NonZero<usize>>,
     /// Largest request body, in bytes.
     pub(crate) max_body_bytes: usize,
     /// The address this server is reached at from outside (`https://bridge.example.com`), when that is another one than
@@ -46,6 +50,11 @@ impl Server {
         self.allowed_hosts.iter().cloned().chain(public).chain(below).collect()
     }
 
+    /// How many threads serve connections.
+    pub(crate) fn threads(&self) -> NonZero<usize> {
+        self.threads.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN)
+    }
+
     /// Whether something outside is known to lead here.
     pub(crate) const fn is_published(&self) -> bool {
         self.public_url.is_some() || self.domain.is_some() || self.trust_proxy
@@ -74,6 +83,7 @@ impl Default for Server {
         Self {
             addr: "127.0.0.1:8420".to_owned(),
             allowed_hosts: Vec::new(),
+            threads: None,
             max_body_bytes: 4 * 1024 * 1024,
             public_url: None,
             trust_proxy: false,
