@@ -104,8 +104,8 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(path, flags)
 }
 
-/// What every connection needs. The page caches stay at a megabyte: the whole program must stay small, a commit touches fewer
-/// pages than that, and the system's own cache is behind them.
+/// What every connection needs. The page caches stay at a megabyte: the whole program must stay small, and the system's own
+/// cache is behind them.
 fn settle(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(wait_for_lock))?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -133,8 +133,12 @@ fn prepare(mut connection: Connection, config: &Config, place: &Place) -> Result
         Durability::Full => "FULL",
     };
     // Pages that are written again and again go into the file once per so many; and after a crash no more than these
-    // have to be looked through.
-    let pragmas = format!("PRAGMA synchronous = {synchronous}; PRAGMA wal_autocheckpoint = 2000");
+    // have to be looked through. A commit touches a hundred pages or two: were there less room for them, each of those that are
+    // touched again and again would be written to the log, and read back from it, several times in one commit.
+    let pragmas = format!(
+        "PRAGMA synchronous = {synchronous}; PRAGMA wal_autocheckpoint = 2000; PRAGMA cache_size = -3072;
+         PRAGMA cache_spill = OFF"
+    );
     connection.execute_batch(&pragmas).map_err(|error| place.fault(error))?;
     Ok(connection)
 }
