@@ -43,10 +43,10 @@ const MOMENT: Duration = Duration::from_millis(20);
 const YOUNG: Duration = Duration::from_millis(250);
 
 /// With so many bytes of notes they are posted at once.
-const MANY: usize = 1 << 19;
+const MANY: usize = 3 << 18;
 
 /// So much of a page's memory is used again.
-const KEPT: usize = 2 * MANY;
+const KEPT: usize = 1 << 20;
 
 /// With so many, what comes next is left to the database: notes are made faster than they can be posted.
 const TOO_MANY: usize = 2 << 20;

@@ -17,11 +17,11 @@ use crate::fault::Snag;
 /// The first task that a message began: it is looked for in every stretch of the index.
 const MESSAGE: &str = "
     WITH RECURSIVE stretch (n, last) AS (
-        SELECT min(row) / 8192, max(row) / 8192 FROM tasks
+        SELECT min(row) / 2048, max(row) / 2048 FROM tasks
         UNION ALL SELECT n + 1, last FROM stretch WHERE n < last
     )
     SELECT tasks.* FROM stretch CROSS JOIN tasks INDEXED BY tasks_by_message
-        ON row / 8192 = n AND message_number = :number
+        ON row / 2048 = n AND message_number = :number
     WHERE org = :org AND project = :project AND caller = :caller AND message = :message
     ORDER BY created_at DESC, id DESC LIMIT :most";
 

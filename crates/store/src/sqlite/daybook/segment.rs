@@ -17,7 +17,7 @@ use crate::{mapped::Mapped, sqlite::note::ROOM};
 const ENDINGS: [&str; 2] = [".a", ".b"];
 
 /// So much of a file is memory: what stands on a page when it is posted, and some more.
-const MAPPED: usize = 640 << 10;
+const MAPPED: usize = 896 << 10;
 
 /// A file that records are written to, one behind the other, until it is begun anew.
 ///
