@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Functions of a program that ran, from what callgrind wrote: one name a line, without what differs from build to build.
+"""Functions of a program that ran, from what callgrind wrote: one name a line. First those that ran when it was called, side by
+side; then those that ran only when it started.
 
-    names.py PROGRAM FILE...
+    names.py PROGRAM WHEN_CALLED WHEN_STARTED
 """
 
 import re
 import sys
 
 ENTRY = re.compile(r"(c?fn|c?ob)=\((\d+)\)(?: (.+))?")
-# What a compiler adds to tell two of the same name apart.
-ADDED = [(re.compile(r"'\d+$"), ""), (re.compile(r"17h[0-9a-f]{16}E.*$"), "17h*E"), (re.compile(r"\.llvm\.\d+$"), "*")]
+# What is added to a name by callgrind, and by the compiler for what it shares between its own files.
+ADDED = [(re.compile(r"'\d+$"), ""), (re.compile(r"\.llvm\.\d+$"), "*")]
 
 
 def ran(lines, program):
@@ -24,23 +25,28 @@ def ran(lines, program):
         if text:
             known[number] = text
         if kind == "ob":
-            inside = objects[number] == program
+            # Valgrind knows no file for code outside of `.text`, which is where the last list has put much of it.
+            inside = objects[number] in (program, "???")
         elif kind == "fn" and inside:
             yield functions[number]
 
 
+def names(path, program):
+    """The same as the linker shall look for them."""
+    with open(path, encoding="utf-8") as file:
+        for name in ran(file, program):
+            for pattern, instead in ADDED:
+                name = pattern.sub(instead, name)
+            if re.fullmatch(r"[A-Za-z_][\w.$*]*", name):
+                yield name
+
+
 def main():
-    program, paths = sys.argv[1], sys.argv[2:]
-    met = set()
-    for path in paths:
-        with open(path, encoding="utf-8") as file:
-            for name in ran(file, program):
-                for pattern, instead in ADDED:
-                    name = pattern.sub(instead, name)
-                if re.fullmatch(r"[A-Za-z_][\w.$*]*", name):
-                    met.add(name)
-    print("# What a server runs when it starts and when it is called. Made by tools/order/make.")
-    print("\n".join(sorted(met)))
+    program, when_called, when_started = sys.argv[1:]
+    called = set(names(when_called, program))
+    print("# What a server runs when it is called, and then what it runs when it starts. Made by tools/order/make.")
+    print("\n".join(sorted(called)))
+    print("\n".join(sorted(set(names(when_started, program)) - called)))
 
 
 main()
