@@ -98,7 +98,7 @@ fn top(frame: &Frame, agent: &Agent, may: bool) -> Markup {
         }
         div data-region="error" {
             @if let Some(why) = agent.last_error.as_deref() {
-                div.said.bad { p { "It did not answer as it should: " (text::told(why, 400)) } }
+                div.said.bad { p { "It did not answer as it should: " (text::phrase(why, 400)) } }
             }
         }
     }

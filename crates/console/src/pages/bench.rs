@@ -104,7 +104,7 @@ fn answered(answer: &Answer) -> Markup {
     html! {
         div class=(if answer.decision.allowed { "said good" } else { "said bad" }) {
             p { b { @if answer.decision.allowed { "Allowed: " } @else { "Refused: " } } (text::line(&answer.target, 120)) }
-            @if let Some(why) = &answer.why_not { p { (text::line(why, 400)) } }
+            @if let Some(why) = &answer.why_not { p { (text::phrase(why, 400)) } }
         }
         div.panel.flush {
             table.cards {

@@ -87,7 +87,7 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
                     "Given to " a href=(frame.to(&format!("/agents/{}", encoded(attempt.agent_id.as_str())))) { (text::line(&attempt.agent, 80)) }
                     ", " a href=(frame.to(&format!("/tasks/{}", encoded(attempt.task_id.as_str())))) { "its task" } ": "
                     (attempt.outcome.map_or("not over", |outcome| outcome.as_str()))
-                    @if let Some(why) = &attempt.why_left { ", left because " (text::line(why, 200)) }
+                    @if let Some(why) = &attempt.why_left { ", left because " (text::phrase(why, 200)) }
                 }
             }
         }

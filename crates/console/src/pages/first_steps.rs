@@ -50,7 +50,7 @@ pub(super) fn shown(visit: &Visit, frame: &Frame, seen: &Overview) -> Markup {
         }
         section.panel {
             h2 { "Connect a client" }
-            (clients(&way))
+            (clients(visit, frame, &way))
         }
     }
 }
@@ -67,7 +67,7 @@ fn call(frame: &Frame, way: &Way, seen: &Overview) -> Markup {
 }
 
 /// Each client, folded away but for the first.
-fn clients(way: &Way) -> Markup {
+fn clients(visit: &Visit, frame: &Frame, way: &Way) -> Markup {
     let (mcp, header) = (way.mcp(), way.header());
     let known = [
         ("Claude Code", format!("claude mcp add --transport http rialto {mcp}{header}")),
@@ -84,7 +84,13 @@ fn clients(way: &Way) -> Markup {
     ];
     html! {
         @if way.needs_token {
-            p.muted { "Each takes a token, which " code { (way.command) " tokens create NAME" } " makes, and so does the page " b { "Tokens" } "." }
+            p.muted {
+                @if visit.console.may(&visit.caller, Action::AdminTokens).is_ok() {
+                    "Each takes a token: " a href=(frame.to("/tokens")) { "make one" } ", and put it where it says so."
+                } @else {
+                    "Each takes a token, which " code { (way.command) " tokens create NAME" } " makes at the server's machine."
+                }
+            }
         }
         @for (at, (client, text)) in known.iter().enumerate() {
             details data-key=(format!("client-{at}")) open[at == 0] { summary { (client) } (snippet(text)) }

@@ -243,7 +243,7 @@ fn facts(frame: &Frame, shown: &Shown, now: Timestamp, may: &Result<(), Failure>
             @match may {
                 Ok(()) if flow.configured => p.muted { "It stands in the configuration: change its file there." },
                 Ok(()) => (super::definitions::status_form(frame, &flow.name, flow.status)),
-                Err(failure) => p.muted { "You can run it, but not change it: " (text::line(&failure.message, 400)) },
+                Err(failure) => p.muted { "You can run it, but not change it: " (text::phrase(&failure.message, 400)) },
             }
         }
     }

@@ -201,7 +201,7 @@ pub(crate) fn refused(failure: Option<&Failure>) -> Markup {
 pub(crate) fn barred(may: &Result<(), Failure>) -> Markup {
     html! {
         @if let Err(failure) = may {
-            div.said.warn { p { "You can look, but not change anything here: " (text::told(&failure.message, 600)) } }
+            div.said.warn { p { "You can look, but not change anything here: " (text::phrase(&failure.message, 600)) } }
         }
     }
 }

@@ -312,7 +312,7 @@ fn thought(name: &str, problems: &[Problem]) -> Markup {
                             Some((line, column)) => a href="#policy-text" data-goto=(format!("{line}:{column}")) { "line " (line) ", column " (column) },
                             None => (text::line(&problem.place, 120)),
                         }
-                        ": " (text::line(&problem.message, 600)) @if let Some(help) = &problem.help { " (" (text::line(help, 300)) ")" }
+                        ": " (text::phrase(&problem.message, 600)) @if let Some(help) = &problem.help { " (" (text::phrase(help, 300)) ")" }
                     }
                 }
             }
