@@ -28,7 +28,7 @@ const PATIENCE = 60_000;
 const HAS_SCRIPT = positionals[0] !== 'plain';
 const EVERY_PAGE = [
   '', '/agents', '/register', '/tools', '/tasks', '/workflows', '/approvals', '/dispatches', '/policies', '/policies/new', '/policies/starter.cedar',
-  '/policies/test?action=a2a_invoke&target=desk.echo', '/policies/matrix', '/guardrails', '/tokens', '/audit',
+  '/policies/test?action=a2a_invoke&target=desk.echo', '/policies/matrix', '/guardrails', '/tokens', '/audit', '/audit/verify',
   '/agents/desk', '/agents/desk/try/greet', '/agents/desk/remove', '/refresh', '/new-workflow', '/deploy',
 ];
 const LOOKS = [['light', 1280, 820], ['dark', 1280, 820], ['light', 390, 800]];
@@ -487,6 +487,7 @@ const scenarios = {
     await page.locator('[data-region=records] .said.bad').filter({ hasText: 'is no time' }).waitFor();
     await person.open('/audit');
     await page.getByRole('button', { name: 'Verify the trail' }).click();
+    await person.arrive('Verifying the trail');
     await person.see('all as they were written');
     await person.check('the trail, verified');
     // One of the usual policies, and who may call what then.

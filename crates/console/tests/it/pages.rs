@@ -14,7 +14,7 @@ use rialto_testkit::{
 };
 use serde_json::json;
 
-use crate::house::{ANN, Answer, House};
+use crate::house::{ANN, Answer, BOB, House};
 
 const HTML: (&str, &str) = ("accept", "text/html");
 const DESK: &str = "https://desk.example.com";
@@ -272,8 +272,8 @@ async fn a_skill_is_tried_and_its_task_shown_from_its_beginning_on() {
     assert!(overview.contains("1 call in the last hour, 0 of them failed"), "{overview}");
     let audit = house.page("/factory/audit?caller=ann").await.body;
     assert!(audit.contains("desk.ask") && audit.contains("post-verb"));
-    let verified = send(&house, "/factory/audit", "").await;
-    assert!(verified.body.contains("all as they were written"), "{verified:?}");
+    assert_eq!(send(&house, "/factory/audit/verify", "").await.status, 303);
+    house.until("/factory/audit/verify", "2 records, all as they were written").await;
 }
 
 #[tokio::test]
@@ -377,6 +377,19 @@ async fn many_cards_are_fetched_while_nobody_waits() {
     assert!(over.contains("25 of 25 agents, done") && over.contains("24 answered, 1 did not"), "{over}");
     assert!(over.contains("<progress id=\"far\" max=\"25\" value=\"25\">"), "{over}");
     assert_eq!(house.submit(crate::house::BOB, "/factory/refresh", "").await.status, 403);
+}
+
+#[tokio::test]
+async fn the_trail_is_verified_on_a_page_of_its_own() {
+    let house = house().await;
+    let before = house.page("/factory/audit/verify").await;
+    assert!(before.status == 200 && before.body.contains("was not compared"), "{before:?}");
+    let begun = send(&house, "/factory/audit/verify", "").await;
+    assert_eq!((begun.status, begun.header("location")), (303, "/factory/audit/verify"), "{begun:?}");
+    let over = house.until("/factory/audit/verify", " data-over").await.body;
+    assert!(over.contains("0 records, all as they were written") && !over.contains("<progress"), "{over}");
+    let refused = house.submit(BOB, "/factory/audit/verify", "").await;
+    assert_eq!(refused.status, 403, "{refused:?}");
 }
 
 #[tokio::test]
