@@ -66,6 +66,9 @@ class Person {
    */
   arrive(name) { return this.page.locator(HAS_SCRIPT ? 'html.script' : 'html').getByRole('heading', { level: 1, name, exact: true }).waitFor(); }
 
+  /** Until a node of a drawing looks so. */
+  node(id, state) { return this.page.locator('.graph').getByText(`${id} · ${state}`).waitFor(); }
+
   /** Until that has the focus, by its id or by what it says. */
   focus(what) { return this.page.waitForFunction((what) => (document.activeElement.id || document.activeElement.textContent.trim()) === what, what); }
 
@@ -565,7 +568,6 @@ const scenarios = {
   /** A workflow is run from its form: its nodes light up, somebody agrees, a node shows what it was given and made. */
   async workflows(person) {
     const { page } = person;
-    const node = (id, state) => page.locator('.graph').getByText(`${id} · ${state}`).waitFor();
     await person.signIn();
     await person.open('/new-workflow');
     const text = page.getByLabel('Definition, as YAML or JSON');
@@ -601,12 +603,12 @@ const scenarios = {
     await page.getByRole('button', { name: 'Run', exact: true }).click();
     await person.see('The run has begun.');
     await person.arrive('Run of deploy');
-    await node('look', 'running');
-    await node('check', 'completed');
+    await person.node('look', 'running');
+    await person.node('check', 'completed');
     // It looks until it is told to stop, so that this is seen however slow the machine is.
     await fetch(`${given.agent}/enough`, { method: 'POST' });
-    await node('look', 'completed');
-    await node('may', 'held');
+    await person.node('look', 'completed');
+    await person.node('may', 'held');
     await page.getByRole('button', { name: 'Approve' }).waitFor();
     const run = below(page);
     await person.checkAll(run, 'a run');
@@ -617,7 +619,7 @@ const scenarios = {
     await page.waitForURL(/#node-check$/);
     await page.getByRole('button', { name: 'Approve' }).click();
     await person.see('It is approved, and goes on.');
-    await node('deploy', 'completed');
+    await person.node('deploy', 'completed');
     await page.locator('main[data-over]').waitFor();
     await page.locator('[data-region=result]').filter({ hasText: 'the shop' }).waitFor();
     await page.getByRole('link', { name: 'As a task' }).click();
@@ -627,6 +629,30 @@ const scenarios = {
     await page.locator('#node-look summary').click();
     await page.locator('#node-look').getByRole('link', { name: 'Its task' }).click();
     await person.arrive('Task');
+  },
+
+  /** A run that another server works on is taken up by this one, and no step of it is done twice. */
+  async resume(person) {
+    const { page } = person;
+    await person.signIn();
+    await person.open('/workflows/deploy');
+    await page.getByLabel(/^What/).fill('the shop');
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await person.arrive('Run of deploy');
+    await person.node('look', 'running');
+    const run = below(page);
+    await page.goto(`${given.other}/factory${run}`);
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await person.see('The run goes on.');
+    await page.getByRole('button', { name: 'Resume' }).waitFor({ state: 'detached' });
+    await fetch(`${given.agent}/enough`, { method: 'POST' });
+    await person.node('may', 'held');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await person.see('It is approved, and goes on.');
+    await person.node('deploy', 'completed');
+    await page.locator('main[data-over] [data-region=result]').filter({ hasText: 'the shop' }).waitFor();
+    const { steps } = await api(run);
+    assert.deepEqual(steps.map(({ node, attempt }) => `${node} ${attempt}`).sort(), ['check 1', 'deploy 1', 'look 1', 'may 1']);
   },
 
   /** Every page: nothing keeps anybody out, in both colours and on a phone; pictures of some. */
@@ -822,17 +848,21 @@ const scenarios = {
     const { page } = person;
     await person.signIn();
     await person.open('/agents');
+    // A signature that nobody's key has made.
+    const forged = { protected: Buffer.from('{"alg":"ES256"}').toString('base64url'), signature: Buffer.alloc(64, 1).toString('base64url') };
     const there = await cards((word) => {
       if (word === 'garbled') return [200, { ...card('Garbled', 'x'), skills: [{ id: 7 }] }];
+      if (word === 'forged') return [200, { ...card('Forged', 'http://127.0.0.1:9'), signatures: [forged] }];
       return [Number(word), 'no'];
     });
     for (const [address, ...why] of [
-      [await nobody(), /could not be reached/],
+      [await nobody(), /could not be reached/, /see that it runs/],
       [`${there.url}/404`, /HTTP status 404/, /well-known/, /[Cc]ard path|card-path/],
       [`${there.url}/401`, /HTTP status 401/, /[Ss]ecret/],
       [`${there.url}/403`, /HTTP status 403/, /[Ss]ecret/],
       [`${there.url}/500`, /HTTP status 500/, /log/],
       [`${there.url}/garbled`, /not valid/, /skills/],
+      [`${there.url}/forged`, /signature does not hold/, /card_keys/],
       ['ftp://agents.example.com', /neither http nor https/, /https:/],
       ['not an address', /address/i],
     ]) {
@@ -1028,8 +1058,9 @@ try {
     throw error;
   }
   assert.deepEqual(person.trouble, []);
-  process.stdout.write('as it should be\n');
 } finally {
   await context.close();
   rmSync(profile, { recursive: true, force: true });
 }
+// A browser takes its time to close, and whoever reads this waits no longer.
+process.stdout.write('as it should be\n');

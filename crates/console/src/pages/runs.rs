@@ -57,7 +57,7 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
                 @if !is_over && may.is_ok() {
                     @if asked.is_empty() && !asks(&run.record.steps) && runs::can_resume(&visit.console, &visit.caller, &run) {
                         form.inline method="post" action=(frame.to(&format!("{at}/resume"))) {
-                            (frame.proof()) button type="submit" title="Goes on with a run that nobody works on" { "Resume" }
+                            (frame.proof()) button type="submit" title="Takes up a run that nobody here works on" { "Resume" }
                         }
                     }
                     a.button.danger href=(frame.to(&format!("{at}/cancel"))) data-dialog { "Cancel" }

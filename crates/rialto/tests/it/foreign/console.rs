@@ -93,7 +93,13 @@ fn somebody_signs_in_registers_trusts_refreshes_and_removes_an_agent() {
 
 #[test]
 fn every_way_in_which_an_agent_is_not_registered_is_told_with_what_would_help() {
-    play("refusals", &owner().serve(&[]), &[]);
+    let rialto = owner();
+    let (key, public) = (rialto.folder().join("key.pem"), rialto.folder().join("cards.json"));
+    let key = key.display().to_string();
+    rialto.cli(&["keys", "create", "--out", &key]).ok();
+    std::fs::write(&public, rialto.cli(&["keys", "show", &key]).ok().out).unwrap();
+    let rialto = rialto.with("RIALTO_A2A__CARD_KEYS", &json!([public]).to_string());
+    play("refusals", &rialto.serve(&[]), &[]);
 }
 
 #[test]
@@ -186,6 +192,16 @@ fn a_workflow_lights_up_while_it_runs() {
     let rialto = owner();
     let desk = desk_with_deploy(&rialto);
     play("workflows", &rialto.serve(&[]), &with_shots(&[("--agent", &desk.url)]));
+}
+
+#[test]
+fn a_run_that_nobody_here_works_on_is_resumed() {
+    let rialto = owner();
+    let (desk, elsewhere) = (desk_with_deploy(&rialto), rialto.serve(&[]));
+    let here = rialto.serve(&[]);
+    play("resume", &elsewhere, &[("--agent", &desk.url), ("--other", &here.url)]);
+    let looked = desk.heard().iter().filter(|body| body.contains("\"skillId\":\"look\"")).count();
+    assert_eq!(looked, 1, "{:?}", desk.heard());
 }
 
 #[test]
