@@ -163,8 +163,8 @@ fn table(frame: &Frame, records: &[Audited]) -> Markup {
                     @let word = ended(event);
                     tr {
                         td.num data-label="Record" { (record.record) }
-                        td data-label="Time" { (event.emitted_at.strftime("%F %T")) }
-                        td data-label="Phase" { (event.phase.as_str()) }
+                        td.short data-label="Time" { (event.emitted_at.strftime("%F %T")) }
+                        td.short data-label="Phase" { (event.phase.as_str()) }
                         td data-label="Skill" {
                             (text::line(&event.verb.verb, 80))
                             @if let Some(reason) = &event.context.reason { span.sub { (text::phrase(reason, 300)) } }
@@ -173,9 +173,9 @@ fn table(frame: &Frame, records: &[Audited]) -> Markup {
                                 details data-key=(format!("args-{}", record.record)) { summary.small.muted { "arguments" } pre tabindex="0" { code { (pretty(&event.verb.args)) } } }
                             }
                         }
-                        td data-label="Caller" { (text::line(&event.verb.caller, 40)) }
+                        td.name data-label="Caller" { (text::line(&event.verb.caller, 40)) }
                         td data-label="Outcome" { span class=(format!("state {}", tone(&word))) { (word) } }
-                        td data-label="Task" { a href=(frame.to(&format!("/tasks/{}", encoded(&event.verb.task_id)))) { (text::cut(&event.verb.task_id, 18).0) } }
+                        td.short data-label="Task" { a href=(frame.to(&format!("/tasks/{}", encoded(&event.verb.task_id)))) { (text::cut(&event.verb.task_id, 18).0) } }
                     }
                 }
             }

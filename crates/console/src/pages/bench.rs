@@ -70,6 +70,9 @@ pub(super) async fn matrix(visit: Visit) -> Result<Response, Failure> {
                     }
                 }
             }
+            @if matrix.rows.is_empty() {
+                div.empty { p { "There is nothing to call yet. Register an " a href=(frame.to("/agents")) { "agent" } ", or deploy a " a href=(frame.to("/tools")) { "tool" } "." } }
+            }
             @if matrix.more > 0 { div.pages { "And " (matrix.more) " more skills." } }
         }
     };

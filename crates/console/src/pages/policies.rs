@@ -222,7 +222,7 @@ fn listed(frame: &Frame, found: &Text) -> Markup {
             }
             @if found.rules.is_empty() { p.muted { "No policy in it is in force." } }
             @for rule in &found.rules {
-                p {
+                p.wide {
                     span class=(if rule.effect == rialto_policy::Effect::Permit { "tag good" } else { "tag bad" }) { (rule.effect.as_str()) }
                     " " (text::line(&rule.summary, 300)) " " span.muted.small { (text::line(&rule.name, 80)) }
                 }

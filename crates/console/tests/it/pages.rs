@@ -189,6 +189,10 @@ async fn a_text_is_looked_through_and_not_repeated_where_it_was_found() {
     assert!(left.contains("[email]") && !left.contains("ann@example.com"), "{left}");
     let free = send(&house, "/factory/guardrails", "text=write+to+ann%40example.com").await;
     assert!(free.body.contains("it would pass"), "no guardrail is in force: {free:?}");
+    assert!(
+        free.body.contains("No guardrails are in force") && free.body.contains("[guardrails]"),
+        "{free:?}"
+    );
     let wrong = send(&house, "/factory/guardrails", "text=x&check=magic").await;
     assert!(wrong.status == 422 && wrong.body.contains("no check that needs no settings"), "{wrong:?}");
 }
@@ -404,6 +408,19 @@ async fn whoever_may_only_look_is_told_what_would_help() {
     assert!(!page.body.contains("Register agent"));
     let refused = house.send("GET", "/factory/policies", &[HTML, ("authorization", &bearer)], "").await;
     assert!(refused.status == 403 && refused.body.contains("lacks the scope admin"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_page_that_is_not_for_somebody_says_so_and_leads_on() {
+    let house = house().await;
+    let refused = house.submit(BOB, "/factory/policies/templates", "").await;
+    assert_eq!(refused.status, 403, "{refused:?}");
+    for shown in
+        ["You may not do that", "lacks the scope admin", "<a class=\"button\" href=\"/factory\">Back</a>"]
+    {
+        assert!(refused.body.contains(shown), "{shown}: {refused:?}");
+    }
+    assert!(house.page("/factory/agents/nobody").await.body.contains("There is no such thing"));
 }
 
 #[tokio::test]
