@@ -112,6 +112,11 @@ impl Tour {
         for _ in 0..2 {
             self.post("/agents", json!({ "url": other, "allow": true })).await;
         }
+        self.changed_card(other).await;
+        self.ask("DELETE", "/agents/other", "").await;
+    }
+
+    async fn changed_card(&mut self, other: &str) {
         self.post("/agents/other/trust", json!({ "trust": "trusted" })).await;
         self.ask("PUT", "/agents/other/credential", "null").await;
         self.post("/agents/other/refresh", Value::Null).await;
@@ -125,7 +130,9 @@ impl Tour {
         assert_eq!(self.get("/refresh").await["all"], 1);
         self.get("/agents/other/history").await;
         self.get("/agents/other/probes").await;
-        self.ask("DELETE", "/agents/other", "").await;
+    }
+
+    async fn tools(&mut self) {
         for _ in 0..2 {
             self.post("/tools", json!({ "name": "near", "url": "https://tools.example.com/mcp" })).await;
         }
@@ -175,6 +182,16 @@ impl Tour {
         self.post(&run, json!({ "message": "red" })).await;
         self.get("/workflows/choose/runs").await;
         self.post("/runs", json!({ "workflow": choose.replace("desk.choose", "desk.ask") })).await;
+        let begun = self.post("/workflows/choose/runs", Value::Null).await;
+        let run = format!("/runs/{}", begun["taskId"].as_str().unwrap());
+        self.post(&format!("{run}/resume?wait=false"), Value::Null).await;
+        self.post(&format!("{run}/cancel"), Value::Null).await;
+        self.get("/runs").await;
+        self.post("/workflows/choose/status", json!({ "status": "archived" })).await;
+        self.ask("DELETE", "/workflows/choose", "").await;
+    }
+
+    async fn approvals(&mut self) {
         for approve in ["approve", "deny"] {
             let begun = self.post("/workflows/may/runs?wait=false", json!({})).await;
             let run = format!("/runs/{}", begun["runId"].as_str().unwrap());
@@ -185,13 +202,6 @@ impl Tour {
             self.post(&format!("{asked}/{approve}"), json!({ "reason": "because" })).await;
         }
         self.get("/approvals?state=all").await;
-        let begun = self.post("/workflows/choose/runs", Value::Null).await;
-        let run = format!("/runs/{}", begun["taskId"].as_str().unwrap());
-        self.post(&format!("{run}/resume?wait=false"), Value::Null).await;
-        self.post(&format!("{run}/cancel"), Value::Null).await;
-        self.get("/runs").await;
-        self.post("/workflows/choose/status", json!({ "status": "archived" })).await;
-        self.ask("DELETE", "/workflows/choose", "").await;
     }
 
     async fn rules(&mut self) {
@@ -247,8 +257,10 @@ fn name(route: &Route) -> String {
 async fn every_operation_answers_as_the_document_says() {
     let mut tour = Tour::new().await;
     tour.agents().await;
+    tour.tools().await;
     tour.tasks().await;
     tour.workflows().await;
+    tour.approvals().await;
     tour.rules().await;
     tour.records().await;
     // A stream is text, and has no end.
