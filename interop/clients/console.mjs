@@ -95,6 +95,8 @@ class Person {
     const found = await this.page.evaluate(async () => {
       // A page takes nothing away while something is pressed: so it holds still while it is looked at.
       dispatchEvent(new PointerEvent('pointerdown'));
+      // What is still coming up has not its colours yet.
+      await Promise.allSettled(document.getAnimations().filter((it) => it.effect.getComputedTiming().endTime < Infinity).map((it) => it.finished));
       try { return await window.axe.run(document, { resultTypes: ['violations'] }); } finally { dispatchEvent(new PointerEvent('pointerup')); }
     });
     const bad = found.violations.filter(({ impact }) => ['moderate', 'serious', 'critical'].includes(impact));
@@ -121,9 +123,10 @@ class Person {
     await this.wear('light', 1280);
   }
 
-  shot(name) {
+  /** A picture of what is seen, or of the whole page. */
+  shot(name, fullPage = false) {
     if (!given.shots) return undefined;
-    return this.page.screenshot({ path: join(given.shots, `${name}.png`) });
+    return this.page.screenshot({ path: join(given.shots, `${name}.png`), fullPage });
   }
 }
 
@@ -267,8 +270,8 @@ const scenarios = {
     await page.locator('.sides').getByText('permitted').waitFor();
     await page.locator('.lanes td[data-label=agent]').filter({ hasText: 'which colour?' }).waitFor();
     await page.locator('.lanes td[data-label=caller]').filter({ hasText: 'red' }).first().waitFor();
-    await page.evaluate(() => scrollTo(0, 0));
-    await person.shot('task');
+    await person.open(below(page));
+    await person.shot('task', true);
     await page.locator('.lanes summary').first().click();
     await page.locator('.lanes details[open] pre').first().filter({ hasText: 'desk.ask' }).waitFor();
     await person.checkAll(below(page), 'a task that is over');

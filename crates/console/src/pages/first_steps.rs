@@ -24,15 +24,27 @@ struct Way {
 pub(super) fn shown(visit: &Visit, frame: &Frame, seen: &Overview) -> Markup {
     let way = Way::of(visit);
     let missing = missing(visit);
+    let is_done = missing.is_empty() && seen.agents.all > 0 && seen.has_called;
     html! {
-        section.panel data-region="steps" {
+        div data-region="steps" { @if !is_done { (steps(visit, frame, &way, seen, &missing)) } }
+        section.panel {
+            h2 { "Connect a client" }
+            (clients(visit, frame, &way))
+        }
+    }
+}
+
+/// What is to be done once, for as long as something of it is.
+fn steps(visit: &Visit, frame: &Frame, way: &Way, seen: &Overview, missing: &[Action]) -> Markup {
+    html! {
+        section.panel {
             h2 { "First steps" }
             ol.steps {
                 li {
                     span { (mark(missing.is_empty())) " Let yourself administer from here" }
                     @if !missing.is_empty() {
                         p { "At the server's machine; each line is a right of its own:" }
-                        (snippet(&rights(&way, visit.caller.id.as_str(), &missing)))
+                        (snippet(&rights(way, visit.caller.id.as_str(), missing)))
                     }
                 }
                 li {
@@ -44,13 +56,9 @@ pub(super) fn shown(visit: &Visit, frame: &Frame, seen: &Overview) -> Markup {
                 }
                 li {
                     span { (mark(seen.has_called)) " Make a call" }
-                    @if !seen.has_called { (call(frame, &way, seen)) }
+                    @if !seen.has_called { (call(frame, way, seen)) }
                 }
             }
-        }
-        section.panel {
-            h2 { "Connect a client" }
-            (clients(visit, frame, &way))
         }
     }
 }

@@ -47,7 +47,10 @@ fn owner_from_afar() -> Rialto {
 /// An agent with the skills of the workflow, and the workflow.
 fn desk_with_deploy(rialto: &Rialto) -> SampleAgent {
     let desk = SampleAgent::named("Desk");
-    desk.learn("look");
+    desk.change_card(|card| {
+        let look = json!({ "id": "look", "name": "look", "description": "Can look.", "tags": ["sample"] });
+        card["skills"].as_array_mut().unwrap().push(look);
+    });
     rialto.trust(&desk.url);
     let file = rialto.folder().join("deploy.yaml");
     std::fs::write(&file, DEPLOY).unwrap();

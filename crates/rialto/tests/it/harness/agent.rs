@@ -119,8 +119,8 @@ impl SampleAgent {
         shown.1 = card.to_string();
     }
 
-    /// Adds a skill to its card: `digits`; `later`, which names its task at once and does it in the background; or `look`, which takes until
-    /// somebody posts to `/enough`.
+    /// Adds a skill to its card: `digits`; `later`, which names its task at once and does it in the background; or `look`, which takes
+    /// until somebody posts to `/enough`.
     pub(crate) fn learn(&self, skill: &str) {
         self.change_card(|card| {
             let skill = json!({ "id": skill, "name": skill, "description": "", "tags": [] });
