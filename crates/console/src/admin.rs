@@ -20,6 +20,7 @@ pub mod tasks;
 pub mod tokens;
 pub mod tools;
 pub mod traffic;
+pub mod verifying;
 pub mod webhooks;
 pub mod what_if;
 

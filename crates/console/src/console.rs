@@ -18,7 +18,14 @@ use rialto_model::{
 use rialto_policy::Action;
 use tokio_util::sync::CancellationToken;
 
-use crate::{admin::refreshing::Rounds, api, assets, changes::Changes, office::Office, pages, seats::Seats};
+use crate::{
+    admin::{refreshing::Rounds, verifying::Verifications},
+    api, assets,
+    changes::Changes,
+    office::Office,
+    pages,
+    seats::Seats,
+};
 
 /// What a console is made of.
 pub struct Parts {
@@ -58,6 +65,8 @@ struct Inner {
     changes: Changes,
     /// Who has many cards fetched again.
     rounds: Rounds,
+    /// Who has the audit trail compared.
+    verifications: Verifications,
 }
 
 // === impl Console ===
@@ -66,8 +75,9 @@ impl Console {
     /// Puts it together.
     pub fn new(parts: Parts) -> Self {
         let live = Live::new(Arc::clone(&parts.store));
-        let (seats, changes, rounds) = (Seats::default(), Changes::new(), Rounds::default());
-        Self(Arc::new(Inner { parts, seats, live, changes, rounds }))
+        let (seats, changes) = (Seats::default(), Changes::new());
+        let (rounds, verifications) = (Rounds::default(), Verifications::default());
+        Self(Arc::new(Inner { parts, seats, live, changes, rounds, verifications }))
     }
 
     /// Its pages and its API. Requests must have come through the gate, which says who calls.
@@ -107,6 +117,10 @@ impl Console {
 
     pub(crate) fn rounds(&self) -> &Rounds {
         &self.0.rounds
+    }
+
+    pub(crate) fn verifications(&self) -> &Verifications {
+        &self.0.verifications
     }
 
     /// For those who keep a stream open.

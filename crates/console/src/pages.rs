@@ -117,7 +117,8 @@ const PAGES: &[(MethodFilter, &str, Handler)] = &[
     page!(GET, "/factory/tokens/{id}/revoke", tokens::ask_revoke),
     page!(POST, "/factory/tokens/{id}/revoke", tokens::revoke),
     page!(GET, "/factory/audit", audit::list),
-    page!(POST, "/factory/audit", audit::verify),
+    page!(POST, "/factory/audit/verify", audit::verify),
+    page!(GET, "/factory/audit/verify", audit::progress),
     page!(POST, "/factory/theme", signing::theme),
     page!(POST, "/factory/sign-out", signing::sign_out),
 ];

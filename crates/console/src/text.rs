@@ -35,17 +35,24 @@ pub(crate) fn block(text: &str, most: usize) -> Markup {
 
 /// What we say ourselves, several lines of it: what stands between backticks is to be typed.
 pub(crate) fn told(text: &str, most: usize) -> Markup {
-    let (shown, _) = cut(text, most);
-    let shown = visible(&shown, true);
+    html! { bdi.block { (with_code(&visible(&cut(text, most).0, true))) } }
+}
+
+/// The same in one line, within another text. What was cut can be read by pointing at it.
+pub(crate) fn phrase(text: &str, most: usize) -> Markup {
+    let (shown, is_cut) = cut(text, most);
+    let title = is_cut.then(|| visible(&cut(text, TITLE).0, false).into_owned());
+    html! { bdi title=[title] { (with_code(&visible(&shown, false))) } }
+}
+
+fn with_code(shown: &str) -> Markup {
     let pieces: Vec<&str> = shown.split('`').collect();
     // One that is not closed is no more than a letter.
     let is_whole = pieces.len() % 2 == 1;
     html! {
-        bdi.block {
-            @if is_whole {
-                @for (at, piece) in pieces.iter().enumerate() { @if at % 2 == 1 { code { (piece) } } @else { (piece) } }
-            } @else { (shown) }
-        }
+        @if is_whole {
+            @for (at, piece) in pieces.iter().enumerate() { @if at % 2 == 1 { code { (piece) } } @else { (piece) } }
+        } @else { (shown) }
     }
 }
 
@@ -154,6 +161,7 @@ mod tests {
         let html = told("run `rialto <b> check` and\nlook", 100).into_string();
         assert_eq!(html, "<bdi class=\"block\">run <code>rialto &lt;b&gt; check</code> and\nlook</bdi>");
         assert!(!told("a ` alone", 100).into_string().contains("<code>"));
+        assert_eq!(phrase("run `it`\nnow", 100).into_string(), "<bdi>run <code>it</code> now</bdi>");
     }
 
     #[test]

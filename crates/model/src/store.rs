@@ -6,7 +6,10 @@
 mod kept;
 mod nowhere;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -227,7 +230,12 @@ pub trait Store: FlowStore {
     async fn audit_end(&self) -> Result<u64, StoreError>;
 
     /// Reads the whole audit trail and compares it with its seals.
-    async fn verify_audit(&self) -> Result<Verdict, StoreError>;
+    async fn verify_audit(&self) -> Result<Verdict, StoreError> {
+        self.verify_audit_in_sight(Arc::default()).await
+    }
+
+    /// The same for somebody who wants to know how far it is: `reached` is the number of the last record that was compared.
+    async fn verify_audit_in_sight(&self, reached: Arc<AtomicU64>) -> Result<Verdict, StoreError>;
 
     /// What the completed calls of a scope's org are said to have cost, in the order of the keys.
     async fn costs(&self, scope: &Scope, query: &CostQuery) -> Result<Vec<CostSum>, StoreError>;

@@ -340,6 +340,9 @@ const fn help(error: &RegistryError) -> &'static str {
             500.. => "; the trouble is at the agent: see its log, and try again",
             _ => "",
         },
+        RegistryError::Discovery(DiscoveryError::Unreachable { .. }) => {
+            "; see that it runs, and that this server's machine gets there"
+        }
         _ => "",
     }
 }

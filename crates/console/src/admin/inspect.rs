@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use rialto_model::{
     agent::Agent,
-    call::{Caller, Door},
+    call::{Caller, Door, args_of},
     card::Binding,
     clock::Timestamp,
     deployed::Backing,
@@ -99,6 +99,18 @@ pub struct WentOut {
     pub remote_task_id: Option<String>,
     /// What the agent calls the conversation.
     pub remote_context_id: Option<String>,
+    /// What it was sent, in order, as far as that is on record: as arguments, with secrets masked.
+    #[serde(default)]
+    pub sent: Vec<Sent>,
+}
+
+/// Something that went out to the agent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Sent {
+    /// When it was written down.
+    pub at: Timestamp,
+    /// What was said. One data part is itself, a text `{"text": …}`, and anything else `{"parts": […]}`.
+    pub content: Json,
 }
 
 /// Something that happened.
@@ -185,7 +197,10 @@ fn put_together(
         let (policies, reason) = (context.policies.to_vec(), context.reason.clone());
         Decision { allowed: !context.denied, policies, reason }
     });
-    let mut timeline: Vec<Entry> = events.iter().map(happened).chain(records.iter().map(announced)).collect();
+    let taken = events.iter().position(|recorded| matches!(recorded.event, Event::Accepted { .. }));
+    let told = |(at, recorded)| happened(recorded, taken.is_some_and(|taken| taken < at));
+    let events_told = events.iter().enumerate().map(told);
+    let mut timeline: Vec<Entry> = events_told.chain(records.iter().map(announced)).collect();
     timeline.sort_by_key(|entry| entry.at);
     let begun = timeline.first().map(|entry| entry.at);
     for entry in &mut timeline {
@@ -197,7 +212,7 @@ fn put_together(
         state: head.map(|head| head.state),
         came_in: came_in(head, first.map(|record| &*record.event.verb)),
         decision,
-        went_out: went_out(head, verb, agent.as_deref()),
+        went_out: WentOut { sent: sent(head, events), ..went_out(head, verb, agent.as_deref()) },
         timeline,
     }
 }
@@ -227,7 +242,40 @@ fn went_out(head: Option<&TaskHead>, verb: Option<&Verb>, agent: Option<&Agent>)
         session_id: owned(head.map(|head| &*head.session).or_else(|| verb.map(|verb| &*verb.session_id))),
         remote_task_id: owned(head.and_then(|head| head.remote.task_id.as_deref())),
         remote_context_id: owned(head.and_then(|head| head.remote.context_id.as_deref())),
+        sent: Vec::new(),
     }
+}
+
+/// The call itself, and what its caller said later. What waits for approval here, or was denied it, was never sent, and neither was
+/// the decision.
+fn sent(head: Option<&TaskHead>, events: &[Recorded]) -> Vec<Sent> {
+    let Some(head) = head else { return Vec::new() };
+    let is_heard = |recorded: &Recorded| {
+        !matches!(
+            recorded.event,
+            Event::Asked { .. } | Event::Answered { .. } | Event::Failed { .. } | Event::Canceled { .. }
+        )
+    };
+    let taken = events.iter().position(is_heard);
+    let (ours, later) = events.split_at(taken.unwrap_or(events.len()));
+    if taken.is_none() && was_held(ours) {
+        return Vec::new();
+    }
+    let answers = later.iter().filter_map(|recorded| match &recorded.event {
+        Event::Answered { message } => Some(Sent { at: recorded.at, content: args_of(&message.parts, None) }),
+        _ => None,
+    });
+    std::iter::once(Sent { at: head.created_at, content: head.args.clone() }).chain(answers).collect()
+}
+
+/// Whether somebody was to say that it may be done, and has not.
+fn was_held(events: &[Recorded]) -> bool {
+    let has = |is: fn(&Event) -> bool| events.iter().any(|recorded| is(&recorded.event));
+    let is_asked = has(|event| matches!(event, Event::Asked { .. }));
+    let is_answered = has(|event| matches!(event, Event::Answered { .. }));
+    let is_denied =
+        has(|event| matches!(event, Event::Failed { failure, .. } if failure.kind == Kind::Denied));
+    is_asked && (!is_answered || is_denied)
 }
 
 /// How an agent is spoken to, by its row as it is now.
@@ -259,8 +307,13 @@ fn announced(record: &Audited) -> Entry {
     entry(event.emitted_at, "rialto", words::announced(record), told)
 }
 
-fn happened(recorded: &Recorded) -> Entry {
-    let who = if matches!(recorded.event, Event::Answered { .. }) { "caller" } else { "agent" };
+fn happened(recorded: &Recorded, is_taken: bool) -> Entry {
+    let who = match &recorded.event {
+        Event::Answered { .. } => "caller",
+        // Before the agent has taken it, only we ask: whether it may be done.
+        Event::Asked { .. } if !is_taken => "rialto",
+        _ => "agent",
+    };
     let told = Json::of(&Happened { seq: recorded.seq, event: &recorded.event });
     entry(recorded.at, who, words::told(&recorded.event), told)
 }

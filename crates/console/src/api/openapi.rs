@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::routes::{Route, routes};
+use super::{
+    answers,
+    routes::{Route, routes},
+};
 
 /// The whole document, for the project that lies below `base`.
 pub(super) fn document(base: &str) -> Value {
@@ -34,20 +37,16 @@ fn operation(route: &Route) -> Value {
     parameters.extend(route.query.iter().map(
         |(name, means)| json!({ "name": name, "in": "query", "description": means, "schema": parameter(name, means) }),
     ));
-    let (status, holds) = route.answer;
-    let mut answer = json!({ "description": holds });
-    for kind in answered_as(route) {
-        answer["content"][*kind] = json!({});
+    let mut responses = json!({ "default": { "$ref": "#/components/responses/Problem" } });
+    for (status, holds, schema) in answers::of(route) {
+        responses[status.to_string()] = answer(route, holds, schema.as_ref());
     }
     let mut operation = json!({
         "operationId": operation_id(route),
         "summary": route.summary,
         "tags": [route.path.split('/').nth(3).unwrap_or_default()],
         "parameters": parameters,
-        "responses": {
-            status.to_string(): answer,
-            "default": { "$ref": "#/components/responses/Problem" },
-        },
+        "responses": responses,
     });
     if let Some(body) = route.body {
         let schema = json!({ "$ref": format!("#/components/schemas/{body}") });
@@ -71,14 +70,17 @@ fn parameter(name: &str, means: &str) -> Value {
     }
 }
 
-/// What a good answer is written as.
-fn answered_as(route: &Route) -> &'static [&'static str] {
-    match (route.path, route.answer.0) {
-        (_, 204) => &[],
-        ("/api/v1/events", _) => &["text/event-stream"],
-        ("/api/v1/tasks/{id}/events", _) => &["application/json", "text/event-stream"],
-        _ => &["application/json"],
+/// A good answer, and what it is written as.
+fn answer(route: &Route, holds: &str, schema: Option<&Value>) -> Value {
+    let mut answer = json!({ "description": holds });
+    let Some(schema) = schema else { return answer };
+    if route.path != "/api/v1/events" {
+        answer["content"]["application/json"] = json!({ "schema": schema });
     }
+    if route.path.ends_with("/events") {
+        answer["content"]["text/event-stream"] = json!({ "schema": text() });
+    }
+    answer
 }
 
 fn operation_id(route: &Route) -> String {
@@ -89,7 +91,10 @@ fn operation_id(route: &Route) -> String {
 
 fn components() -> Value {
     let schemas: Map<String, Value> =
-        [registry_schemas(), work_schemas(), rule_schemas()].into_iter().flatten().collect();
+        [registry_schemas(), work_schemas(), rule_schemas(), answers::schemas()]
+            .into_iter()
+            .flatten()
+            .collect();
     json!({
         "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
         "schemas": schemas,

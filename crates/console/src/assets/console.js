@@ -55,10 +55,16 @@
     const next = fresh.querySelector("main");
     if (main && next) next.hasAttribute("data-over") ? main.setAttribute("data-over", "") : main.removeAttribute("data-over");
   };
+  // Whether the page is still the one that it was: what was asked for another is not shown on this one.
+  const stay = () => {
+    const main = document.querySelector("main");
+    return () => main.isConnected;
+  };
   const takePage = (text, url) => {
     const fresh = parse(text);
     const next = fresh.querySelector("main");
     if (!next) return location.assign(url);
+    clearTimeout(typing);
     closeDialogs();
     document.querySelector("main").replaceWith(next);
     document.title = fresh.title;
@@ -157,8 +163,9 @@
     const url = `${to(form)}${given.length ? "?" + new URLSearchParams(given) : ""}`;
     history.replaceState({}, "", url);
     here = place();
+    const isHere = stay();
     const text = await load(url).catch(() => null);
-    if (text && location.href === new URL(url, location).href) {
+    if (text && isHere() && location.href === new URL(url, location).href) {
       takeRegions(parse(text));
       say(document.querySelector("[data-count]")?.textContent ?? "");
     }
@@ -179,13 +186,13 @@
   // What is written is looked over while it is: the server says what it thinks of it, in a piece of the page.
   let checks = 0;
   const check = async (editor) => {
-    const mine = ++checks;
+    const mine = ++checks, isHere = stay();
     const answer = await fetch(editor.dataset.check, {
       method: "POST", credentials: "same-origin", body: new URLSearchParams(new FormData(editor.form)),
       headers: { accept: "text/html", "x-csrf-token": meta("csrf") },
     }).catch(() => null);
     const text = await answer?.text();
-    if (text && mine === checks) takeRegions(parse(text));
+    if (text && isHere() && mine === checks) takeRegions(parse(text));
   };
   // A place in a text, by line and column.
   const goTo = (link) => {
@@ -199,7 +206,9 @@
   // Dialogs: a link's page, opened over this one.
   const closeDialogs = () => all("dialog[open]").forEach((it) => it.close());
   const openOver = async (link) => {
+    const isHere = stay();
     const text = await load(link.href).catch(() => null);
+    if (!isHere()) return;
     const body = text && parse(text).querySelector("[data-dialog-body]");
     if (!body) return location.assign(link.href);
     const dialog = document.getElementById("over");
@@ -326,11 +335,11 @@
     if (isLooking || document.hidden) { due = true; return; }
     isLooking = true;
     due = isHeld = false;
-    const from = place();
+    const from = place(), isHere = stay();
     try {
       const text = await load(location.href);
       while (isPressed) await sleep(50);
-      if (text && from === place()) takeRegions(parse(text));
+      if (text && isHere() && from === place()) takeRegions(parse(text));
       root.dataset.looks = String(++looks);
     } catch { /* it is asked again with the next news, or soon */ due = true; }
     if (document.querySelector("main[data-over]")) rest();
@@ -353,9 +362,9 @@
     source.addEventListener("change", (event) => {
       if (!watched || watched.includes(JSON.parse(event.data).what)) look();
     });
-    // Whatever came while nobody listened is not told again.
-    let isOpen = false;
-    source.addEventListener("open", () => { if (isOpen) look(); isOpen = true; });
+    // Whatever came while nobody listened, as before the first time, is told only where the address says what was seen.
+    let isTold = new URL(events, location).searchParams.has("after");
+    source.addEventListener("open", () => { if (!isTold) look(); isTold = false; });
     const news = watched ? ["missed"] : ["message", "pre-verb", "post-verb", "verb-error", "missed", "accepted", "progress", "artifact", "asked", "answered", "finished", "replied", "failed", "rejected", "canceled"];
     news.forEach((name) => source.addEventListener(name, look));
     const mine = source;

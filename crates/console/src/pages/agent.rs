@@ -15,6 +15,7 @@ use rialto_policy::{Action, Finding};
 
 use super::{
     agents::{health, trust as level},
+    dispatches::times,
     layout::{self, Frame, Page},
     visit::{Visit, encoded},
 };
@@ -98,7 +99,7 @@ fn top(frame: &Frame, agent: &Agent, may: bool) -> Markup {
         }
         div data-region="error" {
             @if let Some(why) = agent.last_error.as_deref() {
-                div.said.bad { p { "It did not answer as it should: " (text::told(why, 400)) } }
+                div.said.bad { p { "It did not answer as it should: " (text::phrase(why, 400)) } }
             }
         }
     }
@@ -159,7 +160,9 @@ fn probed(probes: &[Probe]) -> Markup {
             @if probes.is_empty() {
                 p.muted { "It was not probed yet. Servers probe every agent now and then; Refresh asks at once." }
             } @else {
-                p.muted.small { "The last " (text::count(probes.len(), "probe", "probes")) ", the newest on the right" }
+                p.muted.small {
+                    @if probes.len() == 1 { "One probe so far" } @else { "The last " (probes.len()) " probes, the newest on the right" }
+                }
                 (chart::timeline(probes))
                 (chart::latency(probes))
             }
@@ -266,7 +269,7 @@ fn curves(posteriors: &[Known]) -> Markup {
                 @for beta in known.agents.values() {
                     h3 { (text::line(if known.work_type.is_empty() { "(no type)" } else { &known.work_type }, 60)) }
                     (chart::curve(beta))
-                    p.muted.small { "observed " (beta.observed) " times" }
+                    p.muted.small { "observed " (times(beta.observed)) }
                 }
             }
         }

@@ -3,7 +3,12 @@
 use axum::response::Response;
 use maud::{Markup, html};
 use rialto_edge::session::API;
-use rialto_model::{approval::Approval, clock::Timestamp, failure::Failure};
+use rialto_model::{
+    approval::{Approval, Waits},
+    clock::Timestamp,
+    failure::Failure,
+    json::Json,
+};
 
 use super::{
     layout::{Frame, Page},
@@ -64,7 +69,7 @@ pub(super) fn ask(frame: &Frame, approval: &Approval, now: Timestamp) -> Markup 
                 h2 { (text::line(&approval.tool, 120)) }
                 span.state.warn { "waits, expires " (text::ahead_of(approval.expires_at, now)) }
             }
-            pre tabindex="0" { code { (pretty(&approval.args)) } }
+            (wanted(approval))
             dl.facts {
                 dt { "Asked by" } dd { (text::line(approval.caller.as_str(), 80)) ", " (text::moment(approval.asked_at, now)) }
                 @if !approval.by.is_empty() { dt { "To be decided by" } dd { (text::line(&approval.by.join(" and by "), 300)) } }
@@ -83,6 +88,18 @@ pub(super) fn ask(frame: &Frame, approval: &Approval, now: Timestamp) -> Markup 
                 }
             }
         }
+    }
+}
+
+/// What is to be done: the words of a step that asks, with what it shows; else the arguments of a call.
+fn wanted(approval: &Approval) -> Markup {
+    let args = approval.args.value();
+    let question = args["question"].as_str().filter(|_| approval.waits == Waits::Work);
+    let details =
+        if question.is_some() { args.get("details").map(Json::of) } else { Some(approval.args.clone()) };
+    html! {
+        @if let Some(question) = question { p { (text::block(question, 4_000)) } }
+        @if let Some(details) = details { pre tabindex="0" { code { (pretty(&details)) } } }
     }
 }
 

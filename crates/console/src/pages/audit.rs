@@ -4,6 +4,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 use rialto_edge::session::API;
 use rialto_model::{
+    clock::Timestamp,
     failure::{Failure, Kind},
     store::{Audited, Verdict},
 };
@@ -13,35 +14,73 @@ use super::{
     visit::{Visit, encoded},
 };
 use crate::{
-    admin::audit::{self, Filter, ended},
+    admin::{
+        audit::{self, Filter, ended},
+        verifying::{self, Verification},
+    },
     laid_out::pretty,
     text,
 };
 
 const HERE: &str = "/audit";
 
-pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
-    show(&visit, &html! {}).await
-}
+/// Where it is shown how far the trail is compared.
+const VERIFY: &str = "/audit/verify";
 
 pub(super) async fn verify(visit: Visit) -> Result<Response, Failure> {
-    let said = match audit::verify(&visit.console, &visit.caller).await? {
-        Verdict::Sound { records, last, seal } => html! {
-            div.said.good role="status" tabindex="-1" {
-                p { (records) " records, all as they were written. The seal of record " (last) ", to be kept elsewhere and compared later:" }
-                pre { code { (seal) } }
-            }
-        },
-        Verdict::Broken { record, why } => html! {
-            div.said.bad role="alert" tabindex="-1" {
-                p { "The trail is not as it was written: " (text::line(&why, 300)) "; compare record " (record) " with a backup." }
-            }
-        },
-    };
-    show(&visit, &said).await
+    verifying::begin(&visit.console, &visit.caller).await?;
+    Ok(visit.go(VERIFY, ""))
 }
 
-async fn show(visit: &Visit, said: &Markup) -> Result<Response, Failure> {
+/// How far the trail is compared, and what came of it.
+pub(super) async fn progress(visit: Visit) -> Result<Response, Failure> {
+    let last = verifying::last(&visit.console, &visit.caller).await?;
+    let (frame, now) = (visit.frame(), visit.console.engine().now());
+    let is_over = last.as_ref().is_none_or(|last| last.verdict().is_some());
+    let body = html! {
+        div.top { div { h1 { "Verifying the trail" } p.sub { "It goes on whether you stay here or not" } } }
+        div data-region="progress" data-often="1000" aria-live="polite" {
+            @match &last {
+                None => div.panel.empty { p { "The trail was not compared with its seals since the server started." } },
+                Some(last) => (how_far(last, now)),
+            }
+        }
+        div.actions data-region="actions" {
+            a.button href=(frame.to(HERE)) { "Audit" }
+            @if is_over { (verify_form(&frame)) } @else { a.button href=(frame.to(VERIFY)) { "Look again" } }
+        }
+    };
+    Ok(frame.page(&Page { title: "Verifying the trail", at: HERE, live: None, is_over, body }))
+}
+
+fn how_far(last: &Verification, now: Timestamp) -> Markup {
+    // Records may have come on before it was begun in earnest.
+    let (reached, end) = (last.reached(), last.end.max(last.reached()).max(1));
+    html! {
+        @match last.verdict() {
+            None => section.panel {
+                label for="far" { "Record " (reached) " of " (end) }
+                progress #far max=(end) value=(reached) {}
+                p { "Each record is compared with its seal; begun " (text::moment(last.begun, now)) "." }
+            },
+            Some(Ok(Verdict::Sound { records, last: at, seal })) => div.said.good role="status" {
+                p { (records) " records, all as they were written when it was begun " (text::moment(last.begun, now)) "." }
+                p { "The seal of record " (at) ", to be kept elsewhere and compared later:" }
+                pre tabindex="0" { code { (seal) } }
+            },
+            Some(Ok(Verdict::Broken { record, why })) => div.said.bad role="alert" {
+                p { "The trail is not as it was written: " (text::line(why, 300)) "; compare record " (record) " with a backup." }
+            },
+            Some(Err(failure)) => (layout::refused(Some(failure))),
+        }
+    }
+}
+
+fn verify_form(frame: &Frame) -> Markup {
+    html! { form.inline method="post" action=(frame.to(VERIFY)) { (frame.proof()) button type="submit" { "Verify the trail" } } }
+}
+
+pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
     let cursor = visit.query("cursor").and_then(|cursor| cursor.parse().ok());
     let filter = Filter { cursor, ..Filter::read(|name| visit.query(name)) };
     let frame = visit.frame();
@@ -56,11 +95,8 @@ async fn show(visit: &Visit, said: &Markup) -> Result<Response, Failure> {
     let body = html! {
         div.top {
             div { h1 { "Audit" } p.sub { "Every call, before and after, sealed so that a change shows" } }
-            form.actions method="post" action=(frame.to(HERE)) {
-                (frame.proof()) button type="submit" { "Verify the trail" }
-            }
+            div.actions { (verify_form(&frame)) }
         }
-        (said)
         (filters(&frame, &filter))
         div data-region="records" {
             (layout::refused(trouble.as_ref()))
@@ -127,19 +163,19 @@ fn table(frame: &Frame, records: &[Audited]) -> Markup {
                     @let word = ended(event);
                     tr {
                         td.num data-label="Record" { (record.record) }
-                        td data-label="Time" { (event.emitted_at.strftime("%F %T")) }
-                        td data-label="Phase" { (event.phase.as_str()) }
+                        td.short data-label="Time" { (event.emitted_at.strftime("%F %T")) }
+                        td.short data-label="Phase" { (event.phase.as_str()) }
                         td data-label="Skill" {
                             (text::line(&event.verb.verb, 80))
-                            @if let Some(reason) = &event.context.reason { span.sub { (text::line(reason, 200)) } }
-                            @if let Some(error) = &event.error { span.sub { (text::line(&error.message, 200)) } }
+                            @if let Some(reason) = &event.context.reason { span.sub { (text::phrase(reason, 300)) } }
+                            @if let Some(error) = &event.error { span.sub { (text::phrase(&error.message, 300)) } }
                             @if event.phase == rialto_model::verb::Phase::PreVerb && event.verb.args.get() != "{}" && !event.verb.args.is_null() {
                                 details data-key=(format!("args-{}", record.record)) { summary.small.muted { "arguments" } pre tabindex="0" { code { (pretty(&event.verb.args)) } } }
                             }
                         }
-                        td data-label="Caller" { (text::line(&event.verb.caller, 40)) }
+                        td.name data-label="Caller" { (text::line(&event.verb.caller, 40)) }
                         td data-label="Outcome" { span class=(format!("state {}", tone(&word))) { (word) } }
-                        td data-label="Task" { a href=(frame.to(&format!("/tasks/{}", encoded(&event.verb.task_id)))) { (text::cut(&event.verb.task_id, 18).0) } }
+                        td.short data-label="Task" { a href=(frame.to(&format!("/tasks/{}", encoded(&event.verb.task_id)))) { (text::cut(&event.verb.task_id, 18).0) } }
                     }
                 }
             }
@@ -172,4 +208,17 @@ fn link(filter: &Filter, next: u64) -> String {
         query.append_pair(name, value);
     }
     format!("{HERE}?{}", query.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_trail_shows_how_far_it_is() {
+        let now = Timestamp::UNIX_EPOCH;
+        let html = how_far(&Verification::new(now, 54_000), now).into_string();
+        assert!(html.contains("Record 0 of 54000"), "{html}");
+        assert!(html.contains("<progress id=\"far\" max=\"54000\" value=\"0\">"), "{html}");
+    }
 }

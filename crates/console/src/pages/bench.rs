@@ -70,6 +70,9 @@ pub(super) async fn matrix(visit: Visit) -> Result<Response, Failure> {
                     }
                 }
             }
+            @if matrix.rows.is_empty() {
+                div.empty { p { "There is nothing to call yet. Register an " a href=(frame.to("/agents")) { "agent" } ", or deploy a " a href=(frame.to("/tools")) { "tool" } "." } }
+            }
             @if matrix.more > 0 { div.pages { "And " (matrix.more) " more skills." } }
         }
     };
@@ -104,7 +107,7 @@ fn answered(answer: &Answer) -> Markup {
     html! {
         div class=(if answer.decision.allowed { "said good" } else { "said bad" }) {
             p { b { @if answer.decision.allowed { "Allowed: " } @else { "Refused: " } } (text::line(&answer.target, 120)) }
-            @if let Some(why) = &answer.why_not { p { (text::line(why, 400)) } }
+            @if let Some(why) = &answer.why_not { p { (text::phrase(why, 400)) } }
         }
         div.panel.flush {
             table.cards {

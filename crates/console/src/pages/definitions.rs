@@ -236,7 +236,7 @@ fn wrong(problem: &Problem) -> Markup {
     html! {
         p {
             a href="#flow-text" data-goto=(place) { "line " (problem.place.line) ", column " (problem.place.column) }
-            ": " (text::line(&problem.message, 600))
+            ": " (text::phrase(&problem.message, 600))
         }
     }
 }

@@ -87,7 +87,7 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
                     "Given to " a href=(frame.to(&format!("/agents/{}", encoded(attempt.agent_id.as_str())))) { (text::line(&attempt.agent, 80)) }
                     ", " a href=(frame.to(&format!("/tasks/{}", encoded(attempt.task_id.as_str())))) { "its task" } ": "
                     (attempt.outcome.map_or("not over", |outcome| outcome.as_str()))
-                    @if let Some(why) = &attempt.why_left { ", left because " (text::line(why, 200)) }
+                    @if let Some(why) = &attempt.why_left { ", left because " (text::phrase(why, 200)) }
                 }
             }
         }
@@ -112,7 +112,7 @@ fn learnt(known: &[Known]) -> Markup {
                     div.curves {
                         @for (agent, beta) in &known.agents {
                             figure {
-                                figcaption { (text::line(agent, 60)) " " span.muted.small { "observed " (beta.observed) " times" } }
+                                figcaption { (text::line(agent, 60)) " " span.muted.small { "observed " (times(beta.observed)) } }
                                 (chart::curve(beta))
                             }
                         }
@@ -175,10 +175,15 @@ fn considered(candidate: &Candidate) -> Markup {
                 }
                 div {
                     (chart::curve(&candidate.posterior))
-                    p.muted.small { "observed " (candidate.posterior.observed) " times; " (candidate.active_tasks) " tasks now" }
+                    p.muted.small { "observed " (times(candidate.posterior.observed)) "; " (text::count(usize::try_from(candidate.active_tasks).unwrap_or(usize::MAX), "task", "tasks")) " now" }
                 }
             }
             @for reason in candidate.reasons.iter().take(6) { p.muted.small { (text::line(reason, 200)) } }
         }
     }
+}
+
+/// How often.
+pub(super) fn times(observed: u64) -> String {
+    text::count(usize::try_from(observed).unwrap_or(usize::MAX), "time", "times")
 }

@@ -24,15 +24,27 @@ struct Way {
 pub(super) fn shown(visit: &Visit, frame: &Frame, seen: &Overview) -> Markup {
     let way = Way::of(visit);
     let missing = missing(visit);
+    let is_done = missing.is_empty() && seen.agents.all > 0 && seen.has_called;
     html! {
-        section.panel data-region="steps" {
+        div data-region="steps" { @if !is_done { (steps(visit, frame, &way, seen, &missing)) } }
+        section.panel {
+            h2 { "Connect a client" }
+            (clients(visit, frame, &way))
+        }
+    }
+}
+
+/// What is to be done once, for as long as something of it is.
+fn steps(visit: &Visit, frame: &Frame, way: &Way, seen: &Overview, missing: &[Action]) -> Markup {
+    html! {
+        section.panel {
             h2 { "First steps" }
             ol.steps {
                 li {
                     span { (mark(missing.is_empty())) " Let yourself administer from here" }
                     @if !missing.is_empty() {
                         p { "At the server's machine; each line is a right of its own:" }
-                        (snippet(&rights(&way, visit.caller.id.as_str(), &missing)))
+                        (snippet(&rights(way, visit.caller.id.as_str(), missing)))
                     }
                 }
                 li {
@@ -44,13 +56,9 @@ pub(super) fn shown(visit: &Visit, frame: &Frame, seen: &Overview) -> Markup {
                 }
                 li {
                     span { (mark(seen.has_called)) " Make a call" }
-                    @if !seen.has_called { (call(frame, &way, seen)) }
+                    @if !seen.has_called { (call(frame, way, seen)) }
                 }
             }
-        }
-        section.panel {
-            h2 { "Connect a client" }
-            (clients(&way))
         }
     }
 }
@@ -67,7 +75,7 @@ fn call(frame: &Frame, way: &Way, seen: &Overview) -> Markup {
 }
 
 /// Each client, folded away but for the first.
-fn clients(way: &Way) -> Markup {
+fn clients(visit: &Visit, frame: &Frame, way: &Way) -> Markup {
     let (mcp, header) = (way.mcp(), way.header());
     let known = [
         ("Claude Code", format!("claude mcp add --transport http rialto {mcp}{header}")),
@@ -84,7 +92,13 @@ fn clients(way: &Way) -> Markup {
     ];
     html! {
         @if way.needs_token {
-            p.muted { "Each takes a token, which " code { (way.command) " tokens create NAME" } " makes, and so does the page " b { "Tokens" } "." }
+            p.muted {
+                @if visit.console.may(&visit.caller, Action::AdminTokens).is_ok() {
+                    "Each takes a token: " a href=(frame.to("/tokens")) { "make one" } ", and put it where it says so."
+                } @else {
+                    "Each takes a token, which " code { (way.command) " tokens create NAME" } " makes at the server's machine."
+                }
+            }
         }
         @for (at, (client, text)) in known.iter().enumerate() {
             details data-key=(format!("client-{at}")) open[at == 0] { summary { (client) } (snippet(text)) }

@@ -120,7 +120,7 @@ async fn page(
                 section.panel { h2 { "Run it" } (form(&frame, &shown, given, failure)) }
                 section.panel.flush data-region="runs" {
                     @if runs.is_empty() {
-                        div.empty { p { "No runs yet that you may see." } }
+                        div.empty { p { "No runs yet that you may see. Run it above, and it stands here at once." } }
                     } @else { (table(&frame, &runs, now)) }
                     @if let Some(next) = &next {
                         div.pages { a.button rel="next" href=(frame.to(&format!("{at}?cursor={}", encoded(next.as_str())))) { "Older ones" } }
@@ -243,7 +243,7 @@ fn facts(frame: &Frame, shown: &Shown, now: Timestamp, may: &Result<(), Failure>
             @match may {
                 Ok(()) if flow.configured => p.muted { "It stands in the configuration: change its file there." },
                 Ok(()) => (super::definitions::status_form(frame, &flow.name, flow.status)),
-                Err(failure) => p.muted { "You can run it, but not change it: " (text::line(&failure.message, 400)) },
+                Err(failure) => p.muted { "You can run it, but not change it: " (text::phrase(&failure.message, 400)) },
             }
         }
     }

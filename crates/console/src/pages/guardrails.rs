@@ -3,12 +3,15 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
-use rialto_guard::config::{Action as Then, Target};
-use rialto_model::failure::Failure;
-use rialto_policy::Action;
+use rialto_guard::{
+    config::{Action as Then, Target},
+    setting::{Placed, Whose},
+};
+use rialto_model::{failure::Failure, json::Json};
+use serde::Serialize;
 
 use super::{
-    layout::{self, Frame, Page},
+    layout::{self, Page},
     visit::Visit,
 };
 use crate::{
@@ -30,9 +33,7 @@ struct Given {
 }
 
 pub(super) async fn bench(visit: Visit) -> Result<Response, Failure> {
-    visit.console.admit(&visit.caller, Action::AdminPolicies).await?;
-    let frame = visit.frame();
-    Ok(show(&frame, StatusCode::OK, &Given::default(), &html! {}))
+    show(&visit, StatusCode::OK, &Given::default(), &html! {}).await
 }
 
 pub(super) async fn test(visit: Visit) -> Result<Response, Failure> {
@@ -41,12 +42,11 @@ pub(super) async fn test(visit: Visit) -> Result<Response, Failure> {
         checks: visit.fields("check"),
         skill: visit.field("skill").unwrap_or_default().to_owned(),
     };
-    let frame = visit.frame();
     match guardrails::test(&visit.console, &visit.caller, given.asked()).await {
-        Ok(tried) => Ok(show(&frame, StatusCode::OK, &given, &answered(&tried))),
+        Ok(tried) => show(&visit, StatusCode::OK, &given, &answered(&tried)).await,
         Err(failure) => {
             let said = layout::refused(Some(&failure));
-            Ok(show(&frame, StatusCode::UNPROCESSABLE_ENTITY, &given, &said))
+            show(&visit, StatusCode::UNPROCESSABLE_ENTITY, &given, &said).await
         }
     }
 }
@@ -67,7 +67,9 @@ impl Given {
     }
 }
 
-fn show(frame: &Frame, status: StatusCode, asked: &Given, said: &Markup) -> Response {
+async fn show(visit: &Visit, status: StatusCode, asked: &Given, said: &Markup) -> Result<Response, Failure> {
+    let in_force = guardrails::show(&visit.console, &visit.caller).await?.placed();
+    let frame = visit.frame();
     let is_set = |name: &str| asked.checks.iter().any(|check| check == name);
     let body = html! {
         div.top { div { h1 { "Guardrails" } p.sub { "What would be found in a text" } } }
@@ -89,8 +91,48 @@ fn show(frame: &Frame, status: StatusCode, asked: &Given, said: &Markup) -> Resp
             }
         }
         div data-region="findings" aria-live="polite" { (said) }
+        (placed(&in_force))
     };
-    frame.answer(status, &Page { title: "Guardrails", at: HERE, live: None, is_over: false, body })
+    Ok(frame.answer(status, &Page { title: "Guardrails", at: HERE, live: None, is_over: false, body }))
+}
+
+/// Those in force, as the configuration says.
+fn placed(all: &[Placed]) -> Markup {
+    let whose = |placed: &Placed| match &placed.whose {
+        Whose::All => "everybody".to_owned(),
+        Whose::Org(org) => format!("the org {org}"),
+        Whose::Skill(skill) => skill.clone(),
+        Whose::Agent(agent) => format!("all skills of {agent}"),
+    };
+    html! {
+        div.panel.flush {
+            @if all.is_empty() {
+                div.empty {
+                    h2 { "No guardrails are in force" }
+                    p { "Nothing that is said is looked through. They are set in the section " code { "[guardrails]" } " of the configuration, and count as soon as it is saved." }
+                }
+            } @else {
+                table.cards {
+                    caption { "In force" }
+                    thead { tr { th { "For" } th { "Looks for" } th { "Then" } } }
+                    tbody { @for placed in all {
+                        tr {
+                            td { (text::line(&whose(placed), 120)) }
+                            td data-label="Looks for" { @for check in &placed.guardrail.checks { span.tag { (text::line(&word(check, "type"), 60)) } " " } }
+                            td data-label="Then" { (word(&placed.guardrail.action, "")) }
+                        }
+                    } }
+                }
+            }
+        }
+    }
+}
+
+/// What something is called in the configuration: itself, or a member of it.
+fn word<T: Serialize>(value: &T, member: &str) -> String {
+    let value = Json::of(value).value();
+    let found = if member.is_empty() { &value } else { &value[member] };
+    found.as_str().unwrap_or_default().to_owned()
 }
 
 fn answered(tried: &Tried) -> Markup {

@@ -4,7 +4,11 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use rialto_edge::status;
-use rialto_model::{clock::Timestamp, failure::Failure, ids::Scope};
+use rialto_model::{
+    clock::Timestamp,
+    failure::{Failure, Kind},
+    ids::Scope,
+};
 
 use crate::{admin::approvals::COUNTED, assets, text};
 
@@ -175,13 +179,21 @@ impl Frame {
     }
 }
 
-/// A page that says what went wrong.
+/// A page that says what went wrong. Whoever did not come from one of ours is led to the first.
 pub(crate) fn trouble(frame: &Frame, failure: &Failure) -> Response {
+    let heading = match failure.kind {
+        Kind::Denied => "You may not do that",
+        Kind::NotFound => "There is no such thing",
+        _ => "That did not work",
+    };
     let body = html! {
         div data-dialog-body {
-            div.top { h1 { "That did not work" } }
+            div.top { h1 { (heading) } }
             div.said.bad role="alert" tabindex="-1" { (text::told(&failure.message, 2_000)) }
-            p { a.button href=(frame.back.clone().unwrap_or_else(|| frame.to(frame.place))) { "Back" } }
+            div.actions {
+                a.button href=(frame.back.clone().unwrap_or_else(|| frame.to(""))) { "Back" }
+                @if failure.kind == Kind::Denied && frame.back.is_some() { a.button href=(frame.to("")) { "First steps" } }
+            }
         }
     };
     let page = Page { title: "Trouble", at: frame.place, live: None, is_over: false, body };
@@ -201,7 +213,7 @@ pub(crate) fn refused(failure: Option<&Failure>) -> Markup {
 pub(crate) fn barred(may: &Result<(), Failure>) -> Markup {
     html! {
         @if let Err(failure) = may {
-            div.said.warn { p { "You can look, but not change anything here: " (text::told(&failure.message, 600)) } }
+            div.said.warn { p { "You can look, but not change anything here: " (text::phrase(&failure.message, 600)) } }
         }
     }
 }

@@ -88,7 +88,7 @@ fn unwell(frame: &Frame, seen: &Overview) -> Markup {
                     p {
                         (health(agent.health, None)) " "
                         a href=(frame.to(&format!("/agents/{}", encoded(&agent.slug)))) { (text::line(&agent.card.name, 80)) }
-                        @if let Some(why) = &agent.last_error { " " span.muted { (text::line(why, 200)) } }
+                        @if let Some(why) = &agent.last_error { " " span.muted { (text::phrase(why, 200)) } }
                     }
                 }
                 @if seen.agents.unwell > seen.unwell.len() { p.muted { "And " (seen.agents.unwell - seen.unwell.len()) " more." } }

@@ -222,7 +222,7 @@ fn listed(frame: &Frame, found: &Text) -> Markup {
             }
             @if found.rules.is_empty() { p.muted { "No policy in it is in force." } }
             @for rule in &found.rules {
-                p {
+                p.wide {
                     span class=(if rule.effect == rialto_policy::Effect::Permit { "tag good" } else { "tag bad" }) { (rule.effect.as_str()) }
                     " " (text::line(&rule.summary, 300)) " " span.muted.small { (text::line(&rule.name, 80)) }
                 }
@@ -312,7 +312,7 @@ fn thought(name: &str, problems: &[Problem]) -> Markup {
                             Some((line, column)) => a href="#policy-text" data-goto=(format!("{line}:{column}")) { "line " (line) ", column " (column) },
                             None => (text::line(&problem.place, 120)),
                         }
-                        ": " (text::line(&problem.message, 600)) @if let Some(help) = &problem.help { " (" (text::line(help, 300)) ")" }
+                        ": " (text::phrase(&problem.message, 600)) @if let Some(help) = &problem.help { " (" (text::phrase(help, 300)) ")" }
                     }
                 }
             }

@@ -57,7 +57,7 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
                 @if !is_over && may.is_ok() {
                     @if asked.is_empty() && !asks(&run.record.steps) && runs::can_resume(&visit.console, &visit.caller, &run) {
                         form.inline method="post" action=(frame.to(&format!("{at}/resume"))) {
-                            (frame.proof()) button type="submit" title="Goes on with a run that nobody works on" { "Resume" }
+                            (frame.proof()) button type="submit" title="Takes up a run that nobody here works on" { "Resume" }
                         }
                     }
                     a.button.danger href=(frame.to(&format!("{at}/cancel"))) data-dialog { "Cancel" }
@@ -198,7 +198,7 @@ fn steps(frame: &Frame, steps: &[FlowStep], now: Timestamp) -> Markup {
                         }
                     }
                 }
-                @if let Some(failure) = &step.failure { div.said.bad { (text::block(&failure.message, 2_000)) } }
+                @if let Some(failure) = &step.failure { div.said.bad { (text::told(&failure.message, 2_000)) } }
                 (piece("Given", step.input.as_ref()))
                 (piece("Made", step.output.as_ref()))
                 @if step.input.is_none() && step.output.is_none() && step.failure.is_none() { p.muted { "Nothing was given, and nothing made so far." } }
@@ -225,7 +225,7 @@ fn result(run: &Run) -> Markup {
     html! {
         section.panel data-region="result" aria-live="polite" {
             h2 { "Result" }
-            @if let Some(failure) = &record.failure { div.said.bad { (text::block(&failure.message, 2_000)) } }
+            @if let Some(failure) = &record.failure { div.said.bad { (text::told(&failure.message, 2_000)) } }
             @if let Some(output) = &record.output { pre tabindex="0" { code { (pretty(output)) } } }
             @if record.failure.is_none() && record.output.is_none() {
                 p.muted { @if record.state.is_over() { "It ended without a result." } @else { "Nothing yet: it is shown here when the run is over." } }

@@ -83,7 +83,7 @@ fn ask(next: &str, why: Option<&str>) -> Markup {
             h1 { "Sign in to Rialto" }
             p.muted { "Show a token once. It is sealed into a cookie for twelve hours, and kept nowhere else." }
             @if let Some(why) = why {
-                div #why.said.bad role="alert" { (text::line(why, 400)) }
+                div #why.said.bad role="alert" { (text::phrase(why, 400)) }
             }
             form method="post" action=(SIGN_IN) data-plain {
                 input type="hidden" name="next" value=(next);

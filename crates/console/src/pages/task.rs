@@ -23,7 +23,7 @@ use super::{
 use crate::{
     admin::{
         approvals, dispatches,
-        inspect::{self, Decision, Entry, Inspected},
+        inspect::{self, Decision, Entry, Inspected, Sent},
         tasks,
     },
     laid_out::pretty,
@@ -32,6 +32,9 @@ use crate::{
 
 /// So many characters of one event are shown.
 const LONGEST: usize = 20_000;
+
+/// So much of what was sent is shown beside it.
+const SENT: usize = 20;
 
 /// So many things that happened are shown; the rest is in the audit trail and the API.
 const SHOWN: usize = 300;
@@ -65,7 +68,7 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
         }
         div.columns {
             div {
-                section.panel data-region="result" aria-live="polite" { (result(&frame, &task)) }
+                section.panel data-region="result" aria-live="polite" { (result(&frame, &task, !asked.is_empty())) }
                 (answer(&visit, &frame, &task, &asked, &may))
             }
             (facts(&visit, &frame, &task, was_chosen))
@@ -141,17 +144,23 @@ pub(super) async fn go_on(visit: Visit) -> Result<Response, Failure> {
     Ok(visit.go(&format!("{HERE}/{}", encoded(task.as_str())), "begun"))
 }
 
-fn result(frame: &Frame, task: &Task) -> Markup {
+fn result(frame: &Frame, task: &Task, is_held: bool) -> Markup {
+    // What is asked then stands with its buttons.
+    let message = task.message.as_ref().filter(|_| !is_held);
     html! {
         h2 { "Result" }
-        @if let Some(failure) = &task.failure { div.said.bad { (text::block(&failure.message, 2_000)) } }
+        @if let Some(failure) = &task.failure { div.said.bad { (text::told(&failure.message, 2_000)) } }
         @for artifact in task.artifacts.iter().take(20) {
             @if let Some(name) = &artifact.name { h3 { (text::line(name, 120)) } }
             (parts(frame, task, &artifact.parts))
         }
-        @if let Some(message) = &task.message { (parts(frame, task, &message.parts)) }
-        @if task.failure.is_none() && task.artifacts.is_empty() && task.message.is_none() {
-            p.muted { @if task.head.state.is_terminal() { "It ended without a result." } @else { "Nothing yet: it is shown here as it comes." } }
+        @if let Some(message) = message { (parts(frame, task, &message.parts)) }
+        @if task.failure.is_none() && task.artifacts.is_empty() && message.is_none() {
+            p.muted {
+                @if task.head.state.is_terminal() { "It ended without a result." }
+                @else if is_held { "Nothing yet: it waits until somebody has said that it may be done." }
+                @else { "Nothing yet: it is shown here as it comes." }
+            }
         }
     }
 }
@@ -182,7 +191,7 @@ fn answer(
                 Ok(()) if can_be_told => (words(frame, task, "messages", if head.state.is_waiting() { "Your answer" } else { "Say something more" }, is_own)),
                 Ok(()) if goes_on => (words(frame, task, "continue", "Say more in the same conversation", is_own)),
                 Err(failure) if !head.state.is_terminal() => {
-                    div.said.warn { p { "It is a task of " b { (text::line(head.caller.as_str(), 80)) } ", and you cannot call it off or answer it: " (text::line(&failure.message, 400)) } }
+                    div.said.warn { p { "It is a task of " b { (text::line(head.caller.as_str(), 80)) } ", and you cannot call it off or answer it: " (text::phrase(&failure.message, 400)) } }
                 }
                 _ => {}
             }
@@ -235,14 +244,31 @@ fn sides(inspected: &Inspected) -> Markup {
             }
             section.panel {
                 h2 { "Went out" }
-                @if inspected.state.is_none() { p.muted { "Nothing: the agent never heard of it." } }
+                @match inspected.state {
+                    Some(state) if out.sent.is_empty() && !state.is_terminal() => p.muted { "Nothing so far: it goes out when it is approved." },
+                    _ if out.sent.is_empty() => p.muted { "Nothing: the agent never heard of it." },
+                    _ => {}
+                }
                 dl.facts {
                     (fact("Agent", out.agent.as_deref())) (fact("Speaks", out.protocol.as_deref())) (fact("Address", out.url.as_deref()))
                     (fact("Skill", out.skill_id.as_ref().map(SkillId::as_str)))
                     (fact("Its task", out.remote_task_id.as_deref())) (fact("Its context", out.remote_context_id.as_deref()))
                 }
+                (sent(&out.sent))
             }
         }
+    }
+}
+
+/// What the agent was sent: the call, and each answer to a question of its.
+fn sent(sent: &[Sent]) -> Markup {
+    html! {
+        @for (at, sent) in sent.iter().take(SENT).enumerate() {
+            h3 { @if at == 0 { "The call" } @else { "Then" } " " span.muted.small { (sent.at.strftime("%T%.3f UTC")) } }
+            pre tabindex="0" { code { (pretty(&sent.content)) } }
+        }
+        @if sent.len() > SENT { p.muted { "And " (sent.len() - SENT) " more; they are among what happened." } }
+        @if !sent.is_empty() { p.hint.muted { "As it is on record: secrets are masked." } }
     }
 }
 
@@ -253,7 +279,7 @@ fn decided(decision: Option<&Decision>) -> Markup {
             Some(decision) if decision.allowed => {
                 p { span.state.good { "permitted" } @if !decision.policies.is_empty() { " by " (text::line(&decision.policies.join(", "), 300)) } }
             }
-            Some(decision) => p { span.state.bad { "refused" } " " (text::line(decision.reason.as_deref().unwrap_or_default(), 600)) },
+            Some(decision) => p { span.state.bad { "refused" } " " (text::phrase(decision.reason.as_deref().unwrap_or_default(), 600)) },
         }
     }
 }
@@ -275,7 +301,7 @@ fn timeline(entries: &[Entry]) -> Markup {
                         @for who in ["caller", "rialto", "agent"] {
                             @if entry.who == who {
                                 td data-label=(who) {
-                                    (text::block(&entry.what, LONGEST))
+                                    @if who == "rialto" { (text::told(&entry.what, LONGEST)) } @else { (text::block(&entry.what, LONGEST)) }
                                     details data-key=(format!("entry-{at}")) { summary.small.muted { "as it is on record" } pre tabindex="0" { code { (pretty(&entry.record)) } } }
                                 }
                             } @else { td.other {} }

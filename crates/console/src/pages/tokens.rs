@@ -91,7 +91,7 @@ async fn show(visit: &Visit, status: StatusCode, said: &Markup) -> Result<Respon
         (said)
         (form(&frame, (status == StatusCode::UNPROCESSABLE_ENTITY).then_some(visit)))
         div.panel.flush {
-            @if tokens.is_empty() { div.empty { p { "There are no tokens in the store." } } } @else { (table(visit, &frame, &tokens)) }
+            @if tokens.is_empty() { div.empty { p { "No tokens are kept here yet: make one above for each who calls. The one that you came with stands in the server's environment or configuration." } } } @else { (table(visit, &frame, &tokens)) }
         }
     };
     Ok(frame.answer(status, &Page { title: "Tokens", at: HERE, live: None, is_over: false, body }))

@@ -140,7 +140,7 @@ fn server(frame: &Frame, row: &Agent, may: bool, now: Timestamp) -> Markup {
                     }
                 }
             }
-            @if let Some(why) = &row.last_error { div.said.bad { p { "It does not answer, so its tools are not offered: " (text::line(why, 300)) } } }
+            @if let Some(why) = &row.last_error { div.said.bad { p { "It does not answer, so its tools are not offered: " (text::phrase(why, 300)) } } }
             @if row.card.skills.is_empty() { p.muted { "It offers no tools so far." } }
             @for (at, skill) in row.card.skills.iter().take(NAMED).enumerate() { (tool(frame, row, skill, at)) }
             @if row.card.skills.len() > NAMED { p.muted { "And " (row.card.skills.len() - NAMED) " more." } }

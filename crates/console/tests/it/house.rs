@@ -54,6 +54,8 @@ use rialto_testkit::{
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use crate::shapes;
+
 /// The token of `ann`, who may administer.
 pub(crate) const ANN: &str = "ann's token";
 /// The token of `bob`, who may call.
@@ -84,8 +86,15 @@ pub(crate) struct Listening {
     read: String,
 }
 
-/// Keeps policies in memory.
-struct Clerk(Mutex<Vec<Source>>, AtomicUsize, Mutex<Vec<String>>);
+/// Keeps policies in memory, and secrets by their names.
+#[derive(Default)]
+struct Clerk {
+    policies: Mutex<Vec<Source>>,
+    /// What was written over.
+    older: Mutex<Vec<PolicyVersion>>,
+    tokens: AtomicUsize,
+    secrets: Mutex<Vec<String>>,
+}
 
 // === impl House ===
 
@@ -102,7 +111,12 @@ impl House {
 
     /// One in which a changed card waits for approval.
     pub(crate) async fn pinned() -> Self {
-        Self::build(ScriptedPeer::echo(), true, Config { pin_cards: true, ..Config::default() }, "").await
+        Self::pinned_with(ScriptedPeer::echo(), "").await
+    }
+
+    /// One in which more policies are in force too.
+    pub(crate) async fn pinned_with(peer: Arc<ScriptedPeer>, more: &str) -> Self {
+        Self::build(peer, true, Config { pin_cards: true, ..Config::default() }, more).await
     }
 
     /// One in which nobody needs a token.
@@ -118,25 +132,22 @@ impl House {
         let discoveries = Arc::new(Discoveries { a2a: discovery.clone(), mcp: discovery.clone() });
         let registry = Registry::new(store.clone(), discoveries, clock.clone(), config.clone());
         let source = |name: &str, text: &str| Source { name: name.to_owned(), text: text.to_owned() };
-        let clerk = Arc::new(Clerk(
-            Mutex::new(vec![
-                source("starter.cedar", STARTER),
-                source("admin.cedar", ADMIN),
-                source("more.cedar", more),
-            ]),
-            AtomicUsize::new(0),
-            Mutex::default(),
-        ));
+        let policies = Mutex::new(vec![
+            source("starter.cedar", STARTER),
+            source("admin.cedar", ADMIN),
+            source("more.cedar", more),
+        ]);
+        let clerk = Arc::new(Clerk { policies, ..Clerk::default() });
         let kept = clerk.clone();
         let load: PolicyLoader = Box::new(move || {
-            let policy = Policy::parse(&kept.0.lock().unwrap());
+            let policy = Policy::parse(&kept.policies.lock().unwrap());
             Box::pin(async move { Ok(policy) })
         });
         let engine = Engine::new(rialto_engine::Parts {
             store: store.clone(),
             registry: Arc::new(registry),
             peer: peers(peer, &flows),
-            policy: Policy::parse(&clerk.0.lock().unwrap()).unwrap(),
+            policy: Policy::parse(&clerk.policies.lock().unwrap()).unwrap(),
             policy_loader: Some(load),
             clock: clock.clone(),
             config,
@@ -232,7 +243,9 @@ impl House {
         let response = self.respond(method, path, headers, body).await;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
-        Answer { status, headers, body: String::from_utf8(body.to_vec()).unwrap() }
+        let answer = Answer { status, headers, body: String::from_utf8(body.to_vec()).unwrap() };
+        shapes::check(method, path, &answer);
+        answer
     }
 
     async fn respond(
@@ -312,19 +325,29 @@ impl Answer {
 impl Clerk {
     fn change(&self, name: &str, text: Option<&str>) -> Result<KeptPolicy, Failure> {
         let name = format!("{}.cedar", name.strip_suffix(".cedar").unwrap_or(name));
-        let mut sources = self.0.lock().unwrap();
+        let mut sources = self.policies.lock().unwrap();
         let mut after: Vec<Source> = sources.iter().filter(|source| source.name != name).cloned().collect();
         after.extend(text.map(|text| Source { name: name.clone(), text: text.to_owned() }));
         Policy::parse(&after).map_err(|error| Failure::new(Kind::Invalid, error.to_string()))?;
+        if let Some(old) = sources.iter().find(|source| source.name == name).filter(|_| text.is_some()) {
+            self.remember(old);
+        }
         *sources = after;
         Ok(KeptPolicy { listed: name.clone(), place: format!("/policies/{name}"), name })
+    }
+
+    fn remember(&self, old: &Source) {
+        let mut older = self.older.lock().unwrap();
+        let (version, name) = (i64::try_from(older.len()).unwrap() + 1, old.name.clone());
+        let (shelf, at, text) = (Shelf::Files, SystemClock.now(), Some(old.text.clone()));
+        older.push(PolicyVersion { name, shelf, version, at, by: None, text });
     }
 }
 
 #[async_trait]
 impl Office for Clerk {
     async fn policies(&self) -> Result<Vec<Source>, Failure> {
-        Ok(self.0.lock().unwrap().clone())
+        Ok(self.policies.lock().unwrap().clone())
     }
 
     async fn save_policy(
@@ -352,8 +375,10 @@ impl Office for Clerk {
         self.change(name, None)
     }
 
-    async fn policy_history(&self, _: &str, _: Option<Shelf>) -> Result<Vec<PolicyVersion>, Failure> {
-        Ok(Vec::new())
+    async fn policy_history(&self, name: &str, _: Option<Shelf>) -> Result<Vec<PolicyVersion>, Failure> {
+        let is_own =
+            |old: &&PolicyVersion| old.name.trim_end_matches(".cedar") == name.trim_end_matches(".cedar");
+        Ok(self.older.lock().unwrap().iter().filter(is_own).cloned().collect())
     }
 
     async fn restore_policy(
@@ -363,7 +388,10 @@ impl Office for Clerk {
         version: i64,
         _: Option<Shelf>,
     ) -> Result<KeptPolicy, Failure> {
-        Err(Failure::new(Kind::NotFound, format!("{name} has no version {version}")))
+        let older = self.policy_history(name, None).await?;
+        let found = older.into_iter().find(|old| old.version == version).and_then(|old| old.text);
+        let missing = || Failure::new(Kind::NotFound, format!("{name} has no version {version}"));
+        self.change(name, Some(&found.ok_or_else(missing)?))
     }
 
     async fn forget_policies(&self, _: &Agent) -> Result<(), Failure> {
@@ -384,7 +412,7 @@ impl Office for Clerk {
 
     fn fresh_token(&self) -> Result<String, Failure> {
         // The first is always the same.
-        let before = self.1.fetch_add(1, Ordering::Relaxed);
+        let before = self.tokens.fetch_add(1, Ordering::Relaxed);
         Ok(if before == 0 { "rialto_fresh".to_owned() } else { format!("rialto_fresh_{before}") })
     }
 
@@ -441,16 +469,16 @@ impl Office for Clerk {
     async fn secrets(&self) -> Result<Vec<SecretRow>, Failure> {
         let row =
             |name: &String| SecretRow { name: name.clone(), set_at: SystemClock.now(), key: "k".to_owned() };
-        Ok(self.2.lock().unwrap().iter().map(row).collect())
+        Ok(self.secrets.lock().unwrap().iter().map(row).collect())
     }
 
     async fn set_secret(&self, name: &str, _: &Secret) -> Result<(), Failure> {
-        self.2.lock().unwrap().push(name.to_owned());
+        self.secrets.lock().unwrap().push(name.to_owned());
         Ok(())
     }
 
     async fn remove_secret(&self, name: &str) -> Result<(), Failure> {
-        self.2.lock().unwrap().retain(|known| known != name);
+        self.secrets.lock().unwrap().retain(|known| known != name);
         Ok(())
     }
 }

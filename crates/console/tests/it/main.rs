@@ -14,6 +14,7 @@ mod flows;
 mod house;
 mod pages;
 mod policies;
+mod shapes;
 mod signing;
 mod tasks;
 mod tokens;

@@ -14,7 +14,7 @@ use rialto_testkit::{
 };
 use serde_json::json;
 
-use crate::house::{ANN, Answer, House};
+use crate::house::{ANN, Answer, BOB, House};
 
 const HTML: (&str, &str) = ("accept", "text/html");
 const DESK: &str = "https://desk.example.com";
@@ -189,6 +189,10 @@ async fn a_text_is_looked_through_and_not_repeated_where_it_was_found() {
     assert!(left.contains("[email]") && !left.contains("ann@example.com"), "{left}");
     let free = send(&house, "/factory/guardrails", "text=write+to+ann%40example.com").await;
     assert!(free.body.contains("it would pass"), "no guardrail is in force: {free:?}");
+    assert!(
+        free.body.contains("No guardrails are in force") && free.body.contains("[guardrails]"),
+        "{free:?}"
+    );
     let wrong = send(&house, "/factory/guardrails", "text=x&check=magic").await;
     assert!(wrong.status == 422 && wrong.body.contains("no check that needs no settings"), "{wrong:?}");
 }
@@ -272,8 +276,8 @@ async fn a_skill_is_tried_and_its_task_shown_from_its_beginning_on() {
     assert!(overview.contains("1 call in the last hour, 0 of them failed"), "{overview}");
     let audit = house.page("/factory/audit?caller=ann").await.body;
     assert!(audit.contains("desk.ask") && audit.contains("post-verb"));
-    let verified = send(&house, "/factory/audit", "").await;
-    assert!(verified.body.contains("all as they were written"), "{verified:?}");
+    assert_eq!(send(&house, "/factory/audit/verify", "").await.status, 303);
+    house.until("/factory/audit/verify", "2 records, all as they were written").await;
 }
 
 #[tokio::test]
@@ -380,6 +384,19 @@ async fn many_cards_are_fetched_while_nobody_waits() {
 }
 
 #[tokio::test]
+async fn the_trail_is_verified_on_a_page_of_its_own() {
+    let house = house().await;
+    let before = house.page("/factory/audit/verify").await;
+    assert!(before.status == 200 && before.body.contains("was not compared"), "{before:?}");
+    let begun = send(&house, "/factory/audit/verify", "").await;
+    assert_eq!((begun.status, begun.header("location")), (303, "/factory/audit/verify"), "{begun:?}");
+    let over = house.until("/factory/audit/verify", " data-over").await.body;
+    assert!(over.contains("0 records, all as they were written") && !over.contains("<progress"), "{over}");
+    let refused = house.submit(BOB, "/factory/audit/verify", "").await;
+    assert_eq!(refused.status, 403, "{refused:?}");
+}
+
+#[tokio::test]
 async fn whoever_may_only_look_is_told_what_would_help() {
     let house = house().await;
     let bearer = format!("Bearer {}", crate::house::BOB);
@@ -391,6 +408,19 @@ async fn whoever_may_only_look_is_told_what_would_help() {
     assert!(!page.body.contains("Register agent"));
     let refused = house.send("GET", "/factory/policies", &[HTML, ("authorization", &bearer)], "").await;
     assert!(refused.status == 403 && refused.body.contains("lacks the scope admin"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_page_that_is_not_for_somebody_says_so_and_leads_on() {
+    let house = house().await;
+    let refused = house.submit(BOB, "/factory/policies/templates", "").await;
+    assert_eq!(refused.status, 403, "{refused:?}");
+    for shown in
+        ["You may not do that", "lacks the scope admin", "<a class=\"button\" href=\"/factory\">Back</a>"]
+    {
+        assert!(refused.body.contains(shown), "{shown}: {refused:?}");
+    }
+    assert!(house.page("/factory/agents/nobody").await.body.contains("There is no such thing"));
 }
 
 #[tokio::test]

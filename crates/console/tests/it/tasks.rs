@@ -75,6 +75,28 @@ async fn a_task_is_shown_from_both_sides() {
     house.submit(ANN, &format!("{at}/messages"), "text=the+red+one").await;
     let page = house.until(&at, " data-over").await.body;
     assert!(page.contains("<td data-label=\"caller\"><bdi class=\"block\">says: the red one"), "{page}");
+    // What the agent was sent stands on its side: the call, and then the answer.
+    let (_, out) = page.split_once("Went out").unwrap();
+    let (sent, _) = out.split_once("What happened").unwrap();
+    let (call, answer) = sent.split_once("Then").unwrap();
+    assert!(call.contains("&quot;text&quot;: &quot;hello&quot;"), "{sent}");
+    assert!(answer.contains("the red one") && answer.contains("secrets are masked"), "{sent}");
+}
+
+#[tokio::test]
+async fn what_waits_for_approval_was_sent_to_nobody() {
+    let asks = r#"@id("ask-ops") @approval("the ops team")
+        forbid (principal, action == Action::"a2a_invoke", resource) unless { context.approved };"#;
+    let house = house(asks).await;
+    house.keep_approvals();
+    let at = ask(&house, BOB).await;
+    let page = house.until(&at, "/approve\"").await;
+    assert!(page.body.contains("it goes out when it is approved"), "{page:?}");
+    let asked = "<td data-label=\"rialto\"><bdi class=\"block\">asks: May desk.ask be called";
+    assert!(page.body.contains(asked) && page.body.contains("<code>rialto approvals approve"), "{page:?}");
+    house.submit(ANN, &page.approve_at().replace("/approve", "/deny"), "").await;
+    let page = house.until(&at, " data-over").await.body;
+    assert!(page.contains("the agent never heard of it") && !page.contains("secrets are masked"), "{page}");
 }
 
 #[tokio::test]

@@ -339,6 +339,11 @@ impl Driver {
             let message = "the run came to a stop with nothing to wait for; this is a fault of this program";
             return self.finish(Some(Failure::new(Kind::Internal, message))).await;
         }
+        // Somebody else may have taken the run meanwhile, and asks then: nobody is asked twice.
+        let unchanged = self.change(Vec::new());
+        if self.is_written && !self.store.change_run(unchanged).await? {
+            return Ok(Stop::Taken);
+        }
         let held: Vec<FlowStep> = self.ask_people(held).await;
         let now = self.crew.engine.now();
         let looks = held.iter().any(|step| step.task.is_some()).then(|| now.checked_add(AGAIN).ok());

@@ -65,6 +65,9 @@ fn print_way_out(out: &WentOut) {
         [("session", &out.session_id), ("task", &out.remote_task_id), ("context", &out.remote_context_id)];
     let names = names.into_iter().filter_map(|(label, id)| id.as_ref().map(|id| format!("{label} {id}")));
     show(&format!("      {}", names.collect::<Vec<_>>().join(", ")));
+    for sent in &out.sent {
+        show(&format!("      {}", cut(sent.content.get())));
+    }
 }
 
 fn show(line: &str) {

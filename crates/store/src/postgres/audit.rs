@@ -3,6 +3,8 @@
 //! Whoever adds to it, in whichever process, holds the row with the end of the trail until the commit. So numbers have no
 //! gaps, and they appear in their order.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use deadpool_postgres::{GenericClient, Transaction};
 use futures::{TryStreamExt, pin_mut};
 use jiff::Timestamp;
@@ -181,7 +183,7 @@ pub(super) async fn end(client: &impl GenericClient) -> Result<u64, Snag> {
 
 /// Compares every record with its seal. The transaction sees all of it at one moment: records that are added meanwhile are
 /// the next look's.
-pub(super) async fn verify(reading: &Transaction<'_>) -> Result<Verdict, Snag> {
+pub(super) async fn verify(reading: &Transaction<'_>, reached: &AtomicU64) -> Result<Verdict, Snag> {
     let chain = sql::row(reading, "SELECT * FROM audit_chain", &[]).await?;
     let mut at = link(&chain, "swept_record", "swept_seal")?;
     let swept = at.record;
@@ -193,6 +195,7 @@ pub(super) async fn verify(reading: &Transaction<'_>) -> Result<Verdict, Snag> {
             Ok(next) => at = next,
             Err(broken) => return Ok(broken),
         }
+        reached.store(number(at.record), Ordering::Relaxed);
     }
     Ok(at.verdict(swept, &link(&chain, "last_record", "last_seal")?))
 }

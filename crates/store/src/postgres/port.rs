@@ -1,6 +1,9 @@
 //! The store port: each verb is one statement, one transaction, or one line for the journal.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -217,12 +220,12 @@ impl Store for PostgresStore {
         Ok(audit::end(&self.client().await?).await?)
     }
 
-    async fn verify_audit(&self) -> Result<Verdict, StoreError> {
+    async fn verify_audit_in_sight(&self, reached: Arc<AtomicU64>) -> Result<Verdict, StoreError> {
         let mut client = self.client().await?;
         let reading =
             client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
         let reading = reading.start().await.map_err(Snag::from)?;
-        let verdict = audit::verify(&reading).await?;
+        let verdict = audit::verify(&reading, &reached).await?;
         // Ended here and now, so that it holds up nobody.
         reading.commit().await.map_err(Snag::from)?;
         Ok(verdict)

@@ -1,5 +1,7 @@
 //! The audit trail: what the bus announced, in order, each record sealed together with all before it ([`crate::chain`]).
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
@@ -120,7 +122,7 @@ pub(super) fn after(connection: &Connection, record: u64, limit: usize) -> Resul
 }
 
 /// Compares every record with its seal.
-pub(super) fn verify(connection: &Connection) -> Result<Verdict, Snag> {
+pub(super) fn verify(connection: &Connection, reached: &AtomicU64) -> Result<Verdict, Snag> {
     // All of it is read at one moment: records that are added meanwhile are the next look's.
     let reading = connection.unchecked_transaction()?;
     let mut link = Link::read(&reading, SWEPT)?.unwrap_or(Link::START);
@@ -132,6 +134,7 @@ pub(super) fn verify(connection: &Connection) -> Result<Verdict, Snag> {
             Ok(next) => link = next,
             Err(broken) => return Ok(broken),
         }
+        reached.store(number(link.record), Ordering::Relaxed);
     }
     let last = Link::read(&reading, LAST)?.unwrap_or(Link::START);
     Ok(link.verdict(swept, &last))

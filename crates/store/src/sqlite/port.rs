@@ -1,6 +1,9 @@
 //! The store port: each verb is one write for the writer's thread, or one look with a reader.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -253,8 +256,8 @@ impl Store for SqliteStore {
         self.read(|connection| Ok(audit::end(connection)?)).await
     }
 
-    async fn verify_audit(&self) -> Result<Verdict, StoreError> {
-        self.read_journal(audit::verify).await
+    async fn verify_audit_in_sight(&self, reached: Arc<AtomicU64>) -> Result<Verdict, StoreError> {
+        self.read_journal(move |connection| audit::verify(connection, &reached)).await
     }
 
     async fn costs(&self, scope: &Scope, query: &CostQuery) -> Result<Vec<CostSum>, StoreError> {

@@ -1,6 +1,9 @@
 //! What a store promises about the audit trail, and about forgetting.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use rialto_model::{
     ids::{AgentId, Scope, TaskId},
@@ -68,7 +71,7 @@ pub async fn the_audit_trail_can_be_narrowed_to_an_outcome(store: &dyn Store) {
     }
 }
 
-/// As it was written, and the last seal is the last record's.
+/// As it was written, and the last seal is the last record's. Whoever looks on sees how far it is.
 pub async fn the_audit_trail_can_be_verified(store: &dyn Store) {
     assert!(matches!(store.verify_audit().await.unwrap(), Verdict::Sound { records: 0, last: 0, .. }));
     for task in ["1", "2", "3"] {
@@ -77,6 +80,9 @@ pub async fn the_audit_trail_can_be_verified(store: &dyn Store) {
     let newest = store.audit_trail(&Scope::default(), &AuditFilter::newest(1)).await.unwrap();
     let sound = Verdict::Sound { records: 3, last: 3, seal: newest[0].seal.clone() };
     assert_eq!(store.verify_audit().await.unwrap(), sound);
+    let reached = Arc::<AtomicU64>::default();
+    assert_eq!(store.verify_audit_in_sight(Arc::clone(&reached)).await.unwrap(), sound);
+    assert_eq!(reached.load(Ordering::Relaxed), 3);
 }
 
 /// What is left can still be verified, and goes on where it was.

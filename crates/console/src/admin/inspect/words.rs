@@ -7,6 +7,8 @@ use rialto_model::{
     verb::{Outcome, Phase},
 };
 
+use crate::text::count;
+
 /// A record of the audit trail in a few words.
 pub(super) fn announced(record: &Audited) -> String {
     let event = &record.event;
@@ -60,7 +62,7 @@ fn made(artifact: &Artifact, append: bool) -> String {
     let name = artifact.name.as_deref().unwrap_or(&artifact.id);
     let bytes: usize = artifact.parts.iter().map(size).sum();
     let verb = if append { "adds to" } else { "makes" };
-    format!("{verb} {name}: {} parts, {bytes} bytes", artifact.parts.len())
+    format!("{verb} {name}: {}, {bytes} bytes", count(artifact.parts.len(), "part", "parts"))
 }
 
 fn said(message: &Message) -> String {
@@ -69,7 +71,7 @@ fn said(message: &Message) -> String {
         return text;
     }
     let bytes: usize = message.parts.iter().map(size).sum();
-    format!("{} parts, {bytes} bytes", message.parts.len())
+    format!("{}, {bytes} bytes", count(message.parts.len(), "part", "parts"))
 }
 
 fn size(part: &Part) -> usize {

@@ -85,6 +85,7 @@ fn one_call_is_shown_from_both_sides() {
     let out = &good["wentOut"];
     assert_eq!((&out["agent"], &out["protocol"]), (&json!("desk"), &json!("A2A 0.3 over JSON-RPC")));
     assert_eq!((&out["url"], &out["remoteTaskId"]), (&json!(desk.url), &json!("task-1")));
+    assert_eq!(out["sent"][0]["content"], json!({ "name": "Ann" }));
     let told: Vec<&str> =
         good["timeline"].as_array().unwrap().iter().map(|entry| entry["who"].as_str().unwrap()).collect();
     assert_eq!((told.first(), told.contains(&"agent")), (Some(&"rialto"), true), "{good}");

@@ -24,7 +24,7 @@ status: active
 input_schema: { type: object, required: [what], properties: { what: { type: string, title: What } } }
 triggers: [skill, { type: http, path: in/deploy }]
 nodes:
-  look: { type: tool, tool: desk.slow, args: { ms: 2500 } }
+  look: { type: tool, tool: desk.look }
   check: { type: tool, tool: desk.greet, args: { name: "{{ $input.what }}" } }
   may: { type: approval, question: "Deploy {{ $input.what }}?", depends_on: [look, check] }
   deploy: { type: tool, tool: desk.echo, args: { deployed: "{{ $input.what }}" }, depends_on: [may] }
@@ -44,11 +44,18 @@ fn owner_from_afar() -> Rialto {
     rialto
 }
 
-/// Adds the workflow to it.
-fn add_deploy(rialto: &Rialto) {
+/// An agent with the skills of the workflow, and the workflow.
+fn desk_with_deploy(rialto: &Rialto) -> SampleAgent {
+    let desk = SampleAgent::named("Desk");
+    desk.change_card(|card| {
+        let look = json!({ "id": "look", "name": "look", "description": "Can look.", "tags": ["sample"] });
+        card["skills"].as_array_mut().unwrap().push(look);
+    });
+    rialto.trust(&desk.url);
     let file = rialto.folder().join("deploy.yaml");
     std::fs::write(&file, DEPLOY).unwrap();
     rialto.cli(&["workflow", "add", &file.display().to_string()]).ok();
+    desk
 }
 
 /// Plays a scenario at a server, and fails with what the browser saw.
@@ -89,7 +96,13 @@ fn somebody_signs_in_registers_trusts_refreshes_and_removes_an_agent() {
 
 #[test]
 fn every_way_in_which_an_agent_is_not_registered_is_told_with_what_would_help() {
-    play("refusals", &owner().serve(&[]), &[]);
+    let rialto = owner();
+    let (key, public) = (rialto.folder().join("key.pem"), rialto.folder().join("cards.json"));
+    let key = key.display().to_string();
+    rialto.cli(&["keys", "create", "--out", &key]).ok();
+    std::fs::write(&public, rialto.cli(&["keys", "show", &key]).ok().out).unwrap();
+    let rialto = rialto.with("RIALTO_A2A__CARD_KEYS", &json!([public]).to_string());
+    play("refusals", &rialto.serve(&[]), &[]);
 }
 
 #[test]
@@ -107,12 +120,10 @@ fn what_somebody_does_on_a_live_page_is_not_undone() {
 
 #[test]
 fn pages_that_are_seen_now_and_then_keep_nobody_out() {
-    let (desk, other) = (SampleAgent::named("Desk"), SampleAgent::named("Reviewer"));
     let rialto = owner().with("RIALTO_CALLS__PIN_CARDS", "true");
-    rialto.trust(&desk.url);
+    let (desk, other) = (desk_with_deploy(&rialto), SampleAgent::named("Reviewer"));
     rialto.cli(&["agents", "add", &other.url]).ok();
     rialto.cli(&["tools", "add", "parrot", "--function", "--description", "Says it again", "--", "cat"]).ok();
-    add_deploy(&rialto);
     desk.change_card(|card| {
         card["skills"][0] =
             json!({ "id": "fresh", "name": "fresh", "description": "is new", "tags": ["sample"] });
@@ -151,9 +162,9 @@ fn a_live_page_keeps_up_with_many_calls() {
 
 #[test]
 fn every_page_is_light() {
-    let (desk, rialto) = (SampleAgent::named("Desk"), owner());
-    rialto.trust(&desk.url);
-    add_deploy(&rialto);
+    let rialto = owner();
+    let desk = desk_with_deploy(&rialto);
+    desk.enough();
     play("weight", &rialto.serve(&[]), &[]);
 }
 
@@ -181,19 +192,27 @@ fn a_call_that_waits_is_approved_and_another_denied() {
 
 #[test]
 fn a_workflow_lights_up_while_it_runs() {
-    let (desk, rialto) = (SampleAgent::named("Desk"), owner());
-    rialto.trust(&desk.url);
-    add_deploy(&rialto);
-    play("workflows", &rialto.serve(&[]), &with_shots(&[]));
+    let rialto = owner();
+    let desk = desk_with_deploy(&rialto);
+    play("workflows", &rialto.serve(&[]), &with_shots(&[("--agent", &desk.url)]));
+}
+
+#[test]
+fn a_run_that_nobody_here_works_on_is_resumed() {
+    let rialto = owner();
+    let (desk, elsewhere) = (desk_with_deploy(&rialto), rialto.serve(&[]));
+    let here = rialto.serve(&[]);
+    play("resume", &elsewhere, &[("--agent", &desk.url), ("--other", &here.url)]);
+    let looked = desk.heard().iter().filter(|body| body.contains("\"skillId\":\"look\"")).count();
+    assert_eq!(looked, 1, "{:?}", desk.heard());
 }
 
 #[test]
 fn nothing_on_any_page_keeps_anybody_out() {
-    let (desk, other) = (SampleAgent::named("Desk"), SampleAgent::named("Reviewer"));
     let rialto = owner();
-    rialto.trust(&desk.url);
+    let (desk, other) = (desk_with_deploy(&rialto), SampleAgent::named("Reviewer"));
+    desk.enough();
     rialto.cli(&["agents", "add", &other.url]).ok();
-    add_deploy(&rialto);
     let server = rialto.serve(&[]);
     for n in 0..12 {
         let call = |skill: &str, args: serde_json::Value| {

@@ -18,7 +18,7 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
-use tokio::{net::TcpListener, runtime::Runtime};
+use tokio::{net::TcpListener, runtime::Runtime, sync::watch};
 
 /// What the skill `digits` answers: more than 64 bits, more than a double, and spellings of its own.
 pub(crate) const DIGITS: &str =
@@ -44,6 +44,8 @@ struct Memory {
     traces: Mutex<Vec<[Option<String>; 3]>>,
     /// When the task of the skill `later` is done.
     done_at: Mutex<Option<Instant>>,
+    /// Whether the skill `look` has looked enough.
+    enough: watch::Sender<bool>,
     /// How many have connected, whatever they wanted.
     connections: AtomicUsize,
 }
@@ -93,6 +95,7 @@ impl SampleAgent {
             tokens: Mutex::default(),
             traces: Mutex::default(),
             done_at: Mutex::default(),
+            enough: watch::Sender::new(false),
             connections: AtomicUsize::default(),
         });
         let count = Arc::clone(&memory);
@@ -102,6 +105,7 @@ impl SampleAgent {
         let router = Router::new()
             .route("/.well-known/agent-card.json", get(show_card))
             .route("/", post(answer))
+            .route("/enough", post(enough))
             .with_state(Arc::clone(&memory));
         runtime.spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self { url, memory, _runtime: runtime }
@@ -115,12 +119,18 @@ impl SampleAgent {
         shown.1 = card.to_string();
     }
 
-    /// Adds a skill to its card: `digits`, or `later`, which names its task at once and does it in the background.
+    /// Adds a skill to its card: `digits`; `later`, which names its task at once and does it in the background; or `look`, which takes
+    /// until somebody posts to `/enough`.
     pub(crate) fn learn(&self, skill: &str) {
         self.change_card(|card| {
             let skill = json!({ "id": skill, "name": skill, "description": "", "tags": [] });
             card["skills"].as_array_mut().unwrap().push(skill);
         });
+    }
+
+    /// Whoever looks stops, and so does whoever begins to.
+    pub(crate) fn enough(&self) {
+        self.memory.enough.send_replace(true);
     }
 
     /// From now on, whoever asks for its card gets this instead.
@@ -178,6 +188,10 @@ async fn show_card(State(memory): State<Arc<Memory>>) -> Response {
         .into_response()
 }
 
+async fn enough(State(memory): State<Arc<Memory>>) {
+    memory.enough.send_replace(true);
+}
+
 async fn answer(State(memory): State<Arc<Memory>>, headers: HeaderMap, body: String) -> Response {
     let token = headers.get(header::AUTHORIZATION).map(|token| token.to_str().unwrap().to_owned());
     memory.tokens.lock().unwrap().extend(token);
@@ -203,6 +217,10 @@ async fn answer(State(memory): State<Arc<Memory>>, headers: HeaderMap, body: Str
             let length = Duration::from_millis(args["ms"].as_u64().unwrap_or(3_000));
             *memory.done_at.lock().unwrap() = Some(Instant::now() + length);
             memory.later()
+        }
+        "look" => {
+            memory.enough.subscribe().wait_for(|is_enough| *is_enough).await.unwrap();
+            said("it looks good")
         }
         "nonsense" => return "this is not json".into_response(),
         other => said(&format!("there is no skill {other:?}")),
