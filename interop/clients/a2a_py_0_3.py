@@ -18,6 +18,7 @@ from a2a.types import (
 from a2a_py_0_x import message, shown
 
 BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
+ONE_AGENT = "/a2a/agents/"
 
 
 class Client:
@@ -29,6 +30,12 @@ class Client:
     async def connect(cls, args):
         http = httpx.AsyncClient(timeout=60)
         card = await A2ACardResolver(http, args.url).get_agent_card()
+        slug = None
+        if args.binding == "grpc" and ONE_AGENT in args.url:
+            # The agent's own card has no gRPC of 0.3, which cannot say whom it means: the metadata does.
+            whole, slug = args.url.split(ONE_AGENT)
+            whole = await A2ACardResolver(http, whole).get_agent_card()
+            card.additional_interfaces = whole.additional_interfaces
         if args.binding == "rest" and args.token:  # this SDK has no interceptors there
             http.headers["Authorization"] = f"Bearer {args.token}"
         # Over JSON-RPC the SDK itself finds out from the card how the token is shown.
@@ -42,7 +49,7 @@ class Client:
                 push_notification_configs=list(pushes),
                 httpx_client=http,
                 supported_transports=[BINDINGS[args.binding]],
-                grpc_channel_factory=lambda url: channel(url, args.token),
+                grpc_channel_factory=lambda url: channel(url, args.token, slug),
             )
             return ClientFactory(config).create(card, interceptors=[AuthInterceptor(store)])
 
@@ -92,13 +99,15 @@ class Client:
         return driving.card(shown(await self.plain.get_card(context=context())))
 
 
-def channel(url: str, token: str | None):
-    """Shows the token with every call: for gRPC, too, the SDK has no interceptors of its own."""
+def channel(url: str, token: str | None, slug: str | None):
+    """Shows the token with every call, and says which agent is meant: for gRPC, too, the SDK has no interceptors of its own."""
     import grpc  # only the gRPC binding needs it
 
+    more = [("authorization", f"Bearer {token}")] if token else []
+    more += [("rialto-agent", slug)] if slug else []
+
     def shown(details):
-        metadata = [*(details.metadata or ()), ("authorization", f"Bearer {token}")]
-        return details._replace(metadata=metadata)
+        return details._replace(metadata=[*(details.metadata or ()), *more])
 
     class Unary(grpc.aio.UnaryUnaryClientInterceptor):
         async def intercept_unary_unary(self, go_on, details, request):
@@ -108,7 +117,7 @@ def channel(url: str, token: str | None):
         async def intercept_unary_stream(self, go_on, details, request):
             return await go_on(shown(details), request)
 
-    return grpc.aio.insecure_channel(url, interceptors=[Unary(), Stream()] if token else None)
+    return grpc.aio.insecure_channel(url, interceptors=[Unary(), Stream()])
 
 
 def context() -> ClientCallContext:

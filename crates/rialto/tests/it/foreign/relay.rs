@@ -41,7 +41,7 @@ pub(super) const AGENTS: &[(&str, &str, &[&str])] = &[
     ("0.1", "plain_0_1", &[]),
 ];
 
-/// What came of one pair. Where a client cannot choose the agent, nothing was tried.
+/// What came of one pair.
 #[derive(Default)]
 struct Cell {
     passed: usize,
@@ -109,9 +109,6 @@ impl Relay {
     /// One client with one agent: all operations, or one of them.
     fn cell(&self, kind: Kind, slug: &str, which: Option<usize>) -> Cell {
         let mut cell = Cell::default();
-        if !kind.finds_one_agent() {
-            return cell;
-        }
         let url = format!("{}/a2a/agents/{slug}", self.url);
         let mut client = match A2aClient::start(kind, &url, self.token.as_deref()) {
             Ok(client) => client,
@@ -163,10 +160,7 @@ fn written(rows: &[Vec<Cell>]) -> String {
             let letters: String =
                 cell.less.iter().map(|(operation, why)| notes[&(operation.name(), *why)]).collect();
             let letters = if letters.is_empty() { letters } else { format!(" <sup>{letters}</sup>") };
-            match cell.tried {
-                0 => text += " – |",
-                tried => write!(text, " {}/{tried}{letters} |", cell.passed).unwrap(),
-            }
+            write!(text, " {}/{}{letters} |", cell.passed, cell.tried).unwrap();
         }
         text.push('\n');
     }

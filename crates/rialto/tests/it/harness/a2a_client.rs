@@ -71,11 +71,6 @@ impl Kind {
     pub(crate) fn of(peer: &str, binding: &str) -> Self {
         *KINDS.iter().find(|kind| kind.peer == peer && kind.binding == binding).unwrap()
     }
-
-    /// Whether it can choose one agent of many: over gRPC this is done with a tenant, which 0.3 does not have.
-    pub(crate) fn finds_one_agent(self) -> bool {
-        self.binding != "grpc" || self.dialect == Dialect::V10
-    }
 }
 
 // === impl A2aClient ===
