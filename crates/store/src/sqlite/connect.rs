@@ -133,11 +133,11 @@ fn prepare(mut connection: Connection, config: &Config, place: &Place) -> Result
         Durability::Normal => "NORMAL",
         Durability::Full => "FULL",
     };
-    // Pages that are written again and again go into the file once per so many; and after a crash no more than these
-    // have to be looked through. A commit touches a hundred pages or two: were there less room for them, each of those that are
+    // The tidier sees to it that the log does not become so long, unless its thread could not be started: after a crash all of
+    // it has to be looked through. A commit touches a hundred pages or two: were there less room for them, each of those that are
     // touched again and again would be written to the log, and read back from it, several times in one commit.
     let pragmas = format!(
-        "PRAGMA synchronous = {synchronous}; PRAGMA wal_autocheckpoint = 2000; PRAGMA cache_size = -3072;
+        "PRAGMA synchronous = {synchronous}; PRAGMA wal_autocheckpoint = 8000; PRAGMA cache_size = -3072;
          PRAGMA cache_spill = OFF"
     );
     connection.execute_batch(&pragmas).map_err(|error| place.fault(error))?;

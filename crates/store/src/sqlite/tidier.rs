@@ -1,23 +1,38 @@
 //! Moves committed pages from the log into the file, beside the thread that writes.
 //!
-//! The writer does this itself once the log is long, because only then can the log begin anew; but it makes everybody
-//! wait meanwhile. What was moved before costs it nothing any more.
+//! The log can begin anew only when all of it was moved, and the writer, who adds to it, is the only one who can see to that; but it
+//! makes everybody wait meanwhile, above all for the disk. So it moves what is left right after the tidier has moved the rest,
+//! which is what was added during a few moments, and only if the log is long.
 
 use std::{
     path::{Path, PathBuf},
-    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
     thread,
 };
+
+use rusqlite::Connection;
 
 use super::connect;
 
 /// The pages of so many jobs are worth moving.
 const JOBS: usize = 2048;
 
+/// A commit writes some pages, whatever little is in it: as many as so many jobs of a large one.
+const LEAST: usize = 16;
+
+/// A log of so many pages is long.
+const LONG: i64 = 2000;
+
 /// Asks for pages to be moved now and then; the thread ends with it.
 pub(super) struct Tidier {
     wake: Option<SyncSender<()>>,
     jobs: usize,
+    /// Whether nearly all of a long log was moved just now.
+    is_ripe: Arc<AtomicBool>,
 }
 
 // === impl Tidier ===
@@ -25,38 +40,51 @@ pub(super) struct Tidier {
 impl Tidier {
     /// A tidier for the file in `folder`, or none for a store in memory. Its thread starts when there is work.
     pub(super) fn new(folder: Option<PathBuf>) -> Self {
+        let is_ripe = Arc::<AtomicBool>::default();
         let wake = folder.and_then(|folder| {
-            let (wake, woken) = sync_channel(1);
-            let started =
-                thread::Builder::new().name("rialto-tidier".to_owned()).spawn(move || run(&folder, &woken));
+            let ((wake, woken), ripe) = (sync_channel(1), Arc::clone(&is_ripe));
+            let work = move || run(&folder, &woken, &ripe);
+            let started = thread::Builder::new().name("rialto-tidier".to_owned()).spawn(work);
             // Without it the writer does all of this work; slower, not wrong.
             started.ok().map(|_| wake)
         });
-        Self { wake, jobs: 0 }
+        Self { wake, jobs: 0, is_ripe }
     }
 
     /// Hears of a commit of so many jobs.
     pub(super) fn committed(&mut self, jobs: usize) {
-        self.jobs += jobs;
+        self.jobs += jobs.max(LEAST);
         if self.jobs >= JOBS {
             self.jobs = 0;
             // One wish is enough: whoever is at work sees the newest pages anyway.
             let _ = self.wake.as_ref().map(|wake| wake.try_send(()));
         }
     }
+
+    /// Moves what is left of a long log, by the connection that writes, so that it begins anew with the next commit.
+    pub(super) fn finish(&self, writer: &Connection) {
+        if self.is_ripe.swap(false, Ordering::Relaxed) {
+            move_pages(writer);
+        }
+    }
 }
 
-fn run(folder: &Path, woken: &Receiver<()>) {
+fn run(folder: &Path, woken: &Receiver<()>, is_ripe: &AtomicBool) {
     let mut connection = None;
     while woken.recv().is_ok() {
         if connection.is_none() {
             connection = connect::reader(folder).ok();
         }
         let Some(connection) = &connection else { continue };
-        // It moves what it can without making anybody wait. What it could not move, the next one will.
-        let moved = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-        if let Err(error) = moved {
-            tracing::debug!("pages stay in the log until the next round: {error}");
+        if move_pages(connection).is_some_and(|length| length >= LONG) {
+            is_ripe.store(true, Ordering::Relaxed);
         }
     }
+}
+
+/// Moves what can be moved without making anybody else wait, and says how long the log is. What could not be moved, the next one
+/// will.
+fn move_pages(connection: &Connection) -> Option<i64> {
+    let moved = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1));
+    moved.inspect_err(|error| tracing::debug!("pages stay in the log until the next round: {error}")).ok()
 }

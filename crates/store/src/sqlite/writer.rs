@@ -144,6 +144,8 @@ impl Writer {
                 }
             }
             self.commit(batch);
+            // Now that everybody has their answers.
+            self.tidier.finish(&self.connection);
         }
         // What is left on the page, if anything, is posted by whoever opens the store next.
         if self.post(Turn::Everything).is_ok()
