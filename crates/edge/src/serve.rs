@@ -14,11 +14,11 @@ use std::{
 };
 
 use axum::{body::Body, extract::Request, response::Response};
-use hyper::body::Incoming;
-use hyper_util::{rt::TokioIo, server::conn::auto::Builder, service::TowerToHyperService};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{rt::TokioIo, server::conn::auto::Builder};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tower::{Service, ServiceExt};
+use tower::Service;
 
 use crate::lanes::Lanes;
 
@@ -140,8 +140,8 @@ where
     A: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
     A::Future: Send,
 {
-    let app =
-        TowerToHyperService::new(app.map_request(|request: http::Request<Incoming>| request.map(Body::new)));
+    // What is served here is always ready, so it need not be asked whether it is.
+    let app = service_fn(move |request: http::Request<Incoming>| app.clone().call(request.map(Body::new)));
     let builder = Builder::new(lanes);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), app));
     let (mut over, mut listens, mut is_told) = (pin!(open.over.cancelled()), false, false);

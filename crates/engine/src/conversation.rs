@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    fmt::Write as _,
+    hash::BuildHasher,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -67,12 +67,16 @@ pub(crate) struct Messages(Mutex<Known>);
 #[derive(Default)]
 struct Known {
     by_message: FastMap<Key, Slot>,
-    /// Each with its number.
-    oldest: VecDeque<(Key, u64)>,
+    oldest: VecDeque<Key>,
 }
 
-/// A message with whose it is. There are many, so it is one text, and both places share it.
-type Key = Arc<str>;
+/// A message with whose it is. There are many, so it is not a text but two numbers: the one that stores keep, and one that nobody
+/// outside of this process can foresee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    number: u64,
+    other: u64,
+}
 
 /// Something that goes on by itself when whoever waits for it goes away: a client that hangs up while its task is being
 /// written down must not leave a task that nobody works on.
@@ -221,21 +225,21 @@ impl Messages {
     /// What is known of a message, for as long as it is being taken; and the number of the one that is forgotten for it, if
     /// there is one.
     async fn slot(&self, caller: &Caller, message: &str) -> (OwnedMutexGuard<Vec<TaskId>>, Option<u64>) {
-        let key = key(caller, message);
         let mut forgotten = None;
         let slot = {
             let mut known = self.0.lock();
-            if let Some(slot) = known.by_message.get(&*key) {
+            let key = known.key(caller, message);
+            if let Some(slot) = known.by_message.get(&key) {
                 Arc::clone(slot)
             } else {
-                let (slot, key) = (Slot::default(), Key::from(key));
-                known.by_message.insert(Arc::clone(&key), Arc::clone(&slot));
-                known.oldest.push_back((key, number_of(caller, message)));
+                let slot = Slot::default();
+                known.by_message.insert(key, Arc::clone(&slot));
+                known.oldest.push_back(key);
                 if known.oldest.len() > REMEMBERED
-                    && let Some((oldest, number)) = known.oldest.pop_front()
+                    && let Some(oldest) = known.oldest.pop_front()
                 {
                     known.by_message.remove(&oldest);
-                    forgotten = Some(number);
+                    forgotten = Some(oldest.number);
                 }
                 slot
             }
@@ -245,21 +249,19 @@ impl Messages {
 
     /// The same for somebody who only looks.
     pub(crate) fn known(&self, caller: &Caller, message: &str) -> Option<Slot> {
-        self.0.lock().by_message.get(&*key(caller, message)).cloned()
+        let known = self.0.lock();
+        known.by_message.get(&known.key(caller, message)).cloned()
     }
 }
 
-/// The text of a key. Each part but the last says how long it is, so no two messages have the same.
-fn key(caller: &Caller, message: &str) -> String {
-    let owner = [caller.scope.org.as_str(), caller.scope.project.as_str(), caller.id.as_str()];
-    let mut key =
-        String::with_capacity(owner.iter().map(|part| part.len() + 4).sum::<usize>() + message.len());
-    for part in owner {
-        // Writing to memory does not fail.
-        let _ = write!(key, "{}:{part}", part.len());
+// === impl Known ===
+
+impl Known {
+    fn key(&self, caller: &Caller, message: &str) -> Key {
+        let owner = (caller.scope.org.as_str(), caller.scope.project.as_str(), caller.id.as_str());
+        let other = self.by_message.hasher().hash_one((owner, message));
+        Key { number: number_of(caller, message), other }
     }
-    key.push_str(message);
-    key
 }
 
 pub(crate) fn number_of(caller: &Caller, message: &str) -> u64 {
@@ -274,7 +276,8 @@ mod tests {
 
     #[test]
     fn messages_of_two_callers_are_never_taken_for_each_other() {
-        let of = |caller: &str, message: &str| key(&Caller::user(caller), message);
+        let known = Known::default();
+        let of = |caller: &str, message: &str| known.key(&Caller::user(caller), message);
         assert_eq!(of("ann", "m"), of("ann", "m"));
         assert_ne!(of("ann", "m"), of("an", "nm"));
         assert_ne!(of("a", "1:b"), of("a1:", "b"));

@@ -34,7 +34,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V8__routing", include_str!("../../migrations/sqlite/V8__routing.sql")),
     ("V9__flows", include_str!("../../migrations/sqlite/V9__flows.sql")),
     ("V10__approvals", include_str!("../../migrations/sqlite/V10__approvals.sql")),
-    ("V11__shorter_stretches", include_str!("../../migrations/sqlite/V11__shorter_stretches.sql")),
+    ("V11__shorter_indexes", include_str!("../../migrations/sqlite/V11__shorter_indexes.sql")),
 ];
 
 /// How often a lock that another process holds is tried again, one millisecond apart.
