@@ -28,6 +28,7 @@ use crate::{
     address::Reach,
     connect::{Connector, House, NoConnection, place, system_resolver},
     fetch::{Body, Deadline, Fetch, FetchError, Request, Response, wait_for},
+    lanes::after_the_others,
     link::Message,
     live::Live,
     pool::{Pool, hung_up},
@@ -160,6 +161,7 @@ impl Way {
         to: Uri,
         http2: bool,
     ) -> Result<http::Response<Live>, FetchError> {
+        after_the_others().await;
         if to.scheme() == Some(&Scheme::HTTP) && !http2 {
             return self.plain.send(message, &to).await;
         }

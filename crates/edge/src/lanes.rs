@@ -8,13 +8,14 @@
 //! An HTTP/2 connection carries the requests of many, so these are shared out over all lanes.
 
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     io,
     num::NonZero,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
+    task::Poll,
     thread,
 };
 
@@ -93,9 +94,49 @@ impl Drop for Seat {
     }
 }
 
+/// Lets everything go first that this lane could do now; what comes later waits its turn.
+///
+/// Whoever is about to write to a connection does so after this. The reader at its other end is woken by what is written, and has long
+/// fallen asleep again when the next one of the lane writes, if that one had to compute something first. Those who write right after
+/// one another wake it once.
+pub(crate) async fn after_the_others() {
+    let mut have_gone = false;
+    poll_fn(|cx| {
+        if have_gone {
+            return Poll::Ready(());
+        }
+        have_gone = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn what_others_can_do_now_is_done_before_and_what_comes_later_after() {
+        let (said, heard) = std::sync::mpsc::channel();
+        let speak = |name: &'static str| {
+            let said = said.clone();
+            async move {
+                said.send(("computes", name)).unwrap();
+                after_the_others().await;
+                said.send(("writes", name)).unwrap();
+            }
+        };
+        let (first, second) = (tokio::spawn(speak("first")), tokio::spawn(speak("second")));
+        let late = speak("late");
+        first.await.unwrap();
+        tokio::spawn(late).await.unwrap();
+        second.await.unwrap();
+        let order =
+            [("computes", "first"), ("computes", "second"), ("writes", "first"), ("writes", "second")];
+        assert_eq!(heard.try_iter().take(4).collect::<Vec<_>>(), order);
+        assert_eq!(heard.try_iter().collect::<Vec<_>>(), [("computes", "late"), ("writes", "late")]);
+    }
 
     #[test]
     fn a_lane_that_was_left_is_taken_next() {

@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::Service;
 
-use crate::lanes::Lanes;
+use crate::lanes::{Lanes, after_the_others};
 
 /// How long nobody is let in when the system has no room for one more.
 const FULL: Duration = Duration::from_secs(1);
@@ -141,7 +141,14 @@ where
     A::Future: Send,
 {
     // What is served here is always ready, so it need not be asked whether it is.
-    let app = service_fn(move |request: http::Request<Incoming>| app.clone().call(request.map(Body::new)));
+    let app = service_fn(move |request: http::Request<Incoming>| {
+        let answer = app.clone().call(request.map(Body::new));
+        async move {
+            let answer = answer.await;
+            after_the_others().await;
+            answer
+        }
+    });
     let builder = Builder::new(lanes);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), app));
     let (mut over, mut listens, mut is_told) = (pin!(open.over.cancelled()), false, false);
