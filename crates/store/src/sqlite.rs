@@ -23,6 +23,7 @@ mod pushes;
 mod readers;
 mod routing;
 mod secrets;
+mod shorter;
 mod talks;
 mod tasks;
 mod tidier;

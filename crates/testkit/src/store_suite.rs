@@ -97,6 +97,7 @@ macro_rules! store_suite {
             tasks_come_newest_first_and_page_by_page,
             tasks_can_be_narrowed,
             payloads_keep_every_digit,
+            a_message_that_says_the_arguments_comes_back_as_it_was_said,
             the_audit_trail_comes_newest_first_and_stays_in_its_org,
             what_the_bus_announces_is_written_with_the_task,
             the_audit_trail_can_be_narrowed,

@@ -20,7 +20,7 @@ use crate::{
 pub(super) const FILE: &str = "rialto.db";
 
 /// The schema this program knows; each migration ends by writing its number into the file.
-const SCHEMA: i32 = 11;
+const SCHEMA: i32 = 12;
 
 /// What brings a database to the present schema, in order.
 const MIGRATIONS: &[(&str, &str)] = &[
@@ -35,6 +35,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V9__flows", include_str!("../../migrations/sqlite/V9__flows.sql")),
     ("V10__approvals", include_str!("../../migrations/sqlite/V10__approvals.sql")),
     ("V11__shorter_indexes", include_str!("../../migrations/sqlite/V11__shorter_indexes.sql")),
+    ("V12__shorter_events", include_str!("../../migrations/sqlite/V12__shorter_events.sql")),
 ];
 
 /// How often a lock that another process holds is tried again, one millisecond apart.

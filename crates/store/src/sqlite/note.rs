@@ -341,6 +341,13 @@ impl<'a> Iterator for Records<'a> {
 
 // === impl Text ===
 
+impl<'a> From<&'a [u8]> for Text<'a> {
+    /// Of bytes that are a text.
+    fn from(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+}
+
 impl Text<'_> {
     pub(super) const fn bytes(&self) -> &[u8] {
         self.0

@@ -56,7 +56,10 @@ fn insert(inserts: &mut Inserts<'_>, posting: &Posting, draft: &Draft) -> Result
         (opening.standing, opening.brief) = (last.standing, last.brief);
     }
     let row = inserts.task(&opening)?;
-    for addition in first.into_iter().chain(additions) {
+    if let Some(first) = first {
+        inserts.first_events(row, &first, opening.args)?;
+    }
+    for addition in additions {
         inserts.events(row, &addition)?;
     }
     Ok(())

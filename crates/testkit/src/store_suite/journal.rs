@@ -5,7 +5,7 @@ use rialto_model::{
     event::{Event, Remote},
     ids::{AgentId, OrgId, ProjectId, Scope, TaskId},
     json::Json,
-    message::{Artifact, Part},
+    message::{Artifact, Message, Part, Role},
     store::{AuditFilter, Entry, Store, StoreError, TaskFilter},
     task::{TaskHead, TaskState},
     verb::Phase,
@@ -42,6 +42,28 @@ pub async fn a_task_comes_back_with_what_it_began_with(store: &dyn Store) {
     let again = store.begin_task(&begun, &first, Vec::new()).await;
     assert!(matches!(again, Err(StoreError::Taken(_))));
     assert_eq!(store.events(&task.id, 0).await.unwrap().len(), 3);
+}
+
+/// A message that says its task's arguments once more, wherever in it they stand, comes back to the letter.
+pub async fn a_message_that_says_the_arguments_comes_back_as_it_was_said(store: &dyn Store) {
+    let args = Json::parse(format!(r#"{{"data":{{"ü":"@1[{}"}},"n":1.00}}"#, "x".repeat(100))).unwrap();
+    let other = Json::parse(r#"{"data":"something else"}"#).unwrap();
+    let said = [
+        vec![Part::data(args.clone())],
+        vec![Part::text("@12[\"data\":"), Part::data(args.clone()), Part::data(args.clone())],
+        vec![Part::data(other), Part::data(args.clone())],
+    ];
+    for (number, parts) in said.into_iter().enumerate() {
+        let task = TaskHead { args: args.clone(), ..head(&format!("task_{number}")) };
+        let first = vec![Event::Answered { message: Message::new("m-1", Role::User, parts) }];
+        let begun = entry(&task, first.clone(), at(1)).head;
+        store.begin_task(&begun, &first, Vec::new()).await.unwrap();
+        store.append(entry(&begun, vec![finished()], at(2))).await.unwrap();
+        let recorded = store.events(&task.id, 0).await.unwrap();
+        let lines: Vec<_> = recorded.into_iter().map(|line| line.event).collect();
+        assert_eq!(lines, [first[0].clone(), finished()]);
+        assert_eq!(store.task(&task.scope, task.id.as_str()).await.unwrap().unwrap().args, args);
+    }
 }
 
 /// A task that is there is not written over.
