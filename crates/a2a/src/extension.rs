@@ -35,8 +35,14 @@ pub(crate) fn named(headers: &HeaderMap) -> Vec<String> {
     named
 }
 
-/// The header that tells a caller of that dialect which are in use; none when none are, or there is no word for it.
-pub(crate) fn told(wire: Wire, activated: &[String]) -> Option<(HeaderName, HeaderValue)> {
+/// Tells a caller of that dialect which are in use, if any are and there is a word for it.
+pub(crate) fn tell(wire: Wire, activated: &[String], headers: &mut HeaderMap) {
+    if let Some((name, value)) = told(wire, activated) {
+        headers.insert(name, value);
+    }
+}
+
+fn told(wire: Wire, activated: &[String]) -> Option<(HeaderName, HeaderValue)> {
     let name = name(wire.dialect())?;
     Some((name, written(activated)?))
 }

@@ -3,7 +3,7 @@
 //! Who comes this far has passed the gate like any other request: its token is the call's metadata. What the gate refuses
 //! is refused with an HTTP status, which gRPC clients read as the status it stands for.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, mem, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -177,8 +177,9 @@ fn late() -> Status {
 }
 
 /// What happens, message by message, and how it ended.
-fn streamed(wire: Wire, operation: Operation, events: TaskStream, deadline: Option<Instant>) -> Response {
-    respond(stream::unfold(Some(events), move |events| async move {
+fn streamed(wire: Wire, operation: Operation, mut events: TaskStream, deadline: Option<Instant>) -> Response {
+    let activated = mem::take(&mut events.activated);
+    let mut response = respond(stream::unfold(Some(events), move |events| async move {
         let mut events = events?;
         let next = match deadline {
             None => Ok(events.next().await),
@@ -197,7 +198,9 @@ fn streamed(wire: Wire, operation: Operation, events: TaskStream, deadline: Opti
             Ok(message) => (Frame::data(Bytes::from(message)), Some(events)),
             Err(status) => (last(&status), None),
         })
-    }))
+    }));
+    extension::tell(wire, &activated, response.headers_mut());
+    response
 }
 
 /// Some JSON has no place in protobuf.

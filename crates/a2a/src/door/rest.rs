@@ -87,6 +87,7 @@ async fn answered(service: &Service, request: Request, path: &str, agent: Option
     };
     match service.answer(&visit, request).await {
         Ok(Reply::Stream(events)) => told(
+            wire,
             move |event| match event {
                 Ok((event, _)) => Some(sse::encode(None, &answer::encode_stream_event(wire, &event).text())),
                 Err(trouble) => Some(sse::encode(Some("error"), &trouble.http(wire, release).1)),

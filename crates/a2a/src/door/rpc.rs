@@ -1,6 +1,6 @@
 //! JSON-RPC, in the dialects of all generations at one address.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, mem, sync::Arc, time::Duration};
 
 use axum::{
     body::Body,
@@ -116,7 +116,7 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
             response
         }
         Answer::NoStream(text) => lone(&sse::encode(None, &text)),
-        Answer::Stream(id, events, wire) => told(move |event| frame(&id, wire, event), events),
+        Answer::Stream(id, events, wire) => told(wire, move |event| frame(&id, wire, event), events),
     }
 }
 
@@ -266,10 +266,11 @@ fn without_task(event: StreamEvent) -> StreamEvent {
 
 /// A stream of server-sent events, with a heartbeat where nothing happens.
 pub(crate) fn told(
+    wire: Wire,
     frame: impl Fn(Result<(StreamEvent, Door), super::trouble::Trouble>) -> Option<String> + Send + Sync + 'static,
-    events: TaskStream,
+    mut events: TaskStream,
 ) -> Response {
-    let door = events.door;
+    let (door, activated) = (events.door, mem::take(&mut events.activated));
     let frames = stream::unfold((events, frame), move |(mut events, frame)| async move {
         loop {
             let Ok(event) = tokio::time::timeout(HEARTBEAT, events.next()).await else {
@@ -280,7 +281,9 @@ pub(crate) fn told(
             }
         }
     });
-    event_stream(Body::from_stream(frames.map(Ok::<_, Infallible>)))
+    let mut response = event_stream(Body::from_stream(frames.map(Ok::<_, Infallible>)));
+    extension::tell(wire, &activated, response.headers_mut());
+    response
 }
 
 /// A stream of one event.

@@ -33,7 +33,7 @@ use super::{
     incoming::{self, Visit},
     list, modes,
     render::{self, Length},
-    stream::TaskStream,
+    stream::{TaskStream, Telling},
     trouble::Trouble,
 };
 use crate::extension;
@@ -87,10 +87,8 @@ impl Reply {
     /// Puts what goes beside the answer into its headers: what guardrails warn of, and which extensions are in use.
     pub(crate) fn put_beside(&self, wire: Wire, headers: &mut HeaderMap) {
         rialto_edge::warning::put(headers, self.notice().as_ref());
-        if let Self::Sent { activated, .. } = self
-            && let Some((name, value)) = extension::told(wire, activated)
-        {
-            headers.insert(name, value);
+        if let Self::Sent { activated, .. } = self {
+            extension::tell(wire, activated, headers);
         }
     }
 
@@ -191,6 +189,7 @@ impl Service {
 
     async fn stream(&self, visit: &Visit, send: SendRequest) -> Result<Reply, Trouble> {
         let history = visit.history(send.configuration.history_length);
+        let wanted = visit.wanted(&send.message);
         let (task, following) = match self.say(visit, send, true).await? {
             Said::Begun { running, task: Some(task) } => {
                 let following = self.engine.listen(&task.head);
@@ -203,7 +202,8 @@ impl Service {
             }
             Said::Again(id) => self.engine.follow(&visit.caller, id.as_str()).await?,
         };
-        Ok(Reply::Stream(TaskStream::of(&task, following, history, self.stop())))
+        let mut telling = Telling::of(&task, following, history);
+        Ok(Reply::Stream(TaskStream::new(telling.activated(wanted).await, telling, self.stop())))
     }
 
     async fn get(&self, visit: &Visit, get: &GetTask) -> Result<Reply, Trouble> {
@@ -246,12 +246,12 @@ impl Service {
             return Err(Trouble::new(Code::UnsupportedOperation, message));
         }
         // In 1.0 who listens hears of a task that waits until it is over; before, a stream was over when a task waited.
-        let stream = if visit.wire == Wire::V10 {
-            TaskStream::on(&task, following, self.stop())
+        let telling = if visit.wire == Wire::V10 {
+            Telling::on(&task, following)
         } else {
-            TaskStream::of(&task, following, None, self.stop())
+            Telling::of(&task, following, None)
         };
-        Ok(Reply::Stream(stream))
+        Ok(Reply::Stream(TaskStream::new(Vec::new(), telling, self.stop())))
     }
 
     /// Hands a message to the engine. With `wants_begun` what it begins is told as it begins.

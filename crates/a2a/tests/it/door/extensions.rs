@@ -51,6 +51,31 @@ async fn what_the_agent_says_is_in_use_is_told_in_the_clients_own_header() {
 }
 
 #[tokio::test]
+async fn a_stream_begins_with_what_the_agent_says_is_in_use() {
+    for (path, header, body) in [
+        ("/a2a", "a2a-extensions", asked("SendStreamingMessage", &said("extend"))),
+        ("/a2a/message:stream", "a2a-extensions", said("extend")),
+        ("/a2a", "x-a2a-extensions", asked("message/stream", &said_0_3("extend"))),
+    ] {
+        let (house, request) = (House::new().await, post(path).header(header, format!("{ONE}, {TWO}")));
+        let (parts, events) = house.ann().respond(request, body.to_string()).await.into_parts();
+        assert_eq!(parts.headers[header], ONE, "{path}: of those that were asked for");
+        let events = axum::body::to_bytes(events, 1 << 20).await.unwrap();
+        let told = str::from_utf8(&events).unwrap();
+        assert_eq!(told.matches("data:").count(), 3, "{path}: nothing is lost of {told}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_says_nothing_does_not_keep_a_stream_from_beginning() {
+    let house = House::new().await;
+    let request = post("/a2a").header("a2a-extensions", ONE);
+    let body = asked("SendStreamingMessage", &said("hang")).to_string();
+    let first = house.ann().open(request, body).await.next().await.unwrap();
+    assert_eq!(first["result"]["task"]["status"]["state"], "TASK_STATE_SUBMITTED", "{first}");
+}
+
+#[tokio::test]
 async fn an_agent_that_demands_an_extension_is_not_asked_without_it() {
     let house = House::new().await;
     house.meet_at("strict").await;
