@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use crate::{
     conversation::{Talk, number_of},
-    engine::{Engine, Request, store_failure},
+    engine::{Engine, store_failure},
+    request::Request,
 };
 
 // === impl Engine ===

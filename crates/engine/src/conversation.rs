@@ -23,9 +23,10 @@ use rialto_model::{
 use tokio::{runtime::Handle, sync::OwnedMutexGuard};
 
 use crate::{
-    engine::{Engine, Request, store_failure},
+    engine::{Engine, store_failure},
     following::Following,
     redact::redact_message,
+    request::Request,
     running::Running,
 };
 

@@ -1,33 +1,26 @@
 //! The crossing: the one road every call takes.
 
 use std::{
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, Weak, atomic::AtomicBool},
     time::Duration,
 };
 
-use arc_swap::ArcSwap;
-use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use rialto_model::{
     agent::Health,
-    call::{Call, Caller, Door, Spoken, Target},
+    call::{Call, Caller, Spoken, Target},
     clock::Clock,
     event::{Event, Remote},
     failure::{Failure, Kind},
     ids::{TaskId, fresh},
     json::Json,
     maps::FastMap,
-    message::{MOST_PARTS, Message, Part, Role},
+    message::{MOST_PARTS, Message, Role},
     store::{Store, StoreError},
     task::{Task, TaskHead, TaskState},
-    trace::Trace,
     verb::{Verb, VerbEvent},
 };
-use rialto_policy::{Leave, Policy, PolicyError};
-use tokio::sync::watch;
+use rialto_policy::{Leave, Policy};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -36,24 +29,22 @@ use crate::{
     bus::Bus,
     closing,
     config::Config,
-    conversation::{Messages, Talk},
+    conversation::Messages,
     earlier::Earlier,
     guarding::{self, Post},
     journal::Journal,
     limits::{self, Limits},
     peer::Peer,
     permitting::Cleared,
+    policies::{Policies, PolicyLoader},
     redact::redact_message,
     registry::Registry,
+    request::Request,
     routing::Router,
     run::{Leg, Run},
     running::Running,
     schema::Schemas,
 };
-
-/// Reads the policies from wherever they are kept.
-pub type PolicyLoader =
-    Box<dyn Fn() -> BoxFuture<'static, Result<Result<Policy, PolicyError>, StoreError>> + Send + Sync>;
 
 /// How often something is said again to a task that goes on while it is said.
 const TRIES: usize = 8;
@@ -88,20 +79,11 @@ pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) peer: Arc<dyn Peer>,
-    pub(crate) policy: ArcSwap<Policy>,
+    pub(crate) policies: Policies,
     pub(crate) journal: Journal,
     pub(crate) config: Config,
     /// What runs in this process, and how to stop it.
     pub(crate) running: Mutex<FastMap<TaskId, CancellationToken>>,
-    policy_loader: Option<PolicyLoader>,
-    /// One reads the policies, the others wait for it: what was read earlier never takes the place of what was read later.
-    policy_turn: tokio::sync::Mutex<()>,
-    /// How many changes from elsewhere had been seen when the policies were last read.
-    policy_read_at: AtomicU64,
-    /// The mark of the policies in force, for those who want to hear when it is another.
-    pub(crate) policy_marks: watch::Sender<u64>,
-    /// Whether the policies, when they were last read, did not hold up.
-    policy_is_behind: AtomicBool,
     bus: Arc<Bus>,
     pub(crate) schemas: Schemas,
     /// What is remembered for choosing agents.
@@ -121,59 +103,6 @@ pub(crate) struct Inner {
     pub(crate) guarding: Post,
     /// Where calls wait for approval.
     pub(crate) approving: Desk,
-}
-
-/// What a caller wants, with its target found.
-#[derive(Clone, Debug)]
-pub struct Request {
-    /// Who.
-    pub caller: Caller,
-    /// By which door.
-    pub door: Door,
-    /// From whom.
-    pub target: Target,
-    /// What is said.
-    pub parts: Vec<Part>,
-    /// The id that a new task shall have, when it was promised to somebody under one.
-    pub id: Option<TaskId>,
-    /// The task to go on with: our id for it, or the agent's.
-    pub task: Option<String>,
-    /// The version of that task which is answered: when it has changed since, nothing is said.
-    pub answers: Option<u64>,
-    /// The conversation to go on with, as the agent calls it.
-    pub context: Option<String>,
-    /// A wall clock of the caller's own.
-    pub wall_clock: Option<Duration>,
-    /// The trace that the caller has begun.
-    pub trace: Option<Box<Trace>>,
-    /// The conversation with us that this belongs to, for callers that keep one.
-    pub talk: Option<Box<Talk>>,
-}
-
-// === impl Request ===
-
-impl Request {
-    /// A call of a skill with arguments.
-    pub fn skill(caller: Caller, door: Door, target: Target, args: Json) -> Self {
-        Self::message(caller, door, target, vec![Part::data(args)])
-    }
-
-    /// A message in parts.
-    pub const fn message(caller: Caller, door: Door, target: Target, parts: Vec<Part>) -> Self {
-        Self {
-            caller,
-            door,
-            target,
-            parts,
-            id: None,
-            task: None,
-            answers: None,
-            context: None,
-            wall_clock: None,
-            trace: None,
-            talk: None,
-        }
-    }
 }
 
 // === impl Engine ===
@@ -196,12 +125,7 @@ impl Engine {
             registry,
             peer: Arc::new(peer),
             guarding,
-            policy_marks: watch::Sender::new(parts.policy.mark()),
-            policy: ArcSwap::from_pointee(parts.policy),
-            policy_loader: parts.policy_loader,
-            policy_turn: tokio::sync::Mutex::default(),
-            policy_read_at: AtomicU64::new(0),
-            policy_is_behind: AtomicBool::new(false),
+            policies: Policies::new(parts.policy, parts.policy_loader),
             limits: Limits::new(&parts.config.limits),
             router: Router::new(parts.config.routing.clone()),
             config: parts.config,
@@ -237,11 +161,6 @@ impl Engine {
         &self.0.bus
     }
 
-    /// Who may do what, just now.
-    pub fn policy(&self) -> Arc<Policy> {
-        self.0.policy.load_full()
-    }
-
     /// What time it is.
     pub fn now(&self) -> rialto_model::clock::Timestamp {
         self.0.journal.now()
@@ -250,46 +169,6 @@ impl Engine {
     /// What was set.
     pub fn config(&self) -> &Config {
         &self.0.config
-    }
-
-    /// Sees to it that what any process has changed is seen here.
-    ///
-    /// Policies are read again only after a change that came from elsewhere: a row that we wrote ourselves says
-    /// nothing about them, and probes write many.
-    pub async fn sync(&self) -> Result<(), Failure> {
-        self.0.registry.sync().await.map_err(store_failure)?;
-        let surprises = self.0.registry.surprises();
-        if self.0.policy_read_at.load(Ordering::Acquire) != surprises {
-            // Read first, then say so: a call that comes meanwhile must not go by the old ones.
-            self.reload_policy().await?;
-            self.0.policy_read_at.store(surprises, Ordering::Release);
-        }
-        Ok(())
-    }
-
-    /// Reads the policies again. Policies that do not hold up are not taken: the old ones stay in force. When it is not known
-    /// what they are, because the store does not say, that is a failure, and whoever asks does not go on.
-    pub async fn reload_policy(&self) -> Result<(), Failure> {
-        let Some(load) = &self.0.policy_loader else { return Ok(()) };
-        let _turn = self.0.policy_turn.lock().await;
-        let read = load().await.map_err(store_failure)?;
-        self.0.policy_is_behind.store(read.is_err(), Ordering::Relaxed);
-        match read {
-            Ok(policy) => {
-                let mark = policy.mark();
-                self.0.policy.store(Arc::new(policy));
-                self.0.policy_marks.send_if_modified(|known| std::mem::replace(known, mark) != mark);
-            }
-            Err(error) => {
-                tracing::error!("the policies were not reloaded, the ones before stay in force: {error}");
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the policies in force are those that are kept: ones that do not hold up are not taken.
-    pub fn policies_are_sound(&self) -> bool {
-        !self.0.policy_is_behind.load(Ordering::Relaxed)
     }
 
     /// What is meant by the name of a skill, canonical or legacy.

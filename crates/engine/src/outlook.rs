@@ -47,7 +47,7 @@ impl Engine {
 
     /// Hears of changes from now on, wherever they are.
     pub fn changes(&self) -> Changes {
-        Changes { registry: self.registry().watch(), policies: self.inner().policy_marks.subscribe() }
+        Changes { registry: self.registry().watch(), policies: self.inner().policies.watch() }
     }
 
     /// Hears of those that concern a project.

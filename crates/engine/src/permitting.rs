@@ -31,7 +31,7 @@ impl Engine {
     pub fn may_discover(&self, caller: &Caller, target: &Target) -> bool {
         let row = self.inner().caller_agent(caller);
         self.inner()
-            .policy
+            .policies
             .load()
             .decide(&Question::about(caller, Action::Discover, target).by(row.as_deref()))
             .allowed
@@ -90,7 +90,7 @@ impl Engine {
     /// Asks policy about a call, and whether it must wait.
     fn check_or_hold(&self, call: Call) -> Result<Leave<Call>, Denied> {
         let row = self.inner().caller_agent(&call.caller);
-        match self.inner().policy.load().check_or_hold(call, row.as_deref())? {
+        match self.inner().policies.load().check_or_hold(call, row.as_deref())? {
             Leave::Now(call)
                 if call.get().continues.task_id.is_none()
                     && self.inner().config.approvals.asks(&call.get().target) =>
@@ -109,13 +109,13 @@ impl Inner {
     /// Asks policy, with the live row of a caller that is itself a registered agent.
     pub(crate) fn check<T: Deed>(&self, deed: T) -> Result<Permitted<T>, Denied> {
         let row = self.caller_agent(deed.question().caller);
-        self.policy.load().check_as(deed, row.as_deref())
+        self.policies.load().check_as(deed, row.as_deref())
     }
 
     /// The same for something that somebody has approved.
     pub(crate) fn check_approved<T: Deed>(&self, deed: T) -> Result<Permitted<T>, Denied> {
         let row = self.caller_agent(deed.question().caller);
-        self.policy.load().check_approved(deed, row.as_deref())
+        self.policies.load().check_approved(deed, row.as_deref())
     }
 
     /// The number of this process, if it keeps watch.

@@ -19,7 +19,8 @@ use rialto_policy::{Action, Question};
 use serde_json::json;
 
 use crate::{
-    engine::{Engine, Request, store_failure},
+    engine::{Engine, store_failure},
+    request::Request,
     running::Running,
 };
 

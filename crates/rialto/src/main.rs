@@ -8,6 +8,7 @@ mod desk;
 mod environment;
 mod flows;
 mod guarding;
+mod looking;
 mod mesh;
 mod office;
 mod output;

@@ -1,5 +1,7 @@
 //! Puts the program together: store, registry, policies, peer, engine.
 
+mod upkeep;
+
 use std::{
     path::{Path, PathBuf},
     sync::{
@@ -22,13 +24,13 @@ use rialto_edge::{
     limits::Limited,
     proxy::Proxies,
 };
-use rialto_engine::{Engine, Parts, Prober, Registry, engine::PolicyLoader, routing::Mesh};
+use rialto_engine::{Engine, Parts, PolicyLoader, Prober, Registry, routing::Mesh};
 use rialto_flow::run::{self as flow, Runner};
 use rialto_model::{
     call::Caller,
-    clock::{Clock, SystemClock},
+    clock::SystemClock,
     credential::Secret,
-    store::{Store, StoreError, Swept},
+    store::{Store, StoreError},
     trace::Sampling,
     verb::Hook,
 };
@@ -49,15 +51,6 @@ use crate::{
 
 /// How long a stop waits for what writes something down at the end.
 const CLOSING: Duration = Duration::from_secs(5);
-
-/// How often files that others may edit are looked at.
-const LOOK: Duration = Duration::from_secs(1);
-
-/// How long such a file must stay as it is before it counts.
-const SETTLED: Duration = Duration::from_millis(50);
-
-/// How often what is old is swept away.
-const SWEEP: Duration = Duration::from_secs(600);
 
 /// The program, put together.
 pub(crate) struct Program {
@@ -243,11 +236,20 @@ impl Program {
             tokio::spawn(prober.run(self.stop.clone()));
         }
         let known = Some(self.sources.clone());
-        tokio::spawn(watch(self.engine.clone(), self.policies.files().clone(), known, self.stop.clone()));
+        tokio::spawn(upkeep::watch(
+            self.engine.clone(),
+            self.policies.files().clone(),
+            known,
+            self.stop.clone(),
+        ));
         self.tools.start(self.engine.registry(), &self.stop);
         let (engine, stop) = (self.engine.clone(), self.stop.clone());
         self.closing.spawn(async move { engine.keep_approvals(stop).await });
-        tokio::spawn(keep_tidy(Arc::clone(&self.store), self.config.store.clone(), self.stop.clone()));
+        tokio::spawn(upkeep::keep_tidy(
+            Arc::clone(&self.store),
+            self.config.store.clone(),
+            self.stop.clone(),
+        ));
     }
 
     /// Follows the configuration's file. With `is_whole`, what it does not name any more is removed.
@@ -398,58 +400,6 @@ fn start_traces(
     Ok(to.map_err(BuildError::Traces)?.map(|to| Traces::start(Arc::clone(fetch), to)))
 }
 
-/// Sees changes that come without a call: connected clients must hear of them too.
-async fn watch(engine: Engine, policies: Policies, mut known: Option<Vec<Source>>, stop: CancellationToken) {
-    let mut tick = tokio::time::interval(LOOK);
-    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = tick.tick() => {}
-        }
-        if let Err(failure) = engine.sync().await {
-            tracing::error!("the registry could not be read: {failure}");
-        }
-        let sources = policies.sources().ok();
-        if sources != known {
-            // A file that is just being written may look whole and be empty: what does not last is not taken.
-            tokio::time::sleep(SETTLED).await;
-            if policies.sources().ok() != sources {
-                continue;
-            }
-            tracing::info!("the policies have changed");
-            match engine.reload_policy().await {
-                Ok(()) => known = sources,
-                // They are tried again with the next look.
-                Err(failure) => tracing::error!("the policies could not be read: {failure}"),
-            }
-        }
-    }
-}
-
-/// Forgets tasks and audit records that are older than the configuration wants to keep them.
-async fn keep_tidy(store: Arc<dyn Store>, config: rialto_store::Config, stop: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(SWEEP) => {}
-        }
-        let old = config.old(SystemClock.now());
-        loop {
-            match store.sweep(old).await {
-                Ok(swept) if swept == Swept::default() => break,
-                Ok(swept) => {
-                    tracing::info!("{} tasks and {} audit records were old", swept.tasks, swept.audit);
-                }
-                Err(error) => {
-                    tracing::error!("what is old could not be swept away: {error}");
-                    break;
-                }
-            }
-        }
-    }
-}
-
 /// Opens what everything is kept in. Whoever needs a store has it from here.
 pub(crate) async fn open_store(config: &Config, place: &Place) -> Result<Arc<dyn Store>, BuildError> {
     let parse = |text: &str| rialto_a2a_wire::card::decode(text).map_err(|error| error.to_string());
@@ -493,31 +443,4 @@ fn store_error(error: &StoreError) -> BuildError {
         source = cause.source();
     }
     BuildError::Store(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn an_edit_between_the_load_and_the_first_look_is_noticed() {
-        let home = tempfile::tempdir().unwrap();
-        let place = Place::Folder(home.path().to_owned());
-        let environment = Environment::default();
-        let program = Program::open(Config::default(), place, None, &environment).await.unwrap();
-        std::fs::write(
-            home.path().join("policies/mine.cedar"),
-            "@id(\"mine\") permit (principal, action, resource);",
-        )
-        .unwrap();
-        program.start();
-        let is_in_force = || program.engine.policy().ids().contains(&"mine".to_owned());
-        let noticed = async {
-            while !is_in_force() {
-                tokio::time::sleep(LOOK / 50).await;
-            }
-        };
-        tokio::time::timeout(30 * LOOK, noticed).await.unwrap();
-        program.close().await;
-    }
 }

@@ -7,7 +7,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::SystemTime,
 };
 
 use rialto_edge::limits::Limited;
@@ -20,14 +20,10 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     config::{Config, DEFAULT_FILE},
     environment::Environment,
-    flows, tools,
+    flows,
+    looking::{Looks, lasts},
+    tools,
 };
-
-/// How often files are looked at.
-const LOOK: Duration = Duration::from_secs(1);
-
-/// How long they must stay as they are before they count.
-const SETTLED: Duration = Duration::from_millis(50);
 
 /// The sections that count without a restart. Of `agents` that is `local`, of `flows` the folder.
 const LIVE: [&str; 5] = ["guardrails", "limits", "mcp_servers", "functions", "workflows"];
@@ -103,20 +99,13 @@ impl Reloading {
 
     /// Looks at the files until it is told to stop. With `is_whole`, what they do not name any more is removed.
     pub(crate) async fn watch(mut self: Box<Self>, is_whole: bool, stop: CancellationToken) {
-        let mut tick = tokio::time::interval(LOOK);
-        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                _ = tick.tick() => {}
-            }
+        let mut looks = Looks::until(stop);
+        while looks.next().await {
             let seen = Seen::of(&self.config);
             if seen == self.seen || (seen.text.is_none() && self.seen.text.is_some()) {
                 continue;
             }
-            // A file that is just being written may look whole: what does not last is not taken.
-            tokio::time::sleep(SETTLED).await;
-            if Seen::of(&self.config) != seen {
+            if !lasts(&seen, || Seen::of(&self.config)).await {
                 continue;
             }
             self.seen = seen;

@@ -25,8 +25,7 @@ use rialto_edge::{
     session::{API, PAGES, Sealing, Sessions},
 };
 use rialto_engine::{
-    Config, Engine, Registry,
-    engine::PolicyLoader,
+    Config, Engine, PolicyLoader, Registry,
     peer::Peer,
     peers::{Discoveries, Peers},
     registry::{Deployment, Registration},

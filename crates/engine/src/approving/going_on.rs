@@ -22,10 +22,11 @@ use super::{
     question::{self, Verdict},
 };
 use crate::{
-    engine::{Engine, Inner, Request, store_failure, verb_of},
+    engine::{Engine, Inner, store_failure, verb_of},
     heir::call_of,
     limits::Seat,
     redact::redact_message,
+    request::Request,
     run::{Leg, Run},
     running::Running,
     tasks::{gone, target_of},

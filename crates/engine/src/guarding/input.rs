@@ -30,7 +30,8 @@ use super::{
 };
 use crate::{
     conversation::Talk,
-    engine::{Engine, Request, verb_of},
+    engine::{Engine, verb_of},
+    request::Request,
 };
 
 // === impl Engine ===
@@ -171,7 +172,7 @@ impl Engine {
         let inner = self.inner();
         let row = inner.caller_agent(&call.caller);
         let question = Question::about(&call.caller, Action::Invoke, &call.target).by(row.as_deref());
-        let decision = inner.policy.load().decide(&question);
+        let decision = inner.policies.load().decide(&question);
         decision.allowed || !decision.approvers.is_empty()
     }
 }

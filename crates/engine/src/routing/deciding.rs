@@ -186,7 +186,7 @@ impl Engine {
         let inner = self.inner();
         let row = inner.caller_agent(caller);
         let question = Question::about(caller, Action::Invoke, target).by(row.as_deref());
-        inner.policy.load().decide(&question).allowed
+        inner.policies.load().decide(&question).allowed
     }
 }
 

@@ -17,7 +17,8 @@ use rialto_route::{breaker::Heard, choice};
 
 use super::{Assigned, DispatchRequest, deciding::Deciding};
 use crate::{
-    engine::{Engine, Request, store_failure},
+    engine::{Engine, store_failure},
+    request::Request,
     run::End,
     running::Running,
 };

@@ -7,7 +7,7 @@ use std::sync::{
 
 use futures::FutureExt;
 use parking_lot::Mutex;
-use rialto_engine::{Config, Engine, Parts, Registry, engine::PolicyLoader};
+use rialto_engine::{Config, Engine, Parts, PolicyLoader, Registry};
 use rialto_model::{clock::SystemClock, store::Store};
 use rialto_policy::{Policy, Source};
 use rialto_store::SqliteStore;

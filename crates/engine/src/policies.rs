@@ -1,0 +1,112 @@
+//! The policies in force, and how they come to be others.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use arc_swap::{ArcSwap, Guard};
+use futures::future::BoxFuture;
+use rialto_model::{failure::Failure, store::StoreError};
+use rialto_policy::{Policy, PolicyError};
+use tokio::sync::{Mutex, watch};
+
+use crate::engine::{Engine, store_failure};
+
+/// Reads the policies from wherever they are kept.
+pub type PolicyLoader =
+    Box<dyn Fn() -> BoxFuture<'static, Result<Result<Policy, PolicyError>, StoreError>> + Send + Sync>;
+
+/// Those in force.
+pub(crate) struct Policies {
+    in_force: ArcSwap<Policy>,
+    loader: Option<PolicyLoader>,
+    /// One reads them, the others wait for it: what was read earlier never takes the place of what was read later.
+    turn: Mutex<()>,
+    /// How many changes from elsewhere had been seen when they were last read.
+    read_at: AtomicU64,
+    /// The mark of those in force, for those who want to hear when it is another.
+    marks: watch::Sender<u64>,
+    /// Whether those that were last read did not hold up.
+    is_behind: AtomicBool,
+}
+
+// === impl Policies ===
+
+impl Policies {
+    pub(crate) fn new(first: Policy, loader: Option<PolicyLoader>) -> Self {
+        Self {
+            marks: watch::Sender::new(first.mark()),
+            in_force: ArcSwap::from_pointee(first),
+            loader,
+            turn: Mutex::default(),
+            read_at: AtomicU64::new(0),
+            is_behind: AtomicBool::new(false),
+        }
+    }
+
+    /// To be asked at once.
+    pub(crate) fn load(&self) -> Guard<Arc<Policy>> {
+        self.in_force.load()
+    }
+
+    /// Hears of the marks of those in force.
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
+        self.marks.subscribe()
+    }
+
+    /// Reads them again. Policies that do not hold up are not taken: the old ones stay in force.
+    async fn reload(&self) -> Result<(), StoreError> {
+        let Some(load) = &self.loader else { return Ok(()) };
+        let _turn = self.turn.lock().await;
+        let read = load().await?;
+        self.is_behind.store(read.is_err(), Ordering::Relaxed);
+        match read {
+            Ok(policy) => {
+                let mark = policy.mark();
+                self.in_force.store(Arc::new(policy));
+                self.marks.send_if_modified(|known| std::mem::replace(known, mark) != mark);
+            }
+            Err(error) => {
+                tracing::error!("the policies were not reloaded, the ones before stay in force: {error}");
+            }
+        }
+        Ok(())
+    }
+}
+
+// === impl Engine ===
+
+impl Engine {
+    /// Who may do what, just now.
+    pub fn policy(&self) -> Arc<Policy> {
+        self.inner().policies.in_force.load_full()
+    }
+
+    /// Sees to it that what any process has changed is seen here.
+    ///
+    /// Policies are read again only after a change that came from elsewhere: a row that we wrote ourselves says
+    /// nothing about them, and probes write many.
+    pub async fn sync(&self) -> Result<(), Failure> {
+        let (registry, policies) = (self.registry(), &self.inner().policies);
+        registry.sync().await.map_err(store_failure)?;
+        let surprises = registry.surprises();
+        if policies.read_at.load(Ordering::Acquire) != surprises {
+            // Read first, then say so: a call that comes meanwhile must not go by the old ones.
+            self.reload_policy().await?;
+            policies.read_at.store(surprises, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Reads the policies again. Those that do not hold up are not taken. When it is not known what they are, because the store
+    /// does not say, that is a failure, and whoever asks does not go on.
+    pub async fn reload_policy(&self) -> Result<(), Failure> {
+        self.inner().policies.reload().await.map_err(store_failure)
+    }
+
+    /// Whether the policies in force are those that are kept: ones that do not hold up are not taken.
+    pub fn policies_are_sound(&self) -> bool {
+        !self.inner().policies.is_behind.load(Ordering::Relaxed)
+    }
+}
