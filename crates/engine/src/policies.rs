@@ -25,6 +25,8 @@ pub(crate) struct Policies {
     turn: Mutex<()>,
     /// How many changes from elsewhere had been seen when they were last read.
     read_at: AtomicU64,
+    /// How often they were read.
+    reads: AtomicU64,
     /// The mark of those in force, for those who want to hear when it is another.
     marks: watch::Sender<u64>,
     /// Whether those that were last read did not hold up.
@@ -41,6 +43,7 @@ impl Policies {
             loader,
             turn: Mutex::default(),
             read_at: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
             is_behind: AtomicBool::new(false),
         }
     }
@@ -60,6 +63,7 @@ impl Policies {
         let Some(load) = &self.loader else { return Ok(()) };
         let _turn = self.turn.lock().await;
         let read = load().await?;
+        self.reads.fetch_add(1, Ordering::AcqRel);
         self.is_behind.store(read.is_err(), Ordering::Relaxed);
         match read {
             Ok(policy) => {
@@ -103,6 +107,12 @@ impl Engine {
     /// does not say, that is a failure, and whoever asks does not go on.
     pub async fn reload_policy(&self) -> Result<(), Failure> {
         self.inner().policies.reload().await.map_err(store_failure)
+    }
+
+    /// How often the policies were read again: for whoever watches what they are read from, and is not the only one who has them
+    /// read.
+    pub fn policy_reads(&self) -> u64 {
+        self.inner().policies.reads.load(Ordering::Acquire)
     }
 
     /// Whether the policies in force are those that are kept: ones that do not hold up are not taken.

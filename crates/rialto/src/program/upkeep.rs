@@ -25,22 +25,27 @@ pub(super) async fn watch(
     mut known: Option<Vec<Source>>,
     stop: CancellationToken,
 ) {
-    let mut looks = Looks::until(stop);
+    let (mut looks, mut known_reads) = (Looks::until(stop), 0);
     while looks.next().await {
         if let Err(failure) = engine.sync().await {
             tracing::error!("the registry could not be read: {failure}");
         }
-        let sources = policies.sources().ok();
-        if sources != known {
+        let (sources, reads) = (policies.sources().ok(), engine.policy_reads());
+        let is_changed = sources != known;
+        // Calls have them read too, and may have seen what stood in a file for a moment only.
+        if !is_changed && reads == known_reads {
+            continue;
+        }
+        if is_changed {
             if !lasts(&sources, || policies.sources().ok()).await {
                 continue;
             }
             tracing::info!("the policies have changed");
-            match engine.reload_policy().await {
-                Ok(()) => known = sources,
-                // They are tried again with the next look.
-                Err(failure) => tracing::error!("the policies could not be read: {failure}"),
-            }
+        }
+        match engine.reload_policy().await {
+            Ok(()) => (known, known_reads) = (sources, reads + 1),
+            // They are tried again with the next look.
+            Err(failure) => tracing::error!("the policies could not be read: {failure}"),
         }
     }
 }
@@ -77,25 +82,42 @@ mod tests {
         program::{Place, Program},
     };
 
-    #[tokio::test]
-    async fn an_edit_between_the_load_and_the_first_look_is_noticed() {
-        let home = tempfile::tempdir().unwrap();
-        let place = Place::Folder(home.path().to_owned());
-        let environment = Environment::default();
-        let program = Program::open(Config::default(), place, None, &environment).await.unwrap();
-        std::fs::write(
-            home.path().join("policies/mine.cedar"),
-            "@id(\"mine\") permit (principal, action, resource);",
-        )
-        .unwrap();
-        program.start();
-        let is_in_force = || program.engine.policy().ids().contains(&"mine".to_owned());
+    async fn opened(home: &std::path::Path) -> Program {
+        let place = Place::Folder(home.to_owned());
+        Program::open(Config::default(), place, None, &Environment::default()).await.unwrap()
+    }
+
+    async fn until(what: &str, is_so: impl Fn() -> bool) {
         let noticed = async {
-            while !is_in_force() {
+            while !is_so() {
                 tokio::time::sleep(LOOK / 50).await;
             }
         };
-        tokio::time::timeout(30 * LOOK, noticed).await.unwrap();
+        tokio::time::timeout(30 * LOOK, noticed).await.unwrap_or_else(|_| panic!("waited for this: {what}"));
+    }
+
+    #[tokio::test]
+    async fn an_edit_between_the_load_and_the_first_look_is_noticed() {
+        let home = tempfile::tempdir().unwrap();
+        let program = opened(home.path()).await;
+        let text = "@id(\"mine\") permit (principal, action, resource);";
+        std::fs::write(home.path().join("policies/mine.cedar"), text).unwrap();
+        program.start();
+        until("it is in force", || program.engine.policy().ids().contains(&"mine".to_owned())).await;
+        program.close().await;
+    }
+
+    #[tokio::test]
+    async fn what_a_call_has_read_in_between_does_not_stay_in_force() {
+        let home = tempfile::tempdir().unwrap();
+        let program = opened(home.path()).await;
+        let file = home.path().join("policies/mine.cedar");
+        std::fs::write(&file, "permit (principal, action").unwrap();
+        program.engine.reload_policy().await.unwrap();
+        assert!(!program.engine.policies_are_sound());
+        std::fs::remove_file(&file).unwrap();
+        program.start();
+        until("all is as it was", || program.engine.policies_are_sound()).await;
         program.close().await;
     }
 }
