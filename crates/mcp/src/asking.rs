@@ -130,7 +130,7 @@ impl Desk {
         let state = self.seals.open(&self.engine, sealed, binding).await;
         let state = state.map_err(|failure| trouble::error(&failure))?;
         let begun = self.resume(client, state, responses).await;
-        begun.or_else(|failure| trouble::told(&failure, self.config.tool_errors).map(Begun::Done))
+        begun.or_else(|failure| trouble::told(&failure, client.errors).map(Begun::Done))
     }
 
     async fn resume(&self, client: &Client, state: State, responses: Responses) -> Result<Begun, Failure> {

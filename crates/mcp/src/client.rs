@@ -7,7 +7,7 @@ use rialto_model::{
 use rmcp::model::{ClientCapabilities, ProtocolVersion};
 
 use crate::{
-    config::{ToolList, ToolNames},
+    config::{ToolErrors, ToolList, ToolNames},
     names::Naming,
 };
 
@@ -26,6 +26,8 @@ pub(crate) struct Client {
     pub(crate) naming: Naming,
     /// How many bytes of a result are put into its context; 0 is all of them.
     pub(crate) inline: usize,
+    /// Form of failed calls.
+    pub(crate) errors: ToolErrors,
     /// Which list of tools it asks for, if it does.
     pub(crate) list: Option<ToolList>,
     /// The trace that this request is a part of.
@@ -39,6 +41,8 @@ pub(crate) struct Reader {
     pub(crate) fluency: Fluency,
     /// How many bytes of a result are put into its context; 0 is all of them.
     pub(crate) inline: usize,
+    /// Form of failed calls.
+    pub(crate) errors: ToolErrors,
     /// Whether it was told in which shape results are, and throws away whatever is neither that nor an error.
     pub(crate) is_promised: bool,
     /// Whether it shows its model structured content in place of the rest.
@@ -83,7 +87,17 @@ impl Client {
     ) -> Self {
         let (fluency, naming) = (Fluency::of(version), Naming::of(name, mode));
         let abilities = Abilities::default();
-        Self { caller, door, fluency, abilities, naming, inline: 0, list: None, trace: None }
+        Self {
+            caller,
+            door,
+            fluency,
+            abilities,
+            naming,
+            inline: 0,
+            errors: ToolErrors::default(),
+            list: None,
+            trace: None,
+        }
     }
 
     /// How results are told to it.
@@ -91,6 +105,7 @@ impl Client {
         Reader {
             fluency: self.fluency,
             inline: self.inline,
+            errors: self.errors,
             is_promised: false,
             structured_first: self.naming.rule.reads_structured_first(),
         }

@@ -26,7 +26,8 @@ pub struct Config {
     /// Which schemas of arguments `tools/list` shows: those of the skills, or portable ones for clients that do not understand all of JSON
     /// Schema. A client may ask for either (`/mcp?schemas=portable`).
     pub schemas: Schemas,
-    /// How a call that went wrong is told: as a JSON-RPC error, or as a result that the model reads.
+    /// Form of a failed call: a result with `isError` that the model reads, or a JSON-RPC error. A client may ask for either
+    /// (`/mcp?errors=protocol`, `rialto mcp --errors protocol`).
     pub tool_errors: ToolErrors,
     /// Skills on one page of `tools/list`. Many clients read only the first page.
     pub page_size: usize,
@@ -88,7 +89,7 @@ pub struct Invoking {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolNames {
-    /// Canonical names, and the legacy alias to clients that are known to refuse dots.
+    /// The legacy alias, which matches `^[a-zA-Z0-9_-]{1,64}$`; canonical names to clients known to accept or rewrite dots.
     #[default]
     Auto,
     /// `<agentSlug>.<skillId>`.
@@ -99,15 +100,16 @@ pub enum ToolNames {
     Both,
 }
 
-/// How a call that went wrong is told.
+/// Form of a failed call of a known tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolErrors {
-    /// As a JSON-RPC error with a code of its own.
+    /// A result with `isError`: its text is the reason, `structuredContent.error` has code, class and data.
     #[default]
-    Error,
-    /// As a result with `isError`, with the same data.
     Result,
+    /// A JSON-RPC error with its own code, and the same class and data.
+    #[serde(alias = "error")]
+    Protocol,
 }
 
 /// Which schemas of arguments `tools/list` shows.
@@ -144,7 +146,7 @@ impl Default for Config {
             search_above: 0,
             tool_aliases: Aliases::default(),
             schemas: Schemas::Auto,
-            tool_errors: ToolErrors::Error,
+            tool_errors: ToolErrors::Result,
             page_size: 500,
             list_ttl_ms: 60_000,
             inline_limit_kb: 256,
@@ -219,6 +221,19 @@ impl Schemas {
     }
 }
 
+// === impl ToolErrors ===
+
+impl ToolErrors {
+    /// Parses the form as configuration and `?errors=` spell it.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "result" => Some(Self::Result),
+            "protocol" | "error" => Some(Self::Protocol),
+            _ => None,
+        }
+    }
+}
+
 // === impl ToolNames ===
 
 impl ToolNames {
@@ -246,7 +261,7 @@ mod tests {
 
     #[test]
     fn what_is_not_set_has_its_default() {
-        let config: Config = serde_json::from_str(r#"{"tool_errors":"result"}"#).unwrap();
-        assert_eq!(config, Config { tool_errors: ToolErrors::Result, ..Config::default() });
+        let config: Config = serde_json::from_str(r#"{"tool_errors":"protocol"}"#).unwrap();
+        assert_eq!(config, Config { tool_errors: ToolErrors::Protocol, ..Config::default() });
     }
 }

@@ -116,7 +116,7 @@ impl Desk {
             Some(own) => self.call_own(client, own, &args).await,
             None => self.call_skill(client, name, args).await?,
         };
-        begun.or_else(|failure| trouble::told(&failure, self.config.tool_errors).map(Begun::Done))
+        begun.or_else(|failure| trouble::told(&failure, client.errors).map(Begun::Done))
     }
 
     /// Calls a skill. A name that is nobody's is not a failure of a tool, so it is told as an error at once.

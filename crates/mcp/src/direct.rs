@@ -30,7 +30,7 @@ use crate::{
     answer::{Answer, Marks},
     asking::Inquiry,
     client::Client,
-    config::{Config, Schemas, ToolList, ToolNames},
+    config::{Config, Schemas, ToolErrors, ToolList, ToolNames},
     desk::{Begun, Desk},
     listening::Listen,
     trace, trouble,
@@ -153,6 +153,7 @@ impl Direct {
         let version = Some(ProtocolVersion::V_2026_07_28.as_str());
         let mut client = Client::new(caller, Door::McpHttp, version, name, mode);
         client.list = parts.extensions.get::<ToolList>().copied();
+        client.errors = parts.extensions.get::<ToolErrors>().copied().unwrap_or(self.desk.config.tool_errors);
         client.inline = self.desk.inline;
         let schemas = parts.extensions.get::<Schemas>().copied().unwrap_or(self.desk.config.schemas);
         client.naming = client.naming.with_schemas(schemas);
@@ -180,7 +181,7 @@ impl Direct {
         };
         loop {
             match (call.next().await, token) {
-                (Note::End(end), _) => return answered(id, &self.told(end)),
+                (Note::End(end), _) => return answered(id, &rendered(end, call.errors())),
                 (Note::Asked(inquiry), _) => return plain(self.asked(id, &inquiry).await),
                 (Note::Progress { mark, text }, Some(token)) => {
                     let first = wire::progressed(token, mark, &text);
@@ -201,7 +202,7 @@ impl Direct {
                 let (message, call) = match call.next().await {
                     Note::Progress { mark, text } => (wire::progressed(token.raw(), mark, &text), Some(call)),
                     Note::Asked(inquiry) => (direct.asked(id.raw(), &inquiry).await, None),
-                    Note::End(end) => (wire::called(id.raw(), &direct.told(end)), None),
+                    Note::End(end) => (wire::called(id.raw(), &rendered(end, call.errors())), None),
                 };
                 Some((Bytes::from(wire::event(&message)), call))
             }
@@ -226,7 +227,7 @@ impl Direct {
         let Ok(Begun::Underway(call)) = begun else { return self.follow(begun, id, None).await };
         let waited = self.desk.or_task(client, call, patience).await;
         if let Ok(Ok(Note::End(end))) = waited {
-            return answered(id, &self.told(end));
+            return answered(id, &rendered(end, client.errors));
         }
         plain(match waited {
             Ok(Ok(Note::Asked(inquiry))) => self.asked(id, &inquiry).await,
@@ -243,10 +244,6 @@ impl Direct {
             Ok(questions) => wire::asked(id, &questions),
             Err(error) => wire::failed(id, &error),
         }
-    }
-
-    fn told(&self, end: Result<Answer, Failure>) -> Result<Answer, ErrorData> {
-        end.or_else(|failure| trouble::told(&failure, self.desk.config.tool_errors))
     }
 }
 
@@ -310,6 +307,11 @@ fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     if values.next().is_some() { None } else { value.to_str().ok() }
+}
+
+/// The end of a call in the form that its client asked for.
+fn rendered(end: Result<Answer, Failure>, errors: ToolErrors) -> Result<Answer, ErrorData> {
+    end.or_else(|failure| trouble::told(&failure, errors))
 }
 
 /// The end of a call, with what guardrails warn of.

@@ -33,7 +33,7 @@ use crate::{
     answer::{Answer, Marks, SERVER},
     changes::Listeners,
     client::{Abilities, Client, Fluency},
-    config::{Schemas, ToolList, ToolNames},
+    config::{Schemas, ToolErrors, ToolList, ToolNames},
     desk::Desk,
     resources,
     shallow::TOO_DEEP,
@@ -127,6 +127,8 @@ impl Handler {
         let headers = parts.map(|parts| &parts.headers);
         client.trace = trace::of(said(trace::PARENT), said(trace::STATE), said(trace::BAGGAGE), headers);
         client.list = parts.and_then(|parts| parts.extensions.get::<ToolList>().copied());
+        let errors = parts.and_then(|parts| parts.extensions.get::<ToolErrors>().copied());
+        client.errors = errors.unwrap_or(self.desk.config.tool_errors);
         client.inline = self.desk.inline;
         client.abilities = abilities(context, client.fluency);
         Ok(client)

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     changes::Listeners,
-    config::{Config, Schemas, ToolList, ToolNames},
+    config::{Config, Schemas, ToolErrors, ToolList, ToolNames},
     desk::Desk,
     direct::Direct,
     handler::{Handler, Whose},
@@ -217,7 +217,7 @@ fn not_a_message(code: i64, message: &str) -> Response {
     (StatusCode::BAD_REQUEST, Json(message)).into_response()
 }
 
-/// What the address asks for: `?names=`, `?tools=` and `?schemas=`.
+/// Takes options from the address: `?names=`, `?tools=`, `?schemas=` and `?errors=`.
 fn take_wishes(request: &mut Request) -> Result<(), Box<Response>> {
     let uri = request.uri().clone();
     if let Some(names) = wish(&uri, "names", ToolNames::parse, "auto, canonical, legacy and both")? {
@@ -228,6 +228,9 @@ fn take_wishes(request: &mut Request) -> Result<(), Box<Response>> {
     }
     if let Some(schemas) = wish(&uri, "schemas", Schemas::parse, "auto, portable and original")? {
         request.extensions_mut().insert(schemas);
+    }
+    if let Some(errors) = wish(&uri, "errors", ToolErrors::parse, "result and protocol")? {
+        request.extensions_mut().insert(errors);
     }
     Ok(())
 }

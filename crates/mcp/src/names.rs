@@ -42,14 +42,25 @@ enum Form {
     Legacy,
 }
 
-/// MCP's own rule, for every client that is not in the table.
+/// Rule for every client that is not in the table: `^[a-zA-Z0-9_-]{1,64}$`.
+///
+/// Agent frameworks (LangChain, OpenAI Agents, pydantic-ai, mcp-use, Vercel AI SDK, Continue, AutoGen) pass names on unchanged, and the APIs
+/// of OpenAI and Anthropic refuse the whole request when one name has a dot. So a client must be known to accept dots to be shown one.
 static ANY: Rule =
-    Rule { known_as: &[], refuses_dots: false, rewrites_all_but: None, needs_portable: false, max: 128 };
+    Rule { known_as: &[], refuses_dots: true, rewrites_all_but: None, needs_portable: false, max: 64 };
 
 /// What is known of single clients. A new client is a new line.
 ///
 /// Where a client counts its server's name in, twelve characters are left for that name.
-static RULES: [Rule; 8] = [
+static RULES: [Rule; 9] = [
+    // MCP's own rule, without a model behind it: the Inspector and Rialto's own client.
+    Rule {
+        known_as: &["inspector-client", "mcp-inspector", "inspector", "rialto"],
+        refuses_dots: false,
+        rewrites_all_but: None,
+        needs_portable: false,
+        max: 128,
+    },
     // `^[a-zA-Z0-9_-]{1,64}$`, and one bad name blocks all tools of the connector. `$defs` are lost on the way to the model, and its
     // API refuses `oneOf`, `allOf` and `anyOf` at the root, for every model of that house.
     Rule {

@@ -20,7 +20,7 @@ use crate::{
 pub(crate) fn told(failure: &Failure, tool_errors: ToolErrors) -> Result<Answer, ErrorData> {
     match (tool_errors, manner(failure.kind)) {
         (ToolErrors::Result, Manner::Either) => Ok(answer(failure)),
-        (ToolErrors::Error, _) | (ToolErrors::Result, Manner::ErrorOnly) => Err(error(failure)),
+        (ToolErrors::Protocol, _) | (ToolErrors::Result, Manner::ErrorOnly) => Err(error(failure)),
     }
 }
 
@@ -55,9 +55,10 @@ const fn manner(kind: Kind) -> Manner {
         | Kind::PeerUnreachable
         | Kind::PeerGarbled
         | Kind::PeerFailed
-        | Kind::Unsupported => Manner::Either,
-        // These are not about the tool at all.
-        Kind::Unauthenticated | Kind::Internal => Manner::ErrorOnly,
+        | Kind::Unsupported
+        | Kind::Internal => Manner::Either,
+        // A request without a caller never reached a tool.
+        Kind::Unauthenticated => Manner::ErrorOnly,
     }
 }
 
@@ -147,7 +148,19 @@ mod tests {
     }
 
     #[test]
-    fn our_own_trouble_is_never_a_result() {
-        assert!(told(&Failure::new(Kind::Internal, "oh"), ToolErrors::Result).is_err());
+    fn a_request_without_a_caller_is_never_a_result() {
+        assert!(told(&Failure::new(Kind::Unauthenticated, "no caller"), ToolErrors::Result).is_err());
+    }
+
+    #[test]
+    fn both_forms_carry_the_same_code_class_and_data() {
+        for kind in ALL.into_iter().filter(|kind| *kind != Kind::Unauthenticated) {
+            let failure = Failure::new(kind, "reason").with_data(Json::from(json!({ "taskId": "task_1" })));
+            let error = told(&failure, ToolErrors::Protocol).unwrap_err();
+            let answer = told(&failure, ToolErrors::Result).unwrap();
+            let inside = answer.structured.unwrap().value()["error"].clone();
+            assert_eq!(inside, json!({ "code": error.code.0, "message": error.message, "data": error.data }));
+            assert_eq!(answer.content[0].as_text().unwrap().text, "reason");
+        }
     }
 }

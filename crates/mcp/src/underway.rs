@@ -15,6 +15,7 @@ use crate::{
     answer::Answer,
     asking::Inquiry,
     client::{Abilities, Client, Reader},
+    config::ToolErrors,
     own,
     progress::{self, Mark, Meter},
     render,
@@ -169,6 +170,11 @@ impl Underway {
     pub(crate) fn hand_over(&mut self) -> TaskId {
         self.is_over = true;
         self.running.task().clone()
+    }
+
+    /// Form of a failure at its end.
+    pub(crate) const fn errors(&self) -> ToolErrors {
+        self.reader.errors
     }
 
     /// Whether nothing more comes.

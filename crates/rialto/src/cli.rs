@@ -183,6 +183,9 @@ pub(crate) struct Mcp {
     /// Schemas of arguments to list: auto, portable (no references, a plain object at the root) or original
     #[arg(long, value_name = "KIND")]
     pub(crate) schemas: Option<String>,
+    /// Form of failed calls: result (the model reads the reason) or protocol (JSON-RPC errors)
+    #[arg(long, value_name = "FORM")]
+    pub(crate) errors: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -68,9 +68,7 @@ impl Handler {
         match settled {
             Ok(Note::Asked(inquiry)) => Ok(Settled::Asked(inquiry)),
             Ok(Note::End(Ok(answer))) => Ok(Settled::Done(answer)),
-            Ok(Note::End(Err(failure))) => {
-                trouble::told(&failure, self.desk.config.tool_errors).map(Settled::Done)
-            }
+            Ok(Note::End(Err(failure))) => trouble::told(&failure, client.errors).map(Settled::Done),
             Ok(Note::Progress { .. }) => Err(ErrorData::internal_error("it goes on", None)),
             Err(task) => Ok(Settled::Task(task)),
         }
@@ -100,7 +98,7 @@ impl Handler {
             match note {
                 Note::End(Ok(answer)) => return Ok(Begun::Done(answer)),
                 Note::End(Err(failure)) => {
-                    return trouble::told(&failure, self.desk.config.tool_errors).map(Begun::Done);
+                    return trouble::told(&failure, kept.call.errors()).map(Begun::Done);
                 }
                 Note::Asked(inquiry) => return Ok(Begun::Asked(inquiry)),
                 Note::Progress { mark, text } => pulse.tell(mark, text).await,
@@ -128,7 +126,7 @@ impl Handler {
         };
         waiting.over();
         let begun = self.desk.answer(client, inquiry, responses).await;
-        begun.or_else(|failure| trouble::told(&failure, self.desk.config.tool_errors).map(Begun::Done))
+        begun.or_else(|failure| trouble::told(&failure, client.errors).map(Begun::Done))
     }
 }
 

@@ -21,7 +21,7 @@ fn listed(client: &str, mode: ToolNames, entry: &Entry) -> Vec<String> {
 }
 
 #[test]
-fn clients_that_refuse_dots_are_shown_the_alias() {
+fn clients_not_known_to_accept_dots_are_shown_the_alias() {
     let entry = entry("Linear (prod)", "create-issue");
     for client in [
         "claude-ai",
@@ -30,10 +30,22 @@ fn clients_that_refuse_dots_are_shown_the_alias() {
         "Visual Studio Code - Insiders",
         "github-copilot-developer",
         "openai-mcp",
+        "mcp",
+        "langchain-mcp",
+        "cursory",
+        "",
     ] {
         assert_eq!(listed(client, ToolNames::Auto, &entry), ["a2a_linear_prod_create_issue"], "{client}");
     }
-    for client in ["claude-code", "gemini-cli-mcp-client", "codex-mcp-client", "mcp", "cursory", ""] {
+    for client in [
+        "claude-code",
+        "gemini-cli-mcp-client",
+        "codex-mcp-client",
+        "inspector-client",
+        "inspector-cli",
+        "mcp-inspector-tui",
+        "rialto",
+    ] {
         assert_eq!(listed(client, ToolNames::Auto, &entry), ["linear_prod.create-issue"], "{client}");
     }
 }
@@ -61,7 +73,11 @@ fn a_name_that_is_too_long_is_cut_and_ends_in_a_hash() {
         ["a2a_an_agent_with_a_very_long_name_a_sk_632b9078"]
     );
     assert_eq!(listed("gemini", ToolNames::Auto, &entry), ["an_agent_with_a_very_long_name.a-skil_632b9078"]);
-    assert_eq!(listed("mcp", ToolNames::Auto, &entry), [entry.canonical.as_str()]);
+    assert_eq!(listed("inspector-cli", ToolNames::Auto, &entry), [entry.canonical.as_str()]);
+    assert_eq!(
+        listed("mcp", ToolNames::Auto, &entry),
+        ["a2a_an_agent_with_a_very_long_name_a_skill_with_an_even_632b9078"]
+    );
 }
 
 #[test]

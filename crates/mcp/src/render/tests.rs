@@ -13,6 +13,7 @@ use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::config::ToolErrors;
 
 const OLDEST: Fluency = Fluency { modern: false, choices: false, links: false, audio: false };
 const LEGACY: Fluency = Fluency { modern: false, choices: false, links: true, audio: true };
@@ -60,7 +61,13 @@ fn shown(task: &Task, fluency: Fluency) -> Value {
     serde_json::to_value(CallToolResult::from(result(
         task,
         "weather",
-        Reader { fluency, inline: 0, is_promised: false, structured_first: false },
+        Reader {
+            fluency,
+            inline: 0,
+            errors: ToolErrors::Result,
+            is_promised: false,
+            structured_first: false,
+        },
     )))
     .unwrap()
 }
@@ -84,7 +91,13 @@ fn data_keeps_every_digit() {
     let answer = result(
         &made(vec![Artifact::new("out", vec![part])]),
         "weather",
-        Reader { fluency: Fluency::NEWEST, inline: 0, is_promised: false, structured_first: false },
+        Reader {
+            fluency: Fluency::NEWEST,
+            inline: 0,
+            errors: ToolErrors::Result,
+            is_promised: false,
+            structured_first: false,
+        },
     );
     assert_eq!(answer.structured.unwrap().get(), r#"{"n": 12345678901234567890.10}"#);
     assert_eq!(answer.content, [ContentBlock::text(r#"{"n": 12345678901234567890.10}"#)]);
@@ -208,7 +221,13 @@ fn a_task_is_shown_with_where_it_stands() {
         serde_json::to_value(CallToolResult::from(status(
             task,
             "weather",
-            Reader { fluency: Fluency::NEWEST, inline: 0, is_promised: false, structured_first: false },
+            Reader {
+                fluency: Fluency::NEWEST,
+                inline: 0,
+                errors: ToolErrors::Result,
+                is_promised: false,
+                structured_first: false,
+            },
         )))
         .unwrap()
     };
@@ -225,8 +244,14 @@ fn a_task_is_shown_with_where_it_stands() {
 
 #[test]
 fn a_question_of_a_tool_that_promised_something_else_is_told_as_an_error() {
-    let reader =
-        Reader { fluency: LEGACY, inline: 0, is_promised: false, structured_first: false }.promised();
+    let reader = Reader {
+        fluency: LEGACY,
+        inline: 0,
+        errors: ToolErrors::Result,
+        is_promised: false,
+        structured_first: false,
+    }
+    .promised();
     let asking = said(TaskState::InputRequired, vec![Part::text("Which city?")]);
     assert!(result(&asking, "weather", reader).is_error);
     assert!(!result(&made(vec![Artifact::new("out", vec![data(json!({}))])]), "weather", reader).is_error);

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::FutureExt;
 use parking_lot::Mutex;
 use rialto_engine::{Engine, Parts, Registry, registry::Registration};
-use rialto_mcp::{Config, Control, Door, LoadAgents};
+use rialto_mcp::{Config, Control, Door, LoadAgents, ToolErrors, ToolNames};
 use rialto_model::{
     agent::{Keep, Trust},
     call::Caller,
@@ -49,7 +49,12 @@ impl Default for Plan {
         Self {
             peer: ScriptedPeer::echo(),
             agents: vec![weather()],
-            config: Config::default(),
+            // Most tests read S0's codes and canonical names; `defaults` tests what clients get without any option.
+            config: Config {
+                tool_errors: ToolErrors::Protocol,
+                tool_names: ToolNames::Canonical,
+                ..Config::default()
+            },
             calls: rialto_engine::Config::default(),
             load_agents: LoadAgents::Session,
             policy: "",

@@ -44,7 +44,7 @@ async fn our_own_tools_come_first_and_then_the_skills_in_order() {
 
 #[tokio::test]
 async fn each_client_is_shown_names_it_can_bear() {
-    let house = Plan::default().build().await;
+    let house = Plan { config: rialto_mcp::Config::default(), ..Plan::default() }.build().await;
     assert_eq!(names_for(&house, "claude-code", "/mcp").await, ["weather.forecast"]);
     assert_eq!(names_for(&house, "claude-ai", "/mcp").await, ["a2a_weather_forecast"]);
     assert_eq!(names_for(&house, "claude-ai", "/mcp?names=canonical").await, ["weather.forecast"]);
@@ -56,7 +56,7 @@ async fn each_client_is_shown_names_it_can_bear() {
 
 #[tokio::test]
 async fn an_older_client_is_known_by_its_handshake() {
-    let house = Plan::default().build().await;
+    let house = Plan { config: rialto_mcp::Config::default(), ..Plan::default() }.build().await;
     let mut client = Client::initialized(&house, "2025-06-18", "cursor-vscode").await;
     assert_eq!(names(&client.ask("tools/list", json!({})).await), ["a2a_weather_forecast"]);
     let mut web = Web { client: "cursor-vscode", ..Web::new(&house) };

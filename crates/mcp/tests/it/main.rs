@@ -11,6 +11,7 @@
 mod asking;
 mod calls;
 mod changes;
+mod defaults;
 mod direct;
 mod eliciting;
 mod house;

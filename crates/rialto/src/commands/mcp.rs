@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rialto_engine::Engine;
-use rialto_mcp::{Control, Door, LoadAgents, Schemas, ToolList, ToolNames};
+use rialto_mcp::{Control, Door, LoadAgents, Schemas, ToolErrors, ToolList, ToolNames};
 use rialto_model::card::Card;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -36,6 +36,11 @@ pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
     if let Some(schemas) = &mcp.schemas {
         config.schemas = Schemas::parse(schemas).ok_or_else(|| {
             Trouble::usage(format!("\"{schemas}\" is no kind of schemas; use auto, portable or original"))
+        })?;
+    }
+    if let Some(errors) = &mcp.errors {
+        config.tool_errors = ToolErrors::parse(errors).ok_or_else(|| {
+            Trouble::usage(format!("\"{errors}\" is no form of failed calls; use result or protocol"))
         })?;
     }
     program.log_calls();

@@ -6,6 +6,7 @@ use rmcp::model::CallToolResult;
 use serde_json::json;
 
 use super::*;
+use crate::config::ToolErrors;
 use crate::{
     client::Reader,
     peer::told,
@@ -28,6 +29,7 @@ fn shown(task: &Task, version: &str) -> Value {
     let reader = Reader {
         fluency: Fluency::of(Some(version)),
         inline: 0,
+        errors: ToolErrors::Result,
         is_promised: false,
         structured_first: false,
     };

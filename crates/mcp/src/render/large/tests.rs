@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     client::{Fluency, Reader},
+    config::ToolErrors,
     render::{self, tests::task},
 };
 
@@ -19,6 +20,7 @@ fn shown(task: &Task, version: &str) -> Value {
     let reader = Reader {
         fluency: Fluency::of(Some(version)),
         inline: LIMIT,
+        errors: ToolErrors::Result,
         is_promised: false,
         structured_first: false,
     };
@@ -118,8 +120,13 @@ fn a_large_message_is_a_link_too_unless_it_is_not_shown_or_asks() {
 #[test]
 fn a_look_at_a_task_leaves_out_the_same() {
     let task = made(vec![Artifact::new("out", vec![text(LIMIT + 1)])]);
-    let reader =
-        Reader { fluency: Fluency::NEWEST, inline: LIMIT, is_promised: false, structured_first: false };
+    let reader = Reader {
+        fluency: Fluency::NEWEST,
+        inline: LIMIT,
+        errors: ToolErrors::Result,
+        is_promised: false,
+        structured_first: false,
+    };
     let shown = serde_json::to_value(CallToolResult::from(render::status(&task, "weather", reader))).unwrap();
     assert_eq!(links(&shown), ["rialto://tasks/task_1/artifacts/0/parts/0"]);
     let part = &shown["structuredContent"]["artifacts"][0]["parts"][0];
