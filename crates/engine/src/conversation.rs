@@ -16,6 +16,7 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::{ContextId, TaskId},
     maps::FastMap,
+    message::ContentHash,
     store::{TalkFilter, Talks, TaskFilter, number_of_message},
     task::{Task, TaskHead},
     verb::VerbEvent,
@@ -25,6 +26,7 @@ use tokio::{runtime::Handle, sync::OwnedMutexGuard};
 use crate::{
     engine::{Engine, store_failure},
     following::Following,
+    message_dedup::{Claimed, hash_parts},
     redact::redact_message,
     request::Request,
     running::Running,
@@ -46,6 +48,8 @@ pub struct Talk {
     pub wants_begun: bool,
     /// The message, as it was said.
     pub spoken: Arc<Spoken>,
+    /// Hash of the message as it was sent; the engine takes it before anything is redacted.
+    pub content_hash: Option<ContentHash>,
 }
 
 /// What became of a message.
@@ -96,20 +100,31 @@ impl Engine {
     /// Takes what a caller says. The same message again begins nothing, unless its caller uses ids
     /// more than once: it is answered with the task it began or went to before. It is the same if it says the same to the same.
     pub async fn say(&self, mut request: Request) -> Result<Said, Failure> {
+        if let Some(talk) = &mut request.talk {
+            talk.content_hash = Some(hash_parts(&talk.spoken.message.parts));
+        }
         let Some(talk) = &request.talk else {
-            return Err(Failure::new(Kind::Internal, "what is said belongs to no conversation"));
+            return Err(Failure::new(
+                Kind::Internal,
+                "a message without a conversation was sent as one of a conversation",
+            ));
         };
         // What other processes do must be known before what came before can be.
         self.sync().await?;
         let (caller, id) = (request.caller.clone(), talk.spoken.message.id.clone());
-        let mut slot = None;
+        let (mut slot, mut claim) = (None, None);
+        let task = request.id.clone().unwrap_or_else(TaskId::fresh);
         if talk.is_once && !id.is_empty() {
             let (mut known, forgotten) = self.inner().messages.slot(&caller, &id).await;
             if let Some(number) = forgotten {
-                self.inner().earlier.add(number);
+                self.inner().seen_messages.add(number);
             }
             if let Some(task) = self.came_before(&request, talk, &mut known).await? {
                 return Ok(Said::Again(task));
+            }
+            match Box::pin(self.claim_message(&request, talk, &task)).await? {
+                Claimed::Ours(ours) => claim = ours,
+                Claimed::Duplicate(task) => return Ok(Said::Again(request.task.map_or(task, TaskId::from))),
             }
             slot = Some(known);
         }
@@ -117,8 +132,20 @@ impl Engine {
             request.context = self.remote_context(&caller, &talk.context, &request.target.agent).await?;
         }
         let engine = self.clone();
+        // The claim names the task, so the task must get that id.
+        request.id = Some(task);
         let mut running = SeenThrough::new(async move {
-            let running = engine.call(request).await?;
+            let running = match engine.call(request).await {
+                Ok(running) => running,
+                Err(failure) => {
+                    if let Some(claim) = claim
+                        && let Err(error) = engine.inner().store.release_message(&claim).await
+                    {
+                        tracing::warn!("the claim of a message could not be released, it expires: {error}");
+                    }
+                    return Err(failure);
+                }
+            };
             if let Some(mut slot) = slot {
                 // Nearly always the only one.
                 slot.reserve_exact(1);
@@ -185,7 +212,9 @@ impl Engine {
         let id = Some(said.id.as_str()).filter(|id| !id.is_empty()).map(Arc::from);
         let message = redact_message(said.clone(), Some(&head.args));
         let mut task = Task::new(TaskHead { context: Some(talk.context), message: id, ..head });
-        let begun = self.inner().journal.begin(&mut task, Event::Answered { message }, pre).await;
+        let content_hash = talk.content_hash;
+        let begun =
+            self.inner().journal.begin(&mut task, Event::Answered { message, content_hash }, pre).await;
         begun.map_err(store_failure)?;
         Ok(task)
     }

@@ -15,7 +15,7 @@ use rialto_model::{
     ids::{TaskId, fresh},
     json::Json,
     maps::FastMap,
-    message::{MOST_PARTS, Message, Role},
+    message::{ContentHash, MOST_PARTS, Message, Role},
     store::{Store, StoreError},
     task::{Task, TaskHead, TaskState},
     verb::{Verb, VerbEvent},
@@ -30,7 +30,6 @@ use crate::{
     closing,
     config::Config,
     conversation::Messages,
-    earlier::Earlier,
     guarding::{self, Post},
     journal::Journal,
     limits::{self, Limits},
@@ -44,6 +43,7 @@ use crate::{
     run::{Leg, Run},
     running::Running,
     schema::Schemas,
+    seen_messages::SeenMessages,
 };
 
 /// How often something is said again to a task that goes on while it is said.
@@ -96,7 +96,7 @@ pub(crate) struct Inner {
     /// The messages that began tasks here.
     pub(crate) messages: Messages,
     /// Those that may have begun tasks before.
-    pub(crate) earlier: Earlier,
+    pub(crate) seen_messages: SeenMessages,
     /// Whether what runs is handed back.
     pub(crate) closing: AtomicBool,
     /// The guardrails in force.
@@ -135,7 +135,7 @@ impl Engine {
             tracker: TaskTracker::new(),
             attendance: Attendance::default(),
             messages: Messages::default(),
-            earlier: Earlier::default(),
+            seen_messages: SeenMessages::default(),
             closing: AtomicBool::new(false),
             approving: Desk::default(),
         }))
@@ -205,11 +205,11 @@ impl Engine {
         guarding::as_cleared(&mut talk, call.get());
         let task = match (goes_on, talk) {
             (Some(task), talk) => {
-                let said = talk.map_or_else(
-                    || Message::new(fresh(), Role::User, call.get().parts.clone()),
-                    |talk| talk.spoken.message.clone(),
+                let (said, content_hash) = talk.map_or_else(
+                    || (Message::new(fresh(), Role::User, call.get().parts.clone()), None),
+                    |talk| (talk.spoken.message.clone(), talk.content_hash),
                 );
-                self.answer(task, said, pre, answers).await?
+                self.answer(task, said, content_hash, pre, answers).await?
             }
             (None, Some(talk)) => {
                 let head = self.head_of(call.get(), announcement.args()).await?;
@@ -328,6 +328,7 @@ impl Engine {
         &self,
         mut task: Task,
         said: Message,
+        content_hash: Option<ContentHash>,
         pre: VerbEvent,
         answers: Option<u64>,
     ) -> Result<Task, Failure> {
@@ -336,7 +337,7 @@ impl Engine {
         let journal = &self.0.journal;
         let mut tries = 0;
         loop {
-            let event = Event::Answered { message: message.clone() };
+            let event = Event::Answered { message: message.clone(), content_hash: content_hash.clone() };
             match journal.record(&mut task, vec![event], None).await {
                 Ok(()) => break,
                 // It went on meanwhile. What was not meant for one version of it is said to it as it stands now.

@@ -5,7 +5,6 @@
 //! database; both are behind ports. Guardrails look through what is said on the way there and back.
 
 pub mod address;
-mod again;
 pub mod approving;
 mod attendance;
 mod bus;
@@ -14,7 +13,6 @@ pub mod config;
 mod conversation;
 pub mod diff;
 pub mod directory;
-mod earlier;
 pub mod engine;
 mod following;
 pub mod guarding;
@@ -22,6 +20,7 @@ mod health;
 mod heir;
 mod journal;
 pub mod limits;
+mod message_dedup;
 pub mod outlook;
 pub mod peer;
 pub mod peers;
@@ -37,11 +36,11 @@ mod run;
 mod running;
 pub mod schema;
 pub mod search;
+mod seen_messages;
 mod stepping_in;
 mod tasks;
 pub mod working;
 
-pub use again::is_same;
 pub use bus::{Bus, Overheard};
 pub use config::Config;
 pub use conversation::{Said, Talk};
@@ -49,6 +48,7 @@ pub use engine::{Engine, FaintEngine, Parts};
 pub use following::Following;
 pub use guarding::Guarding;
 pub use health::Prober;
+pub use message_dedup::{hash_parts, message_hashes};
 pub use policies::PolicyLoader;
 pub use redact::{is_redacted, redact};
 pub use registry::Registry;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     failure::Failure,
     json::{Extra, Json},
-    message::{Artifact, Message},
+    message::{Artifact, ContentHash, Message},
 };
 
 /// What the far side calls the task and its conversation.
@@ -95,8 +95,11 @@ pub enum Event {
     },
     /// The caller answered, or said something more.
     Answered {
-        /// What it said.
+        /// What it said, redacted.
         message: Message,
+        /// Hash of the message as it was sent, before redaction; none of messages without an id.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        content_hash: Option<ContentHash>,
     },
     /// Done. What was made stands in the artifacts.
     Finished {

@@ -48,6 +48,13 @@ pub struct Message {
     pub extra: Extra,
 }
 
+/// Hash of a message as it was sent, in hexadecimal digits.
+///
+/// The stored message is redacted, so it cannot show whether another one says the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ContentHash(String);
+
 /// One piece of content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
@@ -105,6 +112,20 @@ pub struct Artifact {
     /// Members we do not know.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
+}
+
+// === impl ContentHash ===
+
+impl ContentHash {
+    /// The hash with these digits.
+    pub const fn new(digits: String) -> Self {
+        Self(digits)
+    }
+
+    /// Its digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 // === impl Message ===

@@ -42,6 +42,22 @@ pub use self::{
     nowhere::Nowhere,
 };
 
+/// Claim of one process that a message is the one that begins or continues a task.
+///
+/// It makes the same message one task also when it reaches two processes at once. It is needed only while several processes
+/// share a store, and lives as long as its task can be found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageClaim {
+    /// Key of the message: caller, target, message id and content hash.
+    pub key: String,
+    /// The task.
+    pub task: TaskId,
+    /// The process that has the claim.
+    pub runner: Runner,
+    /// When it was made.
+    pub at: Timestamp,
+}
+
 /// Why the store did not do as it was told.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -154,6 +170,13 @@ pub trait Store: FlowStore {
     async fn messages(&self, _runner: Runner, _limit: usize) -> Result<Option<Vec<u64>>, StoreError> {
         Ok(None)
     }
+
+    /// Claims a message for the task that it is to begin or continue, atomically among all processes that share the store.
+    /// Where another task has the claim, it stays, and is returned.
+    async fn claim_message(&self, claim: &MessageClaim) -> Result<Option<MessageClaim>, StoreError>;
+
+    /// Gives up a claim whose task was never begun. A claim of another task stays.
+    async fn release_message(&self, claim: &MessageClaim) -> Result<(), StoreError>;
 
     /// Says that a process is at work and will have said so again by `until`.
     async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError>;

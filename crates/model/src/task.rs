@@ -11,7 +11,7 @@ use crate::{
     failure::{Failure, Kind},
     ids::{AgentId, ContextId, Runner, Scope, SkillId, TaskId},
     json::Json,
-    message::{Artifact, Message},
+    message::{Artifact, ContentHash, Message},
 };
 
 /// Where a task stands.
@@ -91,6 +91,8 @@ pub struct Task {
     /// What both sides said before, in order. Kept only where the caller keeps a conversation with us.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<Message>,
+    /// Ids of the caller's messages, each with the hash of the message as it was sent.
+    pub received: Vec<(String, ContentHash)>,
     /// What it has made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
@@ -200,6 +202,7 @@ impl Task {
             head,
             message: None,
             history: Vec::new(),
+            received: Vec::new(),
             artifacts: Vec::new(),
             metadata: None,
             activated: Vec::new(),
@@ -249,8 +252,11 @@ impl Task {
                 }
             }
             Event::Asked { message, .. } | Event::Finished { message, .. } => self.say(message.as_ref()),
-            Event::Answered { message } => {
+            Event::Answered { message, content_hash } => {
                 self.say(None);
+                if let Some(hash) = content_hash {
+                    self.received.push((message.id.clone(), hash.clone()));
+                }
                 if self.keeps_history() {
                     self.history.push(message.clone());
                 }

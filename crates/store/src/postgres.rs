@@ -14,6 +14,7 @@ mod costs;
 mod flows;
 mod generation;
 mod journal;
+mod message_claims;
 mod policies;
 mod port;
 mod pushes;

@@ -12,6 +12,7 @@ mod connect;
 mod costs;
 mod daybook;
 mod flows;
+mod message_claims;
 mod meta;
 mod note;
 mod policies;

@@ -122,6 +122,7 @@ macro_rules! store_suite {
             conversations_come_by_their_last_change,
             conversations_can_be_narrowed,
             a_task_is_found_by_its_message,
+            a_message_is_claimed_by_one_task,
             messages_are_told_to_a_process_that_is_alone,
             tasks_of_a_process_that_is_gone_are_taken_over,
             tasks_of_a_process_at_work_are_left_alone,

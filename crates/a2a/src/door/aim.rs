@@ -4,13 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use rialto_a2a_wire::{error::Code, request::SendRequest};
-use rialto_engine::{DispatchRequest, is_same};
+use rialto_engine::{DispatchRequest, hash_parts, message_hashes};
 use rialto_model::{
     agent::Agent,
     call::{Caller, Door, Target},
     failure::Failure,
     ids::TaskId,
-    message::{Message, Role, text_of},
+    message::text_of,
     routing::{LONGEST_DESCRIPTION, Work},
     task::Task,
 };
@@ -150,13 +150,13 @@ impl Service {
         if task.head.state.is_waiting() {
             return Ok(Named::On(Box::new(task)));
         }
-        let mut said = task.history.iter().filter(|message| message.role != Role::Agent);
-        let is_same = |message: &Message| is_same(&message.parts, &send.message.parts);
-        let is_first = said.next().is_some_and(is_same);
+        let sent = hash_parts(&send.message.parts);
+        let mut received = message_hashes(&task).into_iter();
+        let is_first = received.next().is_some_and(|hash| hash == sent);
         if is_own_name && is_first {
             return Ok(Named::Anew);
         }
-        if is_first || said.any(is_same) {
+        if is_first || received.any(|hash| hash == sent) {
             return Ok(Named::Heard(task.head.id));
         }
         match (task.head.state.is_terminal(), is_own_name) {

@@ -297,7 +297,8 @@ impl Service {
         let (metadata, accepts) = (send.metadata, send.configuration.accepted_output_modes);
         let spoken = Arc::new(Spoken { message, metadata, extensions, accepts, references });
         let wants_begun = wants_begun || push.is_some();
-        request.talk = Some(Box::new(Talk { context, is_named, is_once, wants_begun, spoken }));
+        request.talk =
+            Some(Box::new(Talk { context, is_named, is_once, wants_begun, spoken, content_hash: None }));
         let said = self.engine.say(request).await?;
         let begun = match (&said, push) {
             (Said::Begun { task: Some(task), .. }, Some(config)) => Some((task.head.clone(), config)),

@@ -195,7 +195,7 @@ pub(crate) fn tell(event: &Event) -> String {
         | Event::Canceled { message, .. } => {
             format!("{name}{}", words(message))
         }
-        Event::Replied { message } | Event::Answered { message } => format!("{name}: {}", message.text()),
+        Event::Replied { message } | Event::Answered { message, .. } => format!("{name}: {}", message.text()),
         Event::Failed { failure, .. } => format!("{name} {:?}: {}", failure.kind, failure.message),
     }
 }

@@ -262,7 +262,9 @@ fn sent(head: Option<&TaskHead>, events: &[Recorded]) -> Vec<Sent> {
         return Vec::new();
     }
     let answers = later.iter().filter_map(|recorded| match &recorded.event {
-        Event::Answered { message } => Some(Sent { at: recorded.at, content: args_of(&message.parts, None) }),
+        Event::Answered { message, .. } => {
+            Some(Sent { at: recorded.at, content: args_of(&message.parts, None) })
+        }
         _ => None,
     });
     std::iter::once(Sent { at: head.created_at, content: head.args.clone() }).chain(answers).collect()

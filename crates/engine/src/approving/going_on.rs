@@ -95,7 +95,7 @@ impl Engine {
             }
         };
         let mut task = task;
-        let answered = Event::Answered { message: question::answered(approval, decided) };
+        let answered = Event::Answered { message: question::answered(approval, decided), content_hash: None };
         match inner.journal.record(&mut task, vec![answered], None).await {
             Ok(()) => {}
             // Somebody else goes on with it.
@@ -174,7 +174,10 @@ impl Engine {
         let agent = self.agent_of(&task).ok_or_else(|| gone(task.head.id.as_str(), &task))?;
         let target = target_of(agent, &task);
         let caller = waiter.caller.unwrap_or_else(|| self.caller_of(&task.head));
-        let recorded = inner.journal.record(&mut task, vec![Event::Answered { message: said }], None).await;
+        let recorded = inner
+            .journal
+            .record(&mut task, vec![Event::Answered { message: said, content_hash: None }], None)
+            .await;
         recorded.map_err(store_failure)?;
         let verb = verb_of(&call_of(&task, &caller, &target), task.head.args.clone());
         let announcement = inner.journal.take_up_again(verb, None, &approval.policies).await;

@@ -99,7 +99,7 @@ pub(super) fn of_event(event: &mut Event, is_answer: bool) -> Vec<Slot<'_>> {
             message.iter_mut().for_each(|message| of_message(message, is_answer, &mut slots));
             of_aside(aside, &mut slots);
         }
-        Event::Answered { message } => of_message(message, false, &mut slots),
+        Event::Answered { message, .. } => of_message(message, false, &mut slots),
         Event::Replied { message } => of_message(message, true, &mut slots),
         Event::Failed { failure, message, aside } => {
             slots.push(Slot::Words(&mut failure.message));

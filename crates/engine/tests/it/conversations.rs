@@ -1,10 +1,15 @@
 //! Callers that keep a conversation: messages that come twice, contexts, and what is kept of what was said.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream};
 use rialto_engine::{Request, Said};
-use rialto_model::{event::Event, ids::TaskId, message::Part, task::TaskState};
+use rialto_model::{
+    event::Event,
+    ids::TaskId,
+    message::{MOST_PARTS, Part},
+    task::TaskState,
+};
 use rialto_testkit::peer::{ScriptedPeer, accepted, finished_with_data};
 use serde_json::json;
 
@@ -95,6 +100,53 @@ async fn the_same_message_to_two_processes_at_work_is_one_task() {
     second.in_the_end(&two).await;
     assert_eq!(said(&first, first.talk("m-2", None, json!({}))).await, (two, false));
     assert_eq!(said(&second, second.talk("m-1", None, json!({}))).await, (one, false));
+}
+
+#[tokio::test]
+async fn the_same_message_to_two_processes_at_once_is_one_task() {
+    let first = echoing().await;
+    first.engine.take_post().await.unwrap();
+    let second = first.beside(ScriptedPeer::echo()).await;
+    second.engine.take_post().await.unwrap();
+    for n in 0..50 {
+        let id = format!("m-{n}");
+        let (one, other) = tokio::join!(
+            said(&first, first.talk(&id, None, json!({ "n": n }))),
+            said(&second, second.talk(&id, None, json!({ "n": n }))),
+        );
+        assert_eq!(one.0, other.0, "one task");
+        assert_ne!(one.1, other.1, "begun once");
+    }
+    first.engine.drain(Duration::from_secs(60)).await;
+    second.engine.drain(Duration::from_secs(60)).await;
+    assert_eq!(first.peer.calls.lock().len() + second.peer.calls.lock().len(), 50);
+}
+
+#[tokio::test]
+async fn a_claim_of_a_call_that_was_refused_is_given_up() {
+    let first = echoing().await;
+    first.engine.take_post().await.unwrap();
+    let second = first.beside(ScriptedPeer::echo()).await;
+    second.engine.take_post().await.unwrap();
+    let mut request = first.talk("m-1", None, json!({}));
+    request.parts = vec![Part::text("x"); MOST_PARTS + 1];
+    assert!(first.engine.say(request).await.is_err());
+    assert!(said(&second, second.talk("m-1", None, json!({}))).await.1, "the message may be sent again");
+}
+
+#[tokio::test]
+async fn words_in_brackets_are_no_masks() {
+    let world = echoing().await;
+    let mut tasks = Vec::new();
+    for text in ["deploy [staging] now", "deploy [production] now", "deploy staging now"] {
+        let (task, is_new) = said(&world, world.talk("m-1", None, json!({ "text": text }))).await;
+        assert!(is_new, "{text}");
+        world.in_the_end(&task).await;
+        tasks.push(task);
+    }
+    assert_eq!(world.peer.calls.lock().len(), 3);
+    let again = said(&world, world.talk("m-1", None, json!({ "text": "deploy [production] now" }))).await;
+    assert_eq!(again, (tasks[1].clone(), false));
 }
 
 #[tokio::test]

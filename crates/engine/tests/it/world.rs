@@ -128,7 +128,8 @@ impl World {
         let context = context.map_or_else(ContextId::fresh, ContextId::from);
         let spoken = Arc::new(Spoken::new(message, None));
         let (is_once, wants_begun) = (true, true);
-        request.talk = Some(Box::new(Talk { context, is_named, is_once, wants_begun, spoken }));
+        request.talk =
+            Some(Box::new(Talk { context, is_named, is_once, wants_begun, spoken, content_hash: None }));
         request
     }
 

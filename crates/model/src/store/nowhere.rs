@@ -10,8 +10,8 @@ use std::{
 use async_trait::async_trait;
 
 use super::{
-    AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter,
-    Token, Verdict,
+    AuditFilter, Audited, Entry, MessageClaim, Sealed, Store, StoreError, Sweep, Swept, TalkFilter, Talks,
+    TaskFilter, Token, Verdict,
 };
 use crate::{
     agent::{Agent, OldCard, Probe},
@@ -100,6 +100,14 @@ impl Store for Nowhere {
 
     async fn talks(&self, _: &Scope, _: &TalkFilter) -> Result<Talks, StoreError> {
         Ok(Talks::default())
+    }
+
+    async fn claim_message(&self, _: &MessageClaim) -> Result<Option<MessageClaim>, StoreError> {
+        Ok(None)
+    }
+
+    async fn release_message(&self, _: &MessageClaim) -> Result<(), StoreError> {
+        Ok(())
     }
 
     async fn tasks_of_message(&self, _: &Scope, _: &CallerId, _: &str) -> Result<Vec<TaskHead>, StoreError> {

@@ -51,7 +51,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         any::<bool>().prop_map(piece),
         Just(Event::Asked { ask: Ask::Input, message: words("?"), aside: aside() }),
         Just(Event::Asked { ask: Ask::Auth, message: None, aside: aside() }),
-        Just(Event::Answered { message: Message::new("m", Role::User, vec![]) }),
+        Just(Event::Answered { message: Message::new("m", Role::User, vec![]), content_hash: None }),
         Just(Event::Finished { message: None, aside: aside() }),
         Just(Event::Replied { message: Message::new("m", Role::Agent, vec![]) }),
         Just(Event::failed(Failure::new(Kind::PeerFailed, "no"))),

@@ -22,8 +22,8 @@ use rialto_model::{
         Unsettled,
     },
     store::{
-        AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter,
-        Token, Verdict,
+        AuditFilter, Audited, Entry, MessageClaim, Sealed, Store, StoreError, Sweep, Swept, TalkFilter,
+        Talks, TaskFilter, Token, Verdict,
     },
     task::TaskHead,
     verb::VerbEvent,
@@ -32,8 +32,8 @@ use rialto_model::{
 use tokio_postgres::IsolationLevel;
 
 use super::{
-    PostgresStore, agents, approvals, audit, begin, costs, flows, journal::Line, policies, pushes, routing,
-    secrets, snag::Snag, talks, tasks, tokens, webhooks,
+    PostgresStore, agents, approvals, audit, begin, costs, flows, journal::Line, message_claims, policies,
+    pushes, routing, secrets, snag::Snag, talks, tasks, tokens, webhooks,
 };
 
 #[async_trait]
@@ -132,6 +132,14 @@ impl Store for PostgresStore {
         message: &str,
     ) -> Result<Vec<TaskHead>, StoreError> {
         Ok(talks::of_message(&self.client().await?, scope, caller, message).await?)
+    }
+
+    async fn claim_message(&self, claim: &MessageClaim) -> Result<Option<MessageClaim>, StoreError> {
+        Ok(message_claims::claim(&self.client().await?, claim).await?)
+    }
+
+    async fn release_message(&self, claim: &MessageClaim) -> Result<(), StoreError> {
+        Ok(message_claims::release(&self.client().await?, claim).await?)
     }
 
     async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError> {
@@ -245,6 +253,7 @@ impl Store for PostgresStore {
                 pushes::sweep(&transaction).await?;
             }
             routing::sweep(&transaction, moment).await?;
+            message_claims::sweep(&transaction, moment).await?;
             approvals::sweep(&transaction, moment).await?;
             flows::sweep(&transaction, moment).await?;
         }

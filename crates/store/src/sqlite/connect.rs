@@ -20,7 +20,7 @@ use crate::{
 pub(super) const FILE: &str = "rialto.db";
 
 /// The schema this program knows; each migration ends by writing its number into the file.
-const SCHEMA: i32 = 12;
+const SCHEMA: i32 = 13;
 
 /// What brings a database to the present schema, in order.
 const MIGRATIONS: &[(&str, &str)] = &[
@@ -36,6 +36,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V10__approvals", include_str!("../../migrations/sqlite/V10__approvals.sql")),
     ("V11__shorter_indexes", include_str!("../../migrations/sqlite/V11__shorter_indexes.sql")),
     ("V12__shorter_events", include_str!("../../migrations/sqlite/V12__shorter_events.sql")),
+    ("V13__message_claims", include_str!("../../migrations/sqlite/V13__message_claims.sql")),
 ];
 
 /// How often a lock that another process holds is tried again, one millisecond apart.

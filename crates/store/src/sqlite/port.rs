@@ -22,8 +22,8 @@ use rialto_model::{
         Unsettled,
     },
     store::{
-        AuditFilter, Audited, Entry, Sealed, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter,
-        Token, Verdict,
+        AuditFilter, Audited, Entry, MessageClaim, Sealed, Store, StoreError, Sweep, Swept, TalkFilter,
+        Talks, TaskFilter, Token, Verdict,
     },
     task::TaskHead,
     verb::VerbEvent,
@@ -33,7 +33,7 @@ use rialto_model::{
 use super::{
     SqliteStore,
     agents::{self, AgentWrite},
-    approvals, audit, costs, flows, meta,
+    approvals, audit, costs, flows, message_claims, meta,
     note::Note,
     policies, presence, pushes, routing,
     secrets::{self, SecretWrite},
@@ -131,6 +131,16 @@ impl Store for SqliteStore {
     ) -> Result<Vec<TaskHead>, StoreError> {
         let (scope, caller, message) = (scope.clone(), caller.clone(), message.to_owned());
         self.read(move |connection| talks::of_message(connection, &scope, &caller, &message)).await
+    }
+
+    async fn claim_message(&self, claim: &MessageClaim) -> Result<Option<MessageClaim>, StoreError> {
+        let claim = claim.clone();
+        self.transact(move |transaction| message_claims::claim(transaction, &claim)).await
+    }
+
+    async fn release_message(&self, claim: &MessageClaim) -> Result<(), StoreError> {
+        let claim = claim.clone();
+        self.transact(move |transaction| message_claims::release(transaction, &claim)).await
     }
 
     async fn messages(&self, runner: Runner, limit: usize) -> Result<Option<Vec<u64>>, StoreError> {
@@ -275,6 +285,7 @@ impl Store for SqliteStore {
                 pushes::sweep(transaction)?;
             }
             sweep.tasks_before.map_or(Ok(()), |moment| routing::sweep(transaction, moment))?;
+            sweep.tasks_before.map_or(Ok(()), |moment| message_claims::sweep(transaction, moment))?;
             sweep.tasks_before.map_or(Ok(()), |moment| approvals::sweep(transaction, moment))?;
             sweep.tasks_before.map_or(Ok(()), |moment| flows::sweep(transaction, moment))?;
             let audit = sweep.audit_before.map_or(Ok(0), |moment| audit::sweep(transaction, moment))?;

@@ -55,7 +55,8 @@ pub async fn a_message_that_says_the_arguments_comes_back_as_it_was_said(store: 
     ];
     for (number, parts) in said.into_iter().enumerate() {
         let task = TaskHead { args: args.clone(), ..head(&format!("task_{number}")) };
-        let first = vec![Event::Answered { message: Message::new("m-1", Role::User, parts) }];
+        let first =
+            vec![Event::Answered { message: Message::new("m-1", Role::User, parts), content_hash: None }];
         let begun = entry(&task, first.clone(), at(1)).head;
         store.begin_task(&begun, &first, Vec::new()).await.unwrap();
         store.append(entry(&begun, vec![finished()], at(2))).await.unwrap();

@@ -3,7 +3,7 @@
 use rialto_model::{
     call::CallerId,
     ids::{ContextId, Runner, Scope, TaskId},
-    store::{Store, TalkFilter, TaskFilter, number_of_message},
+    store::{MessageClaim, Store, Sweep, TalkFilter, TaskFilter, number_of_message},
     task::{TaskHead, TaskState},
 };
 
@@ -156,4 +156,33 @@ pub async fn a_process_is_at_work_until_it_is_late_or_retires(store: &dyn Store)
     assert!(!store.is_at_work(nobody, at(10)).await.unwrap());
     store.retire(one).await.unwrap();
     assert!(!store.is_at_work(one, at(10)).await.unwrap());
+}
+
+/// Of all tasks that claim a message at once, one has it until it gives it up.
+pub async fn a_message_is_claimed_by_one_task(store: &dyn Store) {
+    let claim = |task: &str| MessageClaim {
+        key: "key".to_owned(),
+        task: TaskId::from(task),
+        runner: Runner::from(7),
+        at: at(10),
+    };
+    let claims: Vec<_> = (0..20).map(|n| claim(&format!("task_{n}"))).collect();
+    let made = futures::future::join_all(claims.iter().map(|claim| store.claim_message(claim))).await;
+    let made: Vec<Option<MessageClaim>> = made.into_iter().map(Result::unwrap).collect();
+    let (winner, others): (Vec<_>, Vec<_>) = claims.iter().zip(&made).partition(|(_, other)| other.is_none());
+    assert_eq!(winner.len(), 1);
+    let winner = winner[0].0;
+    assert!(others.iter().all(|(_, other)| other.as_ref() == Some(winner)));
+    assert_eq!(store.claim_message(winner).await.unwrap(), None, "its own claim is no obstacle");
+    let other = claim("another");
+    assert_eq!(
+        store.claim_message(&MessageClaim { key: "other".to_owned(), ..other.clone() }).await.unwrap(),
+        None
+    );
+    store.release_message(&other).await.unwrap();
+    assert_eq!(store.claim_message(&other).await.unwrap().as_ref(), Some(winner), "nobody else gives it up");
+    store.release_message(winner).await.unwrap();
+    assert_eq!(store.claim_message(&other).await.unwrap(), None);
+    store.sweep(Sweep { tasks_before: Some(at(11)), ..Sweep::default() }).await.unwrap();
+    assert_eq!(store.claim_message(winner).await.unwrap(), None, "old claims are swept");
 }

@@ -49,7 +49,7 @@ pub(super) fn told(event: &Event) -> String {
         Event::Artifact { artifact, append, .. } => made(artifact, *append),
         Event::Asked { ask: Ask::Input, message, .. } => saying("asks", message.as_ref()),
         Event::Asked { ask: Ask::Auth, message, .. } => saying("wants a login", message.as_ref()),
-        Event::Answered { message } => saying("says", Some(message)),
+        Event::Answered { message, .. } => saying("says", Some(message)),
         Event::Finished { message, .. } => saying("is done", message.as_ref()),
         Event::Replied { message } => saying("replies", Some(message)),
         Event::Failed { failure, .. } => format!("failed: {}", failure.message),

@@ -1,10 +1,9 @@
-//! Messages that began tasks before this process remembers any.
+//! Bloom filter of the messages in the store, so that a new message need not be looked up there.
 //!
-//! Each new message would have to be looked for in the store, because it may have come before: to another process, or so long
-//! ago that it is no longer remembered. But nearly every message is new. So the store is asked once for a number of each
-//! message it knows, and only a message whose number is among them is looked for. That holds as long as no other process
-//! takes messages too: one that begins to moves the store's generation first, and from then on every message is looked for
-//! until it is gone.
+//! A message may be a duplicate of one that another process received, or that this one no longer remembers. But nearly every message
+//! is new. So the store is asked once for a number of each message it has, and only a message whose number may be among them is looked
+//! up. That holds while no other process receives messages: one that starts to moves the store's generation first, and from
+//! then on every message is looked up until that process is gone.
 
 use std::{
     sync::{
@@ -31,14 +30,14 @@ const PAUSE: Duration = Duration::from_secs(30);
 
 /// Which messages may be in the store.
 #[derive(Default)]
-pub(crate) struct Earlier {
-    sieve: ArcSwapOption<Sieve>,
+pub(crate) struct SeenMessages {
+    filter: ArcSwapOption<BloomFilter>,
     /// Held by whoever asks the store; when it may be asked again.
     asking: Mutex<Option<Instant>>,
 }
 
-/// What does not fall through may be among the messages that were put in.
-struct Sieve {
+/// Set of numbers that answers "certainly not" or "maybe".
+struct BloomFilter {
     /// How many changes from elsewhere had been seen when the store was asked.
     surprises: u64,
     bits: Box<[AtomicU64]>,
@@ -48,17 +47,23 @@ struct Sieve {
 // === impl Engine ===
 
 impl Engine {
-    /// Whether a message with that number, which is not remembered, may be in the store.
-    pub(crate) async fn may_be_earlier(&self, number: u64) -> Result<bool, Failure> {
-        let earlier = &self.inner().earlier;
+    /// Whether no other process shares the store, as far as it has been asked.
+    pub(crate) fn is_alone(&self) -> bool {
         let surprises = self.registry().surprises();
-        if let Some(sieve) = &*earlier.sieve.load()
-            && sieve.surprises == surprises
-            && sieve.count.load(Ordering::Relaxed) <= MOST
+        self.inner().seen_messages.filter.load().as_ref().is_some_and(|filter| filter.surprises == surprises)
+    }
+
+    /// Whether a message with that number, which is not remembered, may be in the store.
+    pub(crate) async fn may_be_seen(&self, number: u64) -> Result<bool, Failure> {
+        let seen = &self.inner().seen_messages;
+        let surprises = self.registry().surprises();
+        if let Some(filter) = &*seen.filter.load()
+            && filter.surprises == surprises
+            && filter.count.load(Ordering::Relaxed) <= MOST
         {
-            return Ok(sieve.holds(number));
+            return Ok(filter.holds(number));
         }
-        let Ok(mut asking) = earlier.asking.try_lock() else {
+        let Ok(mut asking) = seen.asking.try_lock() else {
             // Somebody asks already; this one message is looked for meanwhile.
             return Ok(true);
         };
@@ -68,28 +73,28 @@ impl Engine {
         *asking = Some(Instant::now() + PAUSE);
         let known = self.inner().store.messages(self.runner(), MOST / 2).await.map_err(store_failure)?;
         let Some(known) = known else { return Ok(true) };
-        let sieve = Sieve::new(surprises);
-        known.iter().for_each(|number| sieve.add(*number));
-        let holds = sieve.holds(number);
-        earlier.sieve.store(Some(Arc::new(sieve)));
+        let filter = BloomFilter::new(surprises);
+        known.iter().for_each(|number| filter.add(*number));
+        let holds = filter.holds(number);
+        seen.filter.store(Some(Arc::new(filter)));
         Ok(holds)
     }
 }
 
-// === impl Earlier ===
+// === impl SeenMessages ===
 
-impl Earlier {
+impl SeenMessages {
     /// A message that is in the store is remembered no more.
     pub(crate) fn add(&self, number: u64) {
-        if let Some(sieve) = &*self.sieve.load() {
-            sieve.add(number);
+        if let Some(filter) = &*self.filter.load() {
+            filter.add(number);
         }
     }
 }
 
-// === impl Sieve ===
+// === impl BloomFilter ===
 
-impl Sieve {
+impl BloomFilter {
     fn new(surprises: u64) -> Self {
         let bits = std::iter::repeat_with(AtomicU64::default).take(WORDS).collect();
         Self { surprises, bits, count: AtomicUsize::new(0) }
@@ -127,12 +132,12 @@ mod tests {
 
     #[test]
     fn what_was_put_in_is_held_and_most_else_falls_through() {
-        let sieve = Sieve::new(0);
+        let filter = BloomFilter::new(0);
         let number =
             |message: u32| number_of_message(b"default", b"main", b"ann", message.to_string().as_bytes());
-        (0..100_000).for_each(|message| sieve.add(number(message)));
-        assert!((0..100_000).all(|message| sieve.holds(number(message))));
-        let held = (100_000..200_000).filter(|message| sieve.holds(number(*message))).count();
+        (0..100_000).for_each(|message| filter.add(number(message)));
+        assert!((0..100_000).all(|message| filter.holds(number(message))));
+        let held = (100_000..200_000).filter(|message| filter.holds(number(*message))).count();
         assert!(held < 1_000, "{held} of 100,000 are taken for others");
     }
 }
