@@ -168,10 +168,7 @@ impl Desk {
             Reading::Incomplete => Ok(Begun::Asked(Box::new(inquiry))),
             Reading::LoggedIn => self.logged_in(client, &inquiry.task).await,
             Reading::Said(parts) => self.say(client, &inquiry.task, parts).await,
-            Reading::CalledOff(why) => {
-                let task = self.engine.cancel(&client.caller, inquiry.task.head.id.as_str()).await?;
-                Ok(Begun::Done(called_off(&task, why)))
-            }
+            Reading::Unanswered(why) => Ok(Begun::Done(unanswered(self.told(client, &inquiry.task), why))),
         }
     }
 
@@ -232,12 +229,14 @@ impl Desk {
 
     /// A task as everybody can be told of it.
     pub(crate) fn told(&self, client: &Client, task: &Task) -> Answer {
+        let agent = self.engine.registry().get(&task.head.agent);
         let promises = || {
-            let agent = self.engine.registry().get(&task.head.agent)?;
+            let agent = agent.as_ref()?;
             let skill = task.head.skill.as_ref().and_then(|id| agent.card.skill(id.as_str()))?;
-            Some(tool::promises(&agent, skill))
+            Some(tool::promises(agent, skill))
         };
         let reader = client.reader();
+        let reader = agent.as_ref().map_or(reader, |agent| reader.of_backing(&agent.backing));
         let reader = if promises().unwrap_or(false) { reader.promised() } else { reader };
         render::result(task, &crate::own::address(&self.engine, task), reader).read_by(reader)
     }
@@ -264,9 +263,9 @@ pub(crate) fn with_ids(failure: Failure, task: &Task) -> Failure {
     failure.with_data(Json::of(&data))
 }
 
-/// What the model reads when its person did not want to go on.
-fn called_off(task: &Task, why: &str) -> Answer {
-    let (id, state) = (&task.head.id, task.head.state);
-    let text = format!("{why}, so task {id} was called off at the agent; it is {state}");
-    Answer { is_error: true, marks: Marks::of(task), ..Answer::text(text) }
+/// The question of a task that keeps waiting, led by why it has no answer.
+fn unanswered(question: Answer, why: &str) -> Answer {
+    let mut answer = Answer::text(format!("{why}, so the agent got no answer and the task keeps waiting."));
+    answer.content.extend(question.content);
+    Answer { content: answer.content, ..question }
 }

@@ -1,7 +1,7 @@
 //! What answers mean for the agent.
 //!
-//! Who accepts has answered. Who declines a question is heard too: the agent is told so, in the same task, and may go on without
-//! the answer or end it. Who declines a login, or cancels, does not want to go on: the task is called off.
+//! Only an accepted elicitation is an answer. Clients without a person decline or cancel by themselves, so neither is ever sent to the
+//! agent: the task keeps waiting, and the result says how to answer it.
 
 use rialto_model::{
     failure::{Failure, Kind},
@@ -25,8 +25,8 @@ pub(super) enum Reading {
     Said(Vec<Part>),
     /// The person logs in.
     LoggedIn,
-    /// Call it off, because of this.
-    CalledOff(&'static str),
+    /// There is no answer, because of this; the task keeps waiting.
+    Unanswered(&'static str),
 }
 
 /// What one answer says.
@@ -47,7 +47,7 @@ pub(super) fn read(inquiry: &mut Inquiry, responses: Responses) -> Result<Readin
     for question in &inquiry.questions {
         let Some(response) = given.get(&question.key) else { continue };
         match told(question, response)? {
-            Told::Nothing(why) => return Ok(Reading::CalledOff(why)),
+            Told::Nothing(why) => return Ok(Reading::Unanswered(why)),
             Told::LoggedIn => return Ok(Reading::LoggedIn),
             Told::This(part) if is_one => parts.push(part),
             Told::This(part) => {
@@ -68,20 +68,15 @@ fn told(question: &Question, response: &Value) -> Result<Told, Failure> {
     let content = match (result.action, &question.wants) {
         (ElicitationAction::Accept, _) => result.content,
         (ElicitationAction::Decline, Wants::Login) => {
-            return Ok(Told::Nothing("the person declined to log in"));
+            return Ok(Told::Nothing("The client declined to log in"));
         }
-        (ElicitationAction::Decline, Wants::Decision(_)) => {
-            return Ok(Told::This(Part::data(Json::of(&json!({ "decision": "deny" })))));
-        }
-        (ElicitationAction::Decline, _) => {
-            return Ok(Told::This(Part::text("The person declined to answer.")));
-        }
-        _ => return Ok(Told::Nothing("the person canceled")),
+        (ElicitationAction::Decline, _) => return Ok(Told::Nothing("The client declined to answer")),
+        _ => return Ok(Told::Nothing("The client cancelled the question")),
     };
     match (&question.wants, content) {
         (Wants::Login, None) => Ok(Told::LoggedIn),
         (Wants::Login, Some(content)) if content.get("done") == Some(&json!(false)) => {
-            Ok(Told::Nothing("the person did not log in"))
+            Ok(Told::Nothing("The person did not log in"))
         }
         (Wants::Login, Some(_)) => Ok(Told::LoggedIn),
         (wants, Some(Value::Object(content))) => answer(key, wants, &content).map(Told::This),

@@ -211,16 +211,21 @@ async fn an_answer_that_is_missing_or_wrong_leaves_the_question_open() {
 }
 
 #[tokio::test]
-async fn who_declines_is_heard_by_the_agent_and_who_cancels_calls_it_off() {
+async fn a_declined_or_cancelled_question_never_reaches_the_agent_and_keeps_waiting() {
     let house = house(vec![colour()]).await;
     let web = Web::new(&house);
-    let asked = ask(&web).await;
-    let done = answer(&web, &asked, json!({ "answer": { "action": "decline" } })).await;
-    assert_eq!(done["result"]["structuredContent"], json!(["The person declined to answer."]));
-    let asked = ask(&web).await;
-    let off = answer(&web, &asked, json!({ "answer": { "action": "cancel" } })).await;
-    assert_json_snapshot!(steady(&off));
-    assert_eq!(house.peer.cancels.lock().len(), 1);
+    for action in ["decline", "cancel"] {
+        let asked = ask(&web).await;
+        let calls = house.peer.calls.lock().len();
+        let waits = answer(&web, &asked, json!({ "answer": { "action": action } })).await;
+        assert_json_snapshot!(format!("after_{action}"), steady(&waits));
+        assert_eq!(house.peer.calls.lock().len(), calls, "the agent was told nothing");
+        let done =
+            answer(&web, &asked, json!({ "answer": { "action": "accept", "content": { "answer": "red" } } }))
+                .await;
+        assert_eq!(done["result"]["structuredContent"], json!(["red"]), "{done}");
+    }
+    assert!(house.peer.cancels.lock().is_empty());
 }
 
 #[tokio::test]

@@ -55,12 +55,12 @@ fn an_accepted_answer_goes_on_as_the_agent_wants_it() {
 }
 
 #[test]
-fn who_declines_is_heard_and_who_cancels_ends_it() {
+fn a_declined_or_cancelled_question_has_no_answer() {
     let question = asked(&[number()]);
-    let said = reading(&question, json!({ "answer": { "action": "decline" } }));
-    assert_eq!(said, Ok(Reading::Said(vec![Part::text("The person declined to answer.")])));
-    let off = reading(&question, json!({ "answer": { "action": "cancel" } }));
-    assert_eq!(off, Ok(Reading::CalledOff("the person canceled")));
+    let declined = reading(&question, json!({ "answer": { "action": "decline" } }));
+    assert_eq!(declined, Ok(Reading::Unanswered("The client declined to answer")));
+    let cancelled = reading(&question, json!({ "answer": { "action": "cancel" } }));
+    assert_eq!(cancelled, Ok(Reading::Unanswered("The client cancelled the question")));
 }
 
 #[test]
@@ -70,9 +70,9 @@ fn a_login_is_done_or_it_is_not() {
     let form = inquiry(Ask::Auth, vec![Part::text("sign in")]);
     let done = |done: bool| json!({ "login": { "action": "accept", "content": { "done": done } } });
     assert_eq!(reading(&form, done(true)), Ok(Reading::LoggedIn));
-    assert_eq!(reading(&form, done(false)), Ok(Reading::CalledOff("the person did not log in")));
+    assert_eq!(reading(&form, done(false)), Ok(Reading::Unanswered("The person did not log in")));
     let off = reading(&form, json!({ "login": { "action": "decline" } }));
-    assert_eq!(off, Ok(Reading::CalledOff("the person declined to log in")));
+    assert_eq!(off, Ok(Reading::Unanswered("The client declined to log in")));
 }
 
 #[test]
