@@ -21,11 +21,16 @@ pub(crate) struct Listeners {
     all: Mutex<Vec<Listener>>,
 }
 
-/// A client, and what it has heard of.
+/// What a client was last shown by `tools/list`, or told of since; none while the agents that are listed from the start are still being loaded.
+///
+/// A change that a list has already is not announced behind it: some clients list and hang up at once, and fail when anything comes then.
+pub(crate) type ListedOutlook = Arc<Mutex<Option<Outlook>>>;
+
+/// A client, and what it has seen.
 struct Listener {
     peer: Peer<RoleServer>,
     scope: Scope,
-    seen: Outlook,
+    seen: ListedOutlook,
 }
 
 // === impl Listeners ===
@@ -36,8 +41,7 @@ impl Listeners {
     }
 
     /// From now on `peer`, whose caller is of that project, is told, until it is gone.
-    pub(crate) fn add(&self, peer: Peer<RoleServer>, scope: &Scope) {
-        let seen = self.engine.outlook(scope);
+    pub(crate) fn add(&self, peer: Peer<RoleServer>, scope: &Scope, seen: ListedOutlook) {
         let mut all = self.all.lock();
         all.retain(|known| !known.peer.is_transport_closed());
         all.push(Listener { peer, scope: scope.clone(), seen });
@@ -64,14 +68,15 @@ impl Listeners {
         all.retain(|known| !known.peer.is_transport_closed());
         let mut looked: HashMap<Scope, Outlook> = HashMap::new();
         let mut concerned = Vec::new();
-        for listener in all.iter_mut() {
+        for listener in all.iter() {
             let now = match looked.get(&listener.scope) {
                 Some(now) => *now,
                 None => self.engine.outlook(&listener.scope),
             };
             looked.insert(listener.scope.clone(), now);
-            if listener.seen != now {
-                listener.seen = now;
+            let mut seen = listener.seen.lock();
+            if seen.is_some_and(|seen| seen != now) {
+                *seen = Some(now);
                 concerned.push(listener.peer.clone());
             }
         }

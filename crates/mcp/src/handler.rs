@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use self::{calling::Settled, leaving::Reasons};
 use crate::{
     answer::{Answer, Marks, SERVER},
-    changes::Listeners,
+    changes::{ListedOutlook, Listeners},
     client::{Abilities, Client, Fluency},
     config::{Schemas, ToolErrors, ToolList, ToolNames},
     desk::Desk,
@@ -59,6 +59,8 @@ pub(crate) struct Handler {
     closing: CancellationToken,
     /// Why its client let go of requests.
     reasons: Arc<Reasons>,
+    /// What its client was last shown.
+    listed: ListedOutlook,
     /// Cancelled when everything is there that is to be listed from the start.
     complete: Option<CancellationToken>,
 }
@@ -81,7 +83,20 @@ impl Handler {
         whose: Whose,
         closing: CancellationToken,
     ) -> Self {
-        Self { desk, listeners, whose, closing, reasons: Arc::default(), complete: None }
+        Self {
+            desk,
+            listeners,
+            whose,
+            closing,
+            reasons: Arc::default(),
+            listed: Arc::default(),
+            complete: None,
+        }
+    }
+
+    /// The same for another client.
+    pub(crate) fn for_session(&self) -> Self {
+        Self { listed: Arc::default(), reasons: Arc::default(), ..self.clone() }
     }
 
     /// The same, which lists and calls nothing before that.
@@ -94,6 +109,11 @@ impl Handler {
         if let Some(complete) = &self.complete {
             complete.cancelled().await;
         }
+    }
+
+    /// From now on the client is told of changes: what there is by now is what it starts from.
+    fn note_outlook(&self, caller: &Caller) {
+        self.listed.lock().get_or_insert_with(|| self.desk.engine.outlook(&caller.scope));
     }
 
     /// Who asks.
@@ -183,7 +203,10 @@ impl ServerHandler for Handler {
         self.completed().await;
         let client = self.client(&context)?;
         let cursor = request.and_then(|request| request.cursor);
+        // Taken before the list is made: a change in between is announced once more, never missed.
+        let outlook = self.desk.engine.outlook(&client.caller.scope);
         let page = self.desk.list(&client, cursor.as_deref()).await?;
+        *self.listed.lock() = Some(outlook);
         let mut result = ListToolsResult::with_all_items(page.tools().into_iter().cloned().collect());
         result.next_cursor.clone_from(&page.next);
         if client.fluency.modern {
@@ -200,6 +223,7 @@ impl ServerHandler for Handler {
     ) -> Result<CallToolResponse, ErrorData> {
         self.completed().await;
         let client = self.client(&context)?;
+        self.note_outlook(&client.caller);
         let begun = match request.request_state.filter(|_| client.fluency.modern) {
             Some(state) => {
                 let responses = request.input_responses.unwrap_or_default();
@@ -287,7 +311,12 @@ impl ServerHandler for Handler {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         match self.caller(&context.extensions) {
-            Ok(caller) => self.listeners.add(context.peer, &caller.scope),
+            Ok(caller) => {
+                if self.complete.as_ref().is_none_or(CancellationToken::is_cancelled) {
+                    self.note_outlook(caller);
+                }
+                self.listeners.add(context.peer, &caller.scope, Arc::clone(&self.listed));
+            }
             Err(error) => {
                 tracing::debug!("a client whom nobody knows is told of no changes: {}", error.message);
             }

@@ -57,7 +57,8 @@ pub(crate) fn doors(desk: &Arc<Desk>, stop: CancellationToken) -> (Router, Quick
     let config = service_config(&desk.config);
     tokio::spawn(Arc::clone(&listeners).tell(stop.clone()));
     let handler = Handler::new(Arc::clone(desk), listeners, Whose::Asked, stop.clone());
-    let service = StreamableHttpService::new(move || Ok(handler.clone()), Arc::clone(&sessions), config);
+    let service =
+        StreamableHttpService::new(move || Ok(handler.for_session()), Arc::clone(&sessions), config);
     let (direct, max_body_bytes) = (Direct::new(Arc::clone(desk), stop), desk.config.max_body_bytes);
     let http = Arc::new(Http { direct, sessions, service, max_body_bytes });
     let router = Router::new().route(PATH, any(routed)).with_state(Arc::clone(&http));

@@ -53,9 +53,10 @@ static ANY: Rule =
 ///
 /// Where a client counts its server's name in, twelve characters are left for that name.
 static RULES: [Rule; 9] = [
-    // MCP's own rule, without a model behind it: the Inspector and Rialto's own client.
+    // MCP's own rule, without a model behind it: the Inspector and Rialto's own clients. Not "rialto": Mastra calls itself by the
+    // name that its user gave the server.
     Rule {
-        known_as: &["inspector-client", "mcp-inspector", "inspector", "rialto"],
+        known_as: &["inspector-client", "mcp-inspector", "inspector", "rialto-cli", "rialto-demo"],
         refuses_dots: false,
         rewrites_all_but: None,
         needs_portable: false,

@@ -33,6 +33,7 @@ fn clients_not_known_to_accept_dots_are_shown_the_alias() {
         "mcp",
         "langchain-mcp",
         "cursory",
+        "rialto",
         "",
     ] {
         assert_eq!(listed(client, ToolNames::Auto, &entry), ["a2a_linear_prod_create_issue"], "{client}");
@@ -44,7 +45,7 @@ fn clients_not_known_to_accept_dots_are_shown_the_alias() {
         "inspector-client",
         "inspector-cli",
         "mcp-inspector-tui",
-        "rialto",
+        "rialto-demo",
     ] {
         assert_eq!(listed(client, ToolNames::Auto, &entry), ["linear_prod.create-issue"], "{client}");
     }

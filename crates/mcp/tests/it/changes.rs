@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use rialto_testkit::agents::{card, skill};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     house::{House, Plan, within},
@@ -32,7 +33,7 @@ async fn an_older_client_on_stdio_hears_of_it() {
 async fn whoever_may_see_something_else_by_other_policies_hears_of_it() {
     let house = Plan::default().build().await;
     let mut old = Client::initialized(&house, "2025-06-18", "test").await;
-    old.ask("ping", json!({})).await;
+    old.ask("tools/list", json!({})).await;
     let web = Web::new(&house);
     let wanted = json!({ "notifications": { "toolsListChanged": true } });
     let mut open = web.open("subscriptions/listen", wanted, json!({})).await;
@@ -46,7 +47,7 @@ async fn whoever_may_see_something_else_by_other_policies_hears_of_it() {
 async fn nobody_hears_of_another_project_or_of_policies_that_are_read_again_as_they_were() {
     let house = Plan::default().build().await;
     let mut old = Client::initialized(&house, "2025-06-18", "test").await;
-    old.ask("ping", json!({})).await;
+    old.ask("tools/list", json!({})).await;
     house.meet_elsewhere(card("Theirs", vec![skill("secret")])).await;
     house.rule("").await;
     // The answer comes first: there was nothing to hear before it.
@@ -90,6 +91,7 @@ async fn an_older_client_over_http_hears_of_it_on_its_stream() {
     let house = Plan::default().build().await;
     let mut web = Web::new(&house);
     web.initialize("2025-06-18").await;
+    web.ask_legacy("tools/list", json!({})).await;
     let mut open = web.listen().await;
     change(&house).await;
     assert_eq!(open.hear().await["method"], CHANGED);
@@ -140,4 +142,22 @@ async fn nothing_is_left_of_clients_that_are_gone() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_client_is_not_told_of_changes_that_its_first_list_has_already() {
+    let mut house = Plan::default().build().await;
+    let complete = CancellationToken::new();
+    house.door = house.door.clone().complete_after(complete.clone());
+    let mut client = Client::initialized(&house, "2025-06-18", "test").await;
+    client.ask("ping", json!({})).await;
+    change(&house).await;
+    complete.cancel();
+    let listed = client.ask("tools/list", json!({})).await;
+    assert!(listed["result"]["tools"].to_string().contains("news.headlines"));
+    // The answer comes first: there was nothing to hear before it.
+    let id = client.begin("ping", json!({})).await;
+    assert_eq!(client.hear().await["id"], id);
+    house.part_from("News").await;
+    assert_eq!(client.hear().await["method"], CHANGED);
 }

@@ -91,6 +91,7 @@ async fn only_clients_known_to_accept_dots_are_shown_them() {
     for (name, listed) in [
         ("mcp", "a2a_weather_forecast"),
         ("ai-sdk-mcp-client", "a2a_weather_forecast"),
+        ("rialto", "a2a_weather_forecast"),
         ("openai-agents", "a2a_weather_forecast"),
         ("claude-code", "weather.forecast"),
         ("gemini-cli-mcp-client", "weather.forecast"),
