@@ -106,7 +106,8 @@ impl Answer {
     }
 }
 
-fn is_file(block: &ContentBlock) -> bool {
+/// Whether a block holds the bytes of a file.
+pub(crate) const fn is_file(block: &ContentBlock) -> bool {
     matches!(block, ContentBlock::Image(_) | ContentBlock::Audio(_) | ContentBlock::Resource(_))
 }
 

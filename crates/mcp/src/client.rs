@@ -2,6 +2,7 @@
 
 use rialto_model::{
     call::{Caller, Door},
+    deployed::Backing,
     trace::Trace,
 };
 use rmcp::model::{ClientCapabilities, ProtocolVersion};
@@ -43,6 +44,8 @@ pub(crate) struct Reader {
     pub(crate) inline: usize,
     /// Form of failed calls.
     pub(crate) errors: ToolErrors,
+    /// Whether the result is one of an upstream MCP server, which is passed on as it came.
+    pub(crate) is_upstream: bool,
     /// Whether it was told in which shape results are, and throws away whatever is neither that nor an error.
     pub(crate) is_promised: bool,
     /// Whether it shows its model structured content in place of the rest.
@@ -106,6 +109,7 @@ impl Client {
             fluency: self.fluency,
             inline: self.inline,
             errors: self.errors,
+            is_upstream: false,
             is_promised: false,
             structured_first: self.naming.rule.reads_structured_first(),
         }
@@ -119,6 +123,12 @@ impl Reader {
     #[must_use]
     pub(crate) const fn unbounded(self) -> Self {
         Self { inline: 0, ..self }
+    }
+
+    /// The same reader of a result of this kind of backend.
+    #[must_use]
+    pub(crate) const fn of_backing(self, backing: &Backing) -> Self {
+        Self { is_upstream: matches!(backing, Backing::Mcp(_)), ..self }
     }
 
     /// The same reader of a result that was promised in a certain shape.

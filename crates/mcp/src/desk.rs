@@ -234,10 +234,12 @@ impl Desk {
             // Nobody waits for it, so there is no wall clock either.
             request.wall_clock = Some(Duration::from_secs(self.engine.config().patience_secs));
         }
+        let backing = request.target.agent.backing.clone();
         let is_promised =
             request.target.skill.as_ref().is_some_and(|skill| tool::promises(&request.target.agent, skill));
         let running = self.engine.call(request).await?;
         let call = Underway::new(self.engine.clone(), client, agent, running, manner);
+        let call = call.with_backing(&backing);
         let call = if is_promised { call.with_promise() } else { call };
         Ok(Begun::Underway(Box::new(call.with_patience(patience))))
     }

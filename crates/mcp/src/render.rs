@@ -5,6 +5,7 @@
 //! ([`large`]).
 
 pub(crate) mod facts;
+mod files;
 mod large;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -18,10 +19,9 @@ use rialto_model::{
 };
 use rmcp::model::{ContentBlock, Resource, ResourceContents};
 use serde::Serialize;
-use serde_json::json;
 
 use crate::{
-    answer::{Answer, Marks},
+    answer::{Answer, Marks, is_file},
     client::{Fluency, Reader},
     place::Place,
     trouble,
@@ -39,7 +39,7 @@ pub(crate) fn result(task: &Task, agent: &str, reader: Reader) -> Answer {
     let answer = if task.head.state.is_waiting() {
         Answer { is_error: reader.is_promised, ..question(task, agent) }
     } else {
-        outcome(task, reader.fluency)
+        outcome(task, reader)
     };
     Answer { marks: Marks { beside: facts::beside(task), ..Marks::of(task) }, ..answer }
 }
@@ -52,11 +52,12 @@ pub(crate) fn status(task: &Task, agent: &str, reader: Reader) -> Answer {
     let state = task.head.state;
     let mut answer = match state {
         TaskState::InputRequired | TaskState::AuthRequired => question(task, agent),
-        TaskState::Completed => outcome(task, reader.fluency),
+        TaskState::Completed => outcome(task, reader),
         TaskState::Submitted | TaskState::Working => Answer::text(under_way(task)),
         TaskState::Failed | TaskState::Canceled | TaskState::Rejected => Answer::text(ended_badly(task)),
     };
-    answer.structured = Some(Json::of(&Standing::of(task, agent)));
+    let has_blocks = state == TaskState::Completed;
+    answer.structured = Some(Json::of(&Standing::of(&files::referred(task, has_blocks), agent)));
     answer.marks = Marks::of(task);
     answer
 }
@@ -76,10 +77,11 @@ pub(crate) fn invoked(task: &Task, agent: &str, dispatch: Option<&DispatchId>, r
         let made: Vec<String> = made.collect();
         let text = if made.is_empty() { said() } else { made.join("\n\n") };
         if !text.is_empty() {
-            answer.content = vec![ContentBlock::text(text)];
+            answer.content.retain(is_file);
+            answer.content.insert(0, ContentBlock::text(text));
         }
     }
-    answer.structured = Some(Json::of(&Invoked::of(task, agent, dispatch)));
+    answer.structured = Some(Json::of(&Invoked::of(&files::referred(task, false), agent, dispatch)));
     answer
 }
 
@@ -174,11 +176,13 @@ fn question(task: &Task, agent: &str) -> Answer {
              and the answer as message."
         )
     };
-    Answer::text(format!("{}\n\n{how}", words(task))).with_structured(Json::of(&Standing::of(task, agent)))
+    let standing = Json::of(&Standing::of(&files::referred(task, false), agent));
+    Answer::text(format!("{}\n\n{how}", words(task))).with_structured(standing)
 }
 
 /// What a finished task brought.
-fn outcome(task: &Task, fluency: Fluency) -> Answer {
+fn outcome(task: &Task, reader: Reader) -> Answer {
+    let fluency = reader.fluency;
     // Only what has no name of its own needs an address.
     let id = task.head.id.as_str();
     match (task.artifacts.as_slice(), &task.message) {
@@ -194,25 +198,32 @@ fn outcome(task: &Task, fluency: Fluency) -> Answer {
             Answer { content, structured: Some(data.clone()), is_error: false, marks: Marks::default() }
         }
         ([], None) => Answer::text("the agent finished without a result"),
-        ([], Some(message)) => spoken(message, id, fluency),
+        ([], Some(message)) => spoken(task, message, fluency),
         (artifacts, _) => {
-            let made: Vec<_> = artifacts.iter().map(AsArtifact).collect();
             let content = artifacts.iter().enumerate().flat_map(|(at, artifact)| {
                 blocks(&artifact.parts, id, move |part| Place::Part(at, part), fluency)
             });
-            several(content.collect(), &json!({ "artifacts": made }))
+            let content = content.collect();
+            if reader.is_upstream {
+                // The server sent no structured content, so there is none.
+                return Answer { content, structured: None, is_error: false, marks: Marks::default() };
+            }
+            let light = files::referred(task, true);
+            several(content, &Several { artifacts: light.artifacts.iter().map(AsArtifact).collect() })
         }
     }
 }
 
-fn spoken(message: &Message, id: &str, fluency: Fluency) -> Answer {
+fn spoken(task: &Task, message: &Message, fluency: Fluency) -> Answer {
+    let id = task.head.id.as_str();
     match message.parts.as_slice() {
         [] => Answer::text("the agent answered with an empty message"),
         [part] => single(part, || Place::Said(0).in_task(id), fluency),
-        parts => several(
-            blocks(parts, id, Place::Said, fluency).collect(),
-            &json!({ "message": AsMessage(message) }),
-        ),
+        parts => {
+            let light = files::referred(task, true);
+            let message = AsMessage(light.message.as_ref().unwrap_or(message));
+            several(blocks(parts, id, Place::Said, fluency).collect(), &SeveralSaid { message })
+        }
     }
 }
 
@@ -226,7 +237,19 @@ fn single(part: &Part, place: impl FnOnce() -> String, fluency: Fluency) -> Answ
     Answer { content, structured, is_error: false, marks: Marks::default() }
 }
 
-fn several(content: Vec<ContentBlock>, whole: &serde_json::Value) -> Answer {
+/// Several artifacts, or one of several parts, as structured content.
+#[derive(Serialize)]
+struct Several<'a> {
+    artifacts: Vec<AsArtifact<'a>>,
+}
+
+/// A message of several parts as structured content.
+#[derive(Serialize)]
+struct SeveralSaid<'a> {
+    message: AsMessage<'a>,
+}
+
+fn several(content: Vec<ContentBlock>, whole: &impl Serialize) -> Answer {
     Answer { content, structured: Some(Json::of(whole)), is_error: false, marks: Marks::default() }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rialto_engine::{Engine, Running, Step};
 use rialto_model::{
     call::Caller,
+    deployed::Backing,
     failure::{Failure, Kind},
     ids::TaskId,
     task::Task,
@@ -126,6 +127,12 @@ impl Underway {
             Manner::Message => render::status(task, &self.agent, self.reader).standing_read_by(self.reader),
             Manner::Invoked => self.invoked(task),
         }))
+    }
+
+    /// Renders its result as one of this kind of backend.
+    pub(crate) fn with_backing(mut self, backing: &Backing) -> Self {
+        self.reader = self.reader.of_backing(backing);
+        self
     }
 
     /// Tells its result in the shape that was promised.

@@ -30,6 +30,7 @@ fn shown(task: &Task, version: &str) -> Value {
         fluency: Fluency::of(Some(version)),
         inline: 0,
         errors: ToolErrors::Result,
+        is_upstream: false,
         is_promised: false,
         structured_first: false,
     };

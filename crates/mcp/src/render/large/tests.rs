@@ -21,6 +21,7 @@ fn shown(task: &Task, version: &str) -> Value {
         fluency: Fluency::of(Some(version)),
         inline: LIMIT,
         errors: ToolErrors::Result,
+        is_upstream: false,
         is_promised: false,
         structured_first: false,
     };
@@ -124,6 +125,7 @@ fn a_look_at_a_task_leaves_out_the_same() {
         fluency: Fluency::NEWEST,
         inline: LIMIT,
         errors: ToolErrors::Result,
+        is_upstream: false,
         is_promised: false,
         structured_first: false,
     };
