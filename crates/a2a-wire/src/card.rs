@@ -50,6 +50,9 @@ pub fn decode(card: &str) -> Result<Card, CardError> {
         version: members.id("version")?,
         interfaces,
         skills,
+        // A card is not refused for a mistake in what is optional.
+        input_modes: members.texts("defaultInputModes").unwrap_or_default(),
+        output_modes: members.texts("defaultOutputModes").unwrap_or_default(),
         streaming: abilities.streaming,
         push_notifications: abilities.push_notifications,
         extended: abilities.extended || old_extended,

@@ -6,6 +6,7 @@
 //!
 //! [`door::Door`] is the other direction: everything that can be called here, as an A2A agent of every generation.
 
+mod arguments;
 pub mod credential;
 pub mod discover;
 pub mod door;

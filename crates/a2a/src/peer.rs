@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
 use crate::{
+    arguments::parts_for,
     credential::{Keys, Resolver},
     exchange::Exchange,
     line::Lines,
@@ -160,7 +161,12 @@ impl Post {
 /// The call as something said to an agent.
 fn spoken(call: Call, number: u64) -> SendRequest {
     let id = [&*call.session, "-", &number.to_string()].concat();
-    let mut message = Message::new(id, Role::User, call.parts);
+    let parts = match &call.spoken {
+        // A client that speaks A2A has chosen its parts itself.
+        Some(_) => call.parts,
+        None => parts_for(&call.target.agent, call.target.skill.as_deref(), call.parts),
+    };
+    let mut message = Message::new(id, Role::User, parts);
     let (mut metadata, mut configuration) = (None, Configuration::default());
     if let Some(spoken) = call.spoken {
         // Whoever speaks A2A is passed on in its own words; only the names of task and conversation are the agent's.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    body::{Bytes, to_bytes},
+    body::to_bytes,
     extract::{Path, Request, State},
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -15,11 +15,10 @@ use rialto_engine::Engine;
 use rialto_model::{
     call::{Caller, Door},
     failure::{Failure, Kind},
-    json::{DEEPEST, Json, is_too_deep},
     rights::Right,
 };
 
-use crate::{answer, openapi::Descriptions};
+use crate::{answer, body, openapi::Descriptions};
 
 /// Where it is.
 pub const PATH: &str = "/call";
@@ -71,22 +70,23 @@ async fn call(State(plain): State<Plain>, Path(name): Path<String>, request: Req
 impl Plain {
     async fn make(&self, name: &str, request: Request) -> Result<rialto_model::task::Task, Failure> {
         let caller = caller(&request, Right::Call)?;
+        let headers = request.headers().clone();
         let trace = rialto_edge::trace::of(request.headers());
         let body = to_bytes(request.into_body(), self.max_body_bytes).await.map_err(|_| {
             let message =
                 format!("the body did not come whole, or is larger than {} bytes", self.max_body_bytes);
             Failure::new(Kind::Invalid, message)
         })?;
-        let args = arguments(&body)?;
         self.engine.sync().await?;
         let target = self.engine.resolve(&caller, name).ok_or_else(|| {
             let message =
                 format!("there is no skill \"{name}\" here; GET {PATH}/openapi.json shows those there are");
             Failure::new(Kind::NotFound, message)
         })?;
+        let parts = Box::pin(body::parts(&headers, body, &target)).await?;
         let request = rialto_engine::Request {
             trace,
-            ..rialto_engine::Request::skill(caller, Door::Http, target, args)
+            ..rialto_engine::Request::message(caller, Door::Http, target, parts)
         };
         self.engine.call(request).await?.finish().await
     }
@@ -102,16 +102,4 @@ fn caller(request: &Request, right: Right) -> Result<Caller, Failure> {
     }
     let message = format!("this token lacks the scope `{}`", right.as_str());
     Err(Failure::new(Kind::Denied, message))
-}
-
-fn arguments(body: &Bytes) -> Result<Json, Failure> {
-    let invalid = |message: String| Failure::new(Kind::Invalid, message);
-    let text = std::str::from_utf8(body).map_err(|_| invalid("the body is not UTF-8 text".to_owned()))?;
-    if text.trim().is_empty() {
-        return Ok(Json::empty_object());
-    }
-    if is_too_deep(body) {
-        return Err(invalid(format!("the arguments are nested deeper than {DEEPEST} levels")));
-    }
-    Json::parse(text.trim()).map_err(|error| invalid(format!("the arguments are not JSON: {error}")))
 }

@@ -4,6 +4,7 @@
 //! [`peer::FunctionPeer`] executes calls to functions; [`door`] lets anybody call any skill there is, whatever executes it.
 
 mod answer;
+mod body;
 mod command;
 pub mod door;
 mod endpoint;

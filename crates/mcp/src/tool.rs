@@ -5,7 +5,7 @@ mod portable;
 use std::sync::Arc;
 
 use rialto_engine::directory::Entry;
-use rialto_model::{agent::Agent, card::Skill, json::Json};
+use rialto_model::{agent::Agent, card::Skill, json::Json, media};
 use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(crate) fn of_skill(name: String, entry: &Entry, is_portable: bool) -> Tool {
     let is_deployed = !entry.agent.backing.is_agent();
     let mut meta = MetaObject::new();
     meta.insert(CANONICAL.to_owned(), Value::String(entry.canonical.clone()));
-    let mut schema = schema(skill);
+    let mut schema = schema(&entry.agent, skill);
     if is_portable {
         let own = std::mem::replace(&mut schema, JsonObject::new());
         schema = portable::portable(&own);
@@ -102,7 +102,8 @@ fn description(skill: &Skill, agent: &str) -> String {
 /// The skill's own schema, verbatim if it is one that MCP allows. MCP wants arguments to be an object and the schema
 /// to say so: a schema that does not say is told to, and one that wants something else becomes the schema of the one
 /// member of an object.
-fn schema(skill: &Skill) -> JsonObject {
+fn schema(agent: &Agent, skill: &Skill) -> JsonObject {
+    let anything = || anything(media::takes(agent, Some(skill)).text);
     let Some(own) = skill.input_schema.as_ref() else { return anything() };
     let Value::Object(mut own) = own.value() else { return anything() };
     match takes(&own) {
@@ -154,9 +155,14 @@ fn wrap(mut own: JsonObject) -> JsonObject {
     outer
 }
 
-fn anything() -> JsonObject {
+/// The schema of a skill that has none: any members, and for a skill that takes text one that says what to ask.
+fn anything(takes_text: bool) -> JsonObject {
     let mut schema = JsonObject::new();
     schema.insert("type".to_owned(), json!("object"));
+    if takes_text {
+        let message = json!({ "type": "string", "description": "What to ask, in words" });
+        schema.insert("properties".to_owned(), json!({ "message": message }));
+    }
     schema.insert("additionalProperties".to_owned(), json!(true));
     schema
 }

@@ -250,6 +250,19 @@ impl Target {
         self.skill.as_ref().and_then(|skill| skill.cost).or(self.agent.card.cost)
     }
 
+    /// Whether plain words are arguments of it: it belongs to an agent, or its schema names a `message`.
+    pub fn takes_words(&self) -> bool {
+        match self.skill.as_ref().and_then(|skill| skill.input_schema.as_ref()) {
+            Some(schema) => schema.value().pointer("/properties/message").is_some(),
+            None => self.agent.backing.keeps_conversations(),
+        }
+    }
+
+    /// Plain words as arguments of a skill.
+    pub fn words(text: &str) -> Json {
+        Json::of(&serde_json::json!({ "message": text }))
+    }
+
     /// The skill's id, or the empty text.
     pub fn skill_id(&self) -> &str {
         self.skill.as_ref().map_or("", |skill| skill.id.as_str())

@@ -106,6 +106,10 @@ pub struct Card {
     pub interfaces: Vec<Interface>,
     /// What it can do.
     pub skills: Vec<Arc<Skill>>,
+    /// Media types that skills take which name none of their own (`defaultInputModes`); empty when it does not say.
+    pub input_modes: Vec<String>,
+    /// Media types that such skills give (`defaultOutputModes`).
+    pub output_modes: Vec<String>,
     /// Whether it can stream.
     pub streaming: bool,
     /// Whether it can push.

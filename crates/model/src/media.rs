@@ -3,10 +3,11 @@
 //! Text and JSON go everywhere: they are what skills are called with. Anything else goes to whom it suits, as far as a message
 //! says what it is.
 
+use std::borrow::Cow;
+
 use crate::{
     agent::Agent,
     card::Skill,
-    json::Extra,
     message::{Content, Part},
 };
 
@@ -15,23 +16,65 @@ pub const JSON: &str = "application/json";
 
 /// What a skill takes: what it says itself, else what its agent says for all of them. None says nothing.
 pub fn taken(agent: &Agent, skill: Option<&Skill>) -> Vec<String> {
-    of(agent, skill.map(|skill| skill.input_modes.as_slice()), "defaultInputModes")
+    declared(agent, skill.map(|skill| skill.input_modes.as_slice()), &agent.card.input_modes).into_owned()
 }
 
 /// What it gives, likewise.
 pub fn given(agent: &Agent, skill: Option<&Skill>) -> Vec<String> {
-    of(agent, skill.map(|skill| skill.output_modes.as_slice()), "defaultOutputModes")
+    declared(agent, skill.map(|skill| skill.output_modes.as_slice()), &agent.card.output_modes).into_owned()
 }
 
-fn of(agent: &Agent, own: Option<&[String]>, usual: &str) -> Vec<String> {
+/// Media types that an agent takes in any form: those of the skill and those of its card. Empty takes everything.
+pub fn taken_by_agent(agent: &Agent, skill: Option<&Skill>) -> Vec<String> {
+    let mut taken = taken(agent, skill);
+    if !taken.is_empty() {
+        taken.extend(
+            agent.card.input_modes.iter().filter(|mode| !taken.contains(mode)).cloned().collect::<Vec<_>>(),
+        );
+    }
+    taken
+}
+
+/// Whether a skill takes JSON and whether it takes text. One that declares nothing takes both.
+pub fn takes(agent: &Agent, skill: Option<&Skill>) -> Takes {
+    if !agent.backing.keeps_conversations() {
+        return Takes { json: true, text: false };
+    }
+    let own = skill.map(|skill| skill.input_modes.as_slice()).filter(|own| !own.is_empty());
+    let modes = own.unwrap_or(&agent.card.input_modes);
+    Takes {
+        json: modes.is_empty() || modes.iter().any(|mode| accepts_json(mode)),
+        text: modes.is_empty() || modes.iter().any(|mode| accepts_text(mode)),
+    }
+}
+
+/// Forms of arguments that a skill takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Takes {
+    /// JSON, in a data part.
+    pub json: bool,
+    /// Words, in a text part.
+    pub text: bool,
+}
+
+fn accepts_json(mode: &str) -> bool {
+    let mode = bare(mode);
+    is_json(&mode) || matches!(mode.as_str(), "*/*" | "*" | "application/*" | "application" | "data" | "json")
+}
+
+fn accepts_text(mode: &str) -> bool {
+    let mode = bare(mode);
+    mode.starts_with("text/") || matches!(mode.as_str(), "*/*" | "*" | "text")
+}
+
+fn declared<'a>(agent: &'a Agent, own: Option<&'a [String]>, card: &'a [String]) -> Cow<'a, [String]> {
     if let Some(own) = own.filter(|own| !own.is_empty()) {
-        return own.to_vec();
+        return Cow::Borrowed(own);
     }
     if !agent.backing.keeps_conversations() {
-        return vec![JSON.to_owned()];
+        return Cow::Owned(vec![JSON.to_owned()]);
     }
-    let said: Option<Extra> = agent.card.raw.read().ok();
-    said.and_then(|said| said.get(usual)?.read().ok()).unwrap_or_default()
+    Cow::Borrowed(card)
 }
 
 /// The media type of a part that not everybody takes; none for text, JSON, and what does not say what it is.

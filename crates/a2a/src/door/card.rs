@@ -226,6 +226,8 @@ fn written(service: &Service, caller: &Caller, base: &str, directory: &Directory
             None,
         ),
         skills,
+        input_modes: Vec::new(),
+        output_modes: Vec::new(),
         streaming: true,
         push_notifications: true,
         extended: config.needs_token,

@@ -13,7 +13,7 @@ pub(crate) fn check(target: &Target, parts: &[Part]) -> Result<(), Trouble> {
     let mut special =
         parts.iter().enumerate().filter_map(|(place, part)| Some((place, media::special(part)?)));
     let Some(first) = special.next() else { return Ok(()) };
-    let taken = media::taken(&target.agent, target.skill.as_deref());
+    let taken = media::taken_by_agent(&target.agent, target.skill.as_deref());
     let refused = std::iter::once(first).chain(special).find(|(_, kind)| !media::suits(kind, &taken));
     let Some((place, kind)) = refused else { return Ok(()) };
     let message =

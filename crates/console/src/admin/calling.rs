@@ -109,8 +109,7 @@ pub fn meant(
         let args = match said {
             Said::Nothing => Json::empty_object(),
             Said::Data(data) => data,
-            Said::Text(text) => Json::parse(text.trim())
-                .map_err(|error| invalid(&format!("the arguments are not JSON: {error}")))?,
+            Said::Text(text) => arguments(&target, &text)?,
         };
         return Ok((target, vec![Part::data(args)]));
     }
@@ -131,6 +130,17 @@ pub fn meant(
         },
     };
     Ok((Target { agent, skill: None }, vec![part]))
+}
+
+/// Arguments of a skill from a text: JSON, or plain words where a skill takes words.
+fn arguments(target: &Target, text: &str) -> Result<Json, Failure> {
+    let parsed = Json::parse(text.trim());
+    // Words that begin like an object were meant to be one, so a mistake in them is an error.
+    let is_object = text.trim_start().starts_with('{');
+    if !is_object && target.takes_words() {
+        return Ok(Target::words(text));
+    }
+    parsed.map_err(|error| invalid(&format!("the arguments are not JSON: {error}")))
 }
 
 /// What is told of a name that means nobody: names that are like it, of those that the caller may see.

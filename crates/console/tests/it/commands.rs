@@ -55,7 +55,7 @@ async fn a_call_that_makes_no_sense_is_not_made() {
     let mut told = Vec::new();
     for body in [
         json!({ "name": "desk" }),
-        json!({ "name": "desk.ask", "text": "no json" }),
+        json!({ "name": "desk.ask", "text": "{no json" }),
         json!({ "name": "desk.ask", "text": "{}", "arguments": {} }),
         json!({ "name": "desk.as" }),
         json!({ "name": "nobody" }),

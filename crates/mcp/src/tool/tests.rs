@@ -20,7 +20,8 @@ fn entry(skill: Skill) -> Entry {
 }
 
 fn schema_of(own: Value) -> Value {
-    Value::Object(schema(&skill_with_schema("x", own)))
+    let skill = skill_with_schema("x", own);
+    Value::Object(schema(&agent("a", vec![skill.clone()]), &skill))
 }
 
 #[test]
@@ -40,7 +41,14 @@ fn a_skill_is_shown_as_a_tool() {
 fn a_skill_without_description_and_schema_is_told_and_takes_anything() {
     let tool = of_skill("x".into(), &entry(Skill { description: " ".into(), ..skill("deploy") }), false);
     assert_eq!(tool.description.unwrap(), "Invokes the deploy skill on remote A2A agent Vercel Ops");
-    assert_eq!(json!(tool.input_schema), json!({ "type": "object", "additionalProperties": true }));
+    assert_eq!(
+        json!(tool.input_schema),
+        json!({
+            "type": "object",
+            "properties": { "message": { "type": "string", "description": "What to ask, in words" } },
+            "additionalProperties": true,
+        })
+    );
 }
 
 #[test]
@@ -54,7 +62,7 @@ fn a_schema_of_objects_is_taken_verbatim() {
 fn a_schema_that_does_not_say_so_is_told_to_take_objects() {
     assert_eq!(schema_of(json!({ "properties": {} })), json!({ "type": "object", "properties": {} }));
     assert_eq!(schema_of(json!({ "type": ["object", "null"] })), json!({ "type": "object" }));
-    assert_eq!(schema_of(json!(true)), Value::Object(anything()));
+    assert_eq!(schema_of(json!(true)), Value::Object(anything(true)));
 }
 
 #[test]

@@ -97,6 +97,8 @@ pub fn card(name: &str, description: &str, version: Option<&str>, skills: Vec<Sk
         version: version.map(str::to_owned),
         interfaces: Vec::new(),
         skills: skills.into_iter().map(Arc::new).collect(),
+        input_modes: Vec::new(),
+        output_modes: Vec::new(),
         streaming: false,
         push_notifications: false,
         extended: false,

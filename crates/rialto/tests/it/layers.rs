@@ -138,6 +138,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("memchr", &["rialto-a2a", "rialto-guard"]),
     ("miette", &["rialto-policy"]),
     ("mimalloc", &["rialto"]),
+    ("multer", &["rialto-function"]),
     ("moka", &["rialto-policy"]),
     ("pin-project-lite", &["rialto-edge"]),
     ("prometheus-client", &["rialto"]),
@@ -156,7 +157,10 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("saphyr-parser", &["rialto-flow"]),
     ("serde_json_canonicalizer", &["rialto-a2a-wire"]),
     ("serde_path_to_error", &["rialto"]),
-    ("sha2", &["rialto-a2a-wire", "rialto-edge", "rialto-hooks", "rialto-mcp", "rialto-store"]),
+    (
+        "sha2",
+        &["rialto-a2a-wire", "rialto-edge", "rialto-engine", "rialto-hooks", "rialto-mcp", "rialto-store"],
+    ),
     // The events that rmcp's HTTP client wants from whoever fetches for it.
     ("sse-stream", &["rialto-mcp"]),
     ("subtle", &["rialto-edge"]),
