@@ -1,0 +1,242 @@
+"""Runs an agent of every framework with Rialto as its MCP server, and reports whether each is as good as it was.
+
+    main.py RIALTO [--framework KEY]... [--ci] [--transport stdio|http] [--case KEY] [--keep FOLDER] [--page FILE]
+"""
+
+import argparse
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent / "coding"))  # the model and the bridge; this folder comes first
+
+import cases  # noqa: E402
+import page  # noqa: E402
+import watch  # noqa: E402
+from bridge import Bridge, Server, environment  # noqa: E402
+from cases import CASES, UNSUPPORTED, Case, Verdict  # noqa: E402
+from catalog import FRAMEWORKS, Framework  # noqa: E402
+from model import Models, Play  # noqa: E402
+
+TRANSPORTS = ("stdio", "http")
+EXPECTED = HERE / "expected"
+HOME = Path(os.environ["RIALTO_INTEROP_HOME"])
+RUN_SECONDS = 90
+AT_ONCE = 4  # drivers; they wait more than they work
+# No framework reports to its maker, and a proxy that does not exist stops what would leave this machine.
+QUIET = {
+    "ANONYMIZED_TELEMETRY": "false",
+    "CREWAI_DISABLE_TELEMETRY": "true",
+    "CREWAI_DISABLE_TRACKING": "true",
+    "CREWAI_TRACING_ENABLED": "false",
+    "DO_NOT_TRACK": "1",
+    "LANGSMITH_TRACING": "false",
+    "MASTRA_TELEMETRY_DISABLED": "1",
+    "MCP_USE_ANONYMIZED_TELEMETRY": "false",
+    "OPENAI_AGENTS_DISABLE_TRACING": "1",
+    "OTEL_SDK_DISABLED": "true",
+    "HTTP_PROXY": "http://127.0.0.1:9",
+    "HTTPS_PROXY": "http://127.0.0.1:9",
+    "NO_PROXY": "127.0.0.1,localhost",
+}
+
+Cell = tuple[str, str, str]  # framework, transport, case
+
+
+@dataclass
+class Driver:
+    """A process of one framework, which runs jobs one after the other."""
+
+    framework: Framework
+    folder: Path
+    process: subprocess.Popen | None = None
+    outcomes: queue.Queue = field(default_factory=queue.Queue)
+
+    def run(self, job: dict[str, Any]) -> dict[str, Any]:
+        if self.process is None:
+            self._start()
+        self.process.stdin.write(json.dumps(job) + "\n")
+        self.process.stdin.flush()
+        try:
+            outcome = self.outcomes.get(timeout=RUN_SECONDS)
+        except queue.Empty:
+            outcome = {"error": f"no end within {RUN_SECONDS} s"}
+        if outcome is None:
+            outcome = {"error": f"the process ended with {self.process.wait()}"}
+        if "answer" not in outcome:
+            self.stop()  # what a broken run left behind is not the next one's
+        return outcome
+
+    def _start(self) -> None:
+        home = self.folder / "home"
+        home.mkdir(exist_ok=True)
+        named = {"RIALTO_INTEROP_HOME": str(HOME), "FRAMEWORK_ENV": self.framework.environment, "HOME": str(home)}
+        with (self.folder / "stderr").open("a") as errors:
+            self.process = subprocess.Popen(
+                [*interpreter(self.framework), str(script(self.framework))],
+                cwd=self.folder, env=environment(**QUIET, **named), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+                text=True, start_new_session=True,
+            )  # fmt: skip
+        self.outcomes = queue.Queue()
+        threading.Thread(target=collect, args=(self.process.stdout, self.outcomes), daemon=True).start()
+
+    def stop(self) -> None:
+        """Ends the process and all that it started."""
+        if self.process is None:
+            return
+        try:
+            self.process.stdin.close()
+            self.process.wait(3)
+        except (OSError, subprocess.TimeoutExpired):
+            pass
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        self.process = None
+
+
+def collect(stdout, outcomes: queue.Queue) -> None:
+    for line in stdout:
+        if line.startswith("OUTCOME "):
+            outcomes.put(json.loads(line.removeprefix("OUTCOME ")))
+    outcomes.put(None)
+
+
+def interpreter(framework: Framework) -> list[str]:
+    if framework.is_node:
+        return [str(HERE.parent / "run"), "node"]
+    return [str(HOME / framework.environment / "bin/python"), "-B"]
+
+
+def script(framework: Framework) -> Path:
+    return HERE / "drivers" / f"agent_{framework.key}.{'mjs' if framework.is_node else 'py'}"
+
+
+@dataclass
+class Session:
+    """One framework on one transport: a driver, and the Rialto that it is given."""
+
+    bridge: Bridge
+    models: Models
+    framework: Framework
+    transport: str
+    folder: Path
+
+    def run(self, chosen: list[Case]) -> dict[Cell, Verdict]:
+        self.folder.mkdir(parents=True)
+        driver, verdicts = Driver(self.framework, self.folder), {}
+        server = self.bridge.server(self.transport, self.folder)
+        try:
+            for case in chosen:
+                for key, verdict in self._run_case(driver, server, case).items():
+                    verdicts[self.framework.key, self.transport, key] = verdict
+                    note = f" ({verdict.note})" if verdict.note else ""
+                    print(f"frameworks: {self.framework.key} {self.transport} {key}: {verdict.grade}{note}", flush=True)
+        finally:
+            driver.stop()
+            server.stop()
+        return verdicts
+
+    def _run_case(self, driver: Driver, server: Server, case: Case) -> dict[str, Verdict]:
+        if case.elicits and not self.framework.elicits:
+            return {case.key: Verdict(UNSUPPORTED, "its users cannot declare elicitation")}
+        folder = self.folder / case.key
+        folder.mkdir()
+        key = f"{self.framework.key}-{self.transport}-{case.key}"
+        play = Play(case.script, folder)
+        job = {"model": self.models.add(key, play), "transport": self.transport}
+        job |= {"answer": {"colour": "green"}} if case.elicits else {}
+        wire = folder / "mcp.log"
+        driven = driver.run(job | self._target(server, folder, wire))
+        (folder / "outcome.json").write_text(json.dumps(driven, indent=2))
+        asked = any(one.message.get("method") == "elicitation/create" for one in watch.heard(wire))
+        run = cases.Run(play, driven, asked)
+        verdicts = {"list": cases.judge_list(run)} if case is CASES[0] else {}
+        return verdicts | {case.key: case.judge(run)}
+
+    def _target(self, server: Server, folder: Path, wire: Path) -> dict[str, Any]:
+        """Rialto, as a framework's configuration names it; the log is the run's own."""
+        if self.transport == "stdio":
+            own = Server("stdio", folder, server.agent, server.rialto)
+            return {"command": str(own.listener()), "args": ["mcp", "--agent", server.agent]}
+        port = int(server.address.rpartition(":")[2])
+        url = f"http://127.0.0.1:{watch.Tap(('127.0.0.1', port), wire).port}/mcp"
+        return {"url": url, "headers": {"Authorization": f"Bearer {server.token}"}}
+
+
+def expected() -> dict[Cell, str]:
+    """The grade that each cell had at least."""
+    lines = (line.split(maxsplit=3) for line in EXPECTED.read_text().splitlines() if line and not line.startswith("#"))
+    return {(framework, transport, case): grade for framework, transport, case, grade in lines}
+
+
+def find_regressions(verdicts: dict[Cell, Verdict]) -> list[str]:
+    rank = {grade: at for at, grade in enumerate(cases.GRADES)}
+    known = expected()
+    return [
+        f"{' '.join(cell)} is {got.grade}, and was {known.get(cell, 'not recorded')}: {got.note}"
+        for cell, got in verdicts.items()
+        if rank[got.grade] < rank[known.get(cell, UNSUPPORTED)]
+    ]
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rialto")
+    parser.add_argument("--framework", action="append", choices=[one.key for one in FRAMEWORKS])
+    parser.add_argument("--ci", action="store_true", help="the smaller set that CI runs")
+    parser.add_argument("--transport", choices=TRANSPORTS)
+    parser.add_argument("--case", choices=[case.key for case in CASES])
+    parser.add_argument("--keep", type=Path, help="folder that keeps the files of all runs")
+    parser.add_argument("--page", type=Path, help="page whose table a whole run replaces")
+    return parser.parse_args()
+
+
+def main() -> None:
+    chosen = options()
+    folder = (chosen.keep or Path(tempfile.mkdtemp(prefix="rialto-frameworks-"))).resolve()
+    shutil.rmtree(folder, ignore_errors=True)
+    frameworks = [one for one in FRAMEWORKS if (not chosen.ci or one.in_ci) and (not chosen.framework or one.key in chosen.framework)]
+    picked = [case for case in CASES if chosen.case in (None, case.key)]
+    bridge, models = Bridge(chosen.rialto), Models()
+    sessions = [
+        Session(bridge, models, framework, transport, folder / f"{framework.key}-{transport}")
+        for framework in frameworks
+        for transport in TRANSPORTS
+        if chosen.transport in (None, transport)
+    ]
+    verdicts: dict[Cell, Verdict] = {}
+    try:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for told in pool.map(lambda session: session.run(picked), sessions):
+                verdicts |= told
+    finally:
+        bridge.stop()
+    if chosen.page and len(verdicts) == len(FRAMEWORKS) * len(TRANSPORTS) * len(cases.TITLES):
+        page.write(chosen.page, verdicts, TRANSPORTS)
+        print(f"frameworks: {chosen.page} is written")
+    faults = find_regressions(verdicts)
+    for fault in faults:
+        print(f"frameworks: {fault}", file=sys.stderr)
+    if faults:
+        print(f"frameworks: the files of all runs are in {folder}", file=sys.stderr)
+    elif not chosen.keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()
