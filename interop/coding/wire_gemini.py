@@ -33,12 +33,17 @@ def read(asked: dict[str, Any]) -> Turn:
                 results.append(result(part["functionResponse"]))
             elif "inlineData" in part and results:  # follows the response that it belongs to
                 results[-1].images += 1
-    tools = {one["name"]: one.get("parametersJsonSchema", one.get("parameters")) for one in declarations(asked)}
+    tools = {one["name"]: schema(one) for one in declarations(asked)}
     return Turn(tools, results, "\n".join(words))
 
 
 def declarations(asked: dict[str, Any]) -> list[dict[str, Any]]:
     return [one for tool in asked.get("tools") or [] for one in tool.get("functionDeclarations", [])]
+
+
+def schema(declared: dict[str, Any]) -> Any:
+    """Google's JSON takes both spellings of a member."""
+    return next((declared[key] for key in ("parametersJsonSchema", "parameters_json_schema", "parameters") if key in declared), None)
 
 
 def result(response: dict[str, Any]) -> Result:

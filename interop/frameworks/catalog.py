@@ -16,6 +16,7 @@ class Framework:
     api: str  # the model API that it talks to here
     in_ci: bool = False
     elicits: bool = False  # whether its users can declare elicitation
+    timeout: str = ""  # how its users wait longer for a tool than by default
     about: str = ""
 
     @property
@@ -39,15 +40,15 @@ class Framework:
 CHAT, RESPONSES, MESSAGES, GEMINI = "OpenAI Chat Completions", "OpenAI Responses", "Anthropic Messages", "Gemini generateContent"
 FRAMEWORKS = [
     Framework("langchain", "LangChain", ("langchain", "langchain-mcp-adapters"), RESPONSES, in_ci=True, elicits=True),
-    Framework("openai_agents", "OpenAI Agents", ("openai-agents",), RESPONSES, in_ci=True),
+    Framework("openai_agents", "OpenAI Agents", ("openai-agents",), RESPONSES, in_ci=True, timeout="client_session_timeout_seconds=60"),
     Framework("pydantic_ai", "Pydantic AI", ("pydantic-ai-slim",), MESSAGES, in_ci=True, elicits=True),
     Framework("fastmcp", "FastMCP (PyPI)", ("fastmcp",), CHAT, in_ci=True, elicits=True),
     Framework("ai_sdk", "Vercel AI SDK", ("ai", "@ai-sdk/mcp"), RESPONSES, in_ci=True, elicits=True),
-    Framework("mcp_use", "mcp-use", ("mcp-use",), CHAT, elicits=True),
-    Framework("autogen", "AutoGen", ("autogen-agentchat", "autogen-ext"), CHAT),
+    Framework("mcp_use", "mcp-use", ("mcp-use",), RESPONSES, elicits=True),
+    Framework("autogen", "AutoGen", ("autogen-agentchat", "autogen-ext"), CHAT, timeout="read_timeout_seconds=60"),
     Framework("crewai", "CrewAI", ("crewai", "crewai-tools"), CHAT),
     Framework("llamaindex", "LlamaIndex", ("llama-index-core", "llama-index-tools-mcp"), CHAT),
-    Framework("google_adk", "Google ADK", ("google-adk",), GEMINI, elicits=True),
+    Framework("google_adk", "Google ADK", ("google-adk",), GEMINI, elicits=True, timeout="StdioConnectionParams(timeout=60)"),
     Framework("mastra", "Mastra", ("@mastra/core", "@mastra/mcp"), RESPONSES, elicits=True),
     Framework("mcp_client", "mcp-client (npm)", ("mcp-client",), CHAT),
 ]

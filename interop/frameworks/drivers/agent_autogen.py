@@ -8,7 +8,8 @@ from driver import KEY, PROMPT, Job, serve
 
 async def run(job: Job) -> str:
     if job.transport == "stdio":
-        server = StdioServerParams(command=job.command, args=job.args)
+        more = {"read_timeout_seconds": job.patience} if job.patience else {}
+        server = StdioServerParams(command=job.command, args=job.args, **more)
     else:
         server = StreamableHttpServerParams(url=job.url, headers=job.headers)
     model = OpenAIChatCompletionClient(model="gpt-4.1", base_url=f"{job.model}/v1", api_key=KEY)

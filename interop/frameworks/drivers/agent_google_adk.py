@@ -16,7 +16,8 @@ os.environ["GOOGLE_API_KEY"] = KEY
 
 async def run(job: Job) -> str:
     if job.transport == "stdio":
-        server = StdioConnectionParams(server_params=StdioServerParameters(command=job.command, args=job.args))
+        more = {"timeout": job.patience} if job.patience else {}
+        server = StdioConnectionParams(server_params=StdioServerParameters(command=job.command, args=job.args), **more)
     else:
         server = StreamableHTTPConnectionParams(url=job.url, headers=job.headers)
 

@@ -11,8 +11,8 @@ await serve(async (job) => {
     job.transport === "stdio"
       ? { command: job.command, args: job.args }
       : { url: new URL(job.url), requestInit: { headers: job.headers } };
+  if (job.answer) rialto.inputRequests = async () => ({ action: "accept", content: job.answer });
   const client = new MCPClient({ servers: { rialto } });
-  if (job.answer) await client.elicitation.onRequest("rialto", async () => ({ action: "accept", content: job.answer }));
   try {
     const model = createOpenAI({ baseURL: `${job.model}/v1`, apiKey: KEY })("gpt-4.1");
     const tools = await client.listTools();

@@ -16,7 +16,9 @@ async def run(job: Job) -> str:
         return ElicitResult(action="accept", content=job.answer)
 
     client = MCPClient({"mcpServers": {"rialto": server}}, elicitation_callback=elicit if job.answer else None)
-    agent = MCPAgent(llm=ChatOpenAI(model="gpt-4.1", base_url=f"{job.model}/v1", api_key=KEY), client=client)
+    # The Responses API takes pictures in tool results; Chat Completions does not.
+    model = ChatOpenAI(model="gpt-4.1", base_url=f"{job.model}/v1", api_key=KEY, use_responses_api=True)
+    agent = MCPAgent(llm=model, client=client, max_steps=30)
     try:
         return await agent.run(PROMPT)
     finally:

@@ -29,6 +29,7 @@ class Job:
     args: list[str] = field(default_factory=list)
     url: str = ""  # of an MCP server over HTTP
     headers: dict[str, str] = field(default_factory=dict)
+    patience: int | None = None  # how many seconds to wait for a tool; None: the framework's default
     answer: dict[str, Any] | None = None  # what the user answers when elicitation asks; None: the driver declares no elicitation
 
 
