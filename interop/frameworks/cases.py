@@ -18,7 +18,9 @@ GRADES = (FAILED, UNSUPPORTED, DEGRADED, EXACT)
 SKILLS = ("order", "picture", "work", "paint", "repair", "note")
 BUILT_IN = ("list_agents", "send_message", "get_task", "cancel_task")
 ORDER = {"customer": "Änne «日本»", "lines": [{"sku": "a-1", "count": 2}, {"sku": "b.2", "count": 40}]}
+WRONG_ORDER = {"customer": "Ann", "lines": "two of a-1"}
 NOTE = "call Ann [tomorrow] at 9"
+REPAIR = ("repair", {"machine": "press"})
 REASON = "part 7-B is out of stock until Monday"
 QUESTION = "Which colour for the door?"
 WORK_SECONDS = 20
@@ -165,6 +167,17 @@ def judge_failure(run: Run) -> Verdict:
     return Verdict(EXACT)
 
 
+def judge_mistake(run: Run) -> Verdict:
+    if wrong := ended(run):
+        return wrong
+    read = run.results[0].text
+    if "lines" not in read or "accepted" in read:
+        return Verdict(FAILED, f"the model cannot see its mistake: {read[:300]!r}")
+    if len(run.results) < 2 or "accepted" not in run.results[1].text:
+        return Verdict(FAILED, "the corrected call did not work")
+    return Verdict(EXACT)
+
+
 def judge_work(run: Run) -> Verdict:
     if wrong := ended(run):
         return wrong
@@ -220,7 +233,8 @@ def brief(text: str) -> str:
 CASES = [
     Case("call", "a call brings the agent's data", steps(("order", ORDER)), judge_call),
     Case("text", "an agent that takes plain text gets it", steps(("note", {"message": NOTE})), judge_text),
-    Case("failure", "a failing call: the model reads the reason, and the run continues", steps(("repair", {"machine": "press"}), ("order", ORDER)), judge_failure),
+    Case("failure", "a failing call: the model reads the reason, and the run continues", steps(REPAIR, ("order", ORDER)), judge_failure),
+    Case("mistake", "wrong arguments: the model reads which, and corrects them", steps(("order", WRONG_ORDER), ("order", ORDER)), judge_mistake),
     Case("picture", "a picture arrives", steps(("picture", {})), judge_picture),
     Case("question", "an agent's question reaches the model", answer_question, judge_question),
     Case("elicitation", "an agent's question reaches the person", answer_question, judge_elicitation, elicits=True),

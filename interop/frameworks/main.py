@@ -34,7 +34,7 @@ EXPECTED = HERE / "expected"
 HOME = Path(os.environ["RIALTO_INTEROP_HOME"])
 RUN_SECONDS = 90
 PATIENCE_SECONDS = 60
-AT_ONCE = 4  # drivers; they wait more than they work
+AT_ONCE = 6  # drivers; they wait more than they work
 # No framework reports to its maker, and a proxy that does not exist stops what would leave this machine.
 QUIET = {
     "ANONYMIZED_TELEMETRY": "false",
@@ -135,58 +135,78 @@ class Session:
     framework: Framework
     transport: str
     folder: Path
+    driver: Driver | None = None
+    server: Server | None = None
 
     def run(self, chosen: list[Case]) -> dict[Cell, Verdict]:
         self.folder.mkdir(parents=True)
-        driver, verdicts = Driver(self.framework, self.folder), {}
-        server = self.bridge.server(self.transport, self.folder)
+        verdicts = {}
+        self.driver = Driver(self.framework, self.folder)
+        self.server = self.bridge.server(self.transport, self.folder)
         try:
             for case in chosen:
-                for key, verdict in self._run_case(driver, server, case).items():
+                for key, verdict in self._run_case(case).items():
                     verdicts[self.framework.key, self.transport, key] = verdict
                     note = f" ({verdict.note})" if verdict.note else ""
                     print(f"frameworks: {self.framework.key} {self.transport} {key}: {verdict.grade}{note}", flush=True)
         finally:
-            driver.stop()
-            server.stop()
+            self.stop()
         return verdicts
 
-    def _run_case(self, driver: Driver, server: Server, case: Case) -> dict[str, Verdict]:
+    def stop(self) -> None:
+        if self.driver:
+            self.driver.stop()
+        if self.server:
+            self.server.stop()
+
+    def _run_case(self, case: Case) -> dict[str, Verdict]:
         if case.elicits and not self.framework.elicits:
             return {case.key: Verdict(UNSUPPORTED, "its users cannot declare elicitation")}
         options = {"answer": {"colour": "green"}} if case.elicits else {}
-        run = self._run_agent(driver, server, case, case.key, options)
+        run = self._run_agent(case, case.key, options)
         verdicts = {"list": cases.judge_list(run)} if case is CASES[0] else {}
         verdict = case.judge(run)
         if case.waits and verdict.grade != EXACT and self.framework.timeout:
-            again = case.judge(self._run_agent(driver, server, case, f"{case.key}-patient", {"patience": PATIENCE_SECONDS}))
+            again = case.judge(self._run_agent(case, f"{case.key}-patient", {"patience": PATIENCE_SECONDS}))
             if again.grade == EXACT:
                 verdict = Verdict(DEGRADED, f"{verdict.note}; exact with `{self.framework.timeout}`")
         return verdicts | {case.key: verdict}
 
-    def _run_agent(self, driver: Driver, server: Server, case: Case, name: str, options: dict[str, Any]) -> cases.Run:
+    def _run_agent(self, case: Case, name: str, options: dict[str, Any]) -> cases.Run:
         folder = self.folder / name
         folder.mkdir()
         play, wire = Play(case.script, folder), folder / "mcp.log"
         job = {"model": self.models.add(f"{self.framework.key}-{self.transport}-{name}", play), "transport": self.transport}
-        outcome = driver.run(job | options | self._target(server, folder, wire))
+        outcome = self.driver.run(job | options | self._target(folder, wire))
         (folder / "outcome.json").write_text(json.dumps(outcome, indent=2))
         return cases.Run(play, outcome, any(is_question(one.message) for one in watch.heard(wire)))
 
-    def _target(self, server: Server, folder: Path, wire: Path) -> dict[str, Any]:
+    def _target(self, folder: Path, wire: Path) -> dict[str, Any]:
         """Rialto, as a framework's configuration names it; the log is the run's own."""
         if self.transport == "stdio":
-            own = Server("stdio", folder, server.agent, server.rialto)
-            return {"command": str(own.listener()), "args": ["mcp", "--agent", server.agent]}
-        port = int(server.address.rpartition(":")[2])
+            own = Server("stdio", folder, self.server.agent, self.server.rialto)
+            return {"command": str(own.listener()), "args": ["mcp", "--agent", self.server.agent]}
+        port = int(self.server.address.rpartition(":")[2])
         url = f"http://127.0.0.1:{watch.Tap(('127.0.0.1', port), wire).port}/mcp"
-        return {"url": url, "headers": {"Authorization": f"Bearer {server.token}"}}
+        return {"url": url, "headers": {"Authorization": f"Bearer {self.server.token}"}}
 
 
 def is_question(message: dict[str, Any]) -> bool:
     """Whether it asks the person: a request until MCP 2025-11-25, a result since 2026-07-28."""
     result = message.get("result")
     return message.get("method") == "elicitation/create" or isinstance(result, dict) and result.get("resultType") == "input_required"
+
+
+def end_on_signal(sessions: list[Session]) -> None:
+    """Leaves no process behind when this one is told to end."""
+
+    def end(*_signal) -> None:
+        for session in sessions:
+            session.stop()
+        os._exit(1)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
 
 
 def expected() -> dict[Cell, str]:
@@ -230,6 +250,7 @@ def main() -> None:
         for transport in TRANSPORTS
         if chosen.transport in (None, transport)
     ]
+    end_on_signal(sessions)
     verdicts: dict[Cell, Verdict] = {}
     try:
         with ThreadPoolExecutor(AT_ONCE) as pool:

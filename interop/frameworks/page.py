@@ -45,7 +45,7 @@ def section(verdicts: dict[tuple[str, str, str], Verdict], transports: tuple[str
 
 
 def short_title(case: str) -> str:
-    return {"work": "20 s call", "elicitation": "elicitation", "failure": "failing call"}.get(case, case)
+    return {"work": "20 s call", "elicitation": "elicitation", "failure": "failing call", "mistake": "wrong arguments", "text": "plain text"}.get(case, case)
 
 
 def both(stdio: str, http: str) -> str:
