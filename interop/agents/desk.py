@@ -39,6 +39,11 @@ SKILLS = {
     "paint": ("Paints something, and asks in which colour.", form(thing={"type": "string"})),
     "repair": ("Repairs a machine, and fails for want of a part.", form(machine={"type": "string"})),
     "note": ("Takes a note in plain text, and repeats it.", None),
+    # Longer than the names of tools may be at OpenAI and Google.
+    "reconcile_supplier_invoices_with_purchase_orders_of_a_quarter": (
+        "Reconciles the invoices of a quarter.",
+        form(quarter={"type": "string"}),
+    ),
 }
 
 
@@ -66,6 +71,8 @@ class Executor(AgentExecutor):
             await updater.requires_input(updater.new_agent_message([question(f"Which colour for the {told.get('thing')}?")]))
         elif skill == "repair":
             await updater.failed(updater.new_agent_message([Part(text=REASON)]))
+        elif skill.startswith("reconcile"):
+            await finish(updater, Part(text=f"{told.get('quarter')} is reconciled"))
         elif skill == "note":
             await finish(updater, Part(text=f"noted: {context.get_user_input()}"))
         else:

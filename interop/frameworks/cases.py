@@ -15,7 +15,8 @@ from turns import Call, Result, Say, Turn
 
 EXACT, DEGRADED, UNSUPPORTED, FAILED = "exact", "degraded", "not supported", "failed"
 GRADES = (FAILED, UNSUPPORTED, DEGRADED, EXACT)
-SKILLS = ("order", "picture", "work", "paint", "repair", "note")
+LONG_NAME = "reconcile_supplier"  # how the skill's name begins; the rest may be cut
+SKILLS = ("order", "picture", "work", "paint", "repair", "note", LONG_NAME)
 BUILT_IN = ("list_agents", "send_message", "get_task", "cancel_task")
 ORDER = {"customer": "Änne «日本»", "lines": [{"sku": "a-1", "count": 2}, {"sku": "b.2", "count": 40}]}
 WRONG_ORDER = {"customer": "Ann", "lines": "two of a-1"}
@@ -61,7 +62,7 @@ class Case:
 def find_tool(turn: Turn, name: str) -> str:
     """The offered name of a skill or of a built-in tool. Frameworks add prefixes, and Rialto has several forms of names."""
     agent = "" if name in BUILT_IN else r"desk[._-]"
-    pattern = re.compile(rf"(^|[^a-z]){agent}{name}$", re.IGNORECASE)
+    pattern = re.compile(rf"(^|[^a-z]){agent}{name}{'' if name == LONG_NAME else '$'}", re.IGNORECASE)
     return next((tool for tool in turn.tools if pattern.search(tool)), name)
 
 
@@ -147,6 +148,8 @@ def judge_call(run: Run) -> Verdict:
     read = run.results[0].text
     if "Änne" not in unescaped(read) or "b.2" not in read or "accepted" not in read:
         return Verdict(FAILED, f"the model read {read[:300]!r}")
+    if "Q3 is reconciled" not in run.results[-1].text:
+        return Verdict(FAILED, f"a skill with a long name: the model read {run.results[-1].text[:300]!r}")
     return Verdict(EXACT)
 
 
@@ -231,7 +234,7 @@ def brief(text: str) -> str:
 
 
 CASES = [
-    Case("call", "a call brings the agent's data", steps(("order", ORDER)), judge_call),
+    Case("call", "calls bring the agent's data, also of a skill whose name is too long for the model's API", steps(("order", ORDER), (LONG_NAME, {"quarter": "Q3"})), judge_call),
     Case("text", "an agent that takes plain text gets it", steps(("note", {"message": NOTE})), judge_text),
     Case("failure", "a failing call: the model reads the reason, and the run continues", steps(REPAIR, ("order", ORDER)), judge_failure),
     Case("mistake", "wrong arguments: the model reads which, and corrects them", steps(("order", WRONG_ORDER), ("order", ORDER)), judge_mistake),
