@@ -236,12 +236,12 @@ def brief(text: str) -> str:
 CASES = [
     Case("call", "calls bring the agent's data, also of a skill whose name is too long for the model's API", steps(("order", ORDER), (LONG_NAME, {"quarter": "Q3"})), judge_call),
     Case("text", "an agent that takes plain text gets it", steps(("note", {"message": NOTE})), judge_text),
-    Case("failure", "a failing call: the model reads the reason, and the run continues", steps(REPAIR, ("order", ORDER)), judge_failure),
-    Case("mistake", "wrong arguments: the model reads which, and corrects them", steps(("order", WRONG_ORDER), ("order", ORDER)), judge_mistake),
-    Case("picture", "a picture arrives", steps(("picture", {})), judge_picture),
-    Case("question", "an agent's question reaches the model", answer_question, judge_question),
-    Case("elicitation", "an agent's question reaches the person", answer_question, judge_elicitation, elicits=True),
-    Case("work", f"a call of {WORK_SECONDS} seconds, with progress", wait_for_work, judge_work, waits=True),
+    Case("failure", "the model reads the reason of a failure, and the run continues", steps(REPAIR, ("order", ORDER)), judge_failure),
+    Case("mistake", "the model reads which argument is wrong, and corrects it", steps(("order", WRONG_ORDER), ("order", ORDER)), judge_mistake),
+    Case("picture", "a picture arrives as a picture, beside its text", steps(("picture", {})), judge_picture),
+    Case("question", "an agent's question reaches the model with its task id, and the model answers it", answer_question, judge_question),
+    Case("elicitation", "an agent's question reaches the person through the framework", answer_question, judge_elicitation, elicits=True),
+    Case("work", f"a call of {WORK_SECONDS} seconds that reports progress completes", wait_for_work, judge_work, waits=True),
 ]
 # The list is judged by the first run.
 TITLES = {"list": "its tools are offered, and accepted by the model's API"} | {case.key: case.title for case in CASES}

@@ -8,7 +8,7 @@ from pathlib import Path
 ENVIRONMENTS = Path(__file__).parent.parent / "env"
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Framework:
     key: str
     title: str
@@ -27,6 +27,10 @@ class Framework:
     def is_node(self) -> bool:
         return (ENVIRONMENTS / self.environment).is_dir()
 
+    @property
+    def driver(self) -> str:
+        return f"agent_{self.key}.{'mjs' if self.is_node else 'py'}"
+
     def versions(self) -> list[str]:
         """`name version` of each package, as pinned."""
         if self.is_node:
@@ -39,16 +43,73 @@ class Framework:
 
 CHAT, RESPONSES, MESSAGES, GEMINI = "OpenAI Chat Completions", "OpenAI Responses", "Anthropic Messages", "Gemini generateContent"
 FRAMEWORKS = [
-    Framework("langchain", "LangChain", ("langchain", "langchain-mcp-adapters"), RESPONSES, in_ci=True, elicits=True),
-    Framework("openai_agents", "OpenAI Agents", ("openai-agents",), RESPONSES, in_ci=True, timeout="client_session_timeout_seconds=60"),
-    Framework("pydantic_ai", "Pydantic AI", ("pydantic-ai-slim",), MESSAGES, in_ci=True, elicits=True),
-    Framework("fastmcp", "FastMCP (PyPI)", ("fastmcp",), CHAT, in_ci=True, elicits=True),
-    Framework("ai_sdk", "Vercel AI SDK", ("ai", "@ai-sdk/mcp"), RESPONSES, in_ci=True, elicits=True),
-    Framework("mcp_use", "mcp-use", ("mcp-use",), RESPONSES, elicits=True),
-    Framework("autogen", "AutoGen", ("autogen-agentchat", "autogen-ext"), CHAT, timeout="read_timeout_seconds=60"),
-    Framework("crewai", "CrewAI", ("crewai", "crewai-tools"), CHAT),
-    Framework("llamaindex", "LlamaIndex", ("llama-index-core", "llama-index-tools-mcp"), CHAT),
-    Framework("google_adk", "Google ADK", ("google-adk",), GEMINI, elicits=True, timeout="StdioConnectionParams(timeout=60)"),
-    Framework("mastra", "Mastra", ("@mastra/core", "@mastra/mcp"), RESPONSES, elicits=True),
-    Framework("mcp_client", "mcp-client (npm)", ("mcp-client",), CHAT),
+    Framework(
+        key="langchain",
+        title="LangChain",
+        packages=("langchain", "langchain-mcp-adapters"),
+        api=RESPONSES,
+        in_ci=True,
+        elicits=True,
+        about="With `use_responses_api=True`: OpenAI's Chat Completions takes no pictures in tool results.",
+    ),
+    Framework(
+        key="openai_agents",
+        title="OpenAI Agents",
+        packages=("openai-agents",),
+        api=RESPONSES,
+        in_ci=True,
+        timeout="client_session_timeout_seconds=60",
+    ),
+    Framework(key="pydantic_ai", title="Pydantic AI", packages=("pydantic-ai-slim",), api=MESSAGES, in_ci=True, elicits=True),
+    Framework(
+        key="fastmcp",
+        title="FastMCP (PyPI)",
+        packages=("fastmcp",),
+        api=CHAT,
+        in_ci=True,
+        elicits=True,
+        about="A client without agents: the loop is written with OpenAI's SDK.",
+    ),
+    Framework(key="ai_sdk", title="Vercel AI SDK", packages=("ai", "@ai-sdk/mcp"), api=RESPONSES, in_ci=True, elicits=True),
+    Framework(
+        key="mcp_use",
+        title="mcp-use",
+        packages=("mcp-use",),
+        api=RESPONSES,
+        elicits=True,
+        about="With `max_steps=30` (the default of 5 ends a run that makes two calls) and `use_responses_api=True`, like LangChain.",
+    ),
+    Framework(
+        key="autogen",
+        title="AutoGen",
+        packages=("autogen-agentchat", "autogen-ext"),
+        api=CHAT,
+        timeout="read_timeout_seconds=60",
+        about="With `mcp` 1.30: it cannot be imported with `mcp` 2.",
+    ),
+    Framework(
+        key="crewai",
+        title="CrewAI",
+        packages=("crewai", "crewai-tools"),
+        api=CHAT,
+        about="With `MCPServerAdapter`: on Python 3.11 `mcps=[…]` fails over HTTP with any server.",
+    ),
+    Framework(key="llamaindex", title="LlamaIndex", packages=("llama-index-core", "llama-index-tools-mcp"), api=CHAT),
+    Framework(
+        key="google_adk",
+        title="Google ADK",
+        packages=("google-adk",),
+        api=GEMINI,
+        elicits=True,
+        timeout="StdioConnectionParams(timeout=60)",
+    ),
+    Framework(key="mastra", title="Mastra", packages=("@mastra/core", "@mastra/mcp"), api=RESPONSES, elicits=True),
+    Framework(
+        key="mcp_client",
+        title="mcp-client (npm)",
+        packages=("mcp-client",),
+        api=CHAT,
+        about="By the author of npm's `fastmcp`, which has no client. A client without agents: the loop is written with OpenAI's SDK. "
+        "It has no option for headers: the token is added to `fetch`.",
+    ),
 ]

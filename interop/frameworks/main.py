@@ -85,7 +85,7 @@ class Driver:
         named = {"RIALTO_INTEROP_HOME": str(HOME), "FRAMEWORK_ENV": self.framework.environment, "HOME": str(home)}
         with (self.folder / "stderr").open("a") as errors:
             self.process = subprocess.Popen(
-                [*interpreter(self.framework), str(script(self.framework))],
+                [*interpreter(self.framework), str(HERE / "drivers" / self.framework.driver)],
                 cwd=self.folder, env=environment(**QUIET, **named), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
                 text=True, start_new_session=True,
             )  # fmt: skip
@@ -120,10 +120,6 @@ def interpreter(framework: Framework) -> list[str]:
     if framework.is_node:
         return [str(HERE.parent / "run"), "node"]
     return [str(HOME / framework.environment / "bin/python"), "-B"]
-
-
-def script(framework: Framework) -> Path:
-    return HERE / "drivers" / f"agent_{framework.key}.{'mjs' if framework.is_node else 'py'}"
 
 
 @dataclass

@@ -9,9 +9,9 @@ BEGIN, END = "<!-- frameworks: begin -->", "<!-- frameworks: end -->"
 NAMES = {"stdio": "stdio", "http": "HTTP"}
 HEAD = """## Agent frameworks
 
-Agents of {count} frameworks use an A2A agent through Rialto, as each framework's own documentation shows it: Rialto is named as an MCP server, `rialto mcp
---agent URL` on stdio, or `rialto serve` over HTTP with a bearer token. Nothing else is configured on either side. `interop/frameworks/run`
-runs it all again and writes this section; a smaller set (marked *) runs in CI.
+Agents of {count} frameworks use an A2A agent through Rialto, as a user of each framework would write it: Rialto is named as an MCP server, `rialto mcp
+--agent URL` on stdio, or `rialto serve` over HTTP with a bearer token. Nothing else is configured in Rialto, and in a framework only what
+the notes say. `interop/frameworks/run` runs it all again and writes this section; a smaller set (marked *) runs in CI.
 
 The model is a script on loopback that speaks the API of OpenAI, Anthropic or Google. It refuses tool names and schemas that the vendor
 documents as invalid, with status 400 like the real API, and a run is judged by what the model read. The agent is `interop/agents/desk.py`.
@@ -40,7 +40,8 @@ def section(verdicts: dict[tuple[str, str, str], Verdict], transports: tuple[str
     for framework in FRAMEWORKS:
         name = verdicts[framework.key, transports[0], "list"].note
         notes = " ".join(filter(None, [framework.about, *notes_of(framework.key, verdicts, transports)]))
-        lines.append(f"| {framework.title} | {', '.join(framework.versions())} | {framework.api} | {name} | {notes} |")
+        title = f"[{framework.title}](../interop/frameworks/drivers/{framework.driver})"
+        lines.append(f"| {title} | {', '.join(framework.versions())} | {framework.api} | {name} | {notes} |")
     return "\n".join(lines) + "\n"
 
 
