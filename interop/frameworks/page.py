@@ -1,5 +1,6 @@
 """Writes the frameworks' table into docs/CLIENTS.md, between its two markers."""
 
+import re
 from pathlib import Path
 
 from cases import EXACT, TITLES, Verdict
@@ -38,7 +39,7 @@ def section(verdicts: dict[tuple[str, str, str], Verdict], transports: tuple[str
     lines += [f"- **{short_title(case)}**: {title}." for case, title in TITLES.items()]
     lines += ["", "| | packages | model API | tool name | notes |", "|---|---|---|---|---|"]
     for framework in FRAMEWORKS:
-        name = verdicts[framework.key, transports[0], "list"].note
+        name = verdicts[framework.key, transports[0], "list"].note.partition(";")[0]
         notes = " ".join(filter(None, [framework.about, *notes_of(framework.key, verdicts, transports)]))
         title = f"[{framework.title}](../interop/frameworks/drivers/{framework.driver})"
         lines.append(f"| {title} | {', '.join(framework.versions())} | {framework.api} | {name} | {notes} |")
@@ -62,6 +63,6 @@ def notes_of(framework: str, verdicts: dict[tuple[str, str, str], Verdict], tran
         if len(bad) == len(transports) and len(set(bad.values())) == 1:
             bad = {"": next(iter(bad.values()))}
         for where, note in bad.items():
-            clean = note.replace("\n", " ").replace("|", "\\|")
+            clean = re.sub(r"^`[^`]*`; ", "", note).replace("\n", " ").replace("|", "\\|")
             found.append(f"{short_title(case)}{f' ({where})' if where else ''}: {clean}.")
     return found
