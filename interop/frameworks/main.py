@@ -101,12 +101,16 @@ class Driver:
             self.process.wait(3)
         except (OSError, subprocess.TimeoutExpired):
             pass
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        self.kill()
         self.process.wait()
         self.process = None
+
+    def kill(self) -> None:
+        if self.process:
+            try:
+                os.killpg(self.process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
 
 
 def collect(stdout, outcomes: queue.Queue) -> None:
@@ -155,6 +159,12 @@ class Session:
         if self.server:
             self.server.stop()
 
+    def kill(self) -> None:
+        if self.driver:
+            self.driver.kill()
+        if self.server and self.server.process:
+            self.server.process.terminate()
+
     def _run_case(self, case: Case) -> dict[str, Verdict]:
         if case.elicits and not self.framework.elicits:
             return {case.key: Verdict(UNSUPPORTED, "its users cannot declare elicitation")}
@@ -198,7 +208,7 @@ def end_on_signal(sessions: list[Session]) -> None:
 
     def end(*_signal) -> None:
         for session in sessions:
-            session.stop()
+            session.kill()
         os._exit(1)
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -238,6 +248,8 @@ def main() -> None:
     folder = (chosen.keep or Path(tempfile.mkdtemp(prefix="rialto-frameworks-"))).resolve()
     shutil.rmtree(folder, ignore_errors=True)
     frameworks = [one for one in FRAMEWORKS if (not chosen.ci or one.in_ci) and (not chosen.framework or one.key in chosen.framework)]
+    if missing := [one.key for one in frameworks if not (HOME / one.environment / ".pins").exists()]:
+        sys.exit(f"frameworks: not installed: {', '.join(missing)}. Install them: interop/setup --frameworks")
     picked = [case for case in CASES if chosen.case in (None, case.key)]
     bridge, models = Bridge(chosen.rialto), Models()
     sessions = [
