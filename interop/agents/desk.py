@@ -1,7 +1,7 @@
-"""The agent behind Rialto when coding clients call it (`interop/apps`), on a2a-sdk 1.3.0.
+"""The agent behind Rialto when coding clients (`interop/apps`) and agent frameworks (`interop/frameworks/run`) call it, on a2a-sdk 1.3.0.
 
-Its skills have schemas, and do what such a client has to bear: structured data, a picture, work that takes its time and tells of it, a
-question with choices.
+Its skills have schemas, and do what such a client has to handle: structured data, a picture, work that takes time and reports progress, a
+question with choices, a failure with a reason. `note` has no schema and takes plain text, like most agents written with the SDK.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from google.protobuf.struct_pb2 import Value
 from skills import PIXEL_PNG
 
 COLOURS = ["red", "green", "blue"]
+REASON = "part 7-B is out of stock until Monday"
 LINE = {"type": "object", "properties": {"sku": {"type": "string"}, "count": {"type": "integer"}}, "required": ["sku"]}
 
 
@@ -36,6 +37,13 @@ SKILLS = {
         form(seconds={"type": "integer", "minimum": 1, "description": "how long"}),
     ),
     "paint": ("Paints something, and asks in which colour.", form(thing={"type": "string"})),
+    "repair": ("Repairs a machine, and fails for want of a part.", form(machine={"type": "string"})),
+    "note": ("Takes a note in plain text, and repeats it.", None),
+    # Longer than the names of tools may be at OpenAI and Google.
+    "reconcile_supplier_invoices_with_purchase_orders_of_a_quarter": (
+        "Reconciles the invoices of a quarter.",
+        form(quarter={"type": "string"}),
+    ),
 }
 
 
@@ -61,6 +69,12 @@ class Executor(AgentExecutor):
         elif skill == "paint":
             self._painting[context.task_id] = str(told.get("thing"))
             await updater.requires_input(updater.new_agent_message([question(f"Which colour for the {told.get('thing')}?")]))
+        elif skill == "repair":
+            await updater.failed(updater.new_agent_message([Part(text=REASON)]))
+        elif skill.startswith("reconcile"):
+            await finish(updater, Part(text=f"{told.get('quarter')} is reconciled"))
+        elif skill == "note":
+            await finish(updater, Part(text=f"noted: {context.get_user_input()}"))
         else:
             await updater.failed(updater.new_agent_message([Part(text=f"there is no skill {skill!r}: {', '.join(SKILLS)}")]))
 
@@ -91,7 +105,8 @@ def question(words: str) -> Part:
 
 def skills() -> list:
     return [
-        {"id": id, "name": id, "description": told, "tags": ["desk"], "inputSchema": schema}
+        {"id": id, "name": id, "description": told, "tags": ["desk"]}
+        | ({"inputSchema": schema} if schema else {"inputModes": ["text/plain"]})
         for id, (told, schema) in SKILLS.items()
     ]
 

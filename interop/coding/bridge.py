@@ -29,6 +29,7 @@ class Server:
     agent: str
     rialto: str
     url: str = ""
+    address: str = ""  # without the listener before it
     token: str = ""
     process: subprocess.Popen | None = None
 
@@ -49,10 +50,10 @@ class Server:
         program = json.dumps(os.path.realpath(self.rialto))
         text = path.read_text()
         assert program in text, f"{path} does not name {program}"
-        path.write_text(text.replace(program, json.dumps(str(self._listener()))))
+        path.write_text(text.replace(program, json.dumps(str(self.listener()))))
         return path
 
-    def _listener(self) -> Path:
+    def listener(self) -> Path:
         """A program that is `rialto` with somebody who listens. Clients do not hand on all of their environment."""
         script = self.folder / "rialto"
         words = f"'{sys.executable}' -B '{HERE / 'watch.py'}' '{self.log}' '{os.path.realpath(self.rialto)}'"
@@ -116,6 +117,7 @@ class Bridge:
         made = [self.rialto, "tokens", "create", "client", "--data", str(server.data)]
         told = subprocess.run(made, check=True, capture_output=True, text=True, **place)
         server.token = re.search(r"\S{20,}", told.stdout).group()
+        server.address = f"127.0.0.1:{found[1]}"
         server.url = f"http://127.0.0.1:{watch.Tap(('127.0.0.1', int(found[1])), server.log).port}/mcp"
 
     def at_agent(self, task: dict[str, Any]) -> str:

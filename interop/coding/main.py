@@ -179,7 +179,7 @@ def main() -> None:
         run.bridge.stop()
     whole = len(every) == len(TRIALS) * len(CLIENTS) * len(TRANSPORTS)
     if whole and chosen.page:
-        chosen.page.write_text(page.page(CLIENTS, TRANSPORTS, verdicts, run.snippets))
+        page.write(chosen.page, page.page(CLIENTS, TRANSPORTS, verdicts, run.snippets))
         print(f"apps: {chosen.page} is written")
     faults = worse(verdicts)
     for fault in faults:

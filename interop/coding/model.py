@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import wire_anthropic
+import wire_chat
 import wire_gemini
 import wire_openai
 from turns import Call, Result, Say, Turn
@@ -30,6 +31,7 @@ class Play:
         self.turns: list[Turn] = []
         self.said: list[Call | Say] = []
         self.paths: list[str] = []
+        self.refusals: list[str] = []  # what was answered with status 400
         self._lock = threading.Lock()
 
     def next(self, turn: Turn) -> Call | Say:
@@ -74,7 +76,7 @@ def bridged(turn: Turn) -> list[Result]:
 
 
 class Models:
-    """Serves every play at `/<key>` in all three APIs."""
+    """Serves every play at `/<key>` in all four APIs."""
 
     def __init__(self) -> None:
         self.plays: dict[str, Play] = {}
@@ -91,7 +93,7 @@ class Models:
 def answer(play: Play, path: str, body: bytes) -> tuple[int, str, bytes]:
     """Status, media type and body of the answer to one request."""
     path, _, _query = path.partition("?")
-    for wire in (wire_anthropic, wire_gemini, wire_openai):
+    for wire in (wire_anthropic, wire_gemini, wire_chat, wire_openai):
         if (answered := wire.answer(play.next, path, body)) is not None:
             return answered
     return 404, "application/json", json.dumps({"error": {"message": f"{path} is not played"}}).encode()
@@ -107,7 +109,10 @@ def _handler(plays: dict[str, Play]) -> type[BaseHTTPRequestHandler]:
             if (play := plays.get(key)) is None:
                 return self._send(404, "application/json", b'{"error": {"message": "no such play"}}')
             play.record("/" + rest, body)
-            self._send(*answer(play, "/" + rest, body))
+            answered = answer(play, "/" + rest, body)
+            if answered[0] == 400:
+                play.refusals.append(answered[2].decode())
+            self._send(*answered)
 
         do_GET = do_HEAD = do_POST
 

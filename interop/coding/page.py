@@ -1,6 +1,7 @@
 """Writes down how the clients did: docs/CLIENTS.md, as a run of all of them saw it."""
 
 import json
+import re
 from pathlib import Path
 
 from bridge import Server
@@ -9,9 +10,15 @@ from client import Client
 
 Cell = tuple[str, str, str]  # client, transport, case
 TITLES = {"stdio": "stdio", "http": "HTTP"}
-HEAD = """# Coding clients
+# What `interop/frameworks/run` writes into the page; it is kept.
+FRAMEWORKS = re.compile(r"\n*<!-- frameworks: begin -->.*<!-- frameworks: end -->\n*", re.DOTALL)
+HEAD = """# Clients and frameworks
 
-How {clients} get along with an A2A agent through Rialto. `interop/apps` runs it all again and writes this page.
+First coding clients, then [agent frameworks](#agent-frameworks).
+
+## Coding clients
+
+How {clients} get along with an A2A agent through Rialto. `interop/apps` runs it all again and writes this part of the page.
 
 Each client is the published npm package. It talks to a model of ours on loopback, a script that calls the tools which it is offered and repeats what
 it is told; what the client says to Rialto is listened to. The agent is `interop/agents/desk.py` on the official Python SDK (A2A 1.0).
@@ -20,7 +27,7 @@ Rialto is configured by nothing but what is shown below: on stdio the entry is t
 
 *Exact*: nothing is lost. *Degraded*: less than the agent offers; how is said with each client.
 """
-FOOT = """## What the clients taught us
+FOOT = """### What the clients taught us
 
 - **Timeouts.** When its own timeout is over, Gemini CLI and, on stdio, Claude Code say so in `notifications/cancelled` (`Request timed out`): the task goes on. Codex
   says `MCP response future dropped`, as it does when its person interrupts it, and Claude Code over HTTP hangs up, which in 2026-07-28 means that the
@@ -53,6 +60,12 @@ def snippet(path: Path, server: Server) -> str:
     return f"`~/{'/'.join(path.parts[home + 1 :])}`:\n\n```{kind}\n{text}\n```"
 
 
+def write(path: Path, text: str) -> None:
+    """Replaces the page, but for what is there of frameworks."""
+    kept = FRAMEWORKS.search(path.read_text()) if path.exists() else None
+    path.write_text(text.rstrip("\n") + "\n" + (f"\n{kept[0].strip()}\n" if kept else ""))
+
+
 def page(
     clients: list[Client], transports: tuple[str, ...], verdicts: dict[Cell, Verdict], snippets: dict[tuple[str, str], str]
 ) -> str:
@@ -60,7 +73,7 @@ def page(
     lines = [HEAD.format(clients=f"{', '.join(named[:-1])} and {named[-1]}")]
     lines += summary(clients, transports, verdicts)
     for client in clients:
-        lines += ["", f"## {client.title}", ""]
+        lines += ["", f"### {client.title}", ""]
         lines += [f"Version {client.version} of `{client.package}`. {client.about}", ""]
         lines += table(client, transports, verdicts)
         for transport in transports:

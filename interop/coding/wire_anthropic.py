@@ -1,10 +1,11 @@
-"""Anthropic's Messages API, as far as Claude Code uses it."""
+"""Anthropic's Messages API, as far as Claude Code and agent frameworks use it."""
 
 import json
 from collections.abc import Callable
 from typing import Any
 
 from turns import Call, Result, Say, Turn
+from vendor_rules import find_anthropic_fault
 
 
 def answer(next: Callable[[Turn], Call | Say], path: str, body: bytes) -> tuple[int, str, bytes] | None:
@@ -13,6 +14,9 @@ def answer(next: Callable[[Turn], Call | Say], path: str, body: bytes) -> tuple[
     if not path.endswith("/v1/messages"):
         return None
     asked = json.loads(body)
+    if fault := find_anthropic_fault(asked.get("tools") or []):
+        error = {"type": "error", "error": {"type": "invalid_request_error", "message": fault}}
+        return 400, "application/json", json.dumps(error).encode()
     turn = read(asked)
     message = written(next(turn), asked.get("model", "model"), len(turn.results))
     if not asked.get("stream"):

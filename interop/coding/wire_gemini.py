@@ -1,10 +1,11 @@
-"""Google's Gemini API (generateContent), as far as Gemini CLI uses it."""
+"""Google's Gemini API (generateContent), as far as Gemini CLI and agent frameworks use it."""
 
 import json
 from collections.abc import Callable
 from typing import Any
 
 from turns import Call, Result, Say, Turn
+from vendor_rules import find_gemini_fault
 
 
 def answer(next: Callable[[Turn], Call | Say], path: str, body: bytes) -> tuple[int, str, bytes] | None:
@@ -14,6 +15,9 @@ def answer(next: Callable[[Turn], Call | Say], path: str, body: bytes) -> tuple[
     if method not in ("generateContent", "streamGenerateContent"):
         return None
     asked = json.loads(body)
+    if fault := find_gemini_fault(declarations(asked)):
+        error = {"error": {"code": 400, "message": fault, "status": "INVALID_ARGUMENT"}}
+        return 400, "application/json", json.dumps(error).encode()
     said = json.dumps(written(next(read(asked))))
     if method == "generateContent":
         return 200, "application/json", said.encode()
@@ -29,9 +33,17 @@ def read(asked: dict[str, Any]) -> Turn:
                 results.append(result(part["functionResponse"]))
             elif "inlineData" in part and results:  # follows the response that it belongs to
                 results[-1].images += 1
-    declared = [one for tool in asked.get("tools") or [] for one in tool.get("functionDeclarations", [])]
-    tools = {one["name"]: one.get("parametersJsonSchema", one.get("parameters")) for one in declared}
+    tools = {one["name"]: schema(one) for one in declarations(asked)}
     return Turn(tools, results, "\n".join(words))
+
+
+def declarations(asked: dict[str, Any]) -> list[dict[str, Any]]:
+    return [one for tool in asked.get("tools") or [] for one in tool.get("functionDeclarations", [])]
+
+
+def schema(declared: dict[str, Any]) -> Any:
+    """Google's JSON takes both spellings of a member."""
+    return next((declared[key] for key in ("parametersJsonSchema", "parameters_json_schema", "parameters") if key in declared), None)
 
 
 def result(response: dict[str, Any]) -> Result:

@@ -11,6 +11,7 @@ mod crash;
 mod dispatches;
 mod fidelity;
 mod flows;
+mod frameworks;
 mod grpc;
 mod operations;
 mod postgres;
