@@ -9,7 +9,7 @@ use rialto_model::{
     clock::Clock,
     cost::Cents,
     event::Event,
-    failure::Failure,
+    failure::{Failure, Kind},
     ids::TaskId,
     json::Json,
     store::{Entry, Store, StoreError},
@@ -37,6 +37,8 @@ pub(crate) struct Announcement {
     /// What it is said to cost once its task is completed.
     cost: Option<Cents>,
     begun: tokio::time::Instant,
+    /// Whether its task waits for its caller.
+    is_waiting: bool,
     is_closed: bool,
 }
 
@@ -67,13 +69,13 @@ impl Journal {
         }
         self.bus.emit(&mut event);
         let begun = tokio::time::Instant::now();
-        (Announcement { verb, cost, begun, is_closed: false }, event)
+        (Announcement { verb, cost, begun, is_waiting: false, is_closed: false }, event)
     }
 
     /// Takes up an invocation that another process announced: nothing is said before, and the end is put on record.
     pub(crate) fn take_up(&self, verb: Verb, cost: Option<Cents>) -> Announcement {
         let begun = tokio::time::Instant::now();
-        Announcement { verb: Arc::new(verb), cost, begun, is_closed: false }
+        Announcement { verb: Arc::new(verb), cost, begun, is_waiting: false, is_closed: false }
     }
 
     /// Takes up an invocation that waited meanwhile: it is said again that it goes on, and why it may.
@@ -132,6 +134,7 @@ impl Journal {
         let audit = ending.as_mut().map_or_else(Vec::new, |(announcement, failure)| {
             // A task is paid for once, however often its caller was asked something on the way.
             announcement.cost = announcement.cost.filter(|_| task.head.state == TaskState::Completed);
+            announcement.is_waiting = task.head.state.is_waiting();
             self.closing(announcement, *failure)
         });
         if events.is_empty() && audit.is_empty() {
@@ -209,12 +212,23 @@ impl Journal {
         let took = announcement.begun.elapsed();
         (post.duration_ms, post.took) =
             (Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)), Some(took));
-        post.outcome = Some(if failure.is_some() { Outcome::Failed } else { Outcome::Completed });
+        post.outcome = Some(match failure {
+            Some(_) => Outcome::Failed,
+            None if announcement.is_waiting => Outcome::Waiting,
+            None => Outcome::Completed,
+        });
+        // Policy, a subscriber or a person who was asked refused it.
+        let denied = failure.filter(|failure| failure.kind == Kind::Denied);
+        if let Some(denied) = denied {
+            post.context.deny(&denied.message);
+        }
         post.estimated_cents = announcement.cost.filter(|_| failure.is_none());
+        let post_context = post.context.clone();
         let mut events = vec![post];
         if let Some(failure) = failure {
             let mut error = VerbEvent::new(Phase::VerbError, Arc::clone(&announcement.verb), emitted_at);
             error.took = Some(took);
+            error.context = post_context;
             error.error = Some(VerbError { code: failure.kind.rpc_code(), message: failure.message.clone() });
             events.push(error);
         }

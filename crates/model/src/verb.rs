@@ -29,8 +29,10 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// With a result, or with a question for the caller.
+    /// With a result.
     Completed,
+    /// With a question: the task waits for its caller, a login or an approval.
+    Waiting,
     /// With an error.
     Failed,
 }
@@ -277,6 +279,7 @@ impl Outcome {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Completed => "completed",
+            Self::Waiting => "waiting",
             Self::Failed => "failed",
         }
     }

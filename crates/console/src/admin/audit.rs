@@ -108,6 +108,7 @@ pub fn ended(event: &VerbEvent) -> String {
         _ if event.context.denied => "denied".to_owned(),
         (Some(error), _) => format!("error {}", error.code),
         (None, Some(Outcome::Completed)) => "completed".to_owned(),
+        (None, Some(Outcome::Waiting)) => "waiting".to_owned(),
         (None, Some(Outcome::Failed)) => "failed".to_owned(),
         (None, None) => "begun".to_owned(),
     }

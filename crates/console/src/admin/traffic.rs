@@ -173,7 +173,7 @@ impl Tally {
         for event in records.iter().map(|record| &record.event).filter(|event| event.phase == Phase::PostVerb)
         {
             let Some(at) = self.piece(event) else { continue };
-            let has_failed = event.outcome != Some(Outcome::Completed);
+            let has_failed = event.outcome == Some(Outcome::Failed);
             let counts = |is_so: bool| if is_so { weight } else { 0.0 };
             self.ended += weight;
             self.failed += counts(has_failed && !event.context.denied);

@@ -1,11 +1,10 @@
 //! An announcement as it stands on record.
 //!
-//! Two are written for every call, so they are written by hand: it is the same JSON that serde would write, but that the
-//! arguments are there once, with the first announcement of an invocation, or with what is announced by itself.
+//! Two are written for every call, so they are written by hand: it is the JSON that serde would write.
 
 use std::io::Write as _;
 
-use super::{Outcome, Phase, VerbEvent};
+use super::{Outcome, VerbEvent};
 use crate::json::{push_json, push_text};
 
 // === impl VerbEvent ===
@@ -28,12 +27,8 @@ impl VerbEvent {
             out.extend_from_slice(name.as_bytes());
             push_text(out, text);
         }
-        let args = match self.phase {
-            Phase::PreVerb | Phase::Breaker | Phase::Guardrail => verb.args.get(),
-            Phase::PostVerb | Phase::VerbError => "null",
-        };
         out.extend_from_slice(b",\"args\":");
-        out.extend_from_slice(args.as_bytes());
+        out.extend_from_slice(verb.args.get().as_bytes());
         for (name, text) in [(",\"caller\":", &*verb.caller), (",\"taskId\":", &*verb.task_id)] {
             out.extend_from_slice(name.as_bytes());
             push_text(out, text);
@@ -47,6 +42,7 @@ impl VerbEvent {
         if let Some(outcome) = self.outcome {
             out.extend_from_slice(match outcome {
                 Outcome::Completed => b",\"outcome\":\"completed\"".as_slice(),
+                Outcome::Waiting => b",\"outcome\":\"waiting\"",
                 Outcome::Failed => b",\"outcome\":\"failed\"",
             });
         }
@@ -70,7 +66,7 @@ mod tests {
     use crate::{
         clock::Timestamp,
         json::Json,
-        verb::{Verb, VerbError},
+        verb::{Phase, Verb, VerbError},
     };
 
     fn event(phase: Phase) -> VerbEvent {
@@ -108,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn later_ones_are_too_but_for_the_arguments() {
+    fn every_phase_carries_the_arguments() {
         let mut post = event(Phase::PostVerb);
         (post.duration_ms, post.outcome) = (Some(12), Some(Outcome::Completed));
         post.estimated_cents = serde_json::from_str("1.5").ok();
@@ -116,13 +112,11 @@ mod tests {
         error.error = Some(VerbError { code: -32003, message: "no\\way".into() });
         let mut failed = event(Phase::PostVerb);
         failed.outcome = Some(Outcome::Failed);
-        for event in [post, error, failed] {
-            let without = VerbEvent {
-                verb: Arc::new(Verb { args: Json::null(), ..Verb::clone(&event.verb) }),
-                ..event.clone()
-            };
-            assert_eq!(recorded(&event), serde_json::to_string(&without).unwrap());
-            assert_eq!(serde_json::from_str::<VerbEvent>(&recorded(&event)).unwrap(), without);
+        let waiting = VerbEvent { outcome: Some(Outcome::Waiting), ..failed.clone() };
+        for event in [post, error, failed, waiting] {
+            assert!(recorded(&event).contains(r#""args":{"n":1.000}"#));
+            assert_eq!(recorded(&event), serde_json::to_string(&event).unwrap());
+            assert_eq!(serde_json::from_str::<VerbEvent>(&recorded(&event)).unwrap(), event);
         }
     }
 }

@@ -114,6 +114,7 @@ fn outcome(event: &VerbEvent) -> String {
         _ if event.context.denied => "denied".to_owned(),
         (Some(error), _) => error.code.to_string(),
         (None, Some(Outcome::Completed)) => "completed".to_owned(),
+        (None, Some(Outcome::Waiting)) => "waiting".to_owned(),
         (None, Some(Outcome::Failed)) => "failed".to_owned(),
         (None, None) => String::new(),
     }

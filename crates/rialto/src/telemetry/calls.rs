@@ -103,8 +103,8 @@ impl Hook for CallCounts {
             (Phase::PostVerb, outcome, _) => {
                 let agent = self.agent(&event.verb.agent_card_id);
                 agent.durations.add(event.took.unwrap_or_default());
-                // Why a call failed is told right after.
-                if outcome != Some(Outcome::Completed) {
+                // Why a call failed is told right after; a call that waits was answered with its question.
+                if outcome == Some(Outcome::Failed) {
                     return;
                 }
                 agent.skill(&event.verb.skill_id).add(0);

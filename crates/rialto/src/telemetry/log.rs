@@ -79,7 +79,7 @@ impl CallLog {
 impl Hook for CallLog {
     fn hear(&self, event: &mut VerbEvent) {
         match (event.phase, &event.error) {
-            (Phase::PostVerb, _) if event.outcome == Some(Outcome::Completed) => {
+            (Phase::PostVerb, _) if event.outcome != Some(Outcome::Failed) => {
                 self.done(&event.verb, event.duration_ms.unwrap_or_default());
             }
             (Phase::VerbError, Some(error)) => {

@@ -142,7 +142,7 @@ impl Traces {
 impl Hook for Traces {
     fn hear(&self, event: &mut VerbEvent) {
         let code = match (event.phase, &event.error) {
-            (Phase::PostVerb, _) if event.outcome == Some(Outcome::Completed) => None,
+            (Phase::PostVerb, _) if event.outcome != Some(Outcome::Failed) => None,
             // A failure is told twice, and the second time with its code.
             (Phase::VerbError, Some(error)) => Some(error.code),
             (Phase::Breaker | Phase::Guardrail, _)

@@ -54,6 +54,7 @@ impl<'a> Filed<'a> {
             task: &event.verb.task_id,
             outcome: event.outcome.map(|outcome| match outcome {
                 Outcome::Completed => "completed",
+                Outcome::Waiting => "waiting",
                 Outcome::Failed => "failed",
             }),
             denied: event.context.denied,
