@@ -15,10 +15,10 @@ use rialto_engine::{
     Engine,
     directory::{Directory, Entry},
 };
-use rialto_model::{call::Caller, ids::Scope};
+use rialto_model::{call::Caller, deployed::Backing, ids::Scope};
 use rmcp::model::Tool;
 
-use crate::{aliases::Aliases, flows, names::Naming, own, routing, tool};
+use crate::{aliases::Aliases, names::Naming, own, tool};
 
 /// Lists are kept for this many projects and ways of naming; one more forgets the oldest.
 const KEPT: usize = 64;
@@ -49,10 +49,8 @@ pub(crate) struct Page {
     catalog: Arc<Catalog>,
     /// Whether our own tools come first.
     is_first: bool,
-    /// Whether those that choose an agent are among our own.
-    routes: bool,
-    /// Whether those that run work in many steps are.
-    flows: bool,
+    /// Those of our own that are listed.
+    own: Vec<&'static Tool>,
     /// The places of the skills that are on it.
     places: Vec<usize>,
     /// What is on it in place of all that.
@@ -113,8 +111,7 @@ impl Catalog {
         let mut page = Page {
             catalog: Arc::clone(self),
             is_first: cursor.is_none(),
-            routes: false,
-            flows: false,
+            own: Vec::new(),
             places: Vec::new(),
             only: None,
             next: None,
@@ -138,8 +135,7 @@ impl Catalog {
         Page {
             catalog: Arc::clone(self),
             is_first: true,
-            routes: false,
-            flows: false,
+            own: Vec::new(),
             places: Vec::new(),
             only: Some(tools),
             next: None,
@@ -149,6 +145,11 @@ impl Catalog {
     /// Whether its schemas are portable ones.
     pub(crate) const fn is_portable(&self) -> bool {
         self.naming.portable
+    }
+
+    /// Whether it lists workflows.
+    pub(crate) fn has_workflows(&self) -> bool {
+        self.directory.listed().any(|entry| matches!(entry.agent.backing, Backing::Flow(_)))
     }
 
     /// The registry's own list, which this is a view of.
@@ -181,15 +182,9 @@ impl Catalog {
 // === impl Page ===
 
 impl Page {
-    /// The same, with the tools that choose an agent if they are to be listed.
-    pub(crate) const fn with_routing(mut self, routes: bool) -> Self {
-        self.routes = routes;
-        self
-    }
-
-    /// The same, with the tools that run work in many steps if they are to be listed.
-    pub(crate) const fn with_flows(mut self, flows: bool) -> Self {
-        self.flows = flows;
+    /// The same, with tools of ours in front of the first page.
+    pub(crate) fn with_own(mut self, own: Vec<&'static Tool>) -> Self {
+        self.own = own;
         self
     }
 
@@ -198,11 +193,9 @@ impl Page {
         if let Some(only) = self.only {
             return only.iter().collect();
         }
-        let own = if self.is_first { own::tools() } else { &[] };
-        let routing = if self.is_first && self.routes { routing::tools() } else { &[] };
-        let flows = if self.is_first && self.flows { flows::tools() } else { &[] };
+        let own = self.own.iter().copied().filter(|_| self.is_first);
         let skills = self.places.iter().flat_map(|place| self.catalog.tools_at(*place));
-        own.iter().chain(routing).chain(flows).chain(skills).collect()
+        own.chain(skills).collect()
     }
 }
 

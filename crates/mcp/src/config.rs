@@ -6,7 +6,7 @@ use rialto_model::card::Card;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::aliases::Aliases;
+use crate::{aliases::Aliases, own::NAMES};
 
 /// How the MCP door presents itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +23,10 @@ pub struct Config {
     /// names still work.
     #[schemars(with = "BTreeMap<String, String>")]
     pub tool_aliases: Aliases,
+    /// Rialto's own tools that `tools/list` shows, by name (`send_message`, `get_task`, …); all that the caller may use when it is not
+    /// set. They can be called whether or not they are listed.
+    #[schemars(with = "Option<Vec<String>>")]
+    pub own_tools: Option<OwnTools>,
     /// Which schemas of arguments `tools/list` shows: those of the skills, or portable ones for clients that do not understand all of JSON
     /// Schema. A client may ask for either (`/mcp?schemas=portable`).
     pub schemas: Schemas,
@@ -70,6 +74,11 @@ pub struct Config {
     /// The largest request body over HTTP, in bytes.
     pub max_body_bytes: usize,
 }
+
+/// Names of Rialto's own tools.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<String>", into = "Vec<String>")]
+pub struct OwnTools(Vec<String>);
 
 /// Reads a card file.
 pub type CardReader = Arc<dyn Fn(&str) -> Result<Card, String> + Send + Sync>;
@@ -145,6 +154,7 @@ impl Default for Config {
             tools: ToolList::All,
             search_above: 0,
             tool_aliases: Aliases::default(),
+            own_tools: None,
             schemas: Schemas::Auto,
             tool_errors: ToolErrors::Result,
             page_size: 500,
@@ -191,6 +201,34 @@ impl fmt::Debug for Invoking {
             .field("default_agent_card_url", &self.default_agent_card_url)
             .field("default_timeout_secs", &self.default_timeout_secs)
             .finish_non_exhaustive()
+    }
+}
+
+// === impl OwnTools ===
+
+impl OwnTools {
+    /// Whether a tool is among them.
+    pub(crate) fn keeps(&self, name: &str) -> bool {
+        self.0.iter().any(|kept| kept == name)
+    }
+}
+
+impl TryFrom<Vec<String>> for OwnTools {
+    type Error = String;
+
+    fn try_from(names: Vec<String>) -> Result<Self, String> {
+        match names.iter().find(|name| !NAMES.contains(&name.as_str())) {
+            Some(unknown) => {
+                Err(format!("\"{unknown}\" is none of Rialto's own tools; use {}", NAMES.join(", ")))
+            }
+            None => Ok(Self(names)),
+        }
+    }
+}
+
+impl From<OwnTools> for Vec<String> {
+    fn from(tools: OwnTools) -> Self {
+        tools.0
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{
     find::{self, Finder},
     flows,
     lazy::{self, Searcher},
-    own::{self, Own},
+    own::{self, Own, OwnListed},
     render,
     routing::{self, Invocation, Local},
     tasks::InPart,
@@ -76,8 +76,12 @@ impl Desk {
             return Ok(catalog.only(lazy::tools()));
         }
         let page = catalog.page(&self.engine, &client.caller, cursor, self.config.page_size.max(1));
-        let (routes, flows) = (self.config.routing_tools, self.config.flow_tools);
-        page.map(|page| page.with_routing(routes).with_flows(flows)).ok_or_else(|| {
+        let listed = OwnListed {
+            load_agent: self.load_agents.is_open_to(&self.engine, &client.caller),
+            routing: self.config.routing_tools,
+            workflows: self.config.flow_tools || catalog.has_workflows(),
+        };
+        page.map(|page| page.with_own(own::listed(&self.config, listed))).ok_or_else(|| {
             let message = "this cursor is not one that tools/list gave; ask for the first page again";
             trouble::error(&Failure::new(Kind::Invalid, message))
         })
@@ -165,6 +169,9 @@ impl Desk {
         match own {
             Own::LoadAgent => match &self.load_agents {
                 LoadAgents::Session => own::load_agent(engine, client, args).await.map(Begun::Done),
+                LoadAgents::Registered(registrar) => {
+                    own::register_agent(registrar, client, args).await.map(Begun::Done)
+                }
                 LoadAgents::Refused(reason) => Err(Failure::new(Kind::Denied, reason.clone())),
             },
             Own::ListAgents => own::list_agents(engine, client, args).await.map(Begun::Done),

@@ -8,9 +8,11 @@ use std::{
 };
 
 use axum::Router;
+use futures::future::BoxFuture;
 use rialto_edge::doors::Quick;
 use rialto_engine::Engine;
-use rialto_model::call::Caller;
+use rialto_model::{agent::Agent, call::Caller, credential::Secret, failure::Failure, rights::Right};
+use rialto_policy::Action;
 use rmcp::{
     service::{ServerInitializeError, serve_server_with_ct},
     transport::{async_rw::AsyncRwTransport, io::stdio_pipes},
@@ -47,9 +49,30 @@ pub struct Control {
 pub enum LoadAgents {
     /// Makes the agent known, trusted, for as long as this process lives: the person at the client approves.
     Session,
+    /// Registers the agent for callers that may administer agents. Others are not shown the tool.
+    Registered(AgentRegistrar),
     /// Nothing; the client is told this instead.
     Refused(String),
 }
+
+/// Agent to register, as `load_agent` names it.
+#[derive(Clone, Debug)]
+pub struct AgentToLoad {
+    /// Its base URL, or the URL of its card.
+    pub url: String,
+    /// Path of its card below the base URL.
+    pub card_path: Option<String>,
+    /// Bearer token to send to it.
+    pub token: Option<Secret>,
+}
+
+/// Registers an agent on behalf of a caller that may administer agents.
+type RegisterAgent =
+    dyn Fn(Caller, AgentToLoad) -> BoxFuture<'static, Result<Arc<Agent>, Failure>> + Send + Sync;
+
+/// Handle to whatever registers agents.
+#[derive(Clone)]
+pub struct AgentRegistrar(Arc<RegisterAgent>);
 
 /// Why a connection ended badly.
 #[derive(Debug, thiserror::Error)]
@@ -145,7 +168,50 @@ impl Door {
     }
 }
 
+// === impl AgentRegistrar ===
+
+impl AgentRegistrar {
+    /// A registrar that registers agents with `register`, which checks that the caller may.
+    pub fn new(
+        register: impl Fn(Caller, AgentToLoad) -> BoxFuture<'static, Result<Arc<Agent>, Failure>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        Self(Arc::new(register))
+    }
+
+    pub(crate) async fn register(&self, caller: Caller, agent: AgentToLoad) -> Result<Arc<Agent>, Failure> {
+        (self.0)(caller, agent).await
+    }
+}
+
+impl std::fmt::Debug for AgentRegistrar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AgentRegistrar")
+    }
+}
+
+impl PartialEq for AgentRegistrar {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for AgentRegistrar {}
+
 impl LoadAgents {
+    /// Whether a caller is shown `load_agent`.
+    pub(crate) fn is_open_to(&self, engine: &Engine, caller: &Caller) -> bool {
+        match self {
+            Self::Session => true,
+            Self::Registered(_) => {
+                caller.rights.have(Right::Admin) && engine.may_administer(caller, Action::AdminAgents).is_ok()
+            }
+            Self::Refused(_) => false,
+        }
+    }
+
     /// The refusal for a door where registering is an administrator's business.
     pub fn refused() -> Self {
         let reason = "agents are registered by an administrator here; ask for `rialto agents add URL`";

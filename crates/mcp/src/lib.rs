@@ -44,5 +44,5 @@ mod underway;
 mod wire;
 
 pub use aliases::Aliases;
-pub use config::{CardReader, Config, Invoking, Schemas, ToolErrors, ToolList, ToolNames};
-pub use door::{Control, Door, LoadAgents, ServeError};
+pub use config::{CardReader, Config, Invoking, OwnTools, Schemas, ToolErrors, ToolList, ToolNames};
+pub use door::{AgentRegistrar, AgentToLoad, Control, Door, LoadAgents, ServeError};

@@ -20,7 +20,13 @@ use rmcp::model::{Tool, ToolAnnotations};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::{answer::Answer, client::Client, flows, lazy, render};
+use crate::{
+    answer::Answer,
+    client::Client,
+    config::Config,
+    door::{AgentRegistrar, AgentToLoad},
+    flows, lazy, render, routing,
+};
 
 /// Their names.
 pub(crate) const NAMES: [&str; 13] = [
@@ -121,6 +127,26 @@ impl Own {
     }
 }
 
+/// Which of them a caller is offered, before `own_tools` trims the list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnListed {
+    /// Whether the caller may load agents.
+    pub(crate) load_agent: bool,
+    /// Whether those are listed that choose an agent.
+    pub(crate) routing: bool,
+    /// Whether there are workflows to run.
+    pub(crate) workflows: bool,
+}
+
+/// The tools of ours that are listed, in order.
+pub(crate) fn listed(config: &Config, offered: OwnListed) -> Vec<&'static Tool> {
+    let routing = if offered.routing { routing::tools() } else { &[] };
+    let workflows = if offered.workflows { flows::tools() } else { &[] };
+    let is_offered = |tool: &&Tool| offered.load_agent || tool.name != NAMES[0];
+    let is_kept = |tool: &&Tool| config.own_tools.as_ref().is_none_or(|kept| kept.keeps(&tool.name));
+    tools().iter().chain(routing).chain(workflows).filter(is_offered).filter(is_kept).collect()
+}
+
 /// All of them, as they are listed.
 pub(crate) fn tools() -> &'static [Tool] {
     static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
@@ -144,6 +170,26 @@ pub(crate) async fn load_agent(engine: &Engine, client: &Client, args: &Json) ->
     };
     let agent = engine.registry().register(registration).await.map_err(Failure::from)?.agent;
     let text = format!("loaded {}\n\nEach skill is now a tool of its own.", line(&agent));
+    Ok(Answer::text(text).with_structured(Json::of(&json!({ "agent": described(&agent) }))))
+}
+
+/// `load_agent` of a server: registers an agent for everybody in the caller's project.
+pub(crate) async fn register_agent(
+    registrar: &AgentRegistrar,
+    client: &Client,
+    args: &Json,
+) -> Result<Answer, Failure> {
+    let LoadAgent { url, agent_card_path: card_path, token } = read(args)?;
+    let agent = AgentToLoad { url, card_path, token: token.map(Secret::from) };
+    let agent = registrar.register(client.caller.clone(), agent).await?;
+    let slug = &agent.slug;
+    let next = match agent.trust {
+        Trust::External => format!(
+            "It is external: its skills can be called once a policy permits it (`rialto policy allow {slug}`)."
+        ),
+        Trust::Trusted | Trust::System => "Each skill is now a tool of its own.".to_owned(),
+    };
+    let text = format!("loaded {}\n\n{next}", line(&agent));
     Ok(Answer::text(text).with_structured(Json::of(&json!({ "agent": described(&agent) }))))
 }
 

@@ -251,6 +251,10 @@ async fn at(
         }
         Err(unknown) => match local.load_agents {
             LoadAgents::Refused(reason) => Err(Failure::new(Kind::Denied, format!("{unknown}; {reason}"))),
+            LoadAgents::Registered(_) => Err(Failure::new(
+                Kind::Denied,
+                format!("{unknown}; load it first with load_agent, or `rialto agents add URL`"),
+            )),
             LoadAgents::Session => Err(unknown),
         },
     }

@@ -15,7 +15,7 @@ use rialto_engine::{
 use rialto_model::{
     agent::{Agent, Health, Probe, Trust},
     call::{Caller, Target},
-    credential::{Credential, Source},
+    credential::{Credential, Secret, Source},
     failure::{Failure, Kind},
     rights::Right,
 };
@@ -173,6 +173,26 @@ pub async fn register(
     let template = Template { wish: Wish::Allow, caller: None, object };
     let policy = super::policies::add(console, caller, &template, None, None).await?;
     Ok((registered, Some(policy.listed)))
+}
+
+/// Registers an agent by its address alone, as MCP's `load_agent` does. A token is kept among the secrets, under a name made of the address.
+pub async fn load(
+    console: &Console,
+    caller: &Caller,
+    url: &str,
+    card_path: Option<String>,
+    token: Option<&Secret>,
+) -> Result<Arc<Agent>, Failure> {
+    console.admit(caller, Action::AdminAgents).await?;
+    let mut wanted = Wanted { url: url.to_owned(), card_path, ..Wanted::default() };
+    if let Some(token) = token {
+        let slug = rialto_model::name::slug(url);
+        let name =
+            format!("agent-{}", slug.get(slug.len().saturating_sub(56)..).unwrap_or(&slug).trim_matches('_'));
+        super::secrets::set(console, caller, &name, token).await?;
+        wanted.secret = Some(format!("store:{name}"));
+    }
+    Ok(register(console, caller, &wanted).await?.0.agent)
 }
 
 /// Fetches an agent's card again.

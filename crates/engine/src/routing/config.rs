@@ -45,7 +45,7 @@ impl Default for Config {
     fn default() -> Self {
         let (rules, patience) = (Rules::default(), Patience::default());
         Self {
-            tools: false,
+            tools: true,
             messages: Vec::new(),
             candidates: 1_000,
             soft_cap: rules.soft_cap,

@@ -2,8 +2,9 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use futures::FutureExt;
 use rialto_a2a::door::CARDS;
-use rialto_console::Console;
+use rialto_console::{Console, admin};
 use rialto_edge::{
     auth::{Authentication, Bearers, Issuers, TokenBook},
     doors::Doors,
@@ -14,8 +15,9 @@ use rialto_edge::{
     session::{API, PAGES, Sessions},
 };
 use rialto_function::door;
-use rialto_mcp::{Control, LoadAgents};
+use rialto_mcp::{AgentRegistrar, AgentToLoad, Control, LoadAgents};
 use rialto_model::{
+    call::Caller,
     clock::{Clock, SystemClock},
     ids::Scope,
     rights::{Right, Rights},
@@ -108,7 +110,7 @@ pub(crate) fn app(
     let readiness = Readiness::new(engine, store, Arc::clone(&program.draining));
     let pages = telemetry::router(metrics, readiness);
     let plain = door::router(program.engine.clone(), program.config.server.max_body_bytes, needs_token);
-    let (mcp, quick) = mcp_door(program).doors(program.stop().clone());
+    let (mcp, quick) = mcp_door(program, console(program, needs_token)?).doors(program.stop().clone());
     let (mut doors, mut quick) = (mcp.merge(plain), vec![quick]);
     doors = doors.merge(flows::hooks::router(program)).merge(console(program, needs_token)?.router());
     if program.config.a2a.enabled {
@@ -186,7 +188,7 @@ fn a2a_door(program: &Program, needs_token: bool) -> Result<rialto_a2a::door::Do
     Ok(rialto_a2a::door::Door::new(program.engine.clone(), config, site))
 }
 
-fn mcp_door(program: &Program) -> rialto_mcp::Door {
+fn mcp_door(program: &Program, console: Console) -> rialto_mcp::Door {
     let server = &program.config.server;
     let mut mcp = program.config.mcp_door();
     mcp.allowed_hosts.extend(server.hosts());
@@ -194,8 +196,15 @@ fn mcp_door(program: &Program) -> rialto_mcp::Door {
         // It knows whole names only, and the gate has looked at them already.
         mcp.allowed_hosts = vec!["*".to_owned()];
     }
-    let refused = "agents are registered by whoever runs this server: `rialto agents add URL`";
-    let control = Control { load_agents: LoadAgents::Refused(refused.to_owned()) };
+    let register = move |caller: Caller, agent: AgentToLoad| {
+        let console = console.clone();
+        async move {
+            let AgentToLoad { url, card_path, token } = agent;
+            admin::agents::load(&console, &caller, &url, card_path, token.as_ref()).await
+        }
+        .boxed()
+    };
+    let control = Control { load_agents: LoadAgents::Registered(AgentRegistrar::new(register)) };
     rialto_mcp::Door::new(program.engine.clone(), mcp, control)
 }
 
