@@ -81,8 +81,8 @@ pub(crate) async fn run(desk: &Desk, call: Call) -> Result<(), Trouble> {
 /// Makes a call from this process.
 async fn make(here: &Here, call: Call, said: Option<String>) -> Result<Task, Trouble> {
     let (program, caller) = (&here.program, Program::local_caller());
-    for url in &call.agents {
-        load(program, url).await?;
+    for outcome in load(program, &call.agents).await {
+        outcome?;
     }
     if program.engine.resolve(&caller, &call.name).is_none() {
         program.tools.ask(program.engine.registry()).await;
@@ -98,16 +98,17 @@ async fn make(here: &Here, call: Call, said: Option<String>) -> Result<Task, Tro
     Ok(follow(program, request, call.listing.json).await?)
 }
 
-/// Loads an agent for this process only: whoever names it here means to call it.
-pub(crate) async fn load(program: &Program, url: &str) -> Result<(), Trouble> {
-    let registration = Registration {
+/// Loads agents for this process only, trusted: the user who names them means to call them. Their names do not depend on which
+/// one answers first.
+pub(crate) async fn load(program: &Program, urls: &[String]) -> Vec<Result<(), Trouble>> {
+    let registrations = urls.iter().map(|url| Registration {
         keep: Keep::Session,
         trust: Some(Trust::Trusted),
         allow_private: true,
         ..Registration::new(url)
-    };
-    program.engine.registry().register(registration).await?;
-    Ok(())
+    });
+    let registered = program.engine.registry().register_all(registrations.collect()).await;
+    registered.into_iter().map(|outcome| outcome.map(|_| ()).map_err(Trouble::from)).collect()
 }
 
 /// Makes a call and shows its progress on stderr.
