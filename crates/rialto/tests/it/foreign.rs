@@ -12,6 +12,7 @@ mod dispatches;
 mod fidelity;
 mod flows;
 mod grpc;
+mod install;
 mod operations;
 mod postgres;
 mod questions;
