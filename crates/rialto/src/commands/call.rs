@@ -8,7 +8,11 @@ use rialto_console::admin::{
     calling::{self, Said},
     tasks::TaskJson,
 };
-use rialto_engine::{Request, Running, Step, registry::Registration};
+use rialto_engine::{
+    Request, Running, Step,
+    peer::DiscoveryError,
+    registry::{Registration, RegistryError},
+};
 use rialto_model::{
     agent::{Keep, Trust},
     call::Door,
@@ -108,7 +112,18 @@ pub(crate) async fn load(program: &Program, urls: &[String]) -> Vec<Result<(), T
         ..Registration::new(url)
     });
     let registered = program.engine.registry().register_all(registrations.collect()).await;
-    registered.into_iter().map(|outcome| outcome.map(|_| ()).map_err(Trouble::from)).collect()
+    registered.into_iter().map(|outcome| outcome.map(|_| ()).map_err(not_loaded)).collect()
+}
+
+/// Names the command that takes a credential: an agent of one process has none.
+fn not_loaded(error: RegistryError) -> Trouble {
+    let needs_login =
+        matches!(&error, RegistryError::Discovery(DiscoveryError::Status { status: 401 | 403, .. }));
+    let mut trouble = Trouble::from(error);
+    if needs_login {
+        trouble.message += "; it requires authentication: register it with `rialto agents add URL --secret env:NAME` and leave --agent out";
+    }
+    trouble
 }
 
 /// Makes a call and shows its progress on stderr.

@@ -91,6 +91,14 @@ fn a_secret_that_is_not_there_is_warned_about_when_it_is_named() {
 }
 
 #[test]
+fn a_command_that_takes_no_credential_names_the_one_that_does() {
+    let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
+    agent.show_instead(401, "{}");
+    let said = rialto.cli(&["call", "desk.echo", "--agent", &agent.url]).exit(5);
+    assert!(said.err.contains("`rialto agents add URL --secret env:NAME`"), "{}", said.err);
+}
+
+#[test]
 fn a_key_in_the_address_is_not_logged() {
     let rialto = Rialto::fresh().with("DESK_KEY", "s3cret-key");
     let agent = SampleAgent::named("Desk");
