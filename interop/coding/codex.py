@@ -30,6 +30,7 @@ HTTP = """
 [mcp_servers.rialto]
 url = "{url}"
 bearer_token_env_var = "RIALTO_TOKEN"
+default_tools_approval_mode = "approve"
 """
 
 
@@ -55,7 +56,7 @@ class Codex(Client):
             session.server.install("codex", session.home, ".codex/config.toml")
         else:
             path.write_text(path.read_text() + HTTP.format(url=session.server.url))
-        more = 'default_tools_approval_mode = "approve"\nrequired = true\n'
+        more = "required = true\n"  # the rest is as `rialto install` writes it
         if session.patience:
             more += f"tool_timeout_sec = {session.patience}\n"
         path.write_text(path.read_text() + more)

@@ -27,6 +27,47 @@ Rialto is configured by nothing but what is shown below: on stdio the entry is t
 
 *Exact*: nothing is lost. *Degraded*: less than the agent offers; how is said with each client.
 """
+INSTALL = """### Install into a client
+
+`rialto install CLIENT` writes the entry for Rialto into the client's own configuration file. It shows the change first, and asks.
+
+```sh
+rialto install claude-code --agent https://agents.example.com/reviewer
+rialto install codex --http https://rialto.example.com/mcp --token-env RIALTO_TOKEN
+rialto install --check codex     # connects as the client would, and says what to fix
+rialto uninstall claude-code
+```
+
+| client | file | variables that move it |
+|---|---|---|
+| `claude-code` | `~/.claude.json` | `CLAUDE_CONFIG_DIR` |
+| `claude-desktop` | `~/.config/Claude/claude_desktop_config.json` ¹ | `XDG_CONFIG_HOME` |
+| `gemini` | `~/.gemini/settings.json` | `GEMINI_CLI_HOME` |
+| `codex` | `~/.codex/config.toml` | `CODEX_HOME` |
+| `cursor` | `~/.cursor/mcp.json` | |
+| `vscode` | `~/.config/Code/User/mcp.json` ¹ | `VSCODE_PORTABLE`, `VSCODE_APPDATA`, `XDG_CONFIG_HOME` |
+| `opencode` | `~/.config/opencode/opencode.jsonc` or `.json` | `OPENCODE_CONFIG`, `OPENCODE_CONFIG_DIR`, `XDG_CONFIG_HOME` |
+| `qwen-code` | `~/.qwen/settings.json` | `QWEN_HOME` |
+| `cline` | `~/.cline/data/settings/cline_mcp_settings.json` ² | `CLINE_MCP_SETTINGS_PATH`, `CLINE_DATA_DIR`, `CLINE_DIR` |
+| `copilot-cli` | `~/.copilot/mcp-config.json` | `COPILOT_HOME` |
+| `zed` | `~/.config/zed/settings.json` | `XDG_CONFIG_HOME`, `FLATPAK_XDG_CONFIG_HOME` |
+| `windsurf` | `~/.codeium/windsurf/mcp_config.json` | |
+| `goose` | `~/.config/goose/config.yaml` | `GOOSE_PATH_ROOT`, `XDG_CONFIG_HOME` |
+| `continue` | `~/.continue/config.yaml` | `CONTINUE_GLOBAL_DIR` |
+
+¹ On macOS below `~/Library/Application Support`. ² Or the file of an older VS Code extension, if only that one exists.
+
+- Only the entry changes. Comments, white space and numbers stay. A symlink stays a symlink, and a file keeps its mode and its owner.
+- The file before the first installation is kept beside it as `NAME.before-rialto`, and never overwritten. `NAME.rialto-install` records how to undo the change.
+- `rialto uninstall` restores the file byte for byte. If the file has changed since, only the entry is removed.
+- `--data` and `--config` are written into the entry. `--agent` adds to the agents that the entry has. What you added to the entry stays.
+- `--http URL --token-env NAME` has the client connect to a running server. The token itself is not written: the client reads it from the variable `NAME`. Claude
+  Desktop has no HTTP servers in its file, and Cline and Zed read no variables for headers; use the entry without `--http` there.
+- Codex gets `default_tools_approval_mode = "approve"`, without which `codex exec` refuses every call. Rialto's policies still decide about each call.
+- A file that cannot be edited safely (YAML in flow style, for example) is left alone, and the text to paste is printed.
+- Codex passes only a few variables on to the programs that it starts (`HOME` and `PATH` among them). Keep secrets of agents with `rialto secrets`, not in
+  variables, or name the variables in `env_vars` of its entry.
+"""
 FOOT = """### What the clients taught us
 
 - **Timeouts.** When its own timeout is over, Gemini CLI and, on stdio, Claude Code say so in `notifications/cancelled` (`Request timed out`): the task goes on. Codex
@@ -72,6 +113,7 @@ def page(
     named = [f"{client.title} {client.version}" for client in clients]
     lines = [HEAD.format(clients=f"{', '.join(named[:-1])} and {named[-1]}")]
     lines += summary(clients, transports, verdicts)
+    lines += ["", INSTALL.rstrip()]
     for client in clients:
         lines += ["", f"### {client.title}", ""]
         lines += [f"Version {client.version} of `{client.package}`. {client.about}", ""]

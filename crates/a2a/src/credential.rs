@@ -1,8 +1,8 @@
 //! What agents are shown at their doors.
 //!
-//! A row says where a secret is ([`Source`]) and perhaps how it is shown; else the agent's card says that. Secrets are read
-//! when the first call needs them and kept for a few seconds, so a rotated one counts soon, and at once when the agent
-//! refuses the old one. The environment and the store belong to the program, so both are injected.
+//! A row says where a secret is ([`Source`]) and perhaps how it is shown; else the agent's card says that. Secrets in files and
+//! in the store are read for every call (once for concurrent ones), so a rotated one counts at the very next call. OAuth tokens are
+//! kept until they expire or the agent refuses them. The environment and the store belong to the program, so both are injected.
 
 mod kept;
 mod oauth;
@@ -140,7 +140,7 @@ fn completed(
 ) -> Result<OAuth, String> {
     let Some(offer) = offer else {
         return Err(
-            "the agent's card does not say where its tokens are handed out; name it with --token-url".into(),
+            "the agent's card does not say where its tokens are handed out; name it with `rialto agents credential AGENT --token-url URL`".into(),
         );
     };
     let token_url = offer.token_url.unwrap_or_default();
@@ -148,7 +148,7 @@ fn completed(
     if !is_known {
         return Err(format!(
             "the agent's card wants its tokens to be got from {token_url}, which is another host than the agent's; if that \
-             is right, say so with --token-url {token_url}"
+             is right, say so with `rialto agents credential AGENT --token-url {token_url}`"
         ));
     }
     let scopes = if oauth.scopes.is_empty() { offer.scopes } else { oauth.scopes.clone() };

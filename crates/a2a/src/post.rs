@@ -36,6 +36,7 @@ use rialto_model::{
 };
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::{
     credential::{Door, Keys, Shown, Who},
@@ -135,19 +136,18 @@ impl Post {
     }
 
     async fn exchange(&self, pair: &Pair, route: &Route, request: &Request) -> Result<Reply, Trouble> {
+        let started = Instant::now();
         let mut shown = self.login(pair, route).await?;
         let mut answer = self.send(pair, route, request, shown.as_deref()).await?;
         if route.status(&answer) == StatusCode::UNAUTHORIZED
-            && let Some(newer) = self.login_anew(pair, route, shown.as_ref()).await
+            && let Some(old) = shown.as_ref().filter(|old| old.made < started || !is_issued(pair))
+            && let Some(newer) = self.login_anew(pair, route, old).await
         {
             answer = self.send(pair, route, request, Some(&newer)).await?;
             shown = Some(newer);
         }
         pair.extensions.hear(&answer.headers);
         let status = route.status(&answer);
-        if let Some(shown) = shown.as_ref().filter(|_| !wants_login(status)) {
-            shown.accept();
-        }
         if route.carrier == Carrier::Grpc {
             return hear_grpc(answer, pair, route, request.operation(), shown).await;
         }
@@ -194,9 +194,8 @@ impl Post {
         made.await.map(Some).map_err(|why| Failure::new(Kind::PeerUnreachable, why))
     }
 
-    /// Another login in place of one that the agent took before and does not take any more; none when there is no other.
-    async fn login_anew(&self, pair: &Pair, route: &Route, old: Option<&Arc<Shown>>) -> Option<Arc<Shown>> {
-        let old = old.filter(|old| old.is_accepted())?;
+    /// Another login, freshly read, in place of one that the agent refused; none when there is no other.
+    async fn login_anew(&self, pair: &Pair, route: &Route, old: &Arc<Shown>) -> Option<Arc<Shown>> {
         pair.line.shown.forget(pair.caller.as_ref(), old);
         let newer = self.login(pair, route).await.ok()??;
         (!newer.is_same(old)).then_some(newer)
@@ -349,6 +348,12 @@ fn go_on_in(trace: &Trace, headers: &mut HeaderMap) {
 
 const fn reach(agent: &Agent) -> Reach {
     if agent.allow_private { Reach::Private } else { Reach::Public }
+}
+
+/// Whether the agent is shown a token that an issuer hands out. One that was issued for this very call is not asked for again.
+fn is_issued(pair: &Pair) -> bool {
+    let scheme = pair.agent.credential.as_ref().and_then(|credential| credential.scheme.as_ref());
+    matches!(scheme, Some(Scheme::OAuth2(_) | Scheme::Exchange(_)))
 }
 
 fn nothing_for(caller: &CallerId, agent: &Agent) -> Failure {

@@ -172,7 +172,10 @@ impl<'a> Login<'a> {
 
     const fn advice(self) -> &'static str {
         match self {
-            Self::None => ": it wants a login; register it with a token (--token-env NAME)",
+            Self::None => {
+                ": it requires authentication; register it with `rialto agents add URL --secret env:NAME`, or load it again with \
+                 the `token` of load_agent"
+            }
             Self::Withheld => {
                 ": it wants a login, but its card names an address on another host or port than its URL, and its token is \
                  not shown there; if that is right, say so: `rialto agents credential NAME --for-host HOST[:PORT]`"

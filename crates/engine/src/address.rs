@@ -33,7 +33,9 @@ pub fn normalize(text: &str) -> Result<String, AddressError> {
         return Err(AddressError::Extra("fragment"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(AddressError::Extra("user name or password (give a token with --token-env)"));
+        return Err(AddressError::Extra(
+            "user name or password (register it with `rialto agents add URL --user NAME --token-env PASSWORD`)",
+        ));
     }
     let host = url.host_str().ok_or_else(|| AddressError::NotAUrl(text.to_owned()))?;
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();

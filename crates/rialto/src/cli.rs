@@ -6,6 +6,7 @@ mod costs;
 mod credential;
 mod flows;
 mod guard;
+mod install;
 mod policy;
 mod remote;
 mod routing;
@@ -28,6 +29,7 @@ pub(crate) use self::{
     credential::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
     flows::{AddFlow, Flows, ListRuns, Pipeline, ResumeRun, RunFlow},
     guard::{ActionName, Guard, GuardTest},
+    install::{Client, ClientCommand, Install, Uninstall},
     policy::{AddPolicy, Policy, PolicyTest},
     remote::{Remote, TypedOptions},
     routing::{Dispatch, Dispatches, RouteCommand, Routing, WorkFlags},
@@ -115,8 +117,8 @@ pub(crate) enum Command {
     /// Look at the configuration
     #[command(subcommand)]
     Config(Config),
-    /// Write the entry for Rialto into an MCP client's own configuration
-    Install(Install),
+    #[command(flatten)]
+    Client(ClientCommand),
     /// Find out what would fail, and how to fix it
     Doctor(Listing),
     /// Print a completion script for a shell
@@ -368,32 +370,6 @@ pub(crate) enum Config {
     Schema,
     /// Print the configuration in force, as TOML
     Show,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Install {
-    /// The client
-    pub(crate) client: Client,
-    /// An agent to load at the start (repeatable)
-    #[arg(long = "agent", value_name = "URL")]
-    pub(crate) agents: Vec<String>,
-    /// Write without asking
-    #[arg(long)]
-    pub(crate) yes: bool,
-    /// Only show the change
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-}
-
-/// The clients whose configuration we know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Client {
-    ClaudeCode,
-    ClaudeDesktop,
-    Gemini,
-    Codex,
-    Cursor,
-    Vscode,
 }
 
 // === impl CallerKindName ===

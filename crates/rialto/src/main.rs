@@ -82,7 +82,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         }
         Command::Demo(options) => demo::run(options, environment).await,
         Command::Doctor(listing) => doctor::run(&common, environment, listing.json).await,
-        Command::Install(options) => install::run(&options, environment),
+        Command::Client(command) => install::run(&command, &common, environment).await,
         Command::Keys(command) => run_keys(&common, environment, command),
         Command::Config(command) => run_config(&common, environment, &command),
         Command::Guard(command) => run_guard(&common, environment, command).await,
@@ -91,7 +91,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Mcp(options) => {
             Box::pin(mcp::run(open_for_client(&common, &options, environment).await?, options)).await
         }
-        Command::Serve(options) => serve::run(open(&common, environment).await?, options, environment).await,
+        Command::Serve(options) => run_serve(&common, environment, options).await,
         Command::Agents(command) => run_agents(&common, environment, command).await,
         Command::Tools(command) => run_tools(&common, environment, command).await,
         Command::Call(options) => run_call(&common, environment, options).await,
@@ -102,6 +102,10 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Record(command) => Box::pin(run_record(&common, environment, command)).await,
         Command::Tokens(command) => run_tokens(&common, environment, command).await,
     }
+}
+
+async fn run_serve(common: &Common, environment: &Environment, options: cli::Serve) -> Result<(), Trouble> {
+    serve::run(open(common, environment).await?, options, environment).await
 }
 
 fn run_keys(common: &Common, environment: &Environment, command: cli::Keys) -> Result<(), Trouble> {

@@ -21,9 +21,6 @@ use tokio::time::Instant;
 
 use super::Shown;
 
-/// How long a secret counts that somebody may replace meanwhile.
-const A_WHILE: Duration = Duration::from_secs(5);
-
 /// How long one that cannot change counts.
 const LONG: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -58,7 +55,8 @@ pub(crate) struct Kept {
 pub(super) const fn span(source: &Source) -> Duration {
     match source {
         Source::Env(_) | Source::Held(_) => LONG,
-        Source::File(_) | Source::Store(_) => A_WHILE,
+        // It may be replaced at any time, and the next call goes out with the new one.
+        Source::File(_) | Source::Store(_) => Duration::ZERO,
     }
 }
 
@@ -89,13 +87,14 @@ impl Kept {
     where
         F: Future<Output = Result<Shown, String>>,
     {
-        if let Some(shown) = self.find(who) {
+        let since = Instant::now();
+        if let Some(shown) = self.find(who, since) {
             return Ok(shown);
         }
         let key = who.map(|who| who.key.clone());
         let gate = self.gate(key.clone());
         let mut refusal = gate.lock().await;
-        if let Some(shown) = self.find(who) {
+        if let Some(shown) = self.find(who, since) {
             return Ok(shown);
         }
         if let Some(why) = &*refusal {
@@ -138,12 +137,13 @@ impl Kept {
         }
     }
 
-    fn find(&self, who: Option<&Who>) -> Option<Arc<Shown>> {
+    /// A login that has not expired, or that was made while the caller waited for it.
+    fn find(&self, who: Option<&Who>, since: Instant) -> Option<Arc<Shown>> {
         let found = match who {
             None => self.common.load_full(),
             Some(who) => self.personal.read().get(&who.key).cloned(),
         };
-        found.filter(|shown| Instant::now() < shown.until)
+        found.filter(|shown| since < shown.until || since < shown.made)
     }
 
     fn put(&self, who: Option<&Who>, shown: &Arc<Shown>) {
@@ -187,12 +187,27 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_old_is_made_anew() {
-        let kept = Kept::default();
-        let first = kept.get(None, || async { shown("a", A_WHILE) }).await.unwrap();
-        let again = kept.get(None, || async { shown("b", A_WHILE) }).await.unwrap();
+        let (kept, span) = (Kept::default(), Duration::from_secs(5));
+        let first = kept.get(None, || async { shown("a", span) }).await.unwrap();
+        let again = kept.get(None, || async { shown("b", span) }).await.unwrap();
         assert!(again.is_same(&first));
-        tokio::time::advance(A_WHILE).await;
-        assert!(!kept.get(None, || async { shown("b", A_WHILE) }).await.unwrap().is_same(&first));
+        tokio::time::advance(span).await;
+        assert!(!kept.get(None, || async { shown("b", span) }).await.unwrap().is_same(&first));
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_may_be_replaced_is_read_for_every_call_and_once_for_concurrent_ones() {
+        let (kept, made) = (Kept::default(), AtomicUsize::new(0));
+        let make = || async {
+            made.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            shown("a", span(&Source::File("token".into())))
+        };
+        let got = futures::future::join_all((0..50).map(|_| kept.get(None, make))).await;
+        assert!(got.iter().all(Result::is_ok));
+        assert_eq!(made.load(Ordering::Relaxed), 1);
+        kept.get(None, make).await.unwrap();
+        assert_eq!(made.load(Ordering::Relaxed), 2);
     }
 
     #[tokio::test]

@@ -1,9 +1,6 @@
 //! A secret in the shape it is shown in.
 
-use std::{
-    borrow::Cow,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::borrow::Cow;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderName, HeaderValue, Uri, header};
@@ -34,9 +31,9 @@ pub(crate) struct Shown {
     place: Place,
     /// Texts that must not come out in words.
     hidden: Vec<Secret>,
+    /// When it was read or asked for.
+    pub(crate) made: Instant,
     pub(crate) until: Instant,
-    /// Whether the agent has taken it before. Then a refusal means that it has become old.
-    is_accepted: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -63,8 +60,8 @@ impl Shown {
                     None if text.contains(':') => secret.clone(),
                     None => {
                         return Err(
-                            "the agent wants a user and a password: name the user with --user, or keep \
-                                    user:password as the secret"
+                            "the agent requires a user and a password: name the user with `rialto agents credential AGENT \
+                             --user NAME`, or keep user:password as the secret"
                                 .into(),
                         );
                     }
@@ -90,7 +87,7 @@ impl Shown {
         hidden.retain(|secret| !secret.expose().is_empty());
         // The longest first: one may stand inside another.
         hidden.sort_by_key(|secret| std::cmp::Reverse(secret.expose().len()));
-        Ok(Self { place, hidden, until, is_accepted: AtomicBool::new(false) })
+        Ok(Self { place, hidden, made: Instant::now(), until })
     }
 
     /// Puts it into a request.
@@ -117,16 +114,6 @@ impl Shown {
 
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.hidden == other.hidden
-    }
-
-    pub(crate) fn accept(&self) {
-        if !self.is_accepted() {
-            self.is_accepted.store(true, Ordering::Relaxed);
-        }
-    }
-
-    pub(crate) fn is_accepted(&self) -> bool {
-        self.is_accepted.load(Ordering::Relaxed)
     }
 }
 

@@ -168,6 +168,20 @@ async fn a_token_that_is_refused_after_it_was_good_is_replaced_once() {
 }
 
 #[tokio::test]
+async fn a_token_from_an_earlier_call_is_replaced_when_it_is_refused_though_it_never_was_good() {
+    let issuer = Script::start([granted("first"), granted("second")]).await;
+    let script = Script::start([http(401, ""), http(401, ""), done()]).await;
+    let agent = with(&plain(&script), by_client(&issuer.url()));
+    let desk = Desk::new();
+    let failure = failure(&desk.send(call(&agent)).await);
+    assert!(failure.message.contains("401"), "{failure}");
+    is_done(&desk.send(call(&agent)).await);
+    let tokens: Vec<_> =
+        script.heard().iter().map(|heard| heard.header("authorization").to_owned()).collect();
+    assert_eq!(tokens, ["Bearer first", "Bearer first", "Bearer second"]);
+}
+
+#[tokio::test]
 async fn a_token_that_cannot_be_had_says_what_to_mend() {
     let refusal = r#"{"error":"invalid_client","error_description":"hunter2 is wrong"}"#;
     let issuer = Script::start([http(401, refusal)]).await;
@@ -206,10 +220,10 @@ async fn a_card_that_sends_the_clients_secret_elsewhere_is_not_obeyed() {
 }
 
 #[tokio::test]
-async fn a_rotated_file_counts_as_soon_as_the_old_secret_is_refused() {
+async fn a_rotated_file_counts_at_the_very_next_call() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "old\n").unwrap();
-    let script = Script::start([done(), http(401, ""), done()]).await;
+    let script = Script::start([done(), done()]).await;
     let source = Source::File(file.path().to_str().unwrap().to_owned());
     let agent = with(&plain(&script), Credential::new(source));
     let desk = Desk::new();
@@ -218,7 +232,20 @@ async fn a_rotated_file_counts_as_soon_as_the_old_secret_is_refused() {
     is_done(&desk.send(call(&agent)).await);
     let tokens: Vec<_> =
         script.heard().iter().map(|heard| heard.header("authorization").to_owned()).collect();
-    assert_eq!(tokens, ["Bearer old", "Bearer old", "Bearer new"]);
+    assert_eq!(tokens, ["Bearer old", "Bearer new"]);
+}
+
+#[tokio::test]
+async fn a_secret_that_is_refused_is_read_again_once() {
+    let script = Script::start([http(401, ""), done(), http(401, ""), http(401, "")]).await;
+    let agent = with(&plain(&script), Credential::new(Source::Env("ROTATING".into())));
+    let desk = Desk::new();
+    is_done(&desk.send(call(&agent)).await);
+    let failure = failure(&desk.send(call(&agent)).await);
+    assert!(failure.message.contains("401"), "{failure}");
+    let tokens: Vec<_> =
+        script.heard().iter().map(|heard| heard.header("authorization").to_owned()).collect();
+    assert_eq!(tokens, [1, 2, 2, 3].map(|n| format!("Bearer secret-{n}")));
 }
 
 #[tokio::test]

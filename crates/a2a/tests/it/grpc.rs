@@ -215,8 +215,8 @@ async fn what_is_no_error_of_the_protocol_is_told_by_whose_fault_it_is() {
         (Status::UNAVAILABLE, Kind::PeerUnreachable, "gRPC status 14: too busy"),
         (Status::RESOURCE_EXHAUSTED, Kind::PeerUnreachable, "gRPC status 8: too busy"),
         (Status::DEADLINE_EXCEEDED, Kind::PeerTimeout, "gRPC status 4: too busy"),
-        (Status::UNAUTHENTICATED, Kind::PeerUnreachable, "--token-env"),
-        (Status::PERMISSION_DENIED, Kind::PeerUnreachable, "--token-env"),
+        (Status::UNAUTHENTICATED, Kind::PeerUnreachable, "--secret env:NAME"),
+        (Status::PERMISSION_DENIED, Kind::PeerUnreachable, "--secret env:NAME"),
         (2, Kind::PeerFailed, "error -32603: too busy"),
     ] {
         let failure = failing(refused(Status::new(number, "too busy"))).await;

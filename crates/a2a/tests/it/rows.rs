@@ -1,6 +1,9 @@
 //! Agents, calls and peers as tests want them.
 
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{
+    Arc, LazyLock, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use futures::StreamExt;
 use jiff::Timestamp;
@@ -90,7 +93,14 @@ pub(crate) fn quick() -> Config {
 }
 
 pub(crate) fn tokens() -> Resolver {
-    resolver(|name| (name == "TOKEN").then(|| "hunter2".to_owned()), no_store)
+    let reads = AtomicUsize::new(0);
+    let env = move |name: &str| match name {
+        "TOKEN" => Some("hunter2".to_owned()),
+        // Another one whenever it is read.
+        "ROTATING" => Some(format!("secret-{}", reads.fetch_add(1, Ordering::Relaxed) + 1)),
+        _ => None,
+    };
+    resolver(env, no_store)
 }
 
 /// Calls an agent once, with a peer of its own.

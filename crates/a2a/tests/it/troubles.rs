@@ -124,7 +124,7 @@ async fn a_missing_token_is_named_and_nothing_is_sent() {
 async fn an_agent_that_wants_a_login_is_said_to() {
     let script = Script::start([http(401, "{}"), http(403, "you sent hunter2")]).await;
     let open = agent(&script, Dialect::V03, Binding::JsonRpc);
-    insta::assert_snapshot!(failure(&send(&open).await).message, @"the agent answered with HTTP status 401: it wants a login; register it with a token (--token-env NAME)");
+    insta::assert_snapshot!(failure(&send(&open).await).message, @"the agent answered with HTTP status 401: it requires authentication; register it with `rialto agents add URL --secret env:NAME`, or load it again with the `token` of load_agent");
     let refused = failure(&send(&with_token(&open, "TOKEN")).await);
     insta::assert_snapshot!(refused.message, @"the agent answered with HTTP status 403: it does not accept the token it was registered with");
     assert!(!refused.data.unwrap().get().contains("hunter2"));

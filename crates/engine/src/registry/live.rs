@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use rialto_model::{
     agent::{Agent, Health, Keep, Trust},
     card::Card,
+    credential::Credential,
     deployed::Backing,
     ids::{AgentId, Scope},
     maps::FastMap,
@@ -36,9 +37,20 @@ struct Places {
     by_slug: OnceLock<FastMap<String, Vec<usize>>>,
 }
 
-/// What a row looks like from outside: what a list of tools, a permission or the way of a call may depend on. Directories hold
-/// rows, so they are made anew when one of these is another.
-type Look<'a> = (&'a AgentId, &'a str, *const Card, Trust, bool, &'a Backing, Option<u64>);
+/// Fields of a row that a list of tools, a permission or a call depends on. Directories hold rows, so they are rebuilt when one
+/// of these changes: a call goes out with the credential of the row that its directory holds.
+#[derive(PartialEq)]
+struct Look<'a> {
+    id: &'a AgentId,
+    slug: &'a str,
+    card: *const Card,
+    trust: Trust,
+    is_gone: bool,
+    backing: &'a Backing,
+    timeout_ms: Option<u64>,
+    credential: Option<&'a Credential>,
+    allow_private: bool,
+}
 
 // === impl Live ===
 
@@ -128,8 +140,17 @@ pub(super) fn is_same_place(a: &Agent, b: &Agent) -> bool {
 }
 
 fn look(row: &Agent) -> Look<'_> {
-    let is_gone = row.health == Health::Unreachable;
-    (&row.id, &row.slug, Arc::as_ptr(&row.card), row.trust, is_gone, &row.backing, row.timeout_ms)
+    Look {
+        id: &row.id,
+        slug: &row.slug,
+        card: Arc::as_ptr(&row.card),
+        trust: row.trust,
+        is_gone: row.health == Health::Unreachable,
+        backing: &row.backing,
+        timeout_ms: row.timeout_ms,
+        credential: row.credential.as_ref(),
+        allow_private: row.allow_private,
+    }
 }
 
 #[cfg(test)]

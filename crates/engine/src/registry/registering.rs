@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::{StreamExt, stream::FuturesOrdered};
 use rialto_model::{
     agent::{Agent, Health, Keep, Signature, Trust},
     card::Card,
@@ -75,6 +76,24 @@ impl Registry {
     pub async fn register(&self, wanted: Registration) -> Result<Registered, RegistryError> {
         let (url, fetched) = self.look_up(&wanted).await?;
         self.take_in(url, &wanted, fetched).await
+    }
+
+    /// Registers several agents at once. Cards are fetched concurrently and registered in the order given, whichever agent
+    /// answers first: of agents with equal names it is always the same one whose slug has a suffix.
+    pub async fn register_all(&self, wanted: Vec<Registration>) -> Vec<Result<Registered, RegistryError>> {
+        let fetches = wanted.into_iter().map(|wanted| async move {
+            let fetched = self.look_up(&wanted).await;
+            (wanted, fetched)
+        });
+        let mut fetches: FuturesOrdered<_> = fetches.collect();
+        let mut registered = Vec::with_capacity(fetches.len());
+        while let Some((wanted, fetched)) = fetches.next().await {
+            registered.push(match fetched {
+                Ok((url, fetched)) => self.take_in(url, &wanted, fetched).await,
+                Err(error) => Err(error),
+            });
+        }
+        registered
     }
 
     /// Fetches an agent's card and tells what its row would be. Nothing is stored.

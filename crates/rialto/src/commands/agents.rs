@@ -74,7 +74,7 @@ async fn add(desk: &Desk, add: AddAgent) -> Result<(), Trouble> {
     drop(spinner);
     let policy = row.take("allowedBy").and_then(|policy| policy.read::<String>().ok());
     let agent = Agent::read(&row)?;
-    credential::warn(desk, agent.credential.as_ref());
+    credential::warn(desk, agent.credential.as_ref()).await;
     if add.listing.json {
         output::json(&row);
         return Ok(());

@@ -8,7 +8,11 @@ use rialto_console::admin::{
     calling::{self, Said},
     tasks::TaskJson,
 };
-use rialto_engine::{Request, Running, Step, registry::Registration};
+use rialto_engine::{
+    Request, Running, Step,
+    peer::DiscoveryError,
+    registry::{Registration, RegistryError},
+};
 use rialto_model::{
     agent::{Keep, Trust},
     call::Door,
@@ -81,8 +85,8 @@ pub(crate) async fn run(desk: &Desk, call: Call) -> Result<(), Trouble> {
 /// Makes a call from this process.
 async fn make(here: &Here, call: Call, said: Option<String>) -> Result<Task, Trouble> {
     let (program, caller) = (&here.program, Program::local_caller());
-    for url in &call.agents {
-        load(program, url).await?;
+    for outcome in load(program, &call.agents).await {
+        outcome?;
     }
     if program.engine.resolve(&caller, &call.name).is_none() {
         program.tools.ask(program.engine.registry()).await;
@@ -98,16 +102,28 @@ async fn make(here: &Here, call: Call, said: Option<String>) -> Result<Task, Tro
     Ok(follow(program, request, call.listing.json).await?)
 }
 
-/// Loads an agent for this process only: whoever names it here means to call it.
-pub(crate) async fn load(program: &Program, url: &str) -> Result<(), Trouble> {
-    let registration = Registration {
+/// Loads agents for this process only, trusted: the user who names them means to call them. Their names do not depend on which
+/// one answers first.
+pub(crate) async fn load(program: &Program, urls: &[String]) -> Vec<Result<(), Trouble>> {
+    let registrations = urls.iter().map(|url| Registration {
         keep: Keep::Session,
         trust: Some(Trust::Trusted),
         allow_private: true,
         ..Registration::new(url)
-    };
-    program.engine.registry().register(registration).await?;
-    Ok(())
+    });
+    let registered = program.engine.registry().register_all(registrations.collect()).await;
+    registered.into_iter().map(|outcome| outcome.map(|_| ()).map_err(not_loaded)).collect()
+}
+
+/// Names the command that takes a credential: an agent of one process has none.
+fn not_loaded(error: RegistryError) -> Trouble {
+    let needs_login =
+        matches!(&error, RegistryError::Discovery(DiscoveryError::Status { status: 401 | 403, .. }));
+    let mut trouble = Trouble::from(error);
+    if needs_login {
+        trouble.message += "; it requires authentication: register it with `rialto agents add URL --secret env:NAME` and leave --agent out";
+    }
+    trouble
 }
 
 /// Makes a call and shows its progress on stderr.

@@ -1,135 +1,206 @@
-//! `rialto install <client>`: writes the entry for Rialto into an MCP client's own configuration.
+//! `rialto install <client>` and `rialto uninstall <client>`: our entry in an MCP client's own configuration.
 //!
-//! Each client keeps its servers in a file of its own; the change is shown before anything is written, everything
-//! else in the file stays as it is, and the old file is kept beside it.
+//! Each client keeps its servers in a file of its own. The change is shown before anything is written, every byte that is not
+//! ours stays as it is, and the file can be restored.
+
+mod check;
+mod clients;
+mod config_file;
+mod edit;
+mod entry;
+mod jsonc;
+mod toml_text;
+mod yaml_text;
 
 use std::{
     io::{IsTerminal, Write},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use self::{
+    clients::Format,
+    config_file::ConfigFile,
+    entry::{Connection, McpOptions},
+};
 use crate::{
-    cli::{Client, Install},
+    cli::{Client, ClientCommand, Common, Install, Uninstall},
     environment::Environment,
-    output::{self, Trouble},
+    output::{self, Spinner, Trouble},
 };
 
-/// How a client writes its servers down.
-enum Format {
-    /// JSON, under this member.
-    Json(&'static str),
-    /// TOML, as `[mcp_servers.rialto]`.
-    Toml,
+pub(crate) async fn run(
+    command: &ClientCommand,
+    common: &Common,
+    environment: &Environment,
+) -> Result<(), Trouble> {
+    match command {
+        ClientCommand::Install(options) => install(options, common, environment).await,
+        ClientCommand::Uninstall(options) => uninstall(options, environment),
+    }
 }
 
-pub(crate) fn run(options: &Install, environment: &Environment) -> Result<(), Trouble> {
-    let (path, format) = place(options.client, environment)?;
-    let program = std::env::current_exe()
-        .map_err(|error| Trouble::other(format!("this program cannot be found: {error}")))?;
-    let mut args = vec!["mcp".to_owned()];
-    args.extend(options.agents.iter().flat_map(|url| ["--agent".to_owned(), url.clone()]));
-    let before = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(Trouble::other(format!("{}: {error}", path.display()))),
-    };
-    let after = match format {
-        Format::Json(member) => with_json(&before, member, options.client, &program, &args),
-        Format::Toml => with_toml(&before, &program, &args),
+async fn install(options: &Install, common: &Common, environment: &Environment) -> Result<(), Trouble> {
+    let file = open(options.client, environment)?;
+    let format = clients::format(options.client);
+    let known = edit::read(format, file.text()).map_err(|reason| unreadable(&file, &reason));
+    if options.check {
+        return check_entry(options.client, &file, known?, environment).await;
     }
-    .map_err(|reason| Trouble::other(format!("{}: {reason}; nothing was changed", path.display())))?;
-    if after == before {
-        output::line(format!("{} already has this entry", path.display()));
+    let known = known.as_ref().ok().and_then(|known| entry::connection(known.as_ref()?));
+    let entry = new_entry(options, common, known.as_ref())?;
+    let after =
+        edit::set(format, file.text(), &entry).map_err(|reason| by_hand(&file, format, &entry, &reason))?;
+    if after == file.text() {
+        output::line(format!("{} already has this entry", file.path().display()));
         return Ok(());
     }
-    show(&path, &before, &after);
-    if options.dry_run || !(options.yes || agreed()?) {
+    show(file.path(), file.text(), &after);
+    if options.dry_run || !(options.yes || confirm()?) {
         output::line("nothing was written");
         return Ok(());
     }
-    write(&path, &before, &after).map_err(|error| Trouble::other(format!("{}: {error}", path.display())))?;
-    output::line(format!("written to {}; restart the client to see it", path.display()));
+    let made_servers = edit::lacks_servers(format, file.text());
+    file.install(&after, made_servers).map_err(|error| failed(file.path(), &error))?;
+    if let Some(backup) = file.backup() {
+        output::line(format!("the file before is kept as {}", backup.display()));
+    }
+    let name = options.client.name();
+    output::line(format!(
+        "written to {}; restart {name} to see it; `rialto install --check {name}` says whether it connects",
+        file.path().display()
+    ));
     Ok(())
 }
 
-fn place(client: Client, environment: &Environment) -> Result<(PathBuf, Format), Trouble> {
-    let home = environment.get("HOME").or_else(|| environment.get("USERPROFILE"));
-    let home = PathBuf::from(home.ok_or_else(|| Trouble::other("there is no home folder: HOME is not set"))?);
-    let config = environment.get("XDG_CONFIG_HOME").map_or_else(|| home.join(".config"), PathBuf::from);
-    let in_system = |linux: &str, mac: &str| {
-        if cfg!(target_os = "macos") {
-            home.join("Library/Application Support").join(mac)
-        } else {
-            config.join(linux)
-        }
+/// Removes the entry: the file becomes what it was, or loses only the entry if it has changed since.
+fn uninstall(options: &Uninstall, environment: &Environment) -> Result<(), Trouble> {
+    let file = open(options.client, environment)?;
+    let format = clients::format(options.client);
+    let known = edit::read(format, file.text()).map_err(|reason| unreadable(&file, &reason))?;
+    if !file.exists() || known.is_none() {
+        output::line(format!("{} has no entry for rialto", file.path().display()));
+        return Ok(());
+    }
+    let after = match file.restored() {
+        Some(before) => before,
+        None => Some(edit::remove(format, file.text(), file.made_servers()).map_err(|reason| {
+            let path = file.path().display();
+            Trouble::other(format!(
+                "{path}: {reason}; nothing was changed. Remove the entry \"rialto\" yourself"
+            ))
+        })?),
     };
-    Ok(match client {
-        Client::ClaudeCode => (home.join(".claude.json"), Format::Json("mcpServers")),
-        Client::ClaudeDesktop => {
-            let file = "Claude/claude_desktop_config.json";
-            (in_system(file, file), Format::Json("mcpServers"))
-        }
-        Client::Gemini => (home.join(".gemini/settings.json"), Format::Json("mcpServers")),
-        Client::Cursor => (home.join(".cursor/mcp.json"), Format::Json("mcpServers")),
-        Client::Vscode => {
-            let file = "Code/User/mcp.json";
-            (in_system(file, file), Format::Json("servers"))
-        }
-        Client::Codex => (home.join(".codex/config.toml"), Format::Toml),
-    })
-}
-
-fn with_json(
-    before: &str,
-    member: &str,
-    client: Client,
-    program: &Path,
-    args: &[String],
-) -> Result<String, String> {
-    let mut whole: Value = if before.trim().is_empty() {
-        json!({})
+    show(file.path(), file.text(), after.as_deref().unwrap_or_default());
+    if options.dry_run || !(options.yes || confirm()?) {
+        output::line("nothing was written");
+        return Ok(());
+    }
+    file.uninstall(after.as_deref()).map_err(|error| failed(file.path(), &error))?;
+    let done = if after.is_some() {
+        "no longer has the entry"
     } else {
-        serde_json::from_str(before).map_err(|error| format!("this is not plain JSON ({error})"))?
+        "was made by the installation and is removed"
     };
-    let mut entry = json!({ "command": program, "args": args });
-    if matches!(client, Client::Vscode | Client::ClaudeCode) {
-        entry["type"] = json!("stdio");
-    }
-    let root = whole.as_object_mut().ok_or("this is not a JSON object")?;
-    let servers = root.entry(member).or_insert_with(|| Value::Object(Map::new()));
-    let servers = servers.as_object_mut().ok_or_else(|| format!("\"{member}\" is not an object"))?;
-    if servers.get("rialto") == Some(&entry) {
-        return Ok(before.to_owned());
-    }
-    servers.insert("rialto".to_owned(), entry);
-    serde_json::to_string_pretty(&whole).map(|text| text + "\n").map_err(|error| error.to_string())
+    output::line(format!("{} {done}; restart {}", file.path().display(), options.client.name()));
+    Ok(())
 }
 
-/// Adds the section at the end; a file that has one already is left to its owner, because comments matter in TOML.
-fn with_toml(before: &str, program: &Path, args: &[String]) -> Result<String, String> {
-    let table: toml::Table = before.parse().map_err(|error| format!("this is not TOML ({error})"))?;
-    let entry = toml::Value::try_from(json!({ "command": program, "args": args }))
-        .map_err(|error| error.to_string())?;
-    match table.get("mcp_servers").and_then(|servers| servers.get("rialto")) {
-        Some(known) if *known == entry => Ok(before.to_owned()),
-        Some(_) => Err("there is another [mcp_servers.rialto] already; remove it first".to_owned()),
-        None => {
-            let section = toml::to_string(&entry).map_err(|error| error.to_string())?;
-            let gap = if before.is_empty() {
-                ""
-            } else if before.ends_with('\n') {
-                "\n"
-            } else {
-                "\n\n"
+async fn check_entry(
+    client: Client,
+    file: &ConfigFile,
+    known: Option<Value>,
+    environment: &Environment,
+) -> Result<(), Trouble> {
+    let (path, name) = (file.path().display(), client.name());
+    let Some(known) = known else {
+        return Err(Trouble::other(format!(
+            "{name} would not connect: {path} has no entry for rialto. Fix: rialto install {name}"
+        )));
+    };
+    let Some(connection) = entry::connection(&known) else {
+        return Err(Trouble::other(format!(
+            "{name} would not connect: the entry in {path} has neither a command nor a URL. Fix: rialto install {name}"
+        )));
+    };
+    if known.get("enabled") == Some(&Value::Bool(false)) || known.get("disabled") == Some(&Value::Bool(true))
+    {
+        return Err(Trouble::other(format!(
+            "{name} would not connect: the entry in {path} is disabled. Fix: enable it in {name}, or rialto uninstall {name} and install it again"
+        )));
+    }
+    let spinner = Spinner::new("connecting");
+    let outcome = check::connect(client, &connection, environment).await;
+    drop(spinner);
+    match outcome {
+        Ok(server) => {
+            let by = match &connection {
+                Connection::Stdio { command, .. } => format!("starts {command}"),
+                Connection::Http { url, .. } => format!("calls {url}"),
             };
-            Ok(format!("{before}{gap}[mcp_servers.rialto]\n{section}"))
+            let (server, version, tools) = (server.name, server.version, server.tools);
+            output::line(format!("{name} connects: it {by}, which is {server} {version} with {tools} tools"));
+            Ok(())
+        }
+        Err(failure) => {
+            let (reason, fix) = (failure.reason, failure.fix);
+            Err(Trouble::other(format!("{name} would not connect: {reason}. Fix: {fix}")))
         }
     }
 }
 
-/// The lines that come and go, in order.
+fn open(client: Client, environment: &Environment) -> Result<ConfigFile, Trouble> {
+    let path = clients::config_path(client, environment)?;
+    ConfigFile::open(path.clone()).map_err(|error| failed(&path, &error))
+}
+
+fn new_entry(
+    options: &Install,
+    common: &Common,
+    known: Option<&Connection>,
+) -> Result<Map<String, Value>, Trouble> {
+    if let Some(url) = &options.http {
+        entry::check_url("--http", url).map_err(Trouble::usage)?;
+        let entry =
+            entry::http_entry(options.client, url, options.token_env.as_deref()).map_err(Trouble::usage)?;
+        return Ok(entry::members(entry));
+    }
+    for url in &options.agents {
+        entry::check_url("--agent", url).map_err(Trouble::usage)?;
+    }
+    let program = std::env::current_exe()
+        .map_err(|error| Trouble::other(format!("the path of this program is not known: {error}")))?;
+    let (data, config) = (absolute(common.data.as_deref())?, absolute(common.config.as_deref())?);
+    let args = entry::mcp_args(known, &McpOptions { agents: &options.agents, data, config });
+    Ok(entry::members(entry::stdio_entry(options.client, &program, &args)))
+}
+
+/// A path that means the same wherever the client is started.
+fn absolute(path: Option<&Path>) -> Result<Option<String>, Trouble> {
+    let Some(path) = path else { return Ok(None) };
+    let whole = std::path::absolute(path).map_err(|error| failed(path, &error))?;
+    Ok(Some(whole.display().to_string()))
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Trouble {
+    Trouble::other(format!("{}: {error}", path.display()))
+}
+
+fn unreadable(file: &ConfigFile, reason: &str) -> Trouble {
+    Trouble::other(format!("{}: {reason}; nothing was changed", file.path().display()))
+}
+
+/// What to write where we cannot.
+fn by_hand(file: &ConfigFile, format: Format, entry: &Map<String, Value>, reason: &str) -> Trouble {
+    let (path, snippet) = (file.path().display(), edit::snippet(format, entry));
+    Trouble::other(format!(
+        "{path}: {reason}; nothing was changed. Add this to it yourself:\n{}",
+        snippet.trim_end()
+    ))
+}
+
+/// Prints the lines that are removed and added, in order.
 fn show(path: &Path, before: &str, after: &str) {
     output::line(format!("{}:", path.display()));
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
@@ -143,9 +214,9 @@ fn show(path: &Path, before: &str, after: &str) {
     }
 }
 
-fn agreed() -> Result<bool, Trouble> {
+fn confirm() -> Result<bool, Trouble> {
     if !std::io::stdin().is_terminal() {
-        return Err(Trouble::usage("nobody is here to be asked; say --yes to write it"));
+        return Err(Trouble::usage("not a terminal: pass --yes to confirm"));
     }
     let mut out = std::io::stdout();
     let _ = write!(out, "Write this? [y/N] ");
@@ -153,45 +224,4 @@ fn agreed() -> Result<bool, Trouble> {
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).map_err(|error| Trouble::other(error.to_string()))?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
-fn write(path: &Path, before: &str, after: &str) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    if !before.is_empty() {
-        std::fs::copy(path, path.with_extension("before-rialto"))?;
-    }
-    let draft = path.with_extension("rialto-draft");
-    std::fs::write(&draft, after)?;
-    std::fs::rename(&draft, path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn everything_else_in_the_file_stays() {
-        let before = r#"{"theme":"dark","mcpServers":{"other":{"command":"x"}}}"#;
-        let after =
-            with_json(before, "mcpServers", Client::Gemini, Path::new("/bin/rialto"), &["mcp".into()])
-                .unwrap();
-        let after: Value = serde_json::from_str(&after).unwrap();
-        assert_eq!(after["theme"], "dark");
-        assert_eq!(after["mcpServers"]["other"]["command"], "x");
-        assert_eq!(after["mcpServers"]["rialto"]["args"], json!(["mcp"]));
-    }
-
-    #[test]
-    fn a_file_that_is_not_json_is_left_alone() {
-        assert!(with_json("{ // mine\n}", "mcpServers", Client::Cursor, Path::new("r"), &[]).is_err());
-    }
-
-    #[test]
-    fn toml_keeps_its_comments() {
-        let after = with_toml("# mine\nmodel = \"x\"\n", Path::new("/bin/rialto"), &["mcp".into()]).unwrap();
-        assert!(after.starts_with("# mine\nmodel = \"x\"\n\n[mcp_servers.rialto]\n"));
-        assert_eq!(with_toml(&after, Path::new("/bin/rialto"), &["mcp".into()]).unwrap(), after);
-    }
 }

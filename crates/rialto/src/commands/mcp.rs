@@ -74,15 +74,14 @@ pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
     served.map_err(|error| Trouble::other(error.to_string()))
 }
 
-/// Loads the agents that were named. One that does not answer is no reason not to start: it is said, and tried again
-/// by the client with `load_agent`.
+/// Loads the agents that the command line names. One that does not answer does not keep the server from starting: the error is
+/// logged, and the client can try again with `load_agent`.
 async fn load(program: &Program, agents: &[String]) {
-    let loading = agents.iter().map(|url| async move {
-        if let Err(trouble) = call::load(program, url).await {
+    for (url, outcome) in agents.iter().zip(call::load(program, agents).await) {
+        if let Err(trouble) = outcome {
             tracing::error!("agent {} was not loaded: {}", without_login(url), trouble.message);
         }
-    });
-    futures::future::join_all(loading).await;
+    }
 }
 
 /// Reads a card file of this machine.

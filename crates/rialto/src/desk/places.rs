@@ -58,7 +58,7 @@ const fn place(command: &Command) -> Place {
         | Command::Demo(_)
         | Command::Keys(_)
         | Command::Config(_)
-        | Command::Install(_)
+        | Command::Client(_)
         | Command::Completions { .. }
         | Command::Workflow(Workflow::File(_))
         | Command::Policy(Policy::Schema) => Place::ThisMachine,

@@ -22,6 +22,7 @@ mod grpc;
 mod guard;
 mod guardrails;
 mod handles;
+mod install;
 mod limits;
 mod logs;
 mod policies;

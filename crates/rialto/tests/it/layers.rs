@@ -154,7 +154,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     // What leaves over HTTP, and the way to a database.
     ("rustls", &["rialto-edge", "rialto-store"]),
     // Workflows with the places of what is wrong with them, and with every digit.
-    ("saphyr-parser", &["rialto-flow"]),
+    // Workflows are written in YAML, and so are the configurations of some MCP clients.
+    ("saphyr-parser", &["rialto", "rialto-flow"]),
     ("serde_json_canonicalizer", &["rialto-a2a-wire"]),
     ("serde_path_to_error", &["rialto"]),
     (

@@ -34,7 +34,7 @@ pub(super) async fn change(desk: &Desk, wanted: AgentCredential) -> Result<(), T
     let path = ["agents", &agent.id, "credential"];
     let mut row: Extra = desk.put(&path).saying(&credential).read().await?;
     let shown = row.take("shownAs").and_then(|shown| shown.read::<Option<String>>().ok()).flatten();
-    warn(desk, credential.as_ref());
+    warn(desk, credential.as_ref()).await;
     if wanted.listing.json {
         output::json(&row);
     } else if credential.is_none() {
@@ -68,10 +68,15 @@ pub(crate) fn shown_as(agent: &agent::Agent) -> Option<String> {
     Some(scheme.map_or_else(|why| format!("nothing yet ({why})"), |scheme| scheme.to_string()))
 }
 
-/// Says so when others can read what only we should. On another machine that is for others to see.
-pub(super) fn warn(desk: &Desk, credential: Option<&Credential>) {
-    let Some(credential) = credential.filter(|_| desk.program().is_some()) else { return };
+/// Warns when a secret is missing, or when others can read it. A server on another machine reads its own secrets.
+pub(super) async fn warn(desk: &Desk, credential: Option<&Credential>) {
+    let (Some(credential), Some(program)) = (credential, desk.program()) else { return };
     for source in credential.callers.values().chain([&credential.source]) {
+        if let Err(why) = (program.secrets)(source).await {
+            output::note(format!(
+                "warning: {why}, here and wherever the server is started; until then calls fail"
+            ));
+        }
         if let Some(path) = open_to_others(source) {
             output::note(format!("others on this machine can read the secret in {path}; chmod 600 {path}"));
         }

@@ -49,6 +49,56 @@ fn a_card_says_how_its_secret_is_shown() {
 }
 
 #[test]
+fn a_running_server_goes_to_an_agent_with_what_was_set_last() {
+    let rialto = Rialto::fresh().with("FIRST", "one").with("SECOND", "two");
+    let (agent, file) = (SampleAgent::named("Desk"), rialto.folder().join("token"));
+    rialto.cli(&["agents", "add", &agent.url, "--trust", "trusted", "--secret", "env:FIRST"]).ok();
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let call = || {
+        server.call("desk.echo", &json!({})).result();
+    };
+    call();
+    rialto.cli(&["agents", "credential", "desk", "--secret", "env:SECOND"]).ok();
+    call();
+    std::fs::write(&file, "three").unwrap();
+    let source = format!("file:{}", file.display());
+    rialto.cli(&["agents", "credential", "desk", "--secret", &source]).ok();
+    call();
+    std::fs::write(&file, "four").unwrap();
+    call();
+    rialto.cli_fed(&["secrets", "set", "desk"], "five\n").ok();
+    rialto.cli(&["agents", "credential", "desk", "--secret", "store:desk"]).ok();
+    call();
+    rialto.cli_fed(&["secrets", "set", "desk"], "six\n").ok();
+    call();
+    rialto.cli(&["agents", "credential", "desk", "--remove"]).ok();
+    call();
+    let tokens = ["one", "two", "three", "four", "five", "six"].map(|token| format!("Bearer {token}"));
+    assert_eq!(agent.tokens(), tokens);
+    assert_eq!(agent.heard().len(), 7);
+}
+
+#[test]
+fn a_secret_that_is_not_there_is_warned_about_when_it_is_named() {
+    let (rialto, agent) = (Rialto::fresh().with("SET", "x"), SampleAgent::named("Desk"));
+    let add = ["agents", "add", &agent.url, "--trust", "trusted", "--secret"];
+    let said = rialto.cli(&[add.as_slice(), &["env:NOT_SET"]].concat()).ok();
+    assert!(said.err.contains("set the environment variable NOT_SET"), "{}", said.err);
+    let said = rialto.cli(&[add.as_slice(), &["env:SET"]].concat()).ok();
+    assert!(!said.err.contains("warning"), "{}", said.err);
+    let said = rialto.cli(&["agents", "credential", "desk", "--secret", "env:NEITHER"]).ok();
+    assert!(said.err.contains("set the environment variable NEITHER"), "{}", said.err);
+}
+
+#[test]
+fn a_command_that_takes_no_credential_names_the_one_that_does() {
+    let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
+    agent.show_instead(401, "{}");
+    let said = rialto.cli(&["call", "desk.echo", "--agent", &agent.url]).exit(5);
+    assert!(said.err.contains("`rialto agents add URL --secret env:NAME`"), "{}", said.err);
+}
+
+#[test]
 fn a_key_in_the_address_is_not_logged() {
     let rialto = Rialto::fresh().with("DESK_KEY", "s3cret-key");
     let agent = SampleAgent::named("Desk");

@@ -1,6 +1,6 @@
-//! What is there before any agent: the demo, the configuration, the doctor, completions, installation.
+//! What is there before any agent: the demo, the configuration, the doctor, completions.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::harness::{agent::SampleAgent, http, rialto::Rialto};
 
@@ -109,25 +109,6 @@ fn the_doctor_names_a_broken_configuration_and_a_broken_policy() {
     std::fs::write(rialto.folder().join("rialto.toml"), "[calls\n").unwrap();
     let findings = rialto.cli(&["doctor", "--json"]).exit(1).json();
     assert_eq!(level(&findings, "configuration"), "error");
-}
-
-#[test]
-fn the_entry_for_a_client_is_shown_before_it_is_written_and_everything_else_stays() {
-    let rialto = Rialto::fresh();
-    let file = rialto.folder().join(".gemini/settings.json");
-    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    std::fs::write(&file, r#"{"theme":"dark"}"#).unwrap();
-    let install = ["install", "gemini", "--agent", "https://agents.example.com/reviewer"];
-    let said = rialto.cli(&[&install[..], &["--dry-run"]].concat()).ok();
-    assert!(said.out.contains("agents.example.com/reviewer"), "{}", said.out);
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), r#"{"theme":"dark"}"#);
-    rialto.cli(&install).exit(2);
-    rialto.cli(&[&install[..], &["--yes"]].concat()).ok();
-    let written: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
-    assert_eq!(written["theme"], "dark");
-    let entry = &written["mcpServers"]["rialto"];
-    assert_eq!(entry["args"], json!(["mcp", "--agent", "https://agents.example.com/reviewer"]));
-    assert!(rialto.cli(&[&install[..], &["--yes"]].concat()).ok().out.contains("already"));
 }
 
 #[test]

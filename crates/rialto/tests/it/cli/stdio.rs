@@ -1,5 +1,7 @@
 //! `rialto mcp`: nothing but protocol on stdout, whatever happens.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::harness::{agent::SampleAgent, client::names, rialto::Rialto, stdio::Stdio, until};
@@ -27,6 +29,41 @@ fn it_greets_its_client_while_an_agent_is_still_asked_for_its_card() {
     // Whoever wants to see tools waits until it is known which there are.
     drop(silent);
     assert_eq!(server.call("desk.greet", &json!({ "name": "Ann" })).text(), "hello Ann");
+    server.leave();
+}
+
+#[test]
+fn agents_with_equal_names_have_the_same_tools_at_every_start() {
+    let (first, second) = (SampleAgent::named("Desk"), SampleAgent::named("Desk"));
+    second.change_card(|card| card["skills"] = json!([]));
+    second.learn("digits");
+    for (slow, quick) in [(&first, &second), (&second, &first)] {
+        slow.delay_card(Duration::from_millis(500));
+        quick.delay_card(Duration::ZERO);
+        let rialto = Rialto::fresh();
+        let mut server = rialto.mcp(&["--agent", &first.url, "--agent", &second.url, "--names", "legacy"]);
+        server.initialize();
+        let listed = server.ask("tools/list", &json!({}))["result"].take();
+        let tools = names(&listed["tools"]);
+        let has = |name: &str| tools.iter().any(|tool| tool == name);
+        assert!(has("a2a_desk_greet") && has("a2a_desk_2_digits"), "{tools:?}");
+        server.leave();
+    }
+}
+
+#[test]
+fn an_agent_that_is_loaded_again_with_a_token_is_called_with_it() {
+    let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
+    let mut server = rialto.mcp(&[]);
+    server.initialize();
+    server.call("load_agent", &json!({ "url": agent.url })).result();
+    server.call("desk.greet", &json!({ "name": "Ann" })).result();
+    assert_eq!(agent.tokens(), Vec::<String>::new());
+    for token in ["first", "second"] {
+        server.call("load_agent", &json!({ "url": agent.url, "token": token })).result();
+        server.call("desk.greet", &json!({ "name": "Ann" })).result();
+    }
+    assert_eq!(agent.tokens(), ["Bearer first", "Bearer second"]);
     server.leave();
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct SampleAgent {
 struct Memory {
     /// What it answers to whoever asks for its card.
     card: Mutex<(u16, String)>,
+    /// How long it takes to answer whoever asks for its card.
+    card_delay: Mutex<Duration>,
     /// The bodies it was sent.
     heard: Mutex<Vec<String>>,
     /// What came in their `Authorization` headers.
@@ -91,6 +93,7 @@ impl SampleAgent {
         let card = (200, card(name, &url).to_string());
         let memory = Arc::new(Memory {
             card: Mutex::new(card),
+            card_delay: Mutex::default(),
             heard: Mutex::default(),
             tokens: Mutex::default(),
             traces: Mutex::default(),
@@ -138,6 +141,11 @@ impl SampleAgent {
         *self.memory.card.lock().unwrap() = (status, body.to_owned());
     }
 
+    /// From now on it takes so long to show its card.
+    pub(crate) fn delay_card(&self, delay: Duration) {
+        *self.memory.card_delay.lock().unwrap() = delay;
+    }
+
     /// What it was sent so far.
     pub(crate) fn heard(&self) -> Vec<String> {
         self.memory.heard.lock().unwrap().clone()
@@ -183,6 +191,8 @@ fn card(name: &str, url: &str) -> Value {
 }
 
 async fn show_card(State(memory): State<Arc<Memory>>) -> Response {
+    let delay = *memory.card_delay.lock().unwrap();
+    tokio::time::sleep(delay).await;
     let (status, body) = memory.card.lock().unwrap().clone();
     (StatusCode::from_u16(status).unwrap(), [(header::CONTENT_TYPE, "application/json")], body)
         .into_response()

@@ -1,0 +1,97 @@
+//! `rialto install`, judged by the clients themselves: each lists its servers, and ours is connected.
+
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+    process::Command,
+};
+
+use crate::harness::{interop, rialto::Rialto};
+
+/// What a client prints when it is asked for its servers.
+fn listed(rialto: &Rialto, client: &str, variables: &[(&str, &str)]) -> String {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let cache = std::env::var_os("HOME").unwrap_or_default();
+    let installed = std::env::var_os("RIALTO_INTEROP_HOME")
+        .unwrap_or_else(|| Path::new(&cache).join(".cache/rialto/interop").into_os_string());
+    let mut command = Command::new(interop());
+    command.args([client, "mcp", "list"]).current_dir(rialto.folder()).env_clear();
+    command.env("PATH", path).env("HOME", rialto.folder()).env("RIALTO_INTEROP_HOME", installed);
+    command.env("GEMINI_API_KEY", "none-needed").env("DISABLE_AUTOUPDATER", "1");
+    command.envs(variables.iter().copied());
+    let output = command.output().unwrap();
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Installs into a symlinked file in a folder of the client's own, has the client list it, and takes it out again.
+#[track_caller]
+fn install_and_list(client: (&str, &str), variable: &str, file: &str, text: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let rialto = Rialto::fresh().with(variable, &folder.path().display().to_string());
+    let (target, link) = (rialto.folder().join("dotfile"), folder.path().join(file));
+    fs::write(&target, text).unwrap();
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::create_dir_all(link.parent().unwrap()).unwrap();
+    symlink(&target, &link).unwrap();
+    rialto.cli(&["install", client.0, "--yes"]).ok();
+    let installed = fs::read_to_string(&target).unwrap();
+    rialto.cli(&["install", "--check", client.0]).ok();
+    let list = listed(&rialto, client.1, &[(variable, folder.path().to_str().unwrap())]);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink(), "the symlink stays");
+    assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
+    // Some clients write to their file whenever they run; what we wrote is restored from what we wrote.
+    fs::write(&target, installed).unwrap();
+    rialto.cli(&["uninstall", client.0, "--yes"]).ok();
+    assert_eq!(fs::read_to_string(&target).unwrap(), text);
+    list
+}
+
+#[test]
+fn claude_code_connects_with_the_entry_that_is_installed() {
+    let text = "{\n  \"hasCompletedOnboarding\": true,\n  \"n\": 1.10\n}\n";
+    let list = install_and_list(("claude-code", "claude_code"), "CLAUDE_CONFIG_DIR", ".claude.json", text);
+    assert!(list.contains("rialto") && list.contains("Connected"), "{list}");
+}
+
+#[test]
+fn gemini_cli_connects_with_the_entry_that_is_installed() {
+    let text = "{\n  // mine\n  \"security\": { \"folderTrust\": { \"enabled\": false } } /* all */\n}\n";
+    let list = install_and_list(("gemini", "gemini_cli"), "GEMINI_CLI_HOME", ".gemini/settings.json", text);
+    assert!(list.contains("rialto") && list.contains("Connected"), "{list}");
+}
+
+#[test]
+fn codex_has_the_entry_that_is_installed() {
+    let text = "# mine\nmodel = \"x\" # why\n";
+    let list = install_and_list(("codex", "codex"), "CODEX_HOME", "config.toml", text);
+    assert!(list.contains("rialto") && list.contains("enabled"), "{list}");
+}
+
+#[test]
+fn opencode_connects_with_the_entry_that_is_installed() {
+    let text = "{\n  // mine\n  \"autoupdate\": false,\n}\n";
+    let list = install_and_list(("opencode", "opencode"), "XDG_CONFIG_HOME", "opencode/opencode.jsonc", text);
+    assert!(list.contains("rialto") && list.contains("connected"), "{list}");
+}
+
+#[test]
+fn clients_connect_over_http_with_a_token_from_a_variable() {
+    let rialto = Rialto::fresh();
+    let server = rialto.serve(&[]);
+    let made = rialto.json(&["tokens", "create", "client", "--json"]);
+    let (token, url) = (made["token"].as_str().unwrap(), format!("{}/mcp", server.url));
+    let settings = rialto.folder().join(".gemini/settings.json");
+    fs::create_dir(settings.parent().unwrap()).unwrap();
+    fs::write(settings, r#"{"security":{"folderTrust":{"enabled":false}}}"#).unwrap();
+    for (client, peer, word) in [
+        ("claude-code", "claude_code", "Connected"),
+        ("gemini", "gemini_cli", "Connected"),
+        ("opencode", "opencode", "connected"),
+        ("codex", "codex", "Bearer token"),
+    ] {
+        rialto.cli(&["install", client, "--http", &url, "--token-env", "MY_TOKEN", "--yes"]).ok();
+        let list = listed(&rialto, peer, &[("MY_TOKEN", token)]);
+        assert!(list.contains(&url) && list.contains(word), "{list}");
+    }
+}
