@@ -9,6 +9,7 @@
 pub mod credential;
 pub mod discover;
 pub mod door;
+mod early_end;
 mod exchange;
 mod extension;
 mod grpc;

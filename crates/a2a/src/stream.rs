@@ -11,6 +11,7 @@ use rialto_a2a_wire::{
     wire::Wire,
 };
 use rialto_edge::fetch::Body;
+use rialto_model::failure::Kind;
 
 use crate::{
     credential::Shown,
@@ -94,18 +95,25 @@ impl Lines {
                 }
             }
             if self.is_at_end {
-                return Ok(None);
+                return self.last(shown);
             }
             match self.body.chunk().await.map_err(|error| Trouble::fetching(&error))? {
                 Some(bytes) => {
                     let events = self.parser.feed(&bytes).map_err(|error| Trouble::too_large(error.limit))?;
                     self.ready.extend(events);
                 }
-                None => {
-                    self.is_at_end = true;
-                    self.ready.extend(self.parser.finish());
-                }
+                None => self.is_at_end = true,
             }
+        }
+    }
+
+    /// The event before the end of the stream that no empty line closed. Some agents leave that line out after a whole event;
+    /// half an event was cut off, and counts as little as one that never came.
+    fn last(&mut self, shown: Option<&Arc<Shown>>) -> Result<Option<StreamEvent>, Trouble> {
+        let last = self.parser.finish().filter(|event| !event.data.trim().is_empty());
+        match last.map(|event| self.decode(&event, shown)).transpose() {
+            Err(trouble) if trouble.failure.kind == Kind::PeerGarbled => Ok(None),
+            read => read,
         }
     }
 

@@ -33,6 +33,8 @@ pub(crate) struct Trouble {
     pub(crate) is_foreign: bool,
     /// Whether asking again later may work.
     pub(crate) is_passing: bool,
+    /// Whether the connection broke after the request was sent.
+    pub(crate) is_broken: bool,
 }
 
 // === impl Trouble ===
@@ -54,7 +56,8 @@ impl Trouble {
         let is_passing = !matches!(error, FetchError::Forbidden(_));
         let failure = Failure::new(kind, message);
         let failure = if error.surely_not_sent() { failure.not_sent() } else { failure };
-        Self { is_passing, ..failure.into() }
+        let is_broken = matches!(error, FetchError::Broken(_));
+        Self { is_passing, is_broken, ..failure.into() }
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {
@@ -76,7 +79,7 @@ impl Trouble {
             data["remoteData"] = facts.value();
         }
         let failure = Failure::new(Kind::PeerFailed, message).with_data(Json::of(&data));
-        Self { failure, code: error.known(), is_foreign: is_foreign(error), is_passing: false }
+        Self { code: error.known(), is_foreign: is_foreign(error), ..failure.into() }
     }
 
     /// The agent answered with an HTTP status that is not success, and nothing of the protocol.
@@ -145,7 +148,7 @@ impl Trouble {
 impl From<Failure> for Trouble {
     fn from(failure: Failure) -> Self {
         let is_passing = failure.kind == Kind::Busy;
-        Self { failure, code: None, is_foreign: false, is_passing }
+        Self { failure, code: None, is_foreign: false, is_passing, is_broken: false }
     }
 }
 
