@@ -208,6 +208,7 @@ impl Exchange {
             },
         };
         match heard {
+            Ok(Some(event)) if self.is_foreign(event.task_id()) => Err(self.other_task(event.task_id())),
             Ok(Some(StreamEvent::Artifact(_))) if self.is_rejoined => Ok(Stage::Listen(events)),
             Ok(Some(StreamEvent::Status(update)))
                 if self.is_rejoined && update.status.state.ends_stream() =>
@@ -312,6 +313,7 @@ impl Exchange {
     async fn look(&mut self) -> Result<(), Trouble> {
         let mut request = Request::Get(GetTask { id: self.task_id()?, ..GetTask::default() });
         match self.post.ask_task(&self.pair, &mut request).await {
+            Ok(task) if self.is_foreign(Some(&task.id)) => return Err(self.other_task(Some(&task.id))),
             Ok(task) => self.teller.hear_task(task),
             Err(trouble) if trouble.code == Some(Code::TaskNotFound) && self.early_end.is_some() => {
                 return Err(EarlyEnd::unknown_task(trouble));
@@ -342,6 +344,19 @@ impl Exchange {
 
     async fn slot(&self) -> Result<Slot, Trouble> {
         Ok(self.pair.line.slot(Duration::from_millis(self.post.config.max_wait_ms)).await?)
+    }
+
+    /// Whether an agent speaks of another task than the one that it has named before.
+    fn is_foreign(&self, id: Option<&str>) -> bool {
+        let known = self.teller.remote().task_id.as_deref();
+        id.is_some_and(|id| !id.is_empty() && known.is_some_and(|known| known != id))
+    }
+
+    fn other_task(&self, id: Option<&str>) -> Trouble {
+        let known = self.teller.remote().task_id.as_deref().unwrap_or_default();
+        let message =
+            format!("the agent's answer is about another task: {}, not {known}", id.unwrap_or_default());
+        Failure::new(Kind::PeerGarbled, message).into()
     }
 
     fn has_told_nothing(&self) -> bool {

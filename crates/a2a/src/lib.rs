@@ -16,6 +16,7 @@ mod grpc;
 mod line;
 pub mod peer;
 mod post;
+mod retry_after;
 mod route;
 mod stream;
 mod teller;

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use rialto_a2a_wire::{
     answer,
     error::{Code, RpcError},
-    rpc,
+    rpc::{self, Id},
     sse::{self, Parser},
     task::StreamEvent,
     wire::Wire,
@@ -18,7 +18,7 @@ use crate::{
     grpc::Messages,
     line::Slot,
     post::one_line,
-    route::Carrier,
+    route::{Carrier, Route},
     trouble::{Login, Trouble},
 };
 
@@ -44,19 +44,22 @@ struct Lines {
     ready: VecDeque<sse::Event>,
     carrier: Carrier,
     wire: Wire,
+    /// The id of the request that the stream answers.
+    id: Id,
     is_at_end: bool,
 }
 
 // === impl Events ===
 
 impl Events {
-    pub(crate) fn new(body: Body, carrier: Carrier, wire: Wire, shown: Option<Arc<Shown>>) -> Self {
+    pub(crate) fn new(body: Body, route: &Route, id: Id, shown: Option<Arc<Shown>>) -> Self {
         let lines = Lines {
             parser: Parser::new(body.limit()),
             body,
             ready: VecDeque::new(),
-            carrier,
-            wire,
+            carrier: route.carrier,
+            wire: route.wire,
+            id,
             is_at_end: false,
         };
         Self { source: Source::Sse(lines), shown, _slot: None }
@@ -125,7 +128,10 @@ impl Lines {
             return Err(Trouble::remote(&error_in(data)));
         }
         let read = match self.carrier {
-            Carrier::Rpc => rpc::decode_response(data).map(|response| response.result),
+            Carrier::Rpc => rpc::decode_response(data).and_then(|response| {
+                response.check_id(&self.id)?;
+                Ok(response.result)
+            }),
             Carrier::Rest | Carrier::Grpc => answer::parse(data).map(Ok),
         };
         match read {

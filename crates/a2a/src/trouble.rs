@@ -3,7 +3,7 @@
 //! Every failure says whose fault it is and carries the facts: the agent's own code and words, the HTTP status, the
 //! beginning of a body that made no sense. A token never stands in any of it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use http::StatusCode;
 use rialto_a2a_wire::{
@@ -18,7 +18,7 @@ use rialto_model::{
 };
 use serde_json::json;
 
-use crate::credential::Shown;
+use crate::{credential::Shown, retry_after};
 
 /// How much of a body is shown.
 const SNIPPET: usize = 200;
@@ -135,6 +135,15 @@ impl Trouble {
                 Cow::Owned(data) => Json::parse(data).ok(),
             };
         }
+        self
+    }
+
+    /// The same trouble with the pause that the agent asks for.
+    pub(crate) fn with_retry_after(mut self, pause: Option<Duration>) -> Self {
+        let Some(pause) = pause else { return self };
+        let mut data = self.failure.data.as_ref().map_or_else(|| json!({}), Json::value);
+        data["retryAfter"] = json!(retry_after::seconds(pause));
+        self.failure.data = Some(Json::of(&data));
         self
     }
 

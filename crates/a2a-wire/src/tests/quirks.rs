@@ -182,3 +182,22 @@ fn errors_of_0_3_rest_name_the_class_that_its_client_looks_for() {
     let (status, body) = rest::encode_error(Wire::V03Proto, rest::Release::First, &error);
     assert_eq!((status, body.as_str()), (404, r#"{"message":"no","type":"TaskNotFoundError"}"#));
 }
+
+#[test]
+fn a_message_without_an_id_is_written_with_one_that_stays_the_same() {
+    let id = |wire, text: &str| {
+        let message = Message::new("", Role::Agent, vec![Part::text(text)]);
+        let answer = answer::encode_send(wire, &SendAnswer::Message(message)).text();
+        let SendAnswer::Message(read) =
+            answer::decode_send(wire, answer::parse(answer.as_bytes()).unwrap()).unwrap()
+        else {
+            panic!("not a message")
+        };
+        read.id
+    };
+    for wire in [Wire::V10, Wire::V03, Wire::V03Proto] {
+        assert!(!id(wire, "hi").is_empty());
+        assert_eq!(id(wire, "hi"), id(Wire::V10, "hi"));
+        assert_ne!(id(wire, "hi"), id(wire, "ho"));
+    }
+}

@@ -36,6 +36,8 @@ pub(crate) enum Answer {
     Grpc(Vec<Vec<u8>>, Option<Status>),
     /// A redirect to this address.
     Elsewhere(String),
+    /// A refusal for now, with `Retry-After`.
+    NotNow(u16, &'static str),
     /// Nothing, ever.
     Silence,
     /// After a while, this.
@@ -211,6 +213,11 @@ async fn render(mut answer: Answer, id: &str) -> Response {
         Answer::Elsewhere(to) => {
             let mut response = respond(302, "text/plain", Body::empty());
             response.headers_mut().insert(header::LOCATION, to.parse().unwrap());
+            response
+        }
+        Answer::NotNow(status, wait) => {
+            let mut response = respond(status, "text/plain", Body::from("not now"));
+            response.headers_mut().insert(header::RETRY_AFTER, wait.parse().unwrap());
             response
         }
         Answer::Silence | Answer::Later(..) => std::future::pending().await,
