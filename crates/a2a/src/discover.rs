@@ -22,7 +22,10 @@ use rialto_engine::peer::{Discovery, DiscoveryError, Fetched, Place};
 use rialto_model::{agent::Signature, card::Card, json::Extra};
 use tokio::time::Instant;
 
-use crate::credential::{Door, Keys as Secrets, Resolver, Shown};
+use crate::{
+    credential::{Door, Keys as Secrets, Resolver, Shown},
+    instance::Instance,
+};
 
 /// Where cards are, the newest convention first.
 const WELL_KNOWN: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
@@ -35,6 +38,7 @@ pub struct Discoverer {
     fetch: Arc<dyn Fetch>,
     secrets: Secrets,
     keys: Keys,
+    instance: Option<Instance>,
 }
 
 /// One search, with what it may still cost.
@@ -50,7 +54,14 @@ impl Discoverer {
     /// A discoverer that fetches with `fetch` and shows tokens from `tokens` where it is asked to. With `keys`, the
     /// signature of a signed card must hold; without any, signatures are noted but not checked.
     pub fn new(fetch: Arc<dyn Fetch>, tokens: Resolver, keys: Keys) -> Self {
-        Self { secrets: Secrets::new(tokens, Arc::clone(&fetch)), fetch, keys }
+        Self { secrets: Secrets::new(tokens, Arc::clone(&fetch)), fetch, keys, instance: None }
+    }
+
+    /// The same, which refuses cards of this installation.
+    #[must_use]
+    pub fn refusing_own(mut self, instance: Instance) -> Self {
+        self.instance = Some(instance);
+        self
     }
 
     /// Reads a card and looks at its signature. Only what a good signature covers is taken from a signed card.
@@ -106,6 +117,11 @@ impl Search<'_> {
             && let Some(shown) = self.login().await?
         {
             answer = self.get(&url, uri, Some(&shown)).await?;
+        }
+        if let Some(instance) = &self.discoverer.instance
+            && instance.is_own(&self.place.scope, &answer.headers).await
+        {
+            return Err(DiscoveryError::Own { url });
         }
         match answer.status {
             StatusCode::NOT_MODIFIED if self.place.etag.is_some() => Ok(Fetched::Unchanged),

@@ -13,6 +13,7 @@ mod early_end;
 mod exchange;
 mod extension;
 mod grpc;
+pub mod instance;
 mod line;
 pub mod peer;
 mod post;

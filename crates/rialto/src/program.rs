@@ -15,6 +15,7 @@ use futures::{FutureExt, future::BoxFuture};
 use rialto_a2a::{
     credential::{self, Resolver},
     discover::Discoverer,
+    instance::Instance,
     peer::{A2aPeer, Ports},
 };
 use rialto_a2a_wire::card::signature::Keys;
@@ -60,6 +61,8 @@ pub(crate) struct Program {
     pub(crate) fetch: Arc<dyn Fetch>,
     /// Reads the agents' secrets.
     pub(crate) secrets: Resolver,
+    /// Marks the cards of this installation.
+    pub(crate) instance: Instance,
     /// Those of them that are in the store.
     pub(crate) vault: Vault,
     /// Reaches what is deployed.
@@ -158,7 +161,9 @@ impl Program {
         let keys = card_keys(&config.a2a.card_keys)?;
         let clock = Arc::new(SystemClock);
         let tools = Tools::new(&fetch, &secrets, environment);
-        let discovery = tools.discovery(Discoverer::new(fetch.clone(), secrets.clone(), keys));
+        let instance = Instance::new(Arc::clone(&store));
+        let discoverer = Discoverer::new(fetch.clone(), secrets.clone(), keys);
+        let discovery = tools.discovery(discoverer.refusing_own(instance.clone()));
         let registry =
             Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.calls.clone()));
         let ports = Ports {
@@ -190,6 +195,7 @@ impl Program {
             store,
             fetch,
             secrets,
+            instance,
             vault,
             tools,
             config,

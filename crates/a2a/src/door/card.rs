@@ -70,7 +70,7 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
     }
     let base = service.site.address(request.uri(), request.headers(), &caller.scope);
     let kept = service.cards.of(&service, &caller, &base, None);
-    shown(&request, &kept)
+    marked(&service, &caller, shown(&request, &kept)).await
 }
 
 /// The card of one agent, as it is reached through us.
@@ -83,7 +83,8 @@ pub(crate) async fn serve_agent(
     match (service.agent(caller, &slug).await, caller) {
         (Ok(agent), Some(caller)) => {
             let base = service.site.address(request.uri(), request.headers(), &caller.scope);
-            shown(&request, &service.cards.of(&service, caller, &base, Some(&agent)))
+            let kept = service.cards.of(&service, caller, &base, Some(&agent));
+            marked(&service, caller, shown(&request, &kept)).await
         }
         (Err(trouble), _) => (StatusCode::NOT_FOUND, trouble.error.message).into_response(),
         (Ok(_), None) => StatusCode::NOT_FOUND.into_response(),
@@ -138,6 +139,14 @@ async fn extended(service: &Service, visit: Option<Visit>) -> Response {
             (status, trouble.error.message).into_response()
         }
     }
+}
+
+/// The same answer with our marker: whoever is us must not take it for the card of another.
+async fn marked(service: &Service, caller: &Caller, mut response: Response) -> Response {
+    if let Some(instance) = &service.config.instance {
+        instance.mark(&caller.scope, response.headers_mut()).await;
+    }
+    response
 }
 
 fn shown(request: &Request, kept: &Kept) -> Response {

@@ -182,7 +182,8 @@ fn console(program: &Program, needs_token: bool) -> Result<Console, Trouble> {
 
 fn a2a_door(program: &Program, needs_token: bool) -> Result<rialto_a2a::door::Door, Trouble> {
     let site = program.config.server.site().map_err(Trouble::usage)?;
-    let config = program.config.a2a.door(needs_token).map_err(Trouble::usage)?;
+    let mut config = program.config.a2a.door(needs_token).map_err(Trouble::usage)?;
+    config.instance = Some(program.instance.clone());
     Ok(rialto_a2a::door::Door::new(program.engine.clone(), config, site))
 }
 
