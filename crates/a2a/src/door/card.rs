@@ -263,7 +263,7 @@ fn rewritten(service: &Service, caller: &Caller, base: &str, agent: &Arc<Agent>)
             grpc_target(base, service.config.needs_token).as_deref(),
             Some(&agent.slug),
         ),
-        skills: visible.cloned().collect(),
+        skills: visible.map(without_security).collect(),
         streaming: true,
         push_notifications: true,
         extended: service.config.needs_token,
@@ -272,6 +272,19 @@ fn rewritten(service: &Service, caller: &Caller, base: &str, agent: &Arc<Agent>)
         ..Card::clone(&agent.card)
     };
     signed(card::encode(&card), service)
+}
+
+/// A skill without the agent's own security requirements: they name schemes that are not this card's.
+fn without_security(skill: &Arc<Skill>) -> Arc<Skill> {
+    let names = ["security", "securityRequirements"];
+    if names.iter().all(|name| skill.extra.get(name).is_none()) {
+        return Arc::clone(skill);
+    }
+    let mut skill = Skill::clone(skill);
+    for name in names {
+        let _ = skill.extra.take(name);
+    }
+    Arc::new(skill)
 }
 
 /// The card with our signature, if there is a key. One that cannot be used was refused at the start.
