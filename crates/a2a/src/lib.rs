@@ -11,6 +11,7 @@ pub mod discover;
 pub mod door;
 mod early_end;
 mod exchange;
+mod extended_card;
 mod extension;
 mod grpc;
 pub mod instance;

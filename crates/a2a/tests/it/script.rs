@@ -84,6 +84,11 @@ impl Script {
         self.heard.lock().unwrap().clone()
     }
 
+    /// Adds answers to those that are left.
+    pub(crate) fn answer_next(&self, answers: impl IntoIterator<Item = Answer>) {
+        self.answers.lock().unwrap().extend(answers);
+    }
+
     /// Waits until something was asked.
     pub(crate) async fn is_asked(&self) {
         while self.heard.lock().unwrap().is_empty() {
