@@ -61,8 +61,6 @@ pub(crate) struct Program {
     pub(crate) fetch: Arc<dyn Fetch>,
     /// Reads the agents' secrets.
     pub(crate) secrets: Resolver,
-    /// Marks the cards of this installation.
-    pub(crate) instance: Instance,
     /// Those of them that are in the store.
     pub(crate) vault: Vault,
     /// Reaches what is deployed.
@@ -158,12 +156,9 @@ impl Program {
         let fetch: Arc<dyn Fetch> = Arc::new(Client::within(&config.outbound, around));
         let vault = Vault::new(Arc::clone(&store), environment);
         let secrets = credential::resolver(env, stored(vault.clone()));
-        let keys = card_keys(&config.a2a.card_keys)?;
         let clock = Arc::new(SystemClock);
         let tools = Tools::new(&fetch, &secrets, environment);
-        let instance = Instance::new(Arc::clone(&store));
-        let discoverer = Discoverer::new(fetch.clone(), secrets.clone(), keys);
-        let discovery = tools.discovery(discoverer.refusing_own(instance.clone()));
+        let discovery = tools.discovery(discoverer(&config, &store, &fetch, &secrets)?);
         let registry =
             Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.calls.clone()));
         let ports = Ports {
@@ -195,7 +190,6 @@ impl Program {
             store,
             fetch,
             secrets,
-            instance,
             vault,
             tools,
             config,
@@ -439,6 +433,18 @@ fn card_keys(files: &[PathBuf]) -> Result<Keys, BuildError> {
         added.map_err(|error| BuildError::Key(format!("{path}: {error}")))?;
     }
     Ok(keys)
+}
+
+/// Fetches cards, but for those of this installation.
+fn discoverer(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    fetch: &Arc<dyn Fetch>,
+    secrets: &Resolver,
+) -> Result<Discoverer, BuildError> {
+    let keys = card_keys(&config.a2a.card_keys)?;
+    let discoverer = Discoverer::new(Arc::clone(fetch), Arc::clone(secrets), keys);
+    Ok(discoverer.refusing_own(Instance::new(Arc::clone(store))))
 }
 
 fn store_error(error: &StoreError) -> BuildError {
