@@ -4,6 +4,7 @@ import serving
 from a2a.server.apps import A2ARESTFastAPIApplication, A2AStarletteApplication
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.tasks import InMemoryTaskStore
+from a2a.types import AgentSkill
 from py_0_x import Executor, card
 
 
@@ -38,10 +39,16 @@ def main() -> None:
         version="0.3.26",
         preferred_transport=TRANSPORTS[args.binding],
     )
+    extended = None
+    if args.extended:
+        described.supports_authenticated_extended_card = True
+        extra = AgentSkill(id="extra", name="Extra", description="For members.", tags=["interop"])
+        extended = described.model_copy(update={"skills": [*described.skills, extra]})
     handler = DefaultRequestHandler(Executor(), InMemoryTaskStore())
     application = A2ARESTFastAPIApplication if args.binding == "rest" else A2AStarletteApplication
     beside = add_grpc(handler, described) if args.binding == "grpc" else None
-    serving.serve(application(described, handler).build(), sock, url, beside)
+    app = application(described, handler, extended_agent_card=extended).build()
+    serving.serve(app, sock, url, beside)
 
 
 if __name__ == "__main__":

@@ -133,7 +133,17 @@ def main() -> None:
     described = card(
         f"{url}/" if args.binding == "jsonrpc" else url, args.binding, not args.no_streaming
     )
-    handler = DefaultRequestHandler(Executor(), InMemoryTaskStore(), described)
+    extended = None
+    if args.extended:
+        described.capabilities.extended_agent_card = True
+        extended = AgentCard()
+        extended.CopyFrom(described)
+        extended.skills.append(
+            AgentSkill(id="extra", name="Extra", description="For members.", tags=["interop"])
+        )
+    handler = DefaultRequestHandler(
+        Executor(), InMemoryTaskStore(), described, extended_agent_card=extended
+    )
     calls = {
         "jsonrpc": lambda: create_jsonrpc_routes(handler, "/"),
         "rest": lambda: create_rest_routes(handler),

@@ -24,6 +24,9 @@ def parse(description: str, bindings: tuple[str, ...] = ("jsonrpc",)) -> argpars
     known = parser(description)
     known.add_argument("--binding", choices=bindings, default="jsonrpc")
     known.add_argument("--no-streaming", action="store_true", help="advertise streaming=false")
+    known.add_argument(
+        "--extended", action="store_true", help="one more skill, `extra`, on the extended card (py_1_3, py_0_3)"
+    )
     return known.parse_args()
 
 

@@ -1,4 +1,7 @@
-"""An A2A 1.0 client on the official Python SDK, a2a-sdk 1.3.0 (JSON-RPC, REST or gRPC)."""
+"""An A2A 1.0 client on the official Python SDK, a2a-sdk 1.3.0 (JSON-RPC, REST or gRPC).
+
+With `--binding rest03` it is the same SDK's HTTP+JSON client for agents of 0.3.
+"""
 
 import uuid
 from typing import Any
@@ -23,7 +26,7 @@ from a2a.types.a2a_pb2 import (
 from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
+BINDINGS = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC", "rest03": "HTTP+JSON"}
 
 
 class Client:
@@ -34,6 +37,10 @@ class Client:
     async def connect(cls, args):
         http = httpx.AsyncClient(timeout=60)
         card = await A2ACardResolver(http, args.url).get_agent_card()
+        if args.binding == "rest03":
+            older = [i for i in card.supported_interfaces if i.protocol_version.startswith("0.3")]
+            del card.supported_interfaces[:]
+            card.supported_interfaces.extend(older)
         # The SDK itself finds out from the card how the token is shown.
         store = InMemoryContextCredentialStore()
         for scheme in card.security_schemes if args.token else []:
@@ -107,6 +114,15 @@ class Client:
         return driving.card(shown(extended))
 
 
+class Client03(Client):
+    """What the SDK's client for 0.3 over HTTP+JSON can do: it has no list, push_list and push_delete."""
+
+    def __getattribute__(self, name: str):
+        if name in ("list", "push_list", "push_delete"):
+            raise AttributeError(name)
+        return super().__getattribute__(name)
+
+
 def channel(url: str):
     import grpc  # only the gRPC binding needs it
 
@@ -147,4 +163,5 @@ def complaint(error: Exception) -> dict[str, Any]:
 
 if __name__ == "__main__":
     args = driving.parse(__doc__, tuple(BINDINGS))
-    driving.drive(lambda: Client.connect(args), complaint)
+    kind = Client03 if args.binding == "rest03" else Client
+    driving.drive(lambda: kind.connect(args), complaint)

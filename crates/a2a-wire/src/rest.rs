@@ -83,7 +83,8 @@ pub fn encode_error(wire: Wire, release: Release, error: &RpcError) -> (u16, Str
         let status = release.status(code);
         (status, text_of(&Failure(status, code.grpc(), error)))
     } else {
-        (code.on(wire).http_v03(), text_of(&Plain(&error.message)))
+        let code = code.on(wire);
+        (code.http_v03(), text_of(&Plain { message: &error.message, class: Some(code.class()) }))
     }
 }
 
@@ -92,7 +93,7 @@ pub fn encode_other(wire: Wire, status: (u16, &'static str), error: &RpcError) -
     if wire == Wire::V10 {
         text_of(&Failure(status.0, status.1, error))
     } else {
-        text_of(&Plain(&error.message))
+        text_of(&Plain { message: &error.message, class: None })
     }
 }
 
@@ -124,7 +125,11 @@ pub fn decode_error(status: u16, body: &[u8]) -> RpcError {
 /// An error of 1.0: the HTTP status, gRPC's name for it, and what happened.
 struct Failure<'a>(u16, &'static str, &'a RpcError);
 
-struct Plain<'a>(&'a str);
+/// An error of 0.3. Its clients know errors by the name of a class, where A2A has one.
+struct Plain<'a> {
+    message: &'a str,
+    class: Option<&'static str>,
+}
 
 // === impl Release ===
 
@@ -156,7 +161,10 @@ impl Serialize for Failure<'_> {
 
 impl Serialize for Plain<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map([("message", self.0)])
+        let mut object = Object::open(serializer)?;
+        object.put("message", self.message)?;
+        object.put_some("type", self.class.as_ref())?;
+        object.end()
     }
 }
 

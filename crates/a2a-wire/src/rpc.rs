@@ -156,10 +156,12 @@ pub fn decode_response(body: &[u8]) -> Result<Response<'_>, Garbled> {
     response(parse(body)?)
 }
 
-/// Reads the body of an answer to a message: envelope and result in one go.
-pub fn decode_send(wire: Wire, body: &[u8]) -> Result<Result<SendAnswer, RpcError>, Garbled> {
+/// Reads the body of an answer to a message: envelope and result in one go. `sent` is the id of the request.
+pub fn decode_send(wire: Wire, sent: &Id, body: &[u8]) -> Result<Result<SendAnswer, RpcError>, Garbled> {
     let document = document(body)?;
-    match response(document.raw())?.result {
+    let response = response(document.raw())?;
+    response.check_id(sent)?;
+    match response.result {
         Ok(result) => event::send_answer(wire, result).map(Ok),
         Err(error) => Ok(Err(error)),
     }
@@ -200,6 +202,19 @@ struct Answer<'a, T: ?Sized> {
     value: &'a T,
 }
 
+// === impl Response ===
+
+impl Response<'_> {
+    /// Fails when this answers another request than the one whose id is `sent`.
+    pub fn check_id(&self, sent: &Id) -> Result<(), Garbled> {
+        if self.id.answers(sent) {
+            return Ok(());
+        }
+        let found = format!("one to request {}", self.id.get());
+        Err(Garbled::new(format!("the answer to request {}", sent.get()), found).at("id"))
+    }
+}
+
 // === impl Id ===
 
 impl Id {
@@ -216,6 +231,16 @@ impl Id {
     /// The id as JSON text.
     pub fn get(&self) -> &str {
         self.0.as_ref().map_or("null", Json::get)
+    }
+
+    /// Whether an answer with this id is one to the request `sent`. Servers may quote a number or give it a fraction of zero;
+    /// and one that could not read the id leaves it out or says `null`.
+    fn answers(&self, sent: &Self) -> bool {
+        let bare = |id: &Self| {
+            let text = id.get().trim_matches('"');
+            text.strip_suffix(".0").unwrap_or(text).to_owned()
+        };
+        matches!(self.get(), "null") || self.get() == sent.get() || bare(self) == bare(sent)
     }
 
     fn decode(raw: Raw<'_>) -> Result<Self, Garbled> {

@@ -216,3 +216,18 @@ impl Task {
         }
     }
 }
+
+// === impl StreamEvent ===
+
+impl StreamEvent {
+    /// The task that the event is about, if it names one.
+    pub fn task_id(&self) -> Option<&str> {
+        let id = match self {
+            Self::Task(task) => task.id.as_str(),
+            Self::Status(update) => update.task_id.as_str(),
+            Self::Artifact(update) => update.task_id.as_str(),
+            Self::Message(_) => return None,
+        };
+        Some(id).filter(|id| !id.is_empty())
+    }
+}

@@ -2,7 +2,9 @@
 //!
 //! The stages are one enum and each step is one function, because what may follow what is the whole difficulty here.
 //! An exchange ends when the task is over or waits, and never because the agent fell silent: how long to wait for it is
-//! the listener's decision, who simply stops listening.
+//! the listener's decision, who simply stops listening. A stream that the agent closes before its task has ended is something
+//! else: the SDKs of 0.2 and 0.3 do that when an executor crashes. The task is then polled for a limited time
+//! ([`early_end`](crate::early_end)), and the call fails unless something changes.
 
 use std::{
     pin::Pin,
@@ -21,9 +23,10 @@ use rialto_model::{
     event::{Event, Remote},
     failure::{Failure, Kind},
 };
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
+    early_end::{Backoff, EarlyEnd},
     line::Slot,
     post::{Pair, Post, Reply},
     stream::Events,
@@ -46,6 +49,9 @@ pub(crate) struct Exchange {
     is_plain: bool,
     /// Whether the stream was joined again: what it tells of artifacts may then be told twice.
     is_rejoined: bool,
+    begun: Instant,
+    /// Set once a stream has ended before its task.
+    early_end: Option<EarlyEnd>,
 }
 
 enum Stage {
@@ -71,13 +77,6 @@ enum Telling {
     Over,
 }
 
-/// How long to wait before asking again.
-#[derive(Clone, Copy)]
-struct Backoff {
-    wait: Duration,
-    failures: u32,
-}
-
 // === impl Exchange ===
 
 impl Exchange {
@@ -92,6 +91,8 @@ impl Exchange {
             request: Some(Box::new(request)),
             is_plain: false,
             is_rejoined: false,
+            begun: Instant::now(),
+            early_end: None,
         }
     }
 
@@ -99,7 +100,17 @@ impl Exchange {
     pub(crate) fn following(post: Arc<Post>, pair: Pair, remote: Remote, to_the_end: bool) -> Self {
         let stage = if to_the_end { Stage::Poll(Backoff::NONE) } else { Stage::Look };
         let teller = Teller::knowing(remote);
-        Self { post, pair, teller, stage, request: None, is_plain: false, is_rejoined: false }
+        Self {
+            post,
+            pair,
+            teller,
+            stage,
+            request: None,
+            is_plain: false,
+            is_rejoined: false,
+            begun: Instant::now(),
+            early_end: None,
+        }
     }
 
     /// What happens, in order.
@@ -178,7 +189,7 @@ impl Exchange {
             return Ok(Stage::Over);
         }
         if self.teller.remote().task_id.is_none() {
-            let message = "the agent hung up without an answer and without naming a task to ask for";
+            let message = "the agent answered without a result and without naming a task to ask for";
             return Err(Failure::new(Kind::PeerGarbled, message).into());
         }
         if self.pair.line.streams() && !self.is_rejoined {
@@ -188,7 +199,16 @@ impl Exchange {
     }
 
     async fn listen(&mut self, mut events: Box<Events>) -> Result<Stage, Trouble> {
-        match events.next().await {
+        let heard = match &self.early_end {
+            None => events.next().await,
+            // The stream that was joined again may stay open for ever: a2a-sdk 0.3 keeps it when nothing runs any more.
+            Some(end) => match timeout(end.backoff.jittered(), events.next()).await {
+                Ok(heard) => heard,
+                Err(_) => return self.poll_beside(events).await,
+            },
+        };
+        match heard {
+            Ok(Some(event)) if self.is_foreign(event.task_id()) => Err(self.other_task(event.task_id())),
             Ok(Some(StreamEvent::Artifact(_))) if self.is_rejoined => Ok(Stage::Listen(events)),
             Ok(Some(StreamEvent::Status(update)))
                 if self.is_rejoined && update.status.state.ends_stream() =>
@@ -203,13 +223,57 @@ impl Exchange {
                 self.teller.hear_event(event);
                 Ok(Stage::Listen(events))
             }
-            Ok(None) => self.go_on(Backoff::NONE),
+            Ok(None) => self.stream_ended(None),
             Err(trouble) if self.has_told_nothing() && cannot_stream(&trouble) => {
                 self.is_plain = true;
                 Ok(Stage::Say)
             }
-            Err(trouble) if trouble.is_passing && !self.has_told_nothing() => self.go_on(Backoff::NONE),
+            // Silence is not an end: the task is asked for, and may take as long as its caller waits.
+            Err(trouble) if trouble.failure.kind == Kind::PeerTimeout && !self.has_told_nothing() => {
+                self.go_on(Backoff::NONE)
+            }
+            Err(trouble) if trouble.is_broken => self.stream_ended(Some(trouble)),
+            Err(trouble) if trouble.is_passing && !self.has_told_nothing() => self.stream_ended(None),
             Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Continues after the agent has closed its stream, or the connection broke (`broken`).
+    fn stream_ended(&mut self, broken: Option<Trouble>) -> Result<Stage, Trouble> {
+        if self.teller.is_over() {
+            return Ok(Stage::Over);
+        }
+        if self.teller.remote().task_id.is_none() {
+            return Err(EarlyEnd::without_task(broken));
+        }
+        if self.early_end.is_none() {
+            self.early_end = Some(EarlyEnd::new(&self.post.config, self.begun, self.teller.count()));
+        }
+        self.go_on(Backoff::NONE)
+    }
+
+    /// Polls the task while the stream that was joined again says nothing.
+    async fn poll_beside(&mut self, events: Box<Events>) -> Result<Stage, Trouble> {
+        match self.look().await {
+            Ok(()) => {
+                self.check_progress()?;
+                Ok(Stage::Listen(events))
+            }
+            Err(trouble) => self.later(trouble),
+        }
+    }
+
+    /// Fails the exchange when its stream has ended early and nothing has changed for long enough since.
+    fn check_progress(&mut self) -> Result<(), Trouble> {
+        if self.teller.is_over() {
+            return Ok(());
+        }
+        let (count, id) = (self.teller.count(), self.teller.remote().task_id.as_deref().unwrap_or_default());
+        match &mut self.early_end {
+            Some(end) => end
+                .check(&self.post.config, self.begun, count)
+                .map_err(|waited| EarlyEnd::without_progress(id, self.teller.state(), waited)),
+            None => Ok(()),
         }
     }
 
@@ -248,8 +312,14 @@ impl Exchange {
 
     async fn look(&mut self) -> Result<(), Trouble> {
         let mut request = Request::Get(GetTask { id: self.task_id()?, ..GetTask::default() });
-        let task = self.post.ask_task(&self.pair, &mut request).await?;
-        self.teller.hear_task(task);
+        match self.post.ask_task(&self.pair, &mut request).await {
+            Ok(task) if self.is_foreign(Some(&task.id)) => return Err(self.other_task(Some(&task.id))),
+            Ok(task) => self.teller.hear_task(task),
+            Err(trouble) if trouble.code == Some(Code::TaskNotFound) && self.early_end.is_some() => {
+                return Err(EarlyEnd::unknown_task(trouble));
+            }
+            Err(trouble) => return Err(trouble),
+        }
         Ok(())
     }
 
@@ -261,7 +331,10 @@ impl Exchange {
             Err(busy) => Err(busy),
         };
         match looked {
-            Ok(()) => self.go_on(backoff.after_success(self.post.config.poll_first_ms, longest)),
+            Ok(()) => {
+                self.check_progress()?;
+                self.go_on(backoff.after_success(self.post.config.poll_first_ms, longest))
+            }
             Err(trouble) if trouble.is_passing && backoff.failures < MAX_PASSING => {
                 Ok(Stage::Poll(backoff.after_failure(self.post.config.poll_first_ms, longest)))
             }
@@ -271,6 +344,19 @@ impl Exchange {
 
     async fn slot(&self) -> Result<Slot, Trouble> {
         Ok(self.pair.line.slot(Duration::from_millis(self.post.config.max_wait_ms)).await?)
+    }
+
+    /// Whether an agent speaks of another task than the one that it has named before.
+    fn is_foreign(&self, id: Option<&str>) -> bool {
+        let known = self.teller.remote().task_id.as_deref();
+        id.is_some_and(|id| !id.is_empty() && known.is_some_and(|known| known != id))
+    }
+
+    fn other_task(&self, id: Option<&str>) -> Trouble {
+        let known = self.teller.remote().task_id.as_deref().unwrap_or_default();
+        let message =
+            format!("the agent's answer is about another task: {}, not {known}", id.unwrap_or_default());
+        Failure::new(Kind::PeerGarbled, message).into()
     }
 
     fn has_told_nothing(&self) -> bool {
@@ -317,32 +403,4 @@ impl Stream for Telling {
 /// Whether the agent says that it cannot do streams, in one way or another.
 fn cannot_stream(trouble: &Trouble) -> bool {
     trouble.is_foreign || trouble.code == Some(Code::UnsupportedOperation)
-}
-
-// === impl Backoff ===
-
-impl Backoff {
-    /// Ask at once.
-    const NONE: Self = Self { wait: Duration::ZERO, failures: 0 };
-
-    const fn first(wait_ms: u64) -> Self {
-        Self { wait: Duration::from_millis(wait_ms), failures: 0 }
-    }
-
-    fn after_success(self, first_ms: u64, longest: Duration) -> Self {
-        Self { wait: self.longer(first_ms, longest), failures: 0 }
-    }
-
-    fn after_failure(self, first_ms: u64, longest: Duration) -> Self {
-        Self { wait: self.longer(first_ms, longest), failures: self.failures + 1 }
-    }
-
-    fn longer(self, first_ms: u64, longest: Duration) -> Duration {
-        self.wait.mul_f64(1.6).clamp(Duration::from_millis(first_ms).min(longest), longest)
-    }
-
-    /// The wait, give or take a fifth, so that many calls do not ask in step.
-    fn jittered(self) -> Duration {
-        self.wait.mul_f64(rand::random_range(0.8..1.2))
-    }
 }

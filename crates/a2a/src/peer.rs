@@ -52,6 +52,12 @@ pub struct Config {
     pub poll_first_ms: u64,
     /// How long to wait at most between two questions, in milliseconds.
     pub poll_longest_ms: u64,
+    /// How long a task is polled without any change, after the agent has closed its stream without a result, before the call
+    /// fails, in milliseconds. At least as long as the call has taken so far.
+    pub stream_end_wait_ms: u64,
+    /// How long to wait at most before a request is sent again to an agent that answers 429 or 503 and asks for a pause with
+    /// `Retry-After`, in milliseconds. A longer pause fails the call, and its caller is told how long it is.
+    pub retry_after_max_ms: u64,
     /// How long to wait for a task that was called off to come to its end, in milliseconds.
     pub cancel_wait_ms: u64,
 }
@@ -82,6 +88,8 @@ impl Default for Config {
             patience_ms: 300_000,
             poll_first_ms: 250,
             poll_longest_ms: 5_000,
+            stream_end_wait_ms: 4_000,
+            retry_after_max_ms: 5_000,
             cancel_wait_ms: 5_000,
         }
     }

@@ -17,7 +17,8 @@ use rialto_a2a_wire::{
     error::Code,
     grpc as wire,
     request::{Operation, Request},
-    rest, rpc,
+    rest,
+    rpc::{self, Id},
     task::{SendAnswer, Task},
 };
 use rialto_edge::{
@@ -36,7 +37,7 @@ use rialto_model::{
 };
 
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::{
     credential::{Door, Keys, Shown, Who},
@@ -44,6 +45,7 @@ use crate::{
     grpc,
     line::{Line, Lines},
     peer::Config,
+    retry_after,
     route::{Carrier, Route},
     stream::Events,
     trouble::{Login, Trouble, wants_login},
@@ -77,6 +79,13 @@ pub(crate) enum Reply {
     Whole(SendAnswer),
     /// A stream of events.
     Events(Box<Events>),
+}
+
+/// The request that an answer belongs to.
+struct Sent {
+    operation: Operation,
+    id: Id,
+    shown: Option<Arc<Shown>>,
 }
 
 /// Numbers for requests: the time of day in milliseconds, or one more than the last when that is not unique.
@@ -138,31 +147,31 @@ impl Post {
     async fn exchange(&self, pair: &Pair, route: &Route, request: &Request) -> Result<Reply, Trouble> {
         let started = Instant::now();
         let mut shown = self.login(pair, route).await?;
-        let mut answer = self.send(pair, route, request, shown.as_deref()).await?;
+        let (mut answer, mut id) = self.send(pair, route, request, shown.as_deref()).await?;
         if route.status(&answer) == StatusCode::UNAUTHORIZED
             && let Some(old) = shown.as_ref().filter(|old| old.made < started || !is_issued(pair))
             && let Some(newer) = self.login_anew(pair, route, old).await
         {
-            answer = self.send(pair, route, request, Some(&newer)).await?;
+            (answer, id) = self.send(pair, route, request, Some(&newer)).await?;
             shown = Some(newer);
         }
-        pair.extensions.hear(&answer.headers);
-        let status = route.status(&answer);
-        if route.carrier == Carrier::Grpc {
-            return hear_grpc(answer, pair, route, request.operation(), shown).await;
+        let mut pause = retry_after::read(&answer, self.ids.clock.now());
+        if let Some(wait) = pause.filter(|wait| self.may_wait(pair, *wait)) {
+            drop(answer);
+            // Many calls may have been told the same.
+            sleep(wait + Duration::from_millis(rand::random_range(0..100))).await;
+            (answer, id) = self.send(pair, route, request, shown.as_deref()).await?;
+            pause = retry_after::read(&answer, self.ids.clock.now());
         }
-        if status.is_success() && answer.media_type().eq_ignore_ascii_case("text/event-stream") {
-            let events = Events::new(answer.body, route.carrier, route.wire, shown);
-            return Ok(Reply::Events(Box::new(events)));
-        }
-        let body = answer.body.read().await.map_err(|error| Trouble::fetching(&error))?;
-        let body = one_line(&body);
-        let login = pair.login(shown.as_deref());
-        let read = match route.carrier {
-            Carrier::Rpc => read_rpc(route, status, &body, login),
-            Carrier::Rest | Carrier::Grpc => read_rest(route, status, &body, login),
-        };
-        read.map_err(|trouble| trouble.without(shown.as_deref()))
+        let sent = Sent { operation: request.operation(), id, shown };
+        let read = read(answer, pair, route, sent).await;
+        read.map_err(|trouble| trouble.with_retry_after(pause))
+    }
+
+    /// Whether a request that was refused for now is sent again after this pause.
+    fn may_wait(&self, pair: &Pair, pause: Duration) -> bool {
+        let limit = pair.agent.timeout_ms.unwrap_or(u64::MAX).min(self.config.retry_after_max_ms);
+        pause <= Duration::from_millis(limit)
     }
 
     async fn send(
@@ -171,13 +180,16 @@ impl Post {
         route: &Route,
         request: &Request,
         shown: Option<&Shown>,
-    ) -> Result<fetch::Response, Trouble> {
-        let mut message = self.write(&pair.agent, route, request, shown)?;
+    ) -> Result<(fetch::Response, Id), Trouble> {
+        let id = Id::from(self.ids.fresh());
+        let mut message = self.write(&pair.agent, route, (request, &id), shown)?;
         if let Some(trace) = &pair.trace {
             go_on_in(trace, &mut message.headers);
         }
         pair.extensions.ask(route.dialect, &mut message.headers);
-        self.fetch.fetch(message).await.map_err(|error| Trouble::fetching(&error).without(shown))
+        let answer = self.fetch.fetch(message).await;
+        let answer = answer.map_err(|error| Trouble::fetching(&error).without(shown))?;
+        Ok((answer, id))
     }
 
     /// What the agent is shown, if there is something and this is where it belongs.
@@ -205,12 +217,12 @@ impl Post {
         &self,
         agent: &Agent,
         route: &Route,
-        request: &Request,
+        (request, id): (&Request, &Id),
         shown: Option<&Shown>,
     ) -> Result<fetch::Request, Trouble> {
         let (method, uri, body) = match route.carrier {
             Carrier::Rpc => {
-                let body = rpc::encode_bytes(route.wire, &self.ids.fresh().into(), request);
+                let body = rpc::encode_bytes(route.wire, id, request);
                 (Method::POST, route.uri.clone(), body.map_err(|error| unsupported(&error))?)
             }
             Carrier::Rest => {
@@ -375,6 +387,28 @@ pub(crate) fn one_line(json: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(json.iter().map(|byte| if is_end(*byte) { b' ' } else { *byte }).collect())
 }
 
+/// Reads what an agent has answered.
+async fn read(answer: fetch::Response, pair: &Pair, route: &Route, sent: Sent) -> Result<Reply, Trouble> {
+    let Sent { operation, id, shown } = sent;
+    pair.extensions.hear(&answer.headers);
+    let status = route.status(&answer);
+    if route.carrier == Carrier::Grpc {
+        return hear_grpc(answer, pair, route, operation, shown).await;
+    }
+    if status.is_success() && answer.media_type().eq_ignore_ascii_case("text/event-stream") {
+        let events = Events::new(answer.body, route, id, shown);
+        return Ok(Reply::Events(Box::new(events)));
+    }
+    let body = answer.body.read().await.map_err(|error| Trouble::fetching(&error))?;
+    let body = one_line(&body);
+    let login = pair.login(shown.as_deref());
+    let read = match route.carrier {
+        Carrier::Rpc => read_rpc(route, status, &body, (&id, login)),
+        Carrier::Rest | Carrier::Grpc => read_rest(route, status, &body, login),
+    };
+    read.map_err(|trouble| trouble.without(shown.as_deref()))
+}
+
 async fn hear_grpc(
     answer: fetch::Response,
     pair: &Pair,
@@ -393,11 +427,16 @@ async fn hear_grpc(
     heard.await.map_err(|trouble: Trouble| trouble.without(shown.as_deref()))
 }
 
-fn read_rpc(route: &Route, status: StatusCode, body: &[u8], login: Login<'_>) -> Result<Reply, Trouble> {
+fn read_rpc(
+    route: &Route,
+    status: StatusCode,
+    body: &[u8],
+    (id, login): (&Id, Login<'_>),
+) -> Result<Reply, Trouble> {
     if !status.is_success() {
         return Err(read_rpc_error(status, body, login));
     }
-    match rpc::decode_send(route.wire, body) {
+    match rpc::decode_send(route.wire, id, body) {
         Ok(Ok(answer)) => Ok(Reply::Whole(answer)),
         Ok(Err(error)) => Err(Trouble::remote(&error)),
         Err(garbled) => Err(Trouble::garbled(&garbled, body, login)),

@@ -5,19 +5,20 @@ use std::{collections::VecDeque, sync::Arc};
 use rialto_a2a_wire::{
     answer,
     error::{Code, RpcError},
-    rpc,
+    rpc::{self, Id},
     sse::{self, Parser},
     task::StreamEvent,
     wire::Wire,
 };
 use rialto_edge::fetch::Body;
+use rialto_model::failure::Kind;
 
 use crate::{
     credential::Shown,
     grpc::Messages,
     line::Slot,
     post::one_line,
-    route::Carrier,
+    route::{Carrier, Route},
     trouble::{Login, Trouble},
 };
 
@@ -43,19 +44,22 @@ struct Lines {
     ready: VecDeque<sse::Event>,
     carrier: Carrier,
     wire: Wire,
+    /// The id of the request that the stream answers.
+    id: Id,
     is_at_end: bool,
 }
 
 // === impl Events ===
 
 impl Events {
-    pub(crate) fn new(body: Body, carrier: Carrier, wire: Wire, shown: Option<Arc<Shown>>) -> Self {
+    pub(crate) fn new(body: Body, route: &Route, id: Id, shown: Option<Arc<Shown>>) -> Self {
         let lines = Lines {
             parser: Parser::new(body.limit()),
             body,
             ready: VecDeque::new(),
-            carrier,
-            wire,
+            carrier: route.carrier,
+            wire: route.wire,
+            id,
             is_at_end: false,
         };
         Self { source: Source::Sse(lines), shown, _slot: None }
@@ -94,18 +98,25 @@ impl Lines {
                 }
             }
             if self.is_at_end {
-                return Ok(None);
+                return self.last(shown);
             }
             match self.body.chunk().await.map_err(|error| Trouble::fetching(&error))? {
                 Some(bytes) => {
                     let events = self.parser.feed(&bytes).map_err(|error| Trouble::too_large(error.limit))?;
                     self.ready.extend(events);
                 }
-                None => {
-                    self.is_at_end = true;
-                    self.ready.extend(self.parser.finish());
-                }
+                None => self.is_at_end = true,
             }
+        }
+    }
+
+    /// The event before the end of the stream that no empty line closed. Some agents leave that line out after a whole event;
+    /// half an event was cut off, and counts as little as one that never came.
+    fn last(&mut self, shown: Option<&Arc<Shown>>) -> Result<Option<StreamEvent>, Trouble> {
+        let last = self.parser.finish().filter(|event| !event.data.trim().is_empty());
+        match last.map(|event| self.decode(&event, shown)).transpose() {
+            Err(trouble) if trouble.failure.kind == Kind::PeerGarbled => Ok(None),
+            read => read,
         }
     }
 
@@ -117,7 +128,10 @@ impl Lines {
             return Err(Trouble::remote(&error_in(data)));
         }
         let read = match self.carrier {
-            Carrier::Rpc => rpc::decode_response(data).map(|response| response.result),
+            Carrier::Rpc => rpc::decode_response(data).and_then(|response| {
+                response.check_id(&self.id)?;
+                Ok(response.result)
+            }),
             Carrier::Rest | Carrier::Grpc => answer::parse(data).map(Ok),
         };
         match read {

@@ -22,6 +22,7 @@ pub(crate) struct Teller {
     artifacts: Vec<Artifact>,
     status: Option<(State, Option<Message>)>,
     queue: VecDeque<Event>,
+    count: u64,
     is_over: bool,
     has_ended: bool,
     /// The extensions that are in use, until that is told.
@@ -56,6 +57,31 @@ impl Teller {
     /// The next event to tell.
     pub(crate) fn next(&mut self) -> Option<Event> {
         self.queue.pop_front()
+    }
+
+    /// Number of events told so far, those that wait to be told included.
+    pub(crate) const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The task's last known state, as the wire's name for it.
+    pub(crate) fn state(&self) -> &'static str {
+        match self.status.as_ref().map(|(state, _)| *state) {
+            None | Some(State::Unspecified) => "unknown",
+            Some(State::Submitted) => "submitted",
+            Some(State::Working) => "working",
+            Some(State::InputRequired) => "input-required",
+            Some(State::AuthRequired) => "auth-required",
+            Some(State::Completed) => "completed",
+            Some(State::Failed) => "failed",
+            Some(State::Rejected) => "rejected",
+            Some(State::Canceled) => "canceled",
+        }
+    }
+
+    fn push(&mut self, event: Event) {
+        self.count += 1;
+        self.queue.push_back(event);
     }
 
     /// Whether the last thing heard ends the task or makes it wait.
@@ -107,7 +133,7 @@ impl Teller {
         if message.context_id.is_some() || !self.activated.is_empty() {
             self.accept(None, message.context_id.clone(), Aside::default());
         }
-        self.queue.push_back(Event::Replied { message });
+        self.push(Event::Replied { message });
         self.is_over = true;
     }
 
@@ -121,7 +147,7 @@ impl Teller {
         let ArtifactUpdate { artifact, append, last_chunk: last, metadata, extra, .. } = update;
         self.remember(&artifact, append);
         let aside = Aside { timestamp: None, metadata, extra };
-        self.queue.push_back(Event::Artifact { artifact, append, last, aside });
+        self.push(Event::Artifact { artifact, append, last, aside });
     }
 
     /// Tells the far side's names and facts when they are new.
@@ -141,7 +167,7 @@ impl Teller {
         if !self.activated.is_empty() {
             aside.extra.push(ACTIVATED, Json::of(&std::mem::take(&mut self.activated)));
         }
-        self.queue.push_back(Event::Accepted { remote: self.remote.clone(), aside });
+        self.push(Event::Accepted { remote: self.remote.clone(), aside });
     }
 
     /// Tells a whole artifact unless its pieces were told already. Nothing follows a task that `ends`.
@@ -153,12 +179,7 @@ impl Teller {
         if !ends {
             self.remember(&artifact, false);
         }
-        self.queue.push_back(Event::Artifact {
-            artifact,
-            append: false,
-            last: true,
-            aside: Aside::default(),
-        });
+        self.push(Event::Artifact { artifact, append: false, last: true, aside: Aside::default() });
     }
 
     fn remember(&mut self, piece: &Artifact, append: bool) {
@@ -193,7 +214,7 @@ impl Teller {
             State::Rejected => Event::Rejected { message, aside },
             State::Canceled => Event::Canceled { message, aside },
         };
-        self.queue.push_back(event);
+        self.push(event);
     }
 }
 

@@ -3,7 +3,7 @@
 //! Every failure says whose fault it is and carries the facts: the agent's own code and words, the HTTP status, the
 //! beginning of a body that made no sense. A token never stands in any of it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use http::StatusCode;
 use rialto_a2a_wire::{
@@ -18,7 +18,7 @@ use rialto_model::{
 };
 use serde_json::json;
 
-use crate::credential::Shown;
+use crate::{credential::Shown, retry_after};
 
 /// How much of a body is shown.
 const SNIPPET: usize = 200;
@@ -33,6 +33,8 @@ pub(crate) struct Trouble {
     pub(crate) is_foreign: bool,
     /// Whether asking again later may work.
     pub(crate) is_passing: bool,
+    /// Whether the connection broke after the request was sent.
+    pub(crate) is_broken: bool,
 }
 
 // === impl Trouble ===
@@ -54,7 +56,8 @@ impl Trouble {
         let is_passing = !matches!(error, FetchError::Forbidden(_));
         let failure = Failure::new(kind, message);
         let failure = if error.surely_not_sent() { failure.not_sent() } else { failure };
-        Self { is_passing, ..failure.into() }
+        let is_broken = matches!(error, FetchError::Broken(_));
+        Self { is_passing, is_broken, ..failure.into() }
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {
@@ -76,7 +79,7 @@ impl Trouble {
             data["remoteData"] = facts.value();
         }
         let failure = Failure::new(Kind::PeerFailed, message).with_data(Json::of(&data));
-        Self { failure, code: error.known(), is_foreign: is_foreign(error), is_passing: false }
+        Self { code: error.known(), is_foreign: is_foreign(error), ..failure.into() }
     }
 
     /// The agent answered with an HTTP status that is not success, and nothing of the protocol.
@@ -135,6 +138,15 @@ impl Trouble {
         self
     }
 
+    /// The same trouble with the pause that the agent asks for.
+    pub(crate) fn with_retry_after(mut self, pause: Option<Duration>) -> Self {
+        let Some(pause) = pause else { return self };
+        let mut data = self.failure.data.as_ref().map_or_else(|| json!({}), Json::value);
+        data["retryAfter"] = json!(retry_after::seconds(pause));
+        self.failure.data = Some(Json::of(&data));
+        self
+    }
+
     /// The same trouble, if another dialect may be tried because of it.
     pub(crate) fn foreign_if(mut self, is_foreign: bool) -> Self {
         self.is_foreign |= is_foreign;
@@ -145,7 +157,7 @@ impl Trouble {
 impl From<Failure> for Trouble {
     fn from(failure: Failure) -> Self {
         let is_passing = failure.kind == Kind::Busy;
-        Self { failure, code: None, is_foreign: false, is_passing }
+        Self { failure, code: None, is_foreign: false, is_passing, is_broken: false }
     }
 }
 

@@ -104,9 +104,8 @@ fn encode(wire: Wire, task: &SendAnswer) -> String {
 fn decode(wire: Wire, body: &[u8]) -> Result<SendAnswer, Garbled> {
     match wire {
         Wire::V03Proto => answer::decode_send(wire, answer::parse(body)?),
-        Wire::V10 | Wire::V03 | Wire::V01 => {
-            rpc::decode_send(wire, body)?.map_err(|error| Garbled::new("a result", error.message))
-        }
+        Wire::V10 | Wire::V03 | Wire::V01 => rpc::decode_send(wire, &rpc::Id::from(1), body)?
+            .map_err(|error| Garbled::new("a result", error.message)),
     }
 }
 

@@ -15,7 +15,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{HeaderMap, Method, StatusCode, Uri, header, uri::Scheme};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, uri::Scheme};
 use http_body_util::Full;
 use hyper_util::{
     client::legacy,
@@ -28,6 +28,7 @@ use crate::{
     address::Reach,
     connect::{Connector, House, NoConnection, place, system_resolver},
     fetch::{Body, Deadline, Fetch, FetchError, Request, Response, wait_for},
+    gunzip::Gunzip,
     lanes::after_the_others,
     link::Message,
     live::Live,
@@ -136,10 +137,18 @@ impl Ways {
         let mut message = http::Request::new(Full::new(request.body));
         *message.method_mut() = request.method;
         *message.headers_mut() = request.headers;
+        // gRPC compresses messages, not bodies.
+        let asks_gzip = !request.http2 && !message.headers().contains_key(header::ACCEPT_ENCODING);
+        if asks_gzip {
+            message.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        }
         let answer = timeout(wait, way.send(message, request.uri, request.http2)).await;
-        let (head, live) = answer.unwrap_or(Err(FetchError::Timeout(blame)))?.into_parts();
+        let (mut head, live) = answer.unwrap_or(Err(FetchError::Timeout(blame)))?.into_parts();
         let limit = request.limit.unwrap_or(self.max_response_bytes);
-        let body = Body::live(live, request.patience, deadline, limit);
+        let mut body = Body::live(live, request.patience, deadline, limit);
+        if asks_gzip && Gunzip::take_encoding(&mut head.headers) {
+            body = body.gunzipped();
+        }
         Ok(Response { status: head.status, headers: head.headers, body })
     }
 }

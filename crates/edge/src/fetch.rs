@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use http_body::Frame;
 use tokio::time::{Instant, sleep};
 
-use crate::{address::Reach, live::Live};
+use crate::{address::Reach, gunzip::Gunzip, live::Live};
 
 /// Sixteen mebibytes: how much an answer may hold when nobody says otherwise.
 pub const DEFAULT_LIMIT: usize = 16 * 1024 * 1024;
@@ -26,7 +26,8 @@ pub struct Request {
     pub method: Method,
     /// The absolute address, `http` or `https`.
     pub uri: Uri,
-    /// Headers; `Host` and `Content-Length` are made from the rest.
+    /// Headers; `Host` and `Content-Length` are made from the rest. Without `Accept-Encoding` gzip is asked for, and
+    /// the body comes back decompressed.
     pub headers: HeaderMap,
     /// The body; empty for none.
     pub body: Bytes,
@@ -60,6 +61,8 @@ pub struct Body {
     deadline: Option<Deadline>,
     limit: usize,
     trailers: Option<Box<HeaderMap>>,
+    /// Set while the body is compressed and has not come to its end.
+    gunzip: Option<Box<Gunzip>>,
 }
 
 /// Why an exchange did not work out. The texts say what happened, to follow "… could not be reached: ".
@@ -159,11 +162,18 @@ impl Body {
             deadline: None,
             limit: DEFAULT_LIMIT,
             trailers: None,
+            gunzip: None,
         }
     }
 
     pub(crate) fn live(live: Live, patience: Duration, deadline: Option<Deadline>, limit: usize) -> Self {
-        Self { source: Source::Live(live), patience, deadline, limit, trailers: None }
+        Self { source: Source::Live(live), patience, deadline, limit, trailers: None, gunzip: None }
+    }
+
+    /// The same body, which is compressed with gzip.
+    pub(crate) fn gunzipped(mut self) -> Self {
+        self.gunzip = Some(Box::new(Gunzip::new(self.limit)));
+        self
     }
 
     /// How many bytes may be taken in as a whole.
@@ -171,8 +181,27 @@ impl Body {
         self.limit
     }
 
-    /// The next piece, or none at the end. Pieces are as large as they come; their sum is not limited.
+    /// The next piece, or none at the end. Pieces are as large as they come; their sum is not limited. Compressed ones have
+    /// been decompressed, each to at most the limit.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
+        loop {
+            let piece = self.raw_chunk().await?;
+            let Some(gunzip) = &mut self.gunzip else { return Ok(piece) };
+            let read = match &piece {
+                Some(piece) => gunzip.feed(piece)?,
+                None => {
+                    let rest = gunzip.finish()?;
+                    self.gunzip = None;
+                    return Ok(Some(rest).filter(|rest| !rest.is_empty()));
+                }
+            };
+            if !read.is_empty() {
+                return Ok(Some(read));
+            }
+        }
+    }
+
+    async fn raw_chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
         let live = match &mut self.source {
             Source::Fixed(bytes) => return Ok(bytes.take().filter(|bytes| !bytes.is_empty())),
             Source::Live(live) => live,

@@ -22,6 +22,7 @@ pub mod doors;
 pub mod fetch;
 pub mod gate;
 pub mod guard;
+mod gunzip;
 pub mod inside;
 pub mod lanes;
 pub mod limits;

@@ -1,13 +1,25 @@
-//! Asks every agent, again and again, how it is.
+//! Health probes: rounds over all agents, and quick ones of an agent that has just failed.
+//!
+//! An agent that restarts or answers 503 for a moment must not be left alone until the next round: it is probed again at once
+//! and then with backoff, until it is reachable or the rounds are as frequent.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use rand::RngExt;
-use rialto_model::{agent::Agent, ids::AgentId};
+use rialto_model::{
+    agent::{Agent, Health},
+    ids::AgentId,
+};
 use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::registry::Registry;
+
+/// Wait before the second probe of an agent that could not be reached; doubled with each further probe.
+const FIRST_RETRY: Duration = Duration::from_millis(250);
 
 /// Probes all agents in rounds, spread over the interval so that they do not all ask at once.
 pub struct Prober {
@@ -52,11 +64,48 @@ impl Prober {
             under_way.spawn(async move {
                 probe(&registry, &agent.id).await;
                 drop(slot);
+                if agent.health != Health::Unreachable && is_unreachable(&registry, &agent.id) {
+                    start_recovery(&registry, agent.id.clone());
+                }
             });
             while under_way.try_join_next().is_some() {}
         }
         under_way.join_all().await;
     }
+}
+
+/// Probes an agent at once, and again with backoff while it cannot be reached. One at a time for each agent.
+pub(crate) fn start_recovery(registry: &Arc<Registry>, id: AgentId) {
+    if !registry.recovering.lock().insert(id.clone()) {
+        return;
+    }
+    let registry = Arc::downgrade(registry);
+    tokio::spawn(async move {
+        recover(&registry, &id).await;
+        if let Some(registry) = registry.upgrade() {
+            registry.recovering.lock().remove(&id);
+        }
+    });
+}
+
+async fn recover(registry: &Weak<Registry>, id: &AgentId) {
+    let mut wait = FIRST_RETRY;
+    loop {
+        {
+            let Some(registry) = registry.upgrade() else { return };
+            probe(&registry, id).await;
+            if !is_unreachable(&registry, id) || wait >= registry.probe_interval() {
+                return;
+            }
+        }
+        tokio::time::sleep(wait.mul_f64(rand::random_range(0.8..1.2))).await;
+        wait *= 2;
+    }
+}
+
+/// Whether an agent could not be reached by its last probe. MCP servers and functions have a backoff of their own.
+fn is_unreachable(registry: &Registry, id: &AgentId) -> bool {
+    registry.get(id).is_some_and(|agent| agent.health == Health::Unreachable && agent.backing.is_agent())
 }
 
 /// Asks one agent how it is. Trouble in writing the answer down is ours, and is logged.

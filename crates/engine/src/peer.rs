@@ -99,6 +99,15 @@ pub enum DiscoveryError {
         /// Why.
         reason: String,
     },
+    /// The card is this installation's own, for the project that it would be registered in.
+    #[error(
+        "{url} is this Rialto server itself: registered as an agent of its own it would offer each of its skills again; register \
+         the agents themselves"
+    )]
+    Own {
+        /// Where it was found.
+        url: String,
+    },
     /// We may not go there.
     #[error("{0}")]
     Refused(String),

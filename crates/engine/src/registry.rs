@@ -9,9 +9,13 @@ mod error;
 mod live;
 mod registering;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use arc_swap::ArcSwap;
@@ -59,6 +63,8 @@ pub struct Registry {
     repeats: AtomicU64,
     surprises: AtomicU64,
     changed: watch::Sender<u64>,
+    /// The agents that are probed with backoff because they could not be reached.
+    pub(crate) recovering: Mutex<HashSet<AgentId>>,
 }
 
 // === impl Registry ===
@@ -83,6 +89,7 @@ impl Registry {
             repeats: AtomicU64::new(0),
             surprises: AtomicU64::new(0),
             changed: watch::Sender::new(1),
+            recovering: Mutex::default(),
         }
     }
 
@@ -177,6 +184,12 @@ impl Registry {
         let any = skills.map(|skill| &skill.input_schema).any(has);
         self.repeats.store(version * 2 + u64::from(any), Ordering::Release);
         any
+    }
+
+    /// Time between two rounds of probes; the default one where there are none.
+    pub(crate) fn probe_interval(&self) -> Duration {
+        let secs = self.config.probe_interval_secs;
+        Duration::from_secs(if secs > 0 { secs } else { Config::default().probe_interval_secs })
     }
 
     /// Hears each time something visible has changed.

@@ -257,8 +257,7 @@ impl Run {
         let failure = self.task.failure.clone().map(|failure| with_ids(failure, &self.task));
         if failure.as_ref().is_some_and(|failure| failure.kind == Kind::PeerUnreachable) {
             // Do not wait for the next round to learn that the agent is gone.
-            let (inner, id) = (Arc::clone(&self.inner), self.target.agent.id.clone());
-            tokio::spawn(async move { health::probe(&inner.registry, &id).await });
+            health::start_recovery(&self.inner.registry, self.target.agent.id.clone());
         }
         self.over(failure)
     }

@@ -15,6 +15,7 @@ use futures::{FutureExt, future::BoxFuture};
 use rialto_a2a::{
     credential::{self, Resolver},
     discover::Discoverer,
+    instance::Instance,
     peer::{A2aPeer, Ports},
 };
 use rialto_a2a_wire::card::signature::Keys;
@@ -155,10 +156,9 @@ impl Program {
         let fetch: Arc<dyn Fetch> = Arc::new(Client::within(&config.outbound, around));
         let vault = Vault::new(Arc::clone(&store), environment);
         let secrets = credential::resolver(env, stored(vault.clone()));
-        let keys = card_keys(&config.a2a.card_keys)?;
         let clock = Arc::new(SystemClock);
         let tools = Tools::new(&fetch, &secrets, environment);
-        let discovery = tools.discovery(Discoverer::new(fetch.clone(), secrets.clone(), keys));
+        let discovery = tools.discovery(discoverer(&config, &store, &fetch, &secrets)?);
         let registry =
             Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.calls.clone()));
         let ports = Ports {
@@ -433,6 +433,18 @@ fn card_keys(files: &[PathBuf]) -> Result<Keys, BuildError> {
         added.map_err(|error| BuildError::Key(format!("{path}: {error}")))?;
     }
     Ok(keys)
+}
+
+/// Fetches cards, but for those of this installation.
+fn discoverer(
+    config: &Config,
+    store: &Arc<dyn Store>,
+    fetch: &Arc<dyn Fetch>,
+    secrets: &Resolver,
+) -> Result<Discoverer, BuildError> {
+    let keys = card_keys(&config.a2a.card_keys)?;
+    let discoverer = Discoverer::new(Arc::clone(fetch), Arc::clone(secrets), keys);
+    Ok(discoverer.refusing_own(Instance::new(Arc::clone(store))))
 }
 
 fn store_error(error: &StoreError) -> BuildError {

@@ -58,7 +58,7 @@ pub enum Heard {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { failures: 3, pause_secs: 10, longest_secs: 600 }
+        Self { failures: 3, pause_secs: 1, longest_secs: 600 }
     }
 }
 

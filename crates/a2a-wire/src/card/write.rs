@@ -31,8 +31,15 @@ struct Abilities<'a>(&'a Card);
 
 struct List<I>(I);
 
-/// What 0.3 says where 1.0 needs nothing.
-const OURS: &[&str] = &["signatures", "url", "preferredTransport", "additionalInterfaces", "protocolVersion"];
+/// What 0.3 says where 1.0 needs nothing, and what is never taken from the raw text.
+const OURS: &[&str] = &[
+    "signatures",
+    "url",
+    "preferredTransport",
+    "additionalInterfaces",
+    "protocolVersion",
+    "supportsAuthenticatedExtendedCard",
+];
 
 impl Serialize for Written<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -89,7 +96,8 @@ impl Serialize for Abilities<'_> {
         object.put("streaming", &self.0.streaming)?;
         object.put("pushNotifications", &self.0.push_notifications)?;
         object.put("extendedAgentCard", &self.0.extended)?;
-        object.close(&told, &[])
+        // It was a promise of 0.3's, about a history that is not kept here.
+        object.close(&told, &["stateTransitionHistory"])
     }
 }
 

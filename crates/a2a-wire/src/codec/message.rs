@@ -1,7 +1,12 @@
 //! Messages.
 //!
 //! What is bent: 0.1 messages have no ids, extensions or references; 0.3's REST has no references and calls the parts
-//! `content`; 0.x has no word for a speaker that was not named, and gets `user`.
+//! `content`; 0.x has no word for a speaker that was not named, and gets `user`. A message without an id gets one.
+
+use std::{
+    borrow::Cow,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use rialto_model::json::Raw;
 use rialto_model::message::{Message, Role};
@@ -11,7 +16,7 @@ use super::part;
 use crate::{
     garbled::Garbled,
     members::{Members, text},
-    object::{Each, Merged, Object, On, Set},
+    object::{Each, Merged, Object, On, Set, text_of},
     wire::Wire,
 };
 
@@ -64,7 +69,7 @@ impl Serialize for Spoken<'_> {
         let Self { wire, message, skill } = *self;
         let mut object = Object::open(serializer)?;
         if wire != Wire::V01 {
-            object.put("messageId", &message.id)?;
+            object.put("messageId", id_of(message).as_ref())?;
         }
         object.put("role", role_name(wire, message.role))?;
         if wire == Wire::V03 {
@@ -96,6 +101,18 @@ impl Serialize for Wanted<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map([("skillId", self.0)])
     }
+}
+
+/// The id of a message; for one without any, an id made of what it says, so that it is the same each time it is written. All
+/// dialects but 0.1 require one.
+fn id_of(message: &Message) -> Cow<'_, str> {
+    if !message.id.is_empty() {
+        return Cow::Borrowed(&message.id);
+    }
+    let mut hasher = DefaultHasher::new();
+    let place = (&message.context_id, &message.task_id, role_name(Wire::V10, message.role));
+    (place, text_of(&Each(Wire::V10, &message.parts))).hash(&mut hasher);
+    Cow::Owned(format!("message-{:016x}", hasher.finish()))
 }
 
 const fn role_name(wire: Wire, role: Role) -> &'static str {

@@ -27,7 +27,13 @@ pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<SendRequest, Garbled> {
         members.take("skill");
     }
     let is_plain = named.is_some() && !wire.is_proto();
-    let (message, wanted) = members.need("message", "an object", |raw| spoken(wire, raw, is_plain))?;
+    // 0.3's proto file calls the message `request`, and a2a-sdk 1.3 writes the names of that file.
+    let name = if wire == Wire::V03Proto && !members.has("message") && members.has("request") {
+        "request"
+    } else {
+        "message"
+    };
+    let (message, wanted) = members.need(name, "an object", |raw| spoken(wire, raw, is_plain))?;
     let mut request = SendRequest::new(message);
     request.skill = named.or(wanted);
     request.metadata = members.object("metadata");

@@ -151,7 +151,7 @@ fn serve(body: &[u8], path: &str) {
             Ok(result) => answer::decode_send(wire, result).map(Ok),
             Err(error) => Ok(Err(error)),
         });
-        assert_eq!(rpc::decode_send(wire, body), apart, "read in one go and in two");
+        assert_eq!(rpc::decode_send(wire, &rpc::id_of(body), body), apart, "read in one go and in two");
     }
     let _ = rest::decode_error(400, body);
 }

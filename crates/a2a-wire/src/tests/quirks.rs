@@ -151,3 +151,53 @@ fn q12_a_host_that_says_1_0_and_answers_in_0_3_is_understood() {
     let message = task.status.message.unwrap();
     assert_eq!((message.role, message.text().as_str()), (Role::Agent, "which?"));
 }
+
+#[test]
+fn a_0_3_rest_body_with_the_names_of_the_proto_file_is_read() {
+    // a2a-sdk 1.3.0, CompatRestTransport: `preserving_proto_field_name=True`.
+    let body =
+        br#"{"request":{"message_id":"m-1","context_id":"c-1","role":"ROLE_USER","content":[{"text":"hi"}]},
+        "configuration":{"accepted_output_modes":["text/plain"],"history_length":3,"blocking":true,
+        "push_notification":{"url":"https://hook.example","token":"t"}},"metadata":{"skillId":"say"}}"#;
+    for path in ["/v1/message:send", "/v1/message:stream"] {
+        let read = rest::decode_request("POST", path, "", body).unwrap();
+        assert_eq!(read.wire, Wire::V03Proto);
+        let (Request::Send(send) | Request::Stream(send)) = read.request else { panic!("not a message") };
+        assert_eq!((send.message.id.as_str(), send.message.context_id.as_deref()), ("m-1", Some("c-1")));
+        assert_eq!(send.message.text(), "hi");
+        assert!(send.extra.is_empty() && !send.configuration.return_immediately);
+        assert_eq!(send.configuration.push.unwrap().url, "https://hook.example");
+    }
+    let body =
+        br#"{"parent":"tasks/t-1","config_id":"c-1","config":{"name":"tasks/t-1/pushNotificationConfigs/c-1",
+        "push_notification_config":{"id":"c-1","url":"https://hook.example","token":"t"}}}"#;
+    let read = rest::decode_request("POST", "/v1/tasks/t-1/pushNotificationConfigs", "", body).unwrap();
+    let Request::PushCreate(config) = read.request else { panic!("not a webhook") };
+    assert_eq!((config.task_id.as_deref(), config.id.as_deref()), (Some("t-1"), Some("c-1")));
+}
+
+#[test]
+fn errors_of_0_3_rest_name_the_class_that_its_client_looks_for() {
+    let error = crate::error::RpcError::new(Code::TaskNotFound, "no");
+    let (status, body) = rest::encode_error(Wire::V03Proto, rest::Release::First, &error);
+    assert_eq!((status, body.as_str()), (404, r#"{"message":"no","type":"TaskNotFoundError"}"#));
+}
+
+#[test]
+fn a_message_without_an_id_is_written_with_one_that_stays_the_same() {
+    let id = |wire, text: &str| {
+        let message = Message::new("", Role::Agent, vec![Part::text(text)]);
+        let answer = answer::encode_send(wire, &SendAnswer::Message(message)).text();
+        let SendAnswer::Message(read) =
+            answer::decode_send(wire, answer::parse(answer.as_bytes()).unwrap()).unwrap()
+        else {
+            panic!("not a message")
+        };
+        read.id
+    };
+    for wire in [Wire::V10, Wire::V03, Wire::V03Proto] {
+        assert!(!id(wire, "hi").is_empty());
+        assert_eq!(id(wire, "hi"), id(Wire::V10, "hi"));
+        assert_ne!(id(wire, "hi"), id(wire, "ho"));
+    }
+}

@@ -250,7 +250,7 @@ fn an_error_carries_its_reason_to_1_0_and_its_facts_to_0_3() {
     insta::assert_snapshot!(format!("{status} {body}"), @r#"404 {"error":{"code":404,"status":"NOT_FOUND","message":"no such task","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"TASK_NOT_FOUND","domain":"a2a-protocol.org","metadata":{"id":"t"}}]}}"#);
     assert_eq!(
         rest::encode_error(Wire::V03Proto, Release::Second, &error),
-        (404, r#"{"message":"no such task"}"#.to_owned())
+        (404, r#"{"message":"no such task","type":"TaskNotFoundError"}"#.to_owned())
     );
 }
 

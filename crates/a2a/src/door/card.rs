@@ -70,7 +70,7 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
     }
     let base = service.site.address(request.uri(), request.headers(), &caller.scope);
     let kept = service.cards.of(&service, &caller, &base, None);
-    shown(&request, &kept)
+    marked(&service, &caller, shown(&request, &kept)).await
 }
 
 /// The card of one agent, as it is reached through us.
@@ -83,7 +83,8 @@ pub(crate) async fn serve_agent(
     match (service.agent(caller, &slug).await, caller) {
         (Ok(agent), Some(caller)) => {
             let base = service.site.address(request.uri(), request.headers(), &caller.scope);
-            shown(&request, &service.cards.of(&service, caller, &base, Some(&agent)))
+            let kept = service.cards.of(&service, caller, &base, Some(&agent));
+            marked(&service, caller, shown(&request, &kept)).await
         }
         (Err(trouble), _) => (StatusCode::NOT_FOUND, trouble.error.message).into_response(),
         (Ok(_), None) => StatusCode::NOT_FOUND.into_response(),
@@ -138,6 +139,14 @@ async fn extended(service: &Service, visit: Option<Visit>) -> Response {
             (status, trouble.error.message).into_response()
         }
     }
+}
+
+/// The same answer with our marker: whoever is us must not take it for the card of another.
+async fn marked(service: &Service, caller: &Caller, mut response: Response) -> Response {
+    if let Some(instance) = &service.config.instance {
+        instance.mark(&caller.scope, response.headers_mut()).await;
+    }
+    response
 }
 
 fn shown(request: &Request, kept: &Kept) -> Response {
@@ -256,7 +265,7 @@ fn rewritten(service: &Service, caller: &Caller, base: &str, agent: &Arc<Agent>)
             grpc_target(base, service.config.needs_token).as_deref(),
             Some(&agent.slug),
         ),
-        skills: visible.cloned().collect(),
+        skills: visible.map(without_security).collect(),
         streaming: true,
         push_notifications: true,
         extended: service.config.needs_token,
@@ -265,6 +274,19 @@ fn rewritten(service: &Service, caller: &Caller, base: &str, agent: &Arc<Agent>)
         ..Card::clone(&agent.card)
     };
     signed(card::encode(&card), service)
+}
+
+/// A skill without the agent's own security requirements: they name schemes that are not this card's.
+fn without_security(skill: &Arc<Skill>) -> Arc<Skill> {
+    let names = ["security", "securityRequirements"];
+    if names.iter().all(|name| skill.extra.get(name).is_none()) {
+        return Arc::clone(skill);
+    }
+    let mut skill = Skill::clone(skill);
+    for name in names {
+        let _ = skill.extra.take(name);
+    }
+    Arc::new(skill)
 }
 
 /// The card with our signature, if there is a key. One that cannot be used was refused at the start.

@@ -5,6 +5,8 @@ use std::time::Duration;
 use rialto_a2a_wire::card::signature::Signer;
 use rialto_edge::address::Reach;
 
+use crate::instance::Instance;
+
 /// How this server shows itself as an A2A agent.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -26,6 +28,8 @@ pub struct Config {
     pub signer: Option<Signer>,
     /// Whether a message that comes again, under the same id, is answered with the task that it began before.
     pub once_per_message: bool,
+    /// The installation whose cards these are, which they are marked with.
+    pub instance: Option<Instance>,
 }
 
 // === impl Config ===
@@ -48,6 +52,7 @@ impl Default for Config {
             push_private: false,
             signer: None,
             once_per_message: true,
+            instance: None,
         }
     }
 }

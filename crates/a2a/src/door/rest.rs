@@ -118,7 +118,12 @@ pub(crate) fn written(wire: Wire, reply: &Reply) -> String {
 
 fn refuse(wire: Wire, release: Release, trouble: &Trouble) -> Response {
     let (status, body) = trouble.http(wire, release);
-    json(wire, release, StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), body)
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = json(wire, release, status, body);
+    if let Some(seconds) = trouble.retry_after() {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
 }
 
 fn json(wire: Wire, release: Release, status: StatusCode, text: String) -> Response {

@@ -51,6 +51,12 @@ impl Trouble {
         (status, rest::encode_other(wire, (status, name), &self.error))
     }
 
+    /// How many seconds to wait before trying again, if that is known.
+    pub(crate) fn retry_after(&self) -> Option<u64> {
+        let data = self.error.data.as_ref().filter(|data| data.get().contains("retryAfter"))?;
+        data.value()["retryAfter"].as_u64()
+    }
+
     /// What gRPC calls it, when A2A has no error for it.
     pub(crate) fn grpc_name(&self) -> Option<&'static str> {
         self.kind.and_then(status).map(|(_, name)| name)

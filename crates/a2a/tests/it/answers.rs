@@ -45,7 +45,7 @@ async fn a_completed_task_is_told_with_its_artifacts_in_every_dialect() {
         (
             Dialect::V03,
             Binding::JsonRpc,
-            r#"{"id":"1","jsonrpc":"2.0","result":{"artifacts":[{"artifactId":"a-1","name":"forecast","parts":[
+            r#"{"jsonrpc":"2.0","id":1,"result":{"artifacts":[{"artifactId":"a-1","name":"forecast","parts":[
             {"data":{"sky":"clear"},"kind":"data"}]}],"contextId":"ctx-1","history":[{"kind":"message",
             "messageId":"m","parts":[{"kind":"text","text":"?"}],"role":"user"}],"id":"task-1","kind":"task",
             "status":{"state":"completed","timestamp":"2026-11-15T20:00:00.000000+00:00"}}}"#,
@@ -59,7 +59,7 @@ async fn a_completed_task_is_told_with_its_artifacts_in_every_dialect() {
         (
             Dialect::V02,
             Binding::JsonRpc,
-            r#"{"id":1,"jsonrpc":"2.0","result":{"artifacts":[{"artifactId":"a-1","parts":[{"kind":"data",
+            r#"{"jsonrpc":"2.0","id":1,"result":{"artifacts":[{"artifactId":"a-1","parts":[{"kind":"data",
             "data":{"sky":"clear"}}]}],"contextId":"ctx-1","id":"task-1","kind":"task",
             "status":{"state":"completed"}}}"#,
         ),

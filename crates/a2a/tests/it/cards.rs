@@ -122,6 +122,91 @@ async fn a_token_is_shown_only_when_it_is_asked_for() {
     assert_eq!(shown, ["", "Bearer hunter2"]);
 }
 
+/// A card that says that there is an extended one; `interface` is where the agent is.
+fn public(interface: &str) -> String {
+    CARD.replace(
+        r#"{"name":"Weather","#,
+        &format!(r#"{{"name":"Weather","capabilities":{{"extendedAgentCard":true}},{interface},"#),
+    )
+}
+
+fn extended(interface: &str) -> String {
+    public(interface).replace(
+        "\"skills\":[",
+        r#""skills":[{"id":"storms","name":"Storms","description":"For members.","tags":[]},"#,
+    )
+}
+
+fn interface(url: &str, binding: &str, version: &str) -> String {
+    format!(
+        r#""supportedInterfaces":[{{"url":"{url}","protocolBinding":"{binding}","protocolVersion":"{version}"}}]"#
+    )
+}
+
+/// The agent's answer in a JSON-RPC envelope where that is the binding.
+fn answered(binding: &str, card: &str) -> Answer {
+    if binding == "JSONRPC" { crate::script::result(card) } else { json(card) }
+}
+
+#[tokio::test]
+async fn an_extended_card_is_fetched_with_the_credential_and_its_skills_are_taken() {
+    for (binding, version, asked) in [
+        ("JSONRPC", "1.0", "GetExtendedAgentCard"),
+        ("JSONRPC", "0.3", "agent/getAuthenticatedExtendedCard"),
+        ("HTTP+JSON", "1.0", "GET /extendedAgentCard"),
+        ("HTTP+JSON", "0.3", "GET /v1/card"),
+    ] {
+        let script = Script::start([]).await;
+        let at = interface(&script.url(), binding, version);
+        script.answer_next([json(&public(&at)), answered(binding, &extended(&at))]);
+        let credential = Some(Credential::new(Source::Env("TOKEN".into())));
+        let place = Place { credential, ..place(&script) };
+        let found = look_for(place.clone()).await.unwrap();
+        let Fetched::Card { card, etag, .. } = found else { panic!("{found:?}") };
+        let skills: Vec<_> = card.skills.iter().map(|skill| skill.id.as_str()).collect();
+        assert_eq!(skills, ["storms", "forecast"], "{binding} {version}");
+        assert_eq!(etag, None);
+        assert_eq!(script.asked(), ["GET /.well-known/agent-card.json", asked]);
+        assert_eq!(script.heard()[1].header("authorization"), "Bearer hunter2");
+        // It is known now, and stays when it is the same, and when the agent cannot tell.
+        let known = Place { known: Some(Arc::from(card)), etag: Some("\"v1\"".into()), ..place };
+        script.answer_next([json(&public(&at)), answered(binding, &extended(&at))]);
+        assert!(matches!(look_for(known.clone()).await.unwrap(), Fetched::Unchanged), "{binding} {version}");
+        assert_eq!(script.heard()[2].header("if-none-match"), "");
+        script.answer_next([json(&public(&at)), http(503, "")]);
+        assert!(matches!(look_for(known).await.unwrap(), Fetched::Unchanged), "{binding} {version}");
+    }
+}
+
+#[tokio::test]
+async fn an_extended_card_of_0_2_is_found_below_the_base_url() {
+    let script = Script::start([]).await;
+    let at = format!(r#""url":"{}","supportsAuthenticatedExtendedCard":true"#, script.url());
+    let no = crate::script::error(-32601, "no");
+    script.answer_next([json(&public(&at)), no, json(&extended(&at))]);
+    let credential = Some(Credential::new(Source::Env("TOKEN".into())));
+    let found = look_for(Place { credential, ..place(&script) }).await.unwrap();
+    assert!(matches!(&found, Fetched::Card { card, .. } if card.skills.len() == 2), "{found:?}");
+    assert_eq!(script.asked()[2], "GET /agent/authenticatedExtendedCard");
+}
+
+#[tokio::test]
+async fn the_public_card_does_where_there_is_no_credential_for_all_or_the_agent_refuses() {
+    let script = Script::start([]).await;
+    let at = interface(&script.url(), "HTTP+JSON", "1.0");
+    let credential = Credential::new(Source::Env("TOKEN".into()));
+    let personal = Credential { named_callers_only: true, ..credential.clone() };
+    for (credential, asked) in [(None, 1), (Some(personal), 1), (Some(credential), 3)] {
+        let before = script.asked().len();
+        let mut answers = vec![json(&public(&at))];
+        answers.extend((1..asked).map(|_| http(403, "{}")));
+        script.answer_next(answers);
+        let found = look_for(Place { credential, ..place(&script) }).await.unwrap();
+        assert!(matches!(&found, Fetched::Card { card, .. } if card.skills.len() == 1), "{found:?}");
+        assert_eq!(script.asked().len() - before, asked);
+    }
+}
+
 #[tokio::test]
 async fn a_token_that_is_missing_when_it_is_asked_for_is_named() {
     let script = Script::start([http(401, "")]).await;

@@ -14,6 +14,7 @@ mod cards;
 mod credentials;
 mod dialects;
 mod door;
+mod early_ends;
 mod follows;
 mod grpc;
 mod limits;

@@ -89,7 +89,13 @@ impl Desk {
 
 /// Short waits, so that tests are quick.
 pub(crate) fn quick() -> Config {
-    Config { poll_first_ms: 5, poll_longest_ms: 20, cancel_wait_ms: 500, ..Config::default() }
+    Config {
+        poll_first_ms: 5,
+        poll_longest_ms: 20,
+        stream_end_wait_ms: 100,
+        cancel_wait_ms: 500,
+        ..Config::default()
+    }
 }
 
 pub(crate) fn tokens() -> Resolver {

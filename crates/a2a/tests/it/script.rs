@@ -30,10 +30,14 @@ pub(crate) enum Answer {
     Events(Vec<String>),
     /// Server-sent events, and then silence with the stream open.
     Open(Vec<String>),
+    /// Server-sent events, and then the connection breaks.
+    Broken(Vec<String>),
     /// gRPC: framed messages, and how it went unless that is never said.
     Grpc(Vec<Vec<u8>>, Option<Status>),
     /// A redirect to this address.
     Elsewhere(String),
+    /// A refusal for now, with `Retry-After`.
+    NotNow(u16, &'static str),
     /// Nothing, ever.
     Silence,
     /// After a while, this.
@@ -78,6 +82,11 @@ impl Script {
 
     pub(crate) fn heard(&self) -> Vec<Heard> {
         self.heard.lock().unwrap().clone()
+    }
+
+    /// Adds answers to those that are left.
+    pub(crate) fn answer_next(&self, answers: impl IntoIterator<Item = Answer>) {
+        self.answers.lock().unwrap().extend(answers);
     }
 
     /// Waits until something was asked.
@@ -156,6 +165,7 @@ async fn answer(State(script): State<Script>, request: Request) -> Response {
     });
     let named: HeaderMap = named.collect();
     let body = to_bytes(body, usize::MAX).await.unwrap();
+    let id = request_id(&body);
     script.heard.lock().unwrap().push(Heard {
         method: head.method.to_string(),
         path: head.uri.path_and_query().unwrap().to_string(),
@@ -166,28 +176,53 @@ async fn answer(State(script): State<Script>, request: Request) -> Response {
     let next = script.answers.lock().unwrap().pop_front();
     let used_up =
         || Answer::Whole { status: 500, media_type: "text/plain", body: "the script is over".into() };
-    let mut response = render(next.unwrap_or_else(used_up)).await;
+    let mut response = render(next.unwrap_or_else(used_up), &id).await;
     response.headers_mut().extend(named);
     response
 }
 
-async fn render(mut answer: Answer) -> Response {
+/// The id of a JSON-RPC request, which scripted answers repeat in place of 1.
+fn request_id(body: &[u8]) -> String {
+    let body: Option<Value> = serde_json::from_slice(body).ok();
+    body.and_then(|body| body.get("id").cloned()).map_or_else(|| "1".to_owned(), |id| id.to_string())
+}
+
+async fn render(mut answer: Answer, id: &str) -> Response {
     while let Answer::Later(wait, then) = answer {
         tokio::time::sleep(wait).await;
         answer = *then;
     }
-    let chunks = |chunks: Vec<String>| stream::iter(chunks).map(Ok::<_, std::io::Error>);
+    let repeated = format!(r#"{{"jsonrpc":"2.0","id":{id},"#);
+    let answered = move |body: String| body.replace(r#"{"jsonrpc":"2.0","id":1,"#, &repeated);
+    let chunks = |chunks: Vec<String>| {
+        let answered = answered.clone();
+        stream::iter(chunks).map(move |chunk| Ok::<_, std::io::Error>(answered(chunk)))
+    };
     match answer {
-        Answer::Whole { status, media_type, body } => respond(status, media_type, Body::from(body)),
+        Answer::Whole { status, media_type, body } => respond(status, media_type, Body::from(answered(body))),
         Answer::Events(events) => respond(200, "text/event-stream", Body::from_stream(chunks(events))),
         Answer::Open(events) => {
             let body = Body::from_stream(chunks(events).chain(stream::pending()));
             respond(200, "text/event-stream; charset=utf-8", body)
         }
+        Answer::Broken(events) => {
+            let cut = stream::once(async { Err(std::io::Error::other("cut")) });
+            // What is written in one go with the end would be lost with it.
+            let events = chunks(events).then(|event| async {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                event
+            });
+            respond(200, "text/event-stream", Body::from_stream(events.chain(cut)))
+        }
         Answer::Grpc(messages, status) => grpc_response(messages, status),
         Answer::Elsewhere(to) => {
             let mut response = respond(302, "text/plain", Body::empty());
             response.headers_mut().insert(header::LOCATION, to.parse().unwrap());
+            response
+        }
+        Answer::NotNow(status, wait) => {
+            let mut response = respond(status, "text/plain", Body::from("not now"));
+            response.headers_mut().insert(header::RETRY_AFTER, wait.parse().unwrap());
             response
         }
         Answer::Silence | Answer::Later(..) => std::future::pending().await,

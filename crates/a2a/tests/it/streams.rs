@@ -28,13 +28,13 @@ const TOLD: [&str; 6] = [
 ];
 
 /// The whole task as 1.0 gives it back on a look.
-fn snapshot(state: &str, artifacts: &str) -> String {
+pub(crate) fn snapshot(state: &str, artifacts: &str) -> String {
     format!(
         r#"{{"id":"task-1","contextId":"ctx-1","status":{{"state":"{state}"}},"artifacts":[{artifacts}]}}"#
     )
 }
 
-const BOTH: &str = r#"{"artifactId":"a-1","parts":[{"text":"1 "},{"text":"2"}]}"#;
+pub(crate) const BOTH: &str = r#"{"artifactId":"a-1","parts":[{"text":"1 "},{"text":"2"}]}"#;
 
 /// What is told by a streaming 1.0 agent with these answers, and what it was asked.
 async fn stream(answers: Vec<Answer>) -> (Vec<String>, Vec<String>) {
@@ -290,7 +290,9 @@ async fn a_stream_that_says_nothing_at_all_is_garbled() {
     let (told, _) = stream(vec![events(&[])]).await;
     assert_eq!(
         told,
-        ["failed PeerGarbled: the agent hung up without an answer and without naming a task to ask for"]
+        [
+            "failed PeerGarbled: the agent closed its stream without a result and without naming a task to ask for"
+        ]
     );
 }
 

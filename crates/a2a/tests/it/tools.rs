@@ -19,7 +19,7 @@ use serde_json::json;
 
 use crate::rows::row;
 
-const DONE: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"kind":"task","id":"t","contextId":"c","status":{"state":
+const DONE: &str = r#"{"jsonrpc":"2.0","id":null,"result":{"kind":"task","id":"t","contextId":"c","status":{"state":
     "completed"},"artifacts":[{"artifactId":"a","parts":[{"kind":"data","data":{"sky":"clear"}}]}]}}"#;
 
 /// A tool whose agent answers with `body`, and what it was sent.
@@ -83,7 +83,7 @@ async fn each_kind_of_trouble_has_its_code() {
     for (status, body, code) in [
         (StatusCode::BAD_GATEWAY, "", -32202),
         (StatusCode::OK, "nonsense", -32203),
-        (StatusCode::OK, r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no"}}"#, -32204),
+        (StatusCode::OK, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}"#, -32204),
     ] {
         let (tool, _) = tool(Trust::Trusted, status, body);
         let failure = tool.call(venice()).await.unwrap_err();

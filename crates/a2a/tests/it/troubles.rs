@@ -1,6 +1,9 @@
 //! Agents that do not answer, or not in their protocol.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use rialto_a2a::peer::Config;
 use rialto_edge::client;
@@ -13,7 +16,7 @@ use rialto_model::{
 
 use crate::{
     rows::{Desk, agent, call, failure, quick, row, send, streaming, with_token},
-    script::{Answer, Script, http, json, result},
+    script::{Answer, Script, data, envelope, http, json, result},
 };
 
 async fn trouble(answer: Answer) -> Failure {
@@ -109,6 +112,69 @@ async fn a_request_that_may_have_arrived_is_not_repeated() {
     let script = Script::start([http(503, ""), result("{}")]).await;
     send(&agent(&script, Dialect::V03, Binding::JsonRpc)).await;
     assert_eq!(script.asked(), ["message/send"]);
+}
+
+#[tokio::test]
+async fn a_refusal_for_now_is_repeated_once_after_the_pause_that_the_agent_asks_for() {
+    let done = r#"{"kind":"task","id":"task-1","contextId":"c","status":{"state":"completed"}}"#;
+    for status in [429, 503] {
+        let script = Script::start([Answer::NotNow(status, "1"), result(done)]).await;
+        let begun = Instant::now();
+        let events = send(&agent(&script, Dialect::V03, Binding::JsonRpc)).await;
+        assert_eq!(events.last().unwrap().name(), "finished");
+        assert!(begun.elapsed() >= Duration::from_secs(1));
+        assert_eq!(script.asked(), ["message/send", "message/send"]);
+    }
+}
+
+#[tokio::test]
+async fn a_pause_that_is_too_long_or_asked_for_twice_is_passed_on() {
+    for (answers, asked) in [
+        (vec![Answer::NotNow(429, "3600"), result("{}")], 1),
+        (vec![Answer::NotNow(503, "0"), Answer::NotNow(503, "3600"), result("{}")], 2),
+    ] {
+        let script = Script::start(answers).await;
+        let failure = failure(&send(&agent(&script, Dialect::V03, Binding::JsonRpc)).await);
+        assert_eq!(failure.kind, Kind::PeerUnreachable);
+        assert_eq!(failure.data.unwrap().value()["retryAfter"], 3600);
+        assert_eq!(script.asked().len(), asked);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_to_another_request_is_refused() {
+    let task = r#"{"kind":"task","id":"task-1","contextId":"c","status":{"state":"completed"}}"#;
+    let with = |id: &str| json(&format!(r#"{{"jsonrpc":"2.0", "id":{id},"result":{task}}}"#));
+    let script = Script::start([with("7")]).await;
+    let failure = failure(&send(&agent(&script, Dialect::V03, Binding::JsonRpc)).await);
+    assert_eq!(failure.kind, Kind::PeerGarbled);
+    assert!(failure.message.contains("one to request 7"), "{}", failure.message);
+    // Requests are numbered by the clock, which stands still here; the number of the message comes first.
+    for id in ["1700000000001", "\"1700000000001\"", "1700000000001.0", "null"] {
+        let script = Script::start([with(id)]).await;
+        let events = send(&agent(&script, Dialect::V03, Binding::JsonRpc)).await;
+        assert_eq!(events.last().unwrap().name(), "finished", "{id}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_of_another_task_or_to_another_request_is_refused() {
+    let task = |id: &str| {
+        format!(r#"{{"task":{{"id":"{id}","contextId":"c","status":{{"state":"TASK_STATE_WORKING"}}}}}}"#)
+    };
+    let other_request = format!(r#"{{"jsonrpc":"2.0", "id":7,"result":{}}}"#, task("task-1"));
+    for second in [data(&envelope(&task("task-2"))), data(&other_request)] {
+        let script = Script::start([Answer::Open(vec![data(&envelope(&task("task-1"))), second])]).await;
+        let failure = failure(&send(&streaming(&script, Dialect::V10, Binding::JsonRpc)).await);
+        assert_eq!(failure.kind, Kind::PeerGarbled, "{}", failure.message);
+    }
+    let script = Script::start([
+        result(&task("task-1")),
+        result(r#"{"id":"task-2","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}"#),
+    ])
+    .await;
+    let failure = failure(&send(&agent(&script, Dialect::V10, Binding::JsonRpc)).await);
+    assert_eq!(failure.message, "the agent's answer is about another task: task-2, not task-1");
 }
 
 #[tokio::test]

@@ -41,6 +41,47 @@ async fn a_body_comes_back_whole() {
     assert_eq!(text(fetch(request).await.unwrap()).await, "there and back");
 }
 
+/// The body "there and back" as gzip has it.
+fn gzipped() -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut encoder, b"there and back").unwrap();
+    encoder.finish().unwrap()
+}
+
+#[tokio::test]
+async fn gzip_is_asked_for_and_read() {
+    let packed = |headers: http::HeaderMap| async move {
+        assert_eq!(headers["accept-encoding"], "gzip");
+        ([(http::header::CONTENT_ENCODING, "gzip")], gzipped())
+    };
+    let cut = || async {
+        let mut bytes = gzipped();
+        bytes.truncate(bytes.len() - 9);
+        ([(http::header::CONTENT_ENCODING, "gzip")], bytes)
+    };
+    let router = Router::new().route("/", routing::get(packed)).route("/cut", routing::get(cut));
+    let server = Server::start(router).await;
+    let answer = fetch(get(server.uri("/"))).await.unwrap();
+    assert!(!answer.headers.contains_key("content-encoding"));
+    assert_eq!(text(answer).await, "there and back");
+    let cut = fetch(get(server.uri("/cut"))).await.unwrap().body.read().await.unwrap_err();
+    assert_eq!(cut, FetchError::Broken("the compressed answer is damaged or cut off".into()));
+}
+
+#[tokio::test]
+async fn a_gzip_body_may_not_become_larger_than_the_limit() {
+    let packed = || async {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut encoder, &vec![0; 1 << 20]).unwrap();
+        ([(http::header::CONTENT_ENCODING, "gzip")], encoder.finish().unwrap())
+    };
+    let server = Server::start(Router::new().route("/", routing::get(packed))).await;
+    let mut request = get(server.uri("/"));
+    request.limit = Some(100_000);
+    let error = fetch(request).await.unwrap().body.read().await.unwrap_err();
+    assert_eq!(error, FetchError::TooLarge(100_000));
+}
+
 #[tokio::test]
 async fn connections_are_kept_for_the_next_request() {
     let server = Server::start(echo()).await;

@@ -43,6 +43,7 @@ impl RegistryError {
                 Kind::PeerUnreachable
             }
             Self::Discovery(DiscoveryError::Invalid { .. }) => Kind::PeerGarbled,
+            Self::Discovery(DiscoveryError::Own { .. }) => Kind::Invalid,
             Self::Discovery(DiscoveryError::Refused(_)) => Kind::Denied,
             Self::NotFound(_) => Kind::NotFound,
             Self::NothingPending(_) | Self::Configured(_) => Kind::Conflict,

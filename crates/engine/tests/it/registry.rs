@@ -1,8 +1,11 @@
 //! What becomes of agents.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use rialto_engine::{
@@ -12,7 +15,8 @@ use rialto_engine::{
 };
 use rialto_model::{
     agent::{Health, Keep, Trust},
-    failure::Kind,
+    event::Event,
+    failure::{Failure, Kind},
 };
 use rialto_testkit::{agents, peer::ScriptedPeer};
 use serde_json::json;
@@ -57,6 +61,28 @@ async fn the_second_agent_of_a_name_gets_a_number() {
     let second = world.engine.registry().register(Registration::new(other)).await.unwrap().agent;
     assert_eq!(second.slug, "vercel_ops_2");
     assert_eq!(listed(&world), ["vercel_ops.deploy", "vercel_ops_2.deploy"]);
+}
+
+#[tokio::test]
+async fn an_agent_that_was_away_for_a_moment_is_called_again_within_about_a_second() {
+    let peer =
+        ScriptedPeer::telling(vec![Event::failed(Failure::new(Kind::PeerUnreachable, "HTTP status 503"))]);
+    let world = World::with(peer).await;
+    let registry = world.engine.registry();
+    world.discovery.fail(URL, DiscoveryError::Status { url: URL.into(), status: 503 });
+    let mut changed = registry.watch();
+    assert_eq!(world.call(json!({})).await.unwrap_err().kind, Kind::PeerUnreachable);
+    let health = |health: Health| {
+        let registry = Arc::clone(registry);
+        let scope = world.caller.scope.clone();
+        move |_: &u64| registry.find(&scope, "vercel_ops").unwrap().health == health
+    };
+    changed.wait_for(health(Health::Unreachable)).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    world.discovery.serve(URL, agents::card("Vercel Ops", vec![agents::skill("deploy")]));
+    let back = changed.wait_for(health(Health::Healthy));
+    tokio::time::timeout(Duration::from_secs(2), back).await.expect("it is probed with backoff").unwrap();
+    assert_eq!(listed(&world), ["vercel_ops.deploy"]);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use rialto_a2a::door::CARDS;
+use rialto_a2a::{door::CARDS, instance::Instance};
 use rialto_console::{Console, admin};
 use rialto_edge::{
     auth::{Authentication, Bearers, Issuers, TokenBook},
@@ -184,7 +184,8 @@ fn console(program: &Program, needs_token: bool) -> Result<Console, Trouble> {
 
 fn a2a_door(program: &Program, needs_token: bool) -> Result<rialto_a2a::door::Door, Trouble> {
     let site = program.config.server.site().map_err(Trouble::usage)?;
-    let config = program.config.a2a.door(needs_token).map_err(Trouble::usage)?;
+    let mut config = program.config.a2a.door(needs_token).map_err(Trouble::usage)?;
+    config.instance = Some(Instance::new(Arc::clone(&program.store)));
     Ok(rialto_a2a::door::Door::new(program.engine.clone(), config, site))
 }
 

@@ -75,6 +75,7 @@ impl A2a {
             task_timeout: Duration::from_secs(self.task_timeout_secs),
             push_private: self.push_private,
             once_per_message: self.once_per_message,
+            instance: None,
         })
     }
 }

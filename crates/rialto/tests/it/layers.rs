@@ -118,6 +118,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     // Moments at which workflows begin.
     ("croner", &["rialto-flow"]),
     ("deadpool-postgres", &["rialto-store"]),
+    ("flate2", &["rialto-edge"]),
     ("foldhash", &["rialto-model"]),
     ("getrandom", &["rialto"]),
     ("governor", &["rialto-edge"]),

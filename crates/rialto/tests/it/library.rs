@@ -11,7 +11,7 @@ use rialto_policy::Policy;
 use rialto_testkit::agents;
 use serde_json::json;
 
-const REVIEWED: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"kind":"task","id":"t","contextId":"c",
+const REVIEWED: &str = r#"{"jsonrpc":"2.0","id":null,"result":{"kind":"task","id":"t","contextId":"c",
     "status":{"state":"completed"},"artifacts":[{"artifactId":"a","parts":[{"kind":"data","data":{"ok":true}}]}]}}"#;
 
 #[tokio::test]

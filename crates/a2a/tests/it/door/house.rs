@@ -101,6 +101,7 @@ impl House {
         let discovery = Arc::new(ScriptedDiscovery::default());
         discovery.serve("https://desk.example.com", card("Desk", vec![skill("work")]));
         discovery.serve("https://strict.example.com", demanding(card("Strict", vec![skill("work")])));
+        discovery.serve("https://secured.example.com", secured(card("Secured", vec![skill("work")])));
         discovery.serve("https://other.example.com", card("Other", vec![skill("work")]));
         let registry = Arc::new(Registry::new(store.clone(), discovery, clock.clone(), calls.clone()));
         let gate = Arc::new(Notify::new());
@@ -128,7 +129,7 @@ impl House {
         self.meet_at(&card.name.to_lowercase()).await;
     }
 
-    /// The same by the agent's name: desk, other, or strict, which demands an extension.
+    /// The same by the agent's name: desk, other, strict, which demands an extension, or secured, which offers much.
     pub(crate) async fn meet_at(&self, name: &str) {
         let url = format!("https://{name}.example.com");
         let registration =
@@ -157,6 +158,20 @@ fn demanding(card: Card) -> Card {
         { "uri": "https://example.com/ext/v1", "required": true }, { "uri": "https://example.com/ext/v2" },
     ] });
     Card { raw: Json::from(raw), ..card }
+}
+
+/// A card that offers what only the agent itself can do.
+fn secured(card: Card) -> Card {
+    let mut raw = card.raw.value();
+    raw["capabilities"] =
+        json!({ "streaming": false, "stateTransitionHistory": true, "extendedAgentCard": true });
+    raw["supportsAuthenticatedExtendedCard"] = json!(true);
+    raw["additionalInterfaces"] = json!([{ "url": "https://secured.example.com/soap", "transport": "SOAP" }]);
+    raw["securitySchemes"] = json!({ "theirs": { "type": "http", "scheme": "basic" } });
+    raw["signatures"] = json!([{ "protected": "e30", "signature": "c2ln" }]);
+    let mut work = skill("work");
+    work.extra.push("security", Json::from(json!([{ "theirs": [] }])));
+    Card { raw: Json::from(raw), skills: vec![Arc::new(work)], extended: true, ..card }
 }
 
 /// What a peer tells about a call.

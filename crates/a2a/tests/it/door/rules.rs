@@ -273,6 +273,28 @@ async fn a_client_of_0_2_finds_the_extended_card_where_it_looks_for_it() {
 }
 
 #[tokio::test]
+async fn the_card_of_one_agent_declares_only_what_is_served_here() {
+    for needs_token in [false, true] {
+        let house = House::with(Config { needs_token, ..Config::default() }).await;
+        house.meet_at("secured").await;
+        let path = "/a2a/agents/secured/.well-known/agent-card.json";
+        let card = house.ann().send(Request::get(path), "").await.json();
+        let served =
+            json!({ "streaming": true, "pushNotifications": true, "extendedAgentCard": needs_token });
+        assert_eq!(card["capabilities"], served);
+        assert_eq!(card["supportsAuthenticatedExtendedCard"].as_bool().unwrap_or_default(), needs_token);
+        let text = card.to_string();
+        for theirs in
+            ["theirs", "SOAP", "https://secured.example.com", "signatures", "stateTransitionHistory"]
+        {
+            assert!(!text.contains(theirs), "{theirs}: {text}");
+        }
+        let interfaces = card["supportedInterfaces"].as_array().unwrap();
+        assert_eq!(interfaces.len(), 5, "{interfaces:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_a2a_has_no_error_for_has_a_reason_of_ours() {
     let house = House::new().await;
     let strangers = rialto_model::rights::Rights::of([rialto_model::rights::Right::Discover]);

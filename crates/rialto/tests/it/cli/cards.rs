@@ -157,3 +157,24 @@ fn probing() -> Rialto {
 fn skills(agent: &Value) -> Vec<&str> {
     agent["skills"].as_array().unwrap().iter().map(|skill| skill["id"].as_str().unwrap()).collect()
 }
+
+#[test]
+fn a_server_is_not_registered_as_an_agent_of_itself() {
+    let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
+    rialto.trust(&agent.url);
+    let server = rialto.serve(&["--allow-no-auth"]);
+    let port = server.url.rsplit(':').next().unwrap().trim_end_matches('/');
+    let itself = [
+        format!("http://127.0.0.1:{port}"),
+        format!("http://localhost:{port}"),
+        format!("http://127.0.0.1:{port}/a2a/agents/desk"),
+    ];
+    for url in &itself {
+        let refused = rialto.cli(&["agents", "add", url]).exit(2);
+        assert!(refused.err.contains("is this Rialto server itself"), "{}", refused.err);
+    }
+    assert_eq!(rialto.json(&["agents", "list", "--json"]).as_array().unwrap().len(), 1);
+    // Another installation may call it like any agent.
+    let other = Rialto::fresh();
+    other.cli(&["agents", "add", &itself[0]]).ok();
+}

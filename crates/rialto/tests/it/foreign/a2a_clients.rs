@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::operations::{Operation, Visit};
 use crate::harness::{
-    a2a_client::{A2aClient, KINDS, Kind},
+    a2a_client::{A2aClient, KINDS, Kind, PROTO_NAMES},
     http,
     peer::Peer,
     receiver::Receiver,
@@ -68,6 +68,11 @@ fn the_python_sdk_0_3_drives_the_door_over_json_rpc() {
 #[test]
 fn the_python_sdk_0_3_drives_the_door_over_http_json() {
     drives(Kind::of("a2a_py_0_3", "rest"));
+}
+
+#[test]
+fn the_python_sdk_1_3_drives_the_door_over_http_json_of_0_3() {
+    drives(PROTO_NAMES);
 }
 
 #[test]

@@ -38,6 +38,27 @@ enum Numbers {
 }
 
 #[test]
+fn the_skills_of_an_extended_card_are_offered_once_there_is_a_credential() {
+    for (kind, binding) in
+        [("py_1_3", "jsonrpc"), ("py_1_3", "rest"), ("py_0_3", "jsonrpc"), ("py_0_3", "rest")]
+    {
+        let agent = Peer::start(kind, &["--extended", "--binding", binding]);
+        let rialto = Rialto::fresh().with("AGENT_TOKEN", "secret");
+        let has_extra = |shown: &Value| {
+            let skills = shown["skills"].as_array().unwrap();
+            assert!(skills.len() > 5, "{shown}");
+            skills.iter().any(|skill| skill["id"] == "extra")
+        };
+        let public = rialto.json(&["agents", "add", &agent.url, "--json"]);
+        assert!(!has_extra(&public), "{kind} {binding}");
+        let known = rialto.json(&["agents", "add", &agent.url, "--token-env", "AGENT_TOKEN", "--json"]);
+        assert!(has_extra(&known), "{kind} {binding}");
+        let slug = known["slug"].as_str().unwrap();
+        assert_eq!(rialto.json(&["agents", "refresh", slug, "--json"])["outcome"], "unchanged");
+    }
+}
+
+#[test]
 fn an_agent_of_the_python_sdk_1_3_over_json_rpc_is_a_set_of_tools() {
     Stranger::new("py_1_3", &[], "py13_agent").with_doubles().crosses();
 }

@@ -1,5 +1,7 @@
 //! Agents that are gone, slow, or make no sense: each has its own code, through both doors.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
 use crate::harness::{
@@ -67,6 +69,28 @@ fn a_stream_that_breaks_off_is_taken_up_again() {
     for client in &mut clients {
         for tool in skills_named(client, "work") {
             assert_eq!(client.call(&tool, &json!({})).text(), "finished all the same", "{tool}");
+        }
+    }
+}
+
+#[test]
+fn an_executor_that_crashes_is_an_error_within_seconds() {
+    let kinds = ["crashing_0_3", "crashing_0_2"];
+    let agents: Vec<Peer> = kinds
+        .into_iter()
+        .flat_map(|kind| ["at_once", "submitted", "working"].map(|when| Peer::start(kind, &["--when", when])))
+        .collect();
+    let (mut clients, _rialto) = clients_of(&agents, "30000");
+    for client in &mut clients {
+        let tools = skills_named(client, "work");
+        assert_eq!(tools.len(), agents.len());
+        for tool in tools {
+            let begun = Instant::now();
+            let outcome = client.call(&tool, &json!({}));
+            let told = format!("{outcome:?}");
+            assert!(told.contains("-32203") || told.contains("-32202"), "{tool}: {told}");
+            assert!(told.contains("closed its stream without a result"), "{tool}: {told}");
+            assert!(begun.elapsed() < Duration::from_secs(10), "{tool}: {:?}", begun.elapsed());
         }
     }
 }

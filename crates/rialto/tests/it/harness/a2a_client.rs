@@ -48,6 +48,10 @@ pub(crate) const KINDS: &[Kind] = &[
     Kind::new("0.1 by hand, JSON-RPC", "a2a_plain_0_1", "jsonrpc", Dialect::V01),
 ];
 
+/// The client for agents of 0.3 that a2a-sdk 1.3 has for HTTP+JSON: it writes the names of the proto file.
+pub(crate) const PROTO_NAMES: Kind =
+    Kind::new("a2a-sdk 1.3.0, HTTP+JSON of 0.3", "a2a_py_1_3", "rest03", Dialect::V03);
+
 /// A client that has read a card.
 pub(crate) struct A2aClient {
     pub(crate) kind: Kind,

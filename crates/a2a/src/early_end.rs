@@ -1,0 +1,136 @@
+//! Streams that an agent closes before their task has ended, and the backoff of the polls that follow.
+//!
+//! A crashed executor of a2a-sdk 0.2 or 0.3 closes its stream in silence, and its task stays `submitted` or `working` for ever.
+//! A connection that an intermediary closes looks alike, but then the task changes sooner or later. So the task is polled, and
+//! the call fails when nothing has changed for as long again as the call has taken, and at least
+//! [`Config::stream_end_wait_ms`]. Intermediaries close connections that are old or idle, so a call that has taken long
+//! already gets all of [`Config::patience_ms`].
+
+use std::time::Duration;
+
+use rialto_model::{
+    failure::{Failure, Kind},
+    json::Json,
+};
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::{peer::Config, trouble::Trouble};
+
+/// Calls that have taken this long may have been cut off by an intermediary.
+const LONG_CALL: Duration = Duration::from_secs(30);
+
+/// A stream that ended before its task did.
+pub(crate) struct EarlyEnd {
+    /// Wait before the next poll beside a stream that was joined again.
+    pub(crate) backoff: Backoff,
+    /// When something was last new.
+    since: Instant,
+    until: Instant,
+    /// How many events had been told by then.
+    count: u64,
+}
+
+/// How long to wait before asking again.
+#[derive(Clone, Copy)]
+pub(crate) struct Backoff {
+    wait: Duration,
+    pub(crate) failures: u32,
+}
+
+// === impl EarlyEnd ===
+
+impl EarlyEnd {
+    /// The end of a stream just now, in a call that began at `begun` and has told `count` events.
+    pub(crate) fn new(config: &Config, begun: Instant, count: u64) -> Self {
+        let now = Instant::now();
+        let backoff = Backoff::first(config.poll_first_ms);
+        Self { backoff, since: now, until: now + allowance(config, now - begun), count }
+    }
+
+    /// Takes note of a poll. Fails with the time waited when nothing has changed for long enough.
+    pub(crate) fn check(&mut self, config: &Config, begun: Instant, count: u64) -> Result<(), Duration> {
+        if count != self.count {
+            *self = Self::new(config, begun, count);
+            return Ok(());
+        }
+        let now = Instant::now();
+        if now >= self.until {
+            return Err(now - self.since);
+        }
+        let longest = Duration::from_millis(config.poll_longest_ms);
+        self.backoff = self.backoff.after_success(config.poll_first_ms, longest);
+        Ok(())
+    }
+
+    /// The failure of a call whose stream ended before it named a task; `broken` says how the connection broke, if it did.
+    pub(crate) fn without_task(broken: Option<Trouble>) -> Trouble {
+        let message = "the agent closed its stream without a result and without naming a task to ask for";
+        match broken {
+            Some(mut trouble) => {
+                trouble.failure.message = format!("{message}: {}", trouble.failure.message);
+                trouble
+            }
+            None => Failure::new(Kind::PeerGarbled, message).into(),
+        }
+    }
+
+    /// The failure of a call whose task the agent does not know any more.
+    pub(crate) fn unknown_task(mut answer: Trouble) -> Trouble {
+        let why = "the agent closed its stream without a result and does not know the task any more";
+        answer.failure.kind = Kind::PeerGarbled;
+        answer.failure.message = format!("{why}: {}", answer.failure.message);
+        answer
+    }
+
+    /// The failure of a call whose task does not change any more.
+    pub(crate) fn without_progress(id: &str, state: &str, waited: Duration) -> Trouble {
+        let message = format!(
+            "the agent closed its stream without a result, and its task {id} has been {state} for {} ms since; the agent has \
+             probably crashed",
+            waited.as_millis()
+        );
+        let data = json!({ "remoteState": state });
+        Failure::new(Kind::PeerGarbled, message).with_data(Json::of(&data)).into()
+    }
+}
+
+/// For how long nothing may change after a stream has ended early.
+fn allowance(config: &Config, taken: Duration) -> Duration {
+    let patience = Duration::from_millis(config.patience_ms);
+    if taken >= LONG_CALL {
+        return patience;
+    }
+    taken.max(Duration::from_millis(config.stream_end_wait_ms)).min(patience)
+}
+
+// === impl Backoff ===
+
+impl Backoff {
+    /// No wait.
+    pub(crate) const NONE: Self = Self { wait: Duration::ZERO, failures: 0 };
+
+    /// The first wait.
+    pub(crate) const fn first(wait_ms: u64) -> Self {
+        Self { wait: Duration::from_millis(wait_ms), failures: 0 }
+    }
+
+    /// The wait after a poll that was answered.
+    pub(crate) fn after_success(self, first_ms: u64, longest: Duration) -> Self {
+        Self { wait: self.longer(first_ms, longest), failures: 0 }
+    }
+
+    /// The wait after a poll that failed.
+    pub(crate) fn after_failure(self, first_ms: u64, longest: Duration) -> Self {
+        Self { wait: self.longer(first_ms, longest), failures: self.failures + 1 }
+    }
+
+    fn longer(self, first_ms: u64, longest: Duration) -> Duration {
+        self.wait.mul_f64(1.6).clamp(Duration::from_millis(first_ms).min(longest), longest)
+    }
+
+    /// The wait, give or take a fifth, so that many calls do not ask in step.
+    pub(crate) fn jittered(self) -> Duration {
+        self.wait.mul_f64(rand::random_range(0.8..1.2))
+    }
+}
