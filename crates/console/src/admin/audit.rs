@@ -105,8 +105,8 @@ pub async fn verify(console: &Console, caller: &Caller) -> Result<Verdict, Failu
 /// How an announcement came out, in one word.
 pub fn ended(event: &VerbEvent) -> String {
     match (&event.error, event.outcome) {
-        _ if event.context.denied => "denied".to_owned(),
         (Some(error), _) => format!("error {}", error.code),
+        _ if event.context.denied => "denied".to_owned(),
         (None, Some(Outcome::Completed)) => "completed".to_owned(),
         (None, Some(Outcome::Waiting)) => "waiting".to_owned(),
         (None, Some(Outcome::Failed)) => "failed".to_owned(),

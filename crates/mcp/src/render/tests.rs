@@ -260,3 +260,48 @@ fn a_question_of_a_tool_that_promised_something_else_is_told_as_an_error() {
     assert!(result(&asking, "weather", reader).is_error);
     assert!(!result(&made(vec![Artifact::new("out", vec![data(json!({}))])]), "weather", reader).is_error);
 }
+
+/// Results of text and a picture of 80 kB, as skill tools, `get_task` and `invoke_a2a` show them.
+fn picture_results(is_upstream: bool) -> [(Answer, String); 3] {
+    let picture = file("image/png", Some("plot.png"), &"iVBORw0KGgo=".repeat(9_000));
+    let task = made(vec![Artifact::new("out", vec![Part::text("a plot"), picture])]);
+    let reader = Reader {
+        fluency: LEGACY,
+        inline: 0,
+        errors: ToolErrors::Result,
+        is_upstream,
+        is_promised: false,
+        structured_first: false,
+    };
+    let answers = [
+        result(&task, "weather", reader),
+        status(&task, "weather", reader),
+        invoked(&task, "weather", None, reader),
+    ];
+    answers.map(|answer| {
+        let text = serde_json::to_string(&CallToolResult::from(answer.clone())).unwrap();
+        (answer, text)
+    })
+}
+
+#[test]
+fn the_bytes_of_a_file_are_in_a_result_once() {
+    for is_upstream in [false, true] {
+        for (answer, text) in picture_results(is_upstream) {
+            assert!(text.len() < 112_000, "{} bytes", text.len());
+            assert_eq!(answer.content.iter().filter(|block| is_file(block)).count(), 1);
+        }
+    }
+    let (answer, _) = &picture_results(false)[0];
+    let structured = answer.structured.as_ref().unwrap().value();
+    let part = &structured["artifacts"][0]["parts"][1];
+    assert_eq!(part["metadata"]["rialto/contentBlock"], 1);
+    assert!(is_file(&answer.content[1]), "the part refers to its block");
+}
+
+#[test]
+fn an_upstream_result_gets_no_structured_content_of_ours() {
+    let (answer, _) = &picture_results(true)[0];
+    assert_eq!(answer.structured, None);
+    assert_eq!(answer.content.len(), 2);
+}

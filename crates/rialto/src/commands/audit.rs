@@ -111,8 +111,8 @@ fn row(record: u64, event: &VerbEvent) -> Vec<String> {
 
 fn outcome(event: &VerbEvent) -> String {
     match (&event.error, event.outcome) {
-        _ if event.context.denied => "denied".to_owned(),
         (Some(error), _) => error.code.to_string(),
+        _ if event.context.denied => "denied".to_owned(),
         (None, Some(Outcome::Completed)) => "completed".to_owned(),
         (None, Some(Outcome::Waiting)) => "waiting".to_owned(),
         (None, Some(Outcome::Failed)) => "failed".to_owned(),

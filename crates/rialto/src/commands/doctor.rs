@@ -3,6 +3,7 @@
 mod server;
 
 use futures::StreamExt;
+use rialto_mcp::ToolNames;
 use rialto_model::{
     agent::{Agent, Health, Trust},
     credential::Source,
@@ -110,11 +111,27 @@ async fn examine(common: &Common, environment: &Environment) -> Vec<Finding> {
     findings.push(good("store", format!("opens in {place}")));
     findings.push(good("policies", format!("{} in force", program.engine.policy().ids().len())));
     findings.push(tools(&program));
+    findings.push(tool_names(&program));
     findings.extend(agents(&program).await);
     findings.extend(deployed(&program).await);
     findings.extend(webhooks(&program).await);
     findings.push(address(&program).await);
     findings
+}
+
+/// Says which form of a tool's name MCP clients are shown.
+fn tool_names(program: &Program) -> Finding {
+    let shown = match program.config.mcp.tool_names {
+        ToolNames::Auto => {
+            "a2a_<agent>_<skill> to MCP clients; <agent>.<skill> to Claude Code, Gemini CLI, Codex and the Inspector, which take dots"
+        }
+        ToolNames::Canonical => {
+            "<agent>.<skill> to every MCP client; the APIs of OpenAI and Anthropic refuse such names"
+        }
+        ToolNames::Legacy => "a2a_<agent>_<skill> to every MCP client",
+        ToolNames::Both => "each skill twice, as <agent>.<skill> and as a2a_<agent>_<skill>",
+    };
+    good("tool names", shown)
 }
 
 fn tools(program: &Program) -> Finding {

@@ -19,4 +19,5 @@ mod postgres;
 mod questions;
 mod relay;
 mod servers;
+mod text_agents;
 mod troubles;

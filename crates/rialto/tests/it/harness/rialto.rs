@@ -30,8 +30,15 @@ pub(crate) struct Said {
 // === impl Rialto ===
 
 impl Rialto {
-    /// Nothing is installed yet.
+    /// Nothing is installed yet. Tools have their canonical names and calls fail with S0's codes, which most tests read.
     pub(crate) fn fresh() -> Self {
+        Self::with_defaults()
+            .with("RIALTO_MCP__TOOL_NAMES", "canonical")
+            .with("RIALTO_MCP__TOOL_ERRORS", "protocol")
+    }
+
+    /// The same without any option, as users have it.
+    pub(crate) fn with_defaults() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data").display().to_string();
         Self { folder, variables: vec![("RIALTO_DATA".to_owned(), data)] }
