@@ -272,7 +272,7 @@ async fn a_question_is_no_failure_and_the_answer_goes_on_with_the_same_task() {
     };
     let done = world.engine.call(answer).await.unwrap().finish().await.unwrap();
     assert_eq!((done.head.id, done.head.state), (waiting.head.id, TaskState::Completed));
-    assert_eq!(world.phases(), ["pre-verb", "post-verb completed", "pre-verb", "post-verb completed"]);
+    assert_eq!(world.phases(), ["pre-verb", "post-verb waiting", "pre-verb", "post-verb completed"]);
 }
 
 /// Writes to a task whenever a call is announced, as whoever follows it does.

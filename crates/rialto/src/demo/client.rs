@@ -89,7 +89,12 @@ async fn read(response: Response, progress: &mut impl FnMut(&str)) -> Result<Ans
     Err("the server hung up without a result".to_owned())
 }
 
+/// The answer in a message. A failed call is a result that a model can read; its error is inside.
 fn answer(mut message: Value) -> Option<Answer> {
+    if message["result"]["isError"] == true {
+        let error = message["result"]["structuredContent"]["error"].take();
+        return Some(Err(error));
+    }
     match (message["result"].take(), message["error"].take()) {
         (Value::Null, Value::Null) => None,
         (Value::Null, error) => Some(Err(error)),

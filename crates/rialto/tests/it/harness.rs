@@ -19,6 +19,7 @@ pub(crate) mod receiver;
 pub(crate) mod rialto;
 pub(crate) mod server;
 pub(crate) mod stdio;
+pub(crate) mod twice;
 pub(crate) mod upstream;
 pub(crate) mod worker;
 

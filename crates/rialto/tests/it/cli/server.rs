@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{agent::SampleAgent, client::names, http, rialto::Rialto, server::message, until};
+use crate::harness::{
+    agent::SampleAgent, client::names, http, rialto::Rialto, server::message, twice::send_twice, until,
+};
 
 #[test]
 fn the_first_start_shows_a_token_once_and_nobody_is_let_in_without_it() {
@@ -132,7 +134,7 @@ fn a_long_list_comes_in_pages_that_are_the_whole_list() {
     assert!(skills.is_sorted(), "{skills:?}");
     listed.sort();
     listed.dedup();
-    assert_eq!(listed.len(), 12 + 5, "each tool is listed once");
+    assert_eq!(listed.len(), 12 + 7, "each tool is listed once");
     let wrong = server.request("/mcp", "tools/list", json!({ "cursor": "no cursor" }), None);
     assert_eq!(message(&wrong)["error"]["code"], -32602);
 }
@@ -206,4 +208,13 @@ fn a_server_that_is_told_to_stop_stops() {
     while !process.line().expect("it greets").contains("/mcp") {}
     process.signal("TERM");
     assert!(process.end().success());
+}
+
+#[test]
+fn the_same_message_to_two_processes_of_one_folder_at_once_is_one_task() {
+    let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
+    rialto.trust(&agent.url);
+    let (first, second) = (rialto.serve(&["--allow-no-auth"]), rialto.serve(&["--allow-no-auth"]));
+    let (tasks, calls) = send_twice([&first, &second], &agent, 50);
+    assert_eq!((tasks.len(), calls), (50, 50));
 }

@@ -227,9 +227,9 @@ fn a_permit_holds_at_the_next_call_also_when_an_agent_is_loaded_in_between() {
 fn each_client_is_shown_names_that_it_accepts() {
     let agent = SampleAgent::named("Desk");
     for (client, name) in
-        [("claude-ai", "a2a_desk_echo"), ("cursor-vscode", "a2a_desk_echo"), ("other", "desk.echo")]
+        [("claude-ai", "a2a_desk_echo"), ("other", "a2a_desk_echo"), ("claude-code", "desk.echo")]
     {
-        let rialto = Rialto::fresh();
+        let rialto = Rialto::with_defaults();
         let mut server = rialto.mcp(&["--agent", &agent.url]);
         server.initialize_as(client);
         let listed = names(&server.ask("tools/list", &json!({}))["result"]["tools"]);

@@ -3,7 +3,7 @@
 use rialto_testkit::postgres::{PASSWORD, Server as Postgres};
 use serde_json::{Value, json};
 
-use crate::harness::{agent::SampleAgent, http, rialto::Rialto, until};
+use crate::harness::{agent::SampleAgent, http, rialto::Rialto, twice::send_twice, until};
 
 /// A machine with nothing on it but the address of the database.
 fn machine(url: &str) -> Rialto {
@@ -48,6 +48,17 @@ fn what_one_machine_changes_holds_on_the_other_at_its_very_next_call() {
     for server in [&first, &second] {
         assert!(server.call("desk.echo", &json!({})).answer.is_err(), "the agent is gone");
     }
+}
+
+#[test]
+fn the_same_message_to_two_machines_at_once_is_one_task() {
+    let (postgres, agent) = (Postgres::start(), SampleAgent::named("Desk"));
+    let url = postgres.database();
+    let (here, there) = (machine(&url), machine(&url));
+    here.trust(&agent.url);
+    let (first, second) = (here.serve(&["--allow-no-auth"]), there.serve(&["--allow-no-auth"]));
+    let (tasks, calls) = send_twice([&first, &second], &agent, 50);
+    assert_eq!((tasks.len(), calls), (50, 50));
 }
 
 #[test]

@@ -84,9 +84,15 @@ fn send(
     headers: &[(&str, &str)],
     body: &str,
 ) -> std::io::Result<Answer> {
-    let mut answer = String::new();
-    ask(method, url, host, headers, body)?.read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let mut answer = Vec::new();
+    let (mut stream, written) = begin(method, url, host, headers, body)?;
+    // A server that refuses a request answers before it has read all of it, and hangs up.
+    let read = stream.read_to_end(&mut answer);
+    if answer.is_empty() {
+        written.and(read.map(drop))?;
+    }
+    let answer = String::from_utf8_lossy(&answer);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&*answer, ""));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
     let header = |line: &str| {
         let (name, value) = line.split_once(':')?;
@@ -105,16 +111,30 @@ fn ask(
     headers: &[(&str, &str)],
     body: &str,
 ) -> std::io::Result<TcpStream> {
+    let (stream, written) = begin(method, url, host, headers, body)?;
+    written.map(|()| stream)
+}
+
+/// Sends a request, as much of it as is taken.
+fn begin(
+    method: &str,
+    url: &str,
+    host: Option<&str>,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> std::io::Result<(TcpStream, std::io::Result<()>)> {
     let (address, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let host = host.unwrap_or(address);
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(PATIENCE))?;
+    let is_json = !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    let kind = if is_json { "Content-Type: application/json\r\n" } else { "" };
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let length = body.len();
-    write!(
+    let written = write!(
         stream,
-        "{method} /{path} HTTP/1.0\r\nHost: {host}\r\nContent-Type: application/json\r\n\
+        "{method} /{path} HTTP/1.0\r\nHost: {host}\r\n{kind}\
          Accept: application/json, text/event-stream\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
-    )?;
-    Ok(stream)
+    );
+    Ok((stream, written))
 }
