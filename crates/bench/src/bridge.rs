@@ -373,7 +373,7 @@ fn targets(rows: &[Row], ratios: &[Ratio], busy: usize, governed: Option<f64>) -
         Check::at_least(what, ratio.per_second, 0.35, "")
     });
     let memory = ours().map(|row| row.memory.rss_mb).reduce(f64::max);
-    let memory = memory.map(|mb| Check::at_most("memory held", mb, 40.0, "MB"));
+    let memory = memory.map(|mb| Check::at_most("memory held", mb, 64.0, "MB"));
     let governed = governed.map(|times| {
         Check::at_most("CPU per call when it is governed, as a multiple of when it is not", times, 1.3, "")
     });

@@ -218,3 +218,34 @@ fn the_same_message_to_two_processes_of_one_folder_at_once_is_one_task() {
     let (tasks, calls) = send_twice([&first, &second], &agent, 50);
     assert_eq!((tasks.len(), calls), (50, 50));
 }
+
+#[test]
+fn load_agent_is_for_callers_that_may_administer_agents_and_listed_to_no_others() {
+    let (rialto, agent) =
+        (Rialto::fresh().with("RIALTO_SERVER__ALLOW_PRIVATE_OVER_API", "true"), SampleAgent::named("Desk"));
+    let server = rialto.serve(&[]);
+    let token = |caller: &str| {
+        let made = rialto.json(&[
+            "tokens", "create", caller, "--scope", "admin", "--scope", "call", "--scope", "discover",
+            "--json",
+        ]);
+        made["token"].as_str().unwrap().to_owned()
+    };
+    let (ann, bob) = (token("ann"), token("bob"));
+    rialto.cli(&["policy", "add", "allow-admin", "admin_agents", "--caller", "ann"]).ok();
+    let ask = |method: &str, params: Value, token: &str| {
+        message(&server.request("/mcp", method, params, Some(token)))
+    };
+    let lists = |token: &str| {
+        names(&ask("tools/list", json!({}), token)["result"]["tools"]).contains(&"load_agent".to_owned())
+    };
+    assert_eq!((lists(&ann), lists(&bob)), (true, false));
+    let load = json!({ "name": "load_agent", "arguments": { "url": agent.url, "token": "s3cret-token" } });
+    assert_eq!(ask("tools/call", load.clone(), &bob)["error"]["code"], -32003);
+    assert_eq!(rialto.json(&["agents", "list", "--json"]), json!([]));
+    let loaded = ask("tools/call", load, &ann);
+    assert_eq!(loaded["result"]["structuredContent"]["agent"]["slug"], "desk", "{loaded}");
+    let known = rialto.json(&["agents", "show", "desk", "--json"]).to_string();
+    assert!(known.contains("external") && known.contains("store:"), "{known}");
+    assert!(!known.contains("s3cret-token") && !loaded.to_string().contains("s3cret-token"));
+}

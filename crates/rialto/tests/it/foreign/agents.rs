@@ -328,7 +328,7 @@ impl Visit<'_> {
     fn the_arguments_are_checked_where_there_is_a_schema(&mut self) {
         let listed = self.client.greeting["tools"].as_array().unwrap();
         let say = listed.iter().find(|tool| tool["name"] == self.tool("say")).unwrap();
-        if say["inputSchema"]["properties"].is_null() {
+        if say["inputSchema"]["properties"]["name"].is_null() {
             return;
         }
         let wrong = self.call("say", &json!({ "name": 7 }));

@@ -64,11 +64,14 @@ fn lists_and_calls(sdk: Sdk) {
             let mut client = McpClient::start(sdk, era, &door);
             assert_eq!(client.greeting["server"]["name"], "rialto");
             let listed = client.greeted_with();
+            let count = |name: &str| listed.iter().filter(|listed| *listed == name).count();
             for name in
-                ["plain01_agent.say", "load_agent", "list_agents", "send_message", "get_task", "cancel_task"]
+                ["plain01_agent.say", "list_agents", "send_message", "get_task", "cancel_task", "invoke_a2a"]
             {
-                assert_eq!(listed.iter().filter(|listed| *listed == name).count(), 1, "{name} in {listed:?}");
+                assert_eq!(count(name), 1, "{name} in {listed:?}");
             }
+            let may_load = matches!(door, Door::Stdio { .. });
+            assert_eq!(count("load_agent"), usize::from(may_load), "{listed:?}");
             assert_eq!(client.list(), listed);
             assert_eq!(client.call("plain01_agent.say", &json!({ "name": "Ann" })).text(), "hello Ann");
             assert_eq!(client.call("plain01_agent.echo", &json!({ "a": [1] })).data(), &json!({ "a": [1] }));
