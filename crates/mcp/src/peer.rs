@@ -5,12 +5,14 @@
 
 mod connection;
 mod ears;
+mod event_stream;
 mod hello;
 mod in_order;
 mod line;
 mod listener;
 mod question;
 mod rounds;
+mod sse_transport;
 pub(crate) mod told;
 mod tracked;
 mod waiting;

@@ -13,6 +13,7 @@ mod fidelity;
 mod flows;
 mod frameworks;
 mod grpc;
+mod http_sse;
 mod operations;
 mod postgres;
 mod questions;
