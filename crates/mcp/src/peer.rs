@@ -124,6 +124,15 @@ impl McpPeer {
         future::join_all(lines.iter().map(|line| line.closed())).await;
     }
 
+    /// Waits for the attempt to start or reach this row's server that is under way; true if it succeeds, false if none is under way.
+    pub async fn finish_start(&self, row: &Agent) -> bool {
+        let line = Key::of(row).and_then(|key| self.0.lines.lock().get(&key).cloned());
+        match line.and_then(|line| line.attempt_under_way()) {
+            Some(attempt) => attempt.await.is_ok(),
+            None => false,
+        }
+    }
+
     fn line(&self, key: Key) -> Arc<Line> {
         let mut lines = self.0.lines.lock();
         Arc::clone(

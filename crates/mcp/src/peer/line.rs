@@ -48,7 +48,7 @@ pub(super) struct Line {
     compat: ServerCompat,
 }
 
-type Attempt = Shared<BoxFuture<'static, Result<Arc<Connection>, String>>>;
+pub(super) type Attempt = Shared<BoxFuture<'static, Result<Arc<Connection>, String>>>;
 
 enum State {
     /// There is none.
@@ -104,6 +104,14 @@ impl Line {
             }
         };
         attempt.await
+    }
+
+    /// The attempt to make a connection that is under way, if one is.
+    pub(super) fn attempt_under_way(&self) -> Option<Attempt> {
+        match &*self.state.lock() {
+            State::Making(attempt, _) => Some(attempt.clone()),
+            State::Idle(_) | State::Open(..) | State::Closed => None,
+        }
     }
 
     /// Begins to make a connection, in a task of its own.
