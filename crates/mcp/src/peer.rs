@@ -5,12 +5,14 @@
 
 mod connection;
 mod ears;
+mod event_stream;
 mod hello;
 mod in_order;
 mod line;
 mod listener;
 mod question;
 mod rounds;
+mod sse_transport;
 pub(crate) mod told;
 mod tracked;
 mod waiting;
@@ -120,6 +122,15 @@ impl McpPeer {
         self.0.waiting.clear();
         let lines: Vec<Arc<Line>> = self.0.lines.lock().drain().map(|(_, line)| line).collect();
         future::join_all(lines.iter().map(|line| line.closed())).await;
+    }
+
+    /// Waits for the attempt to start or reach this row's server that is under way; true if it succeeds, false if none is under way.
+    pub async fn finish_start(&self, row: &Agent) -> bool {
+        let line = Key::of(row).and_then(|key| self.0.lines.lock().get(&key).cloned());
+        match line.and_then(|line| line.attempt_under_way()) {
+            Some(attempt) => attempt.await.is_ok(),
+            None => false,
+        }
     }
 
     fn line(&self, key: Key) -> Arc<Line> {

@@ -1,6 +1,7 @@
 //! Reaches what is deployed, and sees to it that the registry knows what it can do.
 
 pub(crate) mod described;
+mod first_lists;
 mod sampling;
 
 use std::{mem, sync::Arc};
@@ -21,6 +22,7 @@ use rialto_model::{agent::Agent, ids::Scope};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::first_lists::FirstLists;
 use crate::{config::Config, environment::Environment, program::BuildError};
 
 /// So many servers are asked at once.
@@ -38,6 +40,7 @@ pub(crate) struct Tools {
     engine: sampling::Later,
     /// Rows that somebody has yet to be asked about.
     unasked: Mutex<Vec<Arc<Agent>>>,
+    first_lists: FirstLists,
 }
 
 /// Servers that have said something and are to be asked. One that repeats itself is there once.
@@ -69,7 +72,9 @@ impl Tools {
             launcher: launcher.clone(),
             secrets: Arc::clone(secrets),
         });
-        Self { mcp, functions, acp: AcpPeer::new(launcher), changes, engine, unasked: Mutex::default() }
+        let acp = AcpPeer::new(launcher);
+        let (unasked, first_lists) = (Mutex::default(), FirstLists::default());
+        Self { mcp, functions, acp, changes, engine, unasked, first_lists }
     }
 
     /// Finds out what agents and all that is deployed can do.
@@ -99,7 +104,10 @@ impl Tools {
             return Ok(());
         }
         let unasked = engine.registry().configure(&wanted, is_whole).await;
-        *self.unasked.lock() = unasked.map_err(|error| BuildError::Deployed(error.to_string()))?;
+        let more = unasked.map_err(|error| BuildError::Deployed(error.to_string()))?;
+        let mut unasked = self.unasked.lock();
+        unasked.retain(|row| more.iter().all(|other| other.id != row.id));
+        unasked.extend(more);
         Ok(())
     }
 
@@ -112,15 +120,25 @@ impl Tools {
     /// Asks servers as they come and change, in the background, and lets go of those that are removed.
     pub(crate) fn start(&self, registry: &Arc<Registry>, stop: &CancellationToken) {
         let unasked = mem::take(&mut *self.unasked.lock());
-        let asked = Arc::clone(registry);
-        tokio::spawn(async move {
-            future::join_all(unasked.iter().map(|row| ask(&asked, row))).await;
-        });
+        self.first_lists.begin(&unasked);
+        for row in unasked {
+            let (mcp, lists) = (self.mcp.clone(), self.first_lists.clone());
+            let registry = Arc::clone(registry);
+            tokio::spawn(async move {
+                ask_first(&mcp, &registry, &row).await;
+                lists.finish(&row.id);
+            });
+        }
         tokio::spawn(
             stop.clone().run_until_cancelled_owned(follow(Arc::clone(registry), Arc::clone(&self.changes))),
         );
         let watch = let_go(self.mcp.clone(), self.acp.clone(), Arc::clone(registry));
         tokio::spawn(stop.clone().run_until_cancelled_owned(watch));
+    }
+
+    /// The configured MCP servers whose tools are yet to be listed.
+    pub(crate) const fn first_lists(&self) -> &FirstLists {
+        &self.first_lists
     }
 
     /// Ends every program that was started.
@@ -166,6 +184,15 @@ async fn let_go(mcp: McpPeer, acp: AcpPeer, registry: Arc<Registry>) {
         let rows = registry.all();
         mcp.keep_only(&rows);
         acp.keep_only(&rows);
+    }
+}
+
+/// Asks one for the first time. A program may take longer to start than a probe waits; then it is asked once it has started.
+async fn ask_first(mcp: &McpPeer, registry: &Registry, row: &Arc<Agent>) {
+    ask(registry, row).await;
+    if mcp.finish_start(row).await {
+        let current = registry.find(&row.scope, &row.url);
+        ask(registry, current.as_ref().unwrap_or(row)).await;
     }
 }
 

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use http::StatusCode;
 use parking_lot::Mutex;
 use rialto_edge::{
     address::Reach,
@@ -41,7 +42,15 @@ use serde_json::json;
 use tokio::{sync::watch, time::timeout};
 
 use super::{
-    Key, Ports, ears::Ears, hello::Hello, in_order::InOrder, line::Line, listener::Listener, told, wire::Wire,
+    Key, Ports,
+    ears::Ears,
+    hello::Hello,
+    in_order::InOrder,
+    line::Line,
+    listener::Listener,
+    sse_transport::{SseClient, SseTransportError},
+    told,
+    wire::Wire,
 };
 
 /// The most tools a server may have.
@@ -76,6 +85,15 @@ pub(super) struct Connection {
     over: watch::Sender<bool>,
 }
 
+/// Compatibility facts learned about a server, kept from one connection to the next.
+#[derive(Default)]
+pub(super) struct ServerCompat {
+    /// Whether its program ends when it is greeted in the newer way.
+    initialize_only: AtomicBool,
+    /// Whether it was last reached over HTTP+SSE.
+    http_sse: AtomicBool,
+}
+
 /// Whether a program ended by itself while it was greeted.
 struct Ended(bool);
 
@@ -93,13 +111,11 @@ pub(super) enum Trouble {
 // === impl Connection ===
 
 impl Connection {
-    /// Starts or calls the server and says hello, in whichever version it speaks.
-    ///
-    /// A program that turns out to be from before 2026 is remembered in `is_aged`.
-    pub(super) async fn open(key: &Key, ports: &Ports, is_aged: &AtomicBool) -> Result<Self, Trouble> {
+    /// Starts or calls the server and says hello, in whichever version and over whichever transport it speaks.
+    pub(super) async fn open(key: &Key, ports: &Ports, compat: &ServerCompat) -> Result<Self, Trouble> {
         match &key.server.via {
-            Via::Command(command) => Self::start(key, ports, command, is_aged).await,
-            Via::Http(endpoint) => Self::reach(key, ports, endpoint).await,
+            Via::Command(command) => Self::start(key, ports, command, &compat.initialize_only).await,
+            Via::Http(endpoint) => Self::reach(key, ports, endpoint, &compat.http_sse).await,
         }
     }
 
@@ -151,10 +167,23 @@ impl Connection {
         }
     }
 
-    async fn reach(key: &Key, ports: &Ports, endpoint: &Endpoint) -> Result<Self, Trouble> {
+    /// Streamable HTTP, or HTTP+SSE with a server that refuses it: the order that the specification of MCP gives for servers of either kind.
+    async fn reach(
+        key: &Key,
+        ports: &Ports,
+        endpoint: &Endpoint,
+        http_sse: &AtomicBool,
+    ) -> Result<Self, Trouble> {
         let headers = settings::headers(&endpoint.headers, &ports.secrets).await;
-        let reach = if key.allow_private { Reach::Private } else { Reach::Public };
         let headers = headers.map_err(Trouble::Unreachable)?;
+        let reach = if key.allow_private { Reach::Private } else { Reach::Public };
+        let sse = SseClient { fetch: Arc::clone(&ports.fetch), headers: headers.clone(), reach };
+        if http_sse.load(Ordering::Relaxed) {
+            match Self::reach_sse(key, sse.clone(), endpoint).await {
+                Ok(connection) => return Ok(connection),
+                Err(_) => http_sse.store(false, Ordering::Relaxed),
+            }
+        }
         let ears = Ears::default();
         let wire = Wire::new(Arc::clone(&ports.fetch), headers, reach, ears.clone());
         let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str());
@@ -162,9 +191,32 @@ impl Connection {
         let transport = StreamableHttpClientTransport::with_client(wire.clone(), config);
         let listener = Listener::new(ears.clone(), key.server.sampling.is_some());
         let way = InOrder::new(Hello::new(transport), ears.clone());
-        let running = listener.serve_with_lifecycle(way, lifecycle()).await;
-        let running = running
-            .map_err(|error| Trouble::Unreachable(wire.trouble().unwrap_or_else(|| said_no(&error))))?;
+        let error = match listener.serve_with_lifecycle(way, lifecycle()).await {
+            Ok(running) => return Ok(Self::of(&key.server.name, ears, running, None)),
+            Err(error) => error,
+        };
+        let why = wire.trouble().unwrap_or_else(|| said_no(&error));
+        if !wire.last_status().is_some_and(is_unknown_transport) {
+            return Err(Trouble::Unreachable(why));
+        }
+        let connection = Self::reach_sse(key, sse, endpoint).await.map_err(|other| {
+            Trouble::Unreachable(format!(
+                "{why}; it does not offer the older HTTP+SSE transport either: {other}"
+            ))
+        })?;
+        http_sse.store(true, Ordering::Relaxed);
+        Ok(connection)
+    }
+
+    async fn reach_sse(key: &Key, sse: SseClient, endpoint: &Endpoint) -> Result<Self, Trouble> {
+        let unreachable = |error: SseTransportError| Trouble::Unreachable(cut(&error.to_string()));
+        let transport = sse.open(&endpoint.url).await.map_err(unreachable)?;
+        let ears = Ears::default();
+        let listener = Listener::new(ears.clone(), key.server.sampling.is_some());
+        let way = InOrder::new(transport, ears.clone());
+        // Servers of this transport are from before 2026, and `server/discover` has no meaning for them.
+        let running = listener.serve_with_lifecycle(way, ClientLifecycleMode::Initialize).await;
+        let running = running.map_err(|error| Trouble::Unreachable(said_no(&error)))?;
         Ok(Self::of(&key.server.name, ears, running, None))
     }
 
@@ -298,6 +350,13 @@ pub(super) fn lifecycle() -> ClientLifecycleMode {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
     }
+}
+
+/// Whether a status may mean that the address does not serve streamable HTTP, as opposed to a refused credential or a busy server.
+fn is_unknown_transport(status: StatusCode) -> bool {
+    use StatusCode as S;
+    let is_about_caller = [S::UNAUTHORIZED, S::FORBIDDEN, S::REQUEST_TIMEOUT, S::TOO_MANY_REQUESTS];
+    status.is_client_error() && !is_about_caller.contains(&status)
 }
 
 fn said_no(error: &ClientInitializeError) -> String {

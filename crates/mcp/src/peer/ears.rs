@@ -1,7 +1,7 @@
 //! Who wants to hear what a server says about a call: how far it is, and what it wants to know.
 //!
 //! Before 2026-07-28 a question is a request of the server's own, and nothing in it says which call it belongs to. Over HTTP
-//! it comes on the stream that answers the call, and that is noted. On stdin and stdout there is only one stream: there it
+//! it comes on the stream that answers the call, and that is noted. On stdin and stdout, and over HTTP+SSE, there is only one stream: there it
 //! belongs to the only caller that has a call under way. With several callers nobody may be told another's question.
 
 use std::{collections::HashMap, sync::Arc};

@@ -4,7 +4,7 @@
 //! caller waits.
 
 use std::{
-    sync::{Arc, atomic::AtomicBool},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -17,7 +17,10 @@ use rialto_model::call::Caller;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::{Key, Ports, connection::Connection};
+use super::{
+    Key, Ports,
+    connection::{Connection, ServerCompat},
+};
 
 /// How long a server may take to start and say hello. Some are downloaded first.
 const START: Duration = Duration::from_secs(60);
@@ -42,11 +45,10 @@ pub(super) struct Line {
     pub(super) key: Key,
     ports: Ports,
     state: Mutex<State>,
-    /// Whether its program is one that only the old greeting suits.
-    is_aged: AtomicBool,
+    compat: ServerCompat,
 }
 
-type Attempt = Shared<BoxFuture<'static, Result<Arc<Connection>, String>>>;
+pub(super) type Attempt = Shared<BoxFuture<'static, Result<Arc<Connection>, String>>>;
 
 enum State {
     /// There is none.
@@ -71,7 +73,7 @@ struct Rest {
 
 impl Line {
     pub(super) fn new(key: Key, ports: Ports) -> Self {
-        Self { key, ports, state: Mutex::new(State::Idle(Rest::default())), is_aged: AtomicBool::new(false) }
+        Self { key, ports, state: Mutex::new(State::Idle(Rest::default())), compat: ServerCompat::default() }
     }
 
     /// The connection, made if need be. The error says why there is none.
@@ -104,11 +106,19 @@ impl Line {
         attempt.await
     }
 
+    /// The attempt to make a connection that is under way, if one is.
+    pub(super) fn attempt_under_way(&self) -> Option<Attempt> {
+        match &*self.state.lock() {
+            State::Making(attempt, _) => Some(attempt.clone()),
+            State::Idle(_) | State::Open(..) | State::Closed => None,
+        }
+    }
+
     /// Begins to make a connection, in a task of its own.
     fn attempt(self: &Arc<Self>) -> Attempt {
         let line = Arc::clone(self);
         let made = tokio::spawn(async move {
-            let made = match timeout(START, Connection::open(&line.key, &line.ports, &line.is_aged)).await {
+            let made = match timeout(START, Connection::open(&line.key, &line.ports, &line.compat)).await {
                 Ok(made) => made.map_err(|trouble| trouble.to_string()),
                 Err(_) => Err(format!("it did not start within {} s", START.as_secs())),
             };

@@ -3,15 +3,12 @@
 use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures::{
-    StreamExt,
-    stream::{self, BoxStream},
-};
+use futures::StreamExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use parking_lot::Mutex;
 use rialto_edge::{
     address::Reach,
-    fetch::{Body, Fetch, FetchError, Request, Response},
+    fetch::{Fetch, FetchError, Request, Response},
 };
 use rmcp::{
     model::{ClientJsonRpcMessage, ClientRequest, ErrorData, RequestId, ServerJsonRpcMessage},
@@ -20,22 +17,21 @@ use rmcp::{
         StreamableHttpPostResponse,
     },
 };
-use sse_stream::{Sse, SseStream};
+use sse_stream::Sse;
 
-use super::ears::Ears;
+use super::{
+    ears::Ears,
+    event_stream::{EVENT_STREAM, Events, read_events},
+};
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
-const STREAM: &str = "text/event-stream";
 
 /// How long a server may be silent. Calls have wall clocks of their own, and whoever gives up hangs up.
-const PATIENCE: Duration = Duration::from_secs(3_600);
+pub(super) const PATIENCE: Duration = Duration::from_secs(3_600);
 
 /// So much of what came with a bad status is told.
 const EXCERPT: usize = 300;
-
-/// The largest event of a stream.
-const LARGEST_EVENT: usize = 16 * 1024 * 1024;
 
 /// Our client, as rmcp wants one.
 #[derive(Clone)]
@@ -46,6 +42,8 @@ pub(super) struct Wire {
     ears: Ears,
     /// Why the last request failed, in words for people.
     trouble: Arc<Mutex<Option<String>>>,
+    /// HTTP status of the last response; none when there was no response.
+    last_status: Arc<Mutex<Option<StatusCode>>>,
 }
 
 /// One request.
@@ -58,7 +56,6 @@ struct Asked<'a> {
 }
 
 type Outcome<T> = Result<T, StreamableHttpError<FetchError>>;
-type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 // === impl Asked ===
 
@@ -77,12 +74,24 @@ impl<'a> Asked<'a> {
 
 impl Wire {
     pub(super) fn new(fetch: Arc<dyn Fetch>, headers: HeaderMap, reach: Reach, ears: Ears) -> Self {
-        Self { fetch, headers: Arc::new(headers), reach, ears, trouble: Arc::default() }
+        Self {
+            fetch,
+            headers: Arc::new(headers),
+            reach,
+            ears,
+            trouble: Arc::default(),
+            last_status: Arc::default(),
+        }
     }
 
     /// Why the last request failed, if it did.
     pub(super) fn trouble(&self) -> Option<String> {
         self.trouble.lock().clone()
+    }
+
+    /// HTTP status of the last response, if the last request had one.
+    pub(super) fn last_status(&self) -> Option<StatusCode> {
+        *self.last_status.lock()
     }
 
     fn note(&self, trouble: impl Into<String>) {
@@ -107,8 +116,10 @@ impl Wire {
         (request.body, request.reach, request.patience) = (body, self.reach, PATIENCE);
         let answer = self.fetch.fetch(request).await.map_err(|error| {
             self.note(error.to_string());
+            *self.last_status.lock() = None;
             StreamableHttpError::Client(error)
         })?;
+        *self.last_status.lock() = Some(answer.status);
         if answer.status.is_success() {
             *self.trouble.lock() = None;
         } else {
@@ -152,8 +163,8 @@ impl StreamableHttpClient for Wire {
         }
         let session = answer.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
         match answer.media_type() {
-            STREAM => {
-                let events = noting(events(answer.body), &message, self.ears.clone());
+            EVENT_STREAM => {
+                let events = noting(read_events(answer.body), &message, self.ears.clone());
                 Ok(StreamableHttpPostResponse::Sse(events, session))
             }
             kind if kind.starts_with("application/json") => {
@@ -202,7 +213,7 @@ impl StreamableHttpClient for Wire {
         let answer = self.ask(asked).await?;
         match (answer.status, answer.media_type()) {
             (StatusCode::METHOD_NOT_ALLOWED, _) => Err(StreamableHttpError::ServerDoesNotSupportSse),
-            (status, STREAM) if status.is_success() => Ok(events(answer.body)),
+            (status, EVENT_STREAM) if status.is_success() => Ok(read_events(answer.body)),
             (status, kind) if status.is_success() => {
                 Err(StreamableHttpError::UnexpectedContentType(Some(kind.to_owned())))
             }
@@ -258,29 +269,4 @@ fn noting(events: Events, message: &ClientJsonRpcMessage, ears: Ears) -> Events 
         }
     };
     events.inspect(noted).boxed()
-}
-
-fn events(body: Body) -> Events {
-    SseStream::from_bytes_stream(bounded(body)).boxed()
-}
-
-/// The pieces of a body, until it breaks or an event is larger than it may be.
-fn bounded(body: Body) -> impl futures::Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static {
-    stream::unfold(Some((body, 0_usize)), |state| async move {
-        let (mut body, so_far) = state?;
-        match body.chunk().await {
-            Ok(Some(piece)) => {
-                let since = match piece.windows(2).rposition(|pair| pair == b"\n\n" || pair == b"\r\n") {
-                    Some(at) => piece.len() - at,
-                    None => so_far + piece.len(),
-                };
-                if since > LARGEST_EVENT {
-                    return Some((Err(std::io::Error::other("an event is too large")), None));
-                }
-                Some((Ok(piece), Some((body, since))))
-            }
-            Ok(None) => None,
-            Err(error) => Some((Err(std::io::Error::other(error)), None)),
-        }
-    })
 }

@@ -107,7 +107,8 @@ pub(crate) fn app(
     if let Some(traces) = &program.traces {
         metrics.add(Box::new(traces.counts()));
     }
-    let readiness = Readiness::new(engine, store, Arc::clone(&program.draining));
+    let first_lists = program.tools.first_lists().clone();
+    let readiness = Readiness::new(engine, store, Arc::clone(&program.draining), first_lists);
     let pages = telemetry::router(metrics, readiness);
     let plain = door::router(program.engine.clone(), program.config.server.max_body_bytes, needs_token);
     let (mcp, quick) = mcp_door(program, console(program, needs_token)?).doors(program.stop().clone());

@@ -1,6 +1,7 @@
 //! Whether this server should be sent calls.
 
 use std::{
+    borrow::Cow,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -10,6 +11,8 @@ use std::{
 
 use rialto_engine::Engine;
 use rialto_model::{ids::AgentId, store::Store};
+
+use crate::tools::FirstLists;
 
 /// A store that takes longer to answer than this does not.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -24,21 +27,27 @@ pub(crate) struct Readiness {
     engine: Engine,
     store: Arc<dyn Store>,
     draining: Arc<AtomicBool>,
+    first_lists: FirstLists,
 }
 
-/// Something that keeps a server from being ready. It is told to everybody, so it holds no detail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Something that keeps a server from being ready. Any client may read it, so beside names of configured MCP servers it holds no detail.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lack {
     pub(crate) check: &'static str,
-    pub(crate) message: &'static str,
+    pub(crate) message: Cow<'static, str>,
 }
 
 // === impl Readiness ===
 
 impl Readiness {
     /// `draining` becomes true when the server is told to stop.
-    pub(crate) fn new(engine: Engine, store: Arc<dyn Store>, draining: Arc<AtomicBool>) -> Self {
-        Self { engine, store, draining }
+    pub(crate) fn new(
+        engine: Engine,
+        store: Arc<dyn Store>,
+        draining: Arc<AtomicBool>,
+        first_lists: FirstLists,
+    ) -> Self {
+        Self { engine, store, draining, first_lists }
     }
 
     /// What is lacking; nothing if all is well.
@@ -46,18 +55,23 @@ impl Readiness {
         let mut lacks = Vec::new();
         if self.draining.load(Ordering::Relaxed) {
             let message = "this server is stopping; calls under way are brought to their end";
-            lacks.push(Lack { check: "draining", message });
+            lacks.push(Lack { check: "draining", message: message.into() });
         }
         // Any question will do; this one is answered from an index, and by no agent.
         let (nobody, ask) = (AgentId::from("readyz"), &self.store);
         let answered = tokio::time::timeout(PATIENCE, ask.probes(&nobody, 1)).await;
         if !matches!(answered, Ok(Ok(_))) {
-            lacks.push(Lack { check: "store", message: STORE_IS_SILENT });
+            lacks.push(Lack { check: "store", message: STORE_IS_SILENT.into() });
         }
         if !self.engine.policies_are_sound() {
             let message = "the policies were changed and are not valid, the ones before are in force; \
                            `rialto policy check` says why";
-            lacks.push(Lack { check: "policies", message });
+            lacks.push(Lack { check: "policies", message: message.into() });
+        }
+        let servers = self.first_lists.waiting_for();
+        if !servers.is_empty() {
+            let message = format!("waiting for the first tool list of MCP servers: {}", servers.join(", "));
+            lacks.push(Lack { check: "mcp-servers", message: message.into() });
         }
         lacks
     }
@@ -80,7 +94,12 @@ mod tests {
             Program::open(Config::default(), Place::Memory, None, &Environment::default()).await.unwrap();
         let store = Arc::new(SqliteStore::in_memory(|_| Err("no cards here".into())).unwrap());
         let draining = Arc::<AtomicBool>::default();
-        let readiness = Readiness::new(program.engine.clone(), store.clone(), Arc::clone(&draining));
+        let readiness = Readiness::new(
+            program.engine.clone(),
+            store.clone(),
+            Arc::clone(&draining),
+            FirstLists::default(),
+        );
         assert_eq!(readiness.lacks().await, []);
         store.close().await;
         draining.store(true, Ordering::Relaxed);

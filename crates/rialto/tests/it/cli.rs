@@ -27,6 +27,7 @@ mod limits;
 mod logs;
 mod policies;
 mod policy_changes;
+mod readiness;
 mod reloading;
 mod remote;
 mod remote_calls;

@@ -13,6 +13,7 @@ mod fidelity;
 mod flows;
 mod frameworks;
 mod grpc;
+mod http_sse;
 mod install;
 mod operations;
 mod postgres;
