@@ -205,11 +205,11 @@ impl Engine {
         guarding::as_cleared(&mut talk, call.get());
         let task = match (goes_on, talk) {
             (Some(task), talk) => {
-                let (said, content_hash) = talk.map_or_else(
+                let said = talk.map_or_else(
                     || (Message::new(fresh(), Role::User, call.get().parts.clone()), None),
                     |talk| (talk.spoken.message.clone(), talk.content_hash),
                 );
-                self.answer(task, said, content_hash, pre, answers).await?
+                self.answer(task, said, pre, answers).await?
             }
             (None, Some(talk)) => {
                 let head = self.head_of(call.get(), announcement.args()).await?;
@@ -327,8 +327,7 @@ impl Engine {
     async fn answer(
         &self,
         mut task: Task,
-        said: Message,
-        content_hash: Option<ContentHash>,
+        (said, content_hash): (Message, Option<ContentHash>),
         pre: VerbEvent,
         answers: Option<u64>,
     ) -> Result<Task, Failure> {

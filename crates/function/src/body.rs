@@ -108,7 +108,7 @@ fn file(bytes: &[u8], kind: String, name: Option<String>, target: &Target) -> Re
         let message = format!("{} does not take {kind}; it takes {}", target.verb(), taken.join(", "));
         return Err(invalid(message));
     }
-    let content = Content::Raw(BASE64_STANDARD.encode(bytes).into());
+    let content = Content::Raw(BASE64_STANDARD.encode(bytes));
     Ok(Part { media_type: Some(kind), filename: name, ..Part::new(content) })
 }
 
