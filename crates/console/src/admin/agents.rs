@@ -17,6 +17,7 @@ use rialto_model::{
     call::{Caller, Target},
     credential::{Credential, Secret, Source},
     failure::{Failure, Kind},
+    message::Part,
     rights::Right,
 };
 use rialto_policy::{Action, Object, Template, Wish};
@@ -186,9 +187,11 @@ pub async fn load(
     console.admit(caller, Action::AdminAgents).await?;
     let mut wanted = Wanted { url: url.to_owned(), card_path, ..Wanted::default() };
     if let Some(token) = token {
-        let slug = rialto_model::name::slug(url);
-        let name =
-            format!("agent-{}", slug.get(slug.len().saturating_sub(56)..).unwrap_or(&slug).trim_matches('_'));
+        // Secrets are the machine's, so the name keeps projects apart.
+        let slug = rialto_model::name::slug(&format!("{} {} {url}", caller.scope.org, caller.scope.project));
+        let hash = rialto_engine::hash_parts(&[Part::text(slug.as_str())]);
+        let (begin, end) = (slug.get(..40).unwrap_or(&slug), hash.as_str().get(..12).unwrap_or_default());
+        let name = format!("agent-{}-{end}", begin.trim_matches('_'));
         super::secrets::set(console, caller, &name, token).await?;
         wanted.secret = Some(format!("store:{name}"));
     }

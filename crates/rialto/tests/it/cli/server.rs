@@ -221,8 +221,12 @@ fn the_same_message_to_two_processes_of_one_folder_at_once_is_one_task() {
 
 #[test]
 fn load_agent_is_for_callers_that_may_administer_agents_and_listed_to_no_others() {
-    let (rialto, agent) =
-        (Rialto::fresh().with("RIALTO_SERVER__ALLOW_PRIVATE_OVER_API", "true"), SampleAgent::named("Desk"));
+    let (rialto, agent) = (
+        Rialto::fresh()
+            .with("RIALTO_SERVER__ALLOW_PRIVATE_OVER_API", "true")
+            .with("RIALTO_SERVER__ALLOW_COMMANDS_OVER_API", "true"),
+        SampleAgent::named("Desk"),
+    );
     let server = rialto.serve(&[]);
     let token = |caller: &str| {
         let made = rialto.json(&[
@@ -246,6 +250,6 @@ fn load_agent_is_for_callers_that_may_administer_agents_and_listed_to_no_others(
     let loaded = ask("tools/call", load, &ann);
     assert_eq!(loaded["result"]["structuredContent"]["agent"]["slug"], "desk", "{loaded}");
     let known = rialto.json(&["agents", "show", "desk", "--json"]).to_string();
-    assert!(known.contains("external") && known.contains("store:"), "{known}");
+    assert!(known.contains("external") && known.contains(r#""store":"agent-"#), "{known}");
     assert!(!known.contains("s3cret-token") && !loaded.to_string().contains("s3cret-token"));
 }

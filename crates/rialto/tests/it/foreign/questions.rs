@@ -39,10 +39,13 @@ fn answers_questions(sdk: Sdk) {
             assert_eq!(asked["url"], "https://login.example.com/start", "{sdk:?} {era:?}: {asked}");
             client.leave();
 
-            let mut client = McpClient::answering(sdk, era, &door, &json!({ "action": "cancel" }));
-            let off = client.call("py13_agent.ask", &json!({}));
-            assert!(off.text().contains("was called off at the agent"), "{sdk:?} {era:?}: {off:?}");
-            client.leave();
+            for action in ["cancel", "decline"] {
+                let mut client = McpClient::answering(sdk, era, &door, &json!({ "action": action }));
+                let waits = client.call("py13_agent.ask", &json!({}));
+                assert!(waits.text().contains("the task keeps waiting"), "{sdk:?} {era:?}: {waits:?}");
+                assert_eq!(waits.data()["state"], "input-required", "{sdk:?} {era:?}: {waits:?}");
+                client.leave();
+            }
         }
     }
 }

@@ -31,9 +31,10 @@ fn a_text_agent_of_every_sdk_echoes_what_it_is_asked_by_every_way_in() {
         let url = format!("{}/call/text_agent.ask", server.url);
         let body = json!({ "message": WORDS }).to_string();
         let plain = http::post(&url, &[("content-type", "application/json")], &body);
-        assert_eq!((plain.status, plain.body.as_str()), (200, WORDS), "{sdk}: POST /call");
+        let quoted = json!(WORDS).to_string();
+        assert_eq!((plain.status, &plain.body), (200, &quoted), "{sdk}: POST /call");
         let plain = http::post(&url, &[("content-type", "text/plain")], WORDS);
-        assert_eq!((plain.status, plain.body.as_str()), (200, WORDS), "{sdk}: POST /call as text");
+        assert_eq!((plain.status, &plain.body), (200, &quoted), "{sdk}: POST /call as text");
 
         let message = json!({ "messageId": "m-1", "role": "ROLE_USER", "parts": [{ "text": WORDS }] });
         let request = json!({
