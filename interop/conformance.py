@@ -21,7 +21,7 @@ What came of the [MCP conformance suite](https://www.npmjs.com/package/@modelcon
 
 **As a server** `rialto serve` has one A2A agent behind it, on the official Python SDK (`interop/agents/conformance.py`), whose skills have the
 names of the suite's fixtures and do in A2A what the suite wants to see in MCP.
-The configuration is the default but for names (`[mcp.tool_aliases]`), failures as results (`tool_errors = "result"`), web pages of this machine
+The configuration is the default but for names (`[mcp.tool_aliases]`), web pages of this machine
 that may call (`allowed_origins`), and half a second until a call becomes a task (`task_after_ms = 500`).
 (`server-sse-polling` warns that streams do not begin with an empty event: clients before 2025-11-25 read it as JSON and give up, so none is sent.)
 
