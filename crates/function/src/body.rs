@@ -115,3 +115,61 @@ fn file(bytes: &[u8], kind: String, name: Option<String>, target: &Target) -> Re
 fn invalid(message: String) -> Failure {
     Failure::new(Kind::Invalid, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rialto_testkit::agents::{agent, skill};
+
+    use super::*;
+
+    fn target(modes: &[&str]) -> Target {
+        let mut agent = agent("Desk", vec![skill("ask")]);
+        Arc::make_mut(&mut agent.card).input_modes = modes.iter().map(|mode| (*mode).to_owned()).collect();
+        let skill = Arc::clone(&agent.card.skills[0]);
+        Target { agent: Arc::new(agent), skill: Some(skill) }
+    }
+
+    async fn read(kind: &str, body: &'static [u8], modes: &[&str]) -> Result<Vec<Part>, Failure> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_TYPE, kind.parse().unwrap());
+        parts(&headers, Bytes::from_static(body), &target(modes)).await
+    }
+
+    fn data(text: &str) -> Part {
+        Part::data(Json::parse(text).unwrap())
+    }
+
+    #[tokio::test]
+    async fn json_is_the_arguments_and_text_is_the_message() {
+        let form = "application/x-www-form-urlencoded";
+        for kind in ["application/json", form] {
+            assert_eq!(read(kind, br#"{"n":1.10}"#, &[]).await, Ok(vec![data(r#"{"n":1.10}"#)]), "{kind}");
+        }
+        assert_eq!(read("text/plain", b"hello", &[]).await, Ok(vec![data(r#"{"message":"hello"}"#)]));
+        let refused = read("application/json", b"hello", &[]).await.unwrap_err();
+        assert!(refused.message.contains("text/plain"), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn a_file_reaches_an_agent_that_takes_it_and_no_other() {
+        let sent = read("image/png", b"\x89PNG", &["text/plain", "image/*"]).await.unwrap();
+        assert_eq!(sent[0].content, Content::Raw("iVBORw==".to_owned()));
+        assert_eq!(sent[0].media_type.as_deref(), Some("image/png"));
+        let refused = read("image/png", b"\x89PNG", &["text/plain"]).await.unwrap_err();
+        assert_eq!(refused.message, "desk.ask does not take image/png; it takes text/plain");
+    }
+
+    #[tokio::test]
+    async fn a_form_has_arguments_and_files() {
+        let body = b"--x\r\nContent-Disposition: form-data; name=\"message\"\r\n\r\nwhat is this?\r\n\
+            --x\r\nContent-Disposition: form-data; name=\"arguments\"\r\n\r\n{\"n\":1.10}\r\n\
+            --x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a.png\"\r\nContent-Type: image/png\r\n\r\n\x89PNG\r\n--x--\r\n";
+        let sent = read("multipart/form-data; boundary=x", body, &[]).await.unwrap();
+        assert_eq!(sent[0], data(r#"{"message":"what is this?","n":1.10}"#));
+        assert_eq!((sent[1].filename.as_deref(), sent.len()), (Some("a.png"), 2));
+        let broken = read("multipart/form-data", body, &[]).await.unwrap_err();
+        assert_eq!(broken.kind, Kind::Invalid);
+    }
+}
