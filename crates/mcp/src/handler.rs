@@ -41,8 +41,8 @@ use crate::{
 };
 
 /// What a client is told about how to use the tools.
-const INSTRUCTIONS: &str = "Rialto is a bridge to A2A agents. Each skill of each agent is a tool named \
-    <agent>.<skill>: call it with its arguments and it answers with the agent's result. send_message talks to an \
+const INSTRUCTIONS: &str = "Rialto is a bridge to A2A agents. Each skill of each agent is a tool: \
+    call it with its arguments and it answers with the agent's result. send_message talks to an \
     agent freely and answers its questions (pass task_id). A call that takes too long leaves a task id: get_task \
     fetches the result later, cancel_task calls it off. list_agents shows who is there. What is too large for a \
     result is linked there, and read in pieces: with resources/read, or with get_task and its part. A \
