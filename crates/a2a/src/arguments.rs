@@ -62,7 +62,7 @@ mod tests {
 
     use super::*;
 
-    /// What an agent whose card and skill declare these modes is sent for these arguments.
+    /// Content sent for these arguments to an agent whose card and skill declare these modes.
     fn sent(card: &[&str], own: &[&str], args: &str) -> Content {
         let modes = |modes: &[&str]| modes.iter().map(|mode| (*mode).to_owned()).collect::<Vec<_>>();
         let skill = Skill { input_modes: modes(own), ..skill("ask") };

@@ -94,6 +94,15 @@ struct SeenThrough<F: Future<Output: Send> + Send + 'static> {
 /// meanwhile waits for the outcome.
 pub(crate) type Slot = Arc<tokio::sync::Mutex<Vec<TaskId>>>;
 
+// === impl Talk ===
+
+impl Talk {
+    /// Hash of the message as it was sent.
+    pub(crate) fn hash(&self) -> ContentHash {
+        self.content_hash.clone().unwrap_or_else(|| hash_parts(&self.spoken.message.parts))
+    }
+}
+
 // === impl Engine ===
 
 impl Engine {

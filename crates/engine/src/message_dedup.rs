@@ -91,7 +91,7 @@ impl Engine {
         known: &mut Vec<TaskId>,
     ) -> Result<Option<TaskId>, Failure> {
         let (caller, said) = (&request.caller, &talk.spoken.message);
-        let hash = hash_parts(&said.parts);
+        let hash = talk.hash();
         if let Some(id) = &request.task {
             let task = self.own_task(caller, id).await?;
             return Ok((is_heard_in(&task, said, &hash) == Some(true)).then_some(task.head.id));
@@ -130,8 +130,7 @@ impl Engine {
             return Ok(Claimed::Ours(None));
         }
         let (store, clock) = (&self.inner().store, &self.inner().journal);
-        let said = &talk.spoken.message;
-        let hash = hash_parts(&said.parts);
+        let (said, hash) = (&talk.spoken.message, talk.hash());
         let claim = MessageClaim {
             key: claim_key(request, said, &hash),
             task: task.clone(),
