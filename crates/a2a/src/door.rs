@@ -38,7 +38,7 @@ use rialto_model::{clock::Clock, store::Store};
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
-    config::Config,
+    config::{Config, PublicSkills},
     grpc::SERVICES,
     incoming::Visit,
     pusher::Pusher,

@@ -217,6 +217,12 @@ impl Caller {
         Self { kind: CallerKind::Session, rights: Rights::of([Right::Discover]), ..Self::user("anonymous") }
     }
 
+    /// Whether this is somebody who has not said who it is.
+    pub fn is_stranger(&self) -> bool {
+        let stranger = Self::stranger();
+        self.kind == stranger.kind && self.id == stranger.id && self.rights == stranger.rights
+    }
+
     /// The same caller for longer than one call.
     #[must_use]
     pub fn without_proof(self) -> Self {

@@ -221,7 +221,9 @@ impl Cards {
 }
 
 fn written(service: &Service, caller: &Caller, base: &str, directory: &Directory) -> String {
-    let visible = directory.listed().filter(|entry| service.engine.may_discover(caller, &entry.target()));
+    let public = service.config.public_skills;
+    let visible = directory.listed().filter(|entry| public.include(caller, &entry.agent));
+    let visible = visible.filter(|entry| service.engine.may_discover(caller, &entry.target()));
     let skills: Vec<Arc<Skill>> = visible.map(|entry| Arc::new(skill(entry))).collect();
     let config = &service.config;
     let counted = || format!("AI agent powered by Rialto with {} tool(s)", skills.len());
@@ -250,8 +252,12 @@ fn written(service: &Service, caller: &Caller, base: &str, directory: &Directory
 /// An agent's own card, but for where it is reached and what it is shown there. Its signatures do not fit any more.
 fn rewritten(service: &Service, caller: &Caller, base: &str, agent: &Arc<Agent>) -> String {
     let target = |skill: &Arc<Skill>| Target { agent: Arc::clone(agent), skill: Some(Arc::clone(skill)) };
-    let visible =
-        agent.card.skills.iter().filter(|skill| service.engine.may_discover(caller, &target(skill)));
+    let is_shown = service.config.public_skills.include(caller, agent);
+    let visible = agent
+        .card
+        .skills
+        .iter()
+        .filter(|skill| is_shown && service.engine.may_discover(caller, &target(skill)));
     let mut raw: Extra = agent.card.raw.read().unwrap_or_default();
     for name in ["securitySchemes", "security", "securityRequirements", "authentication"] {
         let _ = raw.take(name);

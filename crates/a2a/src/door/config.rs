@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use rialto_a2a_wire::card::signature::Signer;
 use rialto_edge::address::Reach;
+use rialto_model::{agent::Agent, call::Caller};
+use serde::{Deserialize, Serialize};
 
 use crate::instance::Instance;
 
@@ -30,6 +32,21 @@ pub struct Config {
     pub once_per_message: bool,
     /// The installation whose cards these are, which they are marked with.
     pub instance: Option<Instance>,
+    /// The skills that cards show to callers without a token.
+    pub public_skills: PublicSkills,
+}
+
+/// The skills that cards show to callers without a token. Callers with one see what they may discover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PublicSkills {
+    /// Those of tools, functions, workflows and pipelines that are deployed here.
+    #[default]
+    Deployed,
+    /// Those of registered agents too.
+    All,
+    /// None.
+    None,
 }
 
 // === impl Config ===
@@ -53,6 +70,21 @@ impl Default for Config {
             signer: None,
             once_per_message: true,
             instance: None,
+            public_skills: PublicSkills::default(),
+        }
+    }
+}
+
+// === impl PublicSkills ===
+
+impl PublicSkills {
+    /// Whether a card shows the skills of this row to this caller, as far as policy lets it.
+    pub(crate) fn include(self, caller: &Caller, agent: &Agent) -> bool {
+        match self {
+            _ if !caller.is_stranger() => true,
+            Self::Deployed => !agent.backing.is_agent(),
+            Self::All => true,
+            Self::None => false,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use rialto_a2a::door::PublicSkills;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,11 @@ pub(crate) struct A2a {
     /// Whether a message that comes again, with the same `messageId` from the same caller, is answered with the task that it
     /// began before. Without it, clients that use an id more than once get a task each time.
     pub(crate) once_per_message: bool,
+    /// The skills that the public card shows to callers without a token: `deployed` are those of tools, functions, workflows
+    /// and pipelines, `all` are those of registered agents too, `none` shows none. Callers with a token see what they may
+    /// discover.
+    #[schemars(with = "PublicSkillsName")]
+    pub(crate) public_skills: PublicSkills,
     /// How long `invoke_a2a` waits for an agent when its caller does not say, in seconds.
     pub(crate) default_timeout: u64,
     /// The agent that `invoke_a2a` calls when none is named: its URL or, for `rialto mcp`, a card file.
@@ -38,6 +44,16 @@ pub(crate) struct A2a {
     /// PEM or JWK files with keys that agent cards may be signed with. When there are any, a card with a wrong
     /// signature is refused.
     pub(crate) card_keys: Vec<PathBuf>,
+}
+
+/// The names of [`PublicSkills`], for the schema.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum PublicSkillsName {
+    Deployed,
+    All,
+    None,
 }
 
 // === impl A2a ===
@@ -53,6 +69,7 @@ impl Default for A2a {
             task_timeout_secs: 3600,
             push_private: false,
             once_per_message: true,
+            public_skills: PublicSkills::default(),
             default_timeout: 120,
             default_agent_card_url: None,
             signing_key: None,
@@ -76,6 +93,7 @@ impl A2a {
             push_private: self.push_private,
             once_per_message: self.once_per_message,
             instance: None,
+            public_skills: self.public_skills,
         })
     }
 }
