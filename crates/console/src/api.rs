@@ -13,6 +13,7 @@ mod flows;
 mod guardrails;
 mod keeping;
 mod openapi;
+mod orgs;
 mod policies;
 mod records;
 mod routes;

@@ -11,7 +11,7 @@ use rialto_model::{
     agent::Agent,
     call::{Caller, CallerKind, Door},
     failure::{Failure, Kind},
-    ids::AgentId,
+    ids::{AgentId, Scope},
     rights::{Right, Rights},
     store::{Store, StoreError},
 };
@@ -173,6 +173,20 @@ impl Console {
     /// Whether the caller may do this itself: administering others' doings is not enough.
     pub(crate) fn own(caller: &Caller, right: Right) -> Result<(), Failure> {
         if caller.rights.have(right) { Ok(()) } else { Err(right.lacking()) }
+    }
+
+    /// Whether the caller may name secrets and run programs of the server's machine. These are the server's own, and so for callers
+    /// of the org `default` alone, where the configuration lets them.
+    pub(crate) fn may_use_machine(&self, caller: &Caller) -> bool {
+        let is_own = self.at_machine() || caller.scope.org == Scope::default().org;
+        is_own && self.0.parts.allow_secrets
+    }
+
+    /// Whether agents, tools and webhooks of the caller may have private addresses: where the configuration says so, and for the
+    /// server's own owner, whose machine and network it is.
+    pub(crate) fn may_use_private_addresses(&self, caller: &Caller) -> bool {
+        let is_server_owner = caller.rights.is_owner() && caller.scope.org == Scope::default().org;
+        self.0.parts.allow_private || is_server_owner
     }
 
     /// The row of a caller that is an agent.

@@ -3,7 +3,14 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_engine::registry::Deployment;
-use rialto_model::{agent::Agent, card::Card, credential, failure::Failure, ids::Scope, webhook::Webhook};
+use rialto_model::{
+    agent::Agent,
+    card::Card,
+    credential,
+    failure::Failure,
+    ids::{OrgId, Scope},
+    webhook::Webhook,
+};
 use rialto_policy::{Source, Template};
 use serde::Deserialize;
 
@@ -17,6 +24,28 @@ pub enum Shelf {
     Store,
 }
 
+/// Which policies an operation is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyScope {
+    /// Who asks.
+    pub by: String,
+    /// The org whose policies they are.
+    pub org: OrgId,
+    /// What becomes of policies that apply to all orgs.
+    pub shared: SharedPolicies,
+}
+
+/// What becomes of policies that apply to all orgs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedPolicies {
+    /// They are neither shown nor changed.
+    Hidden,
+    /// They are shown and changed where the org has none of that name; new ones belong to the org.
+    Included,
+    /// They alone are meant.
+    Only,
+}
+
 /// A text of policies that was changed.
 #[derive(Clone, Debug)]
 pub struct KeptPolicy {
@@ -24,6 +53,8 @@ pub struct KeptPolicy {
     pub name: String,
     /// What it is listed by: the name of a file, or `store:NAME`.
     pub listed: String,
+    /// The org that it belongs to; none if it applies to all orgs.
+    pub org: Option<OrgId>,
     /// Where it is: a path, or `store:NAME`.
     pub place: String,
 }
@@ -56,6 +87,23 @@ pub struct SecretRow {
     pub key: String,
 }
 
+// === impl PolicyScope ===
+
+impl PolicyScope {
+    /// Whether policies of this owner are meant.
+    pub fn includes(&self, owner: Option<&OrgId>) -> bool {
+        match owner {
+            Some(org) => *org == self.org && self.shared != SharedPolicies::Only,
+            None => self.shared != SharedPolicies::Hidden,
+        }
+    }
+
+    /// The owner of policies that are new.
+    pub fn owner(&self) -> Option<OrgId> {
+        (self.shared != SharedPolicies::Only).then(|| self.org.clone())
+    }
+}
+
 /// What the program does for the console.
 #[async_trait]
 pub trait Office: Send + Sync {
@@ -65,7 +113,7 @@ pub trait Office: Send + Sync {
     /// Keeps a text under a name, if all that is then in force holds up.
     async fn save_policy(
         &self,
-        by: &str,
+        scope: &PolicyScope,
         name: &str,
         text: &str,
         shelf: Option<Shelf>,
@@ -74,22 +122,32 @@ pub trait Office: Send + Sync {
     /// Keeps what a template says, under a name or under one of its own.
     async fn add_policy(
         &self,
-        by: &str,
+        scope: &PolicyScope,
         template: &Template<'_>,
         name: Option<&str>,
         shelf: Option<Shelf>,
     ) -> Result<KeptPolicy, Failure>;
 
     /// Takes a text away.
-    async fn remove_policy(&self, by: &str, name: &str, shelf: Option<Shelf>) -> Result<KeptPolicy, Failure>;
+    async fn remove_policy(
+        &self,
+        scope: &PolicyScope,
+        name: &str,
+        shelf: Option<Shelf>,
+    ) -> Result<KeptPolicy, Failure>;
 
     /// The texts that a policy had, newest first.
-    async fn policy_history(&self, name: &str, shelf: Option<Shelf>) -> Result<Vec<PolicyVersion>, Failure>;
+    async fn policy_history(
+        &self,
+        scope: &PolicyScope,
+        name: &str,
+        shelf: Option<Shelf>,
+    ) -> Result<Vec<PolicyVersion>, Failure>;
 
     /// Makes an older text of a policy the one in force.
     async fn restore_policy(
         &self,
-        by: &str,
+        scope: &PolicyScope,
         name: &str,
         version: i64,
         shelf: Option<Shelf>,
@@ -97,6 +155,9 @@ pub trait Office: Send + Sync {
 
     /// Takes away the policies that are about nothing but an agent that is gone.
     async fn forget_policies(&self, agent: &Agent) -> Result<(), Failure>;
+
+    /// Removes all policies of an org.
+    async fn forget_org_policies(&self, org: &OrgId) -> Result<(), Failure>;
 
     /// Reads a card.
     fn read_card(&self, text: &str) -> Option<Card>;

@@ -22,7 +22,7 @@ pub enum Right {
     Admin,
 }
 
-/// A set of rights.
+/// A set of rights, and whether the caller has the role `owner`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Rights(u8);
@@ -85,6 +85,22 @@ impl Rights {
     /// Everything.
     pub const ALL: Self = Self(Right::Call.bit() | Right::Discover.bit() | Right::Admin.bit());
 
+    /// The role's bit, and its word among those of the rights.
+    const OWNER_BIT: u8 = 8;
+    const OWNER: &'static str = "owner";
+
+    /// The same rights with the role `owner`: whoever has it administers its org by the policy of a fresh install. An
+    /// issuer of signed tokens cannot give it, because no scope is called so.
+    #[must_use]
+    pub const fn with_owner(self) -> Self {
+        Self(self.0 | Self::OWNER_BIT)
+    }
+
+    /// Whether the caller has the role `owner`.
+    pub const fn is_owner(self) -> bool {
+        self.0 & Self::OWNER_BIT != 0
+    }
+
     /// These, and no others.
     pub fn of(rights: impl IntoIterator<Item = Right>) -> Self {
         Self(rights.into_iter().fold(0, |bits, right| bits | right.bit()))
@@ -102,7 +118,7 @@ impl Rights {
 
     /// Whether there is one that is also among `others`.
     pub const fn meet(self, others: Self) -> bool {
-        self.0 & others.0 != 0
+        self.0 & others.0 & Self::ALL.0 != 0
     }
 
     /// Each of them.
@@ -126,6 +142,10 @@ impl fmt::Display for Rights {
             }
             f.write_str(right.as_str())?;
         }
+        if self.is_owner() {
+            let space = if self.0 == Self::OWNER_BIT { "" } else { " " };
+            write!(f, "{space}{}", Self::OWNER)?;
+        }
         Ok(())
     }
 }
@@ -140,7 +160,9 @@ impl FromStr for Rights {
     type Err = NoSuchRight;
 
     fn from_str(text: &str) -> Result<Self, NoSuchRight> {
-        text.split_whitespace().map(str::parse).collect::<Result<Vec<_>, _>>().map(Self::of)
+        let (roles, words): (Vec<_>, Vec<_>) = text.split_whitespace().partition(|word| *word == Self::OWNER);
+        let rights = words.into_iter().map(str::parse).collect::<Result<Vec<_>, _>>().map(Self::of)?;
+        Ok(if roles.is_empty() { rights } else { rights.with_owner() })
     }
 }
 
@@ -167,6 +189,11 @@ mod tests {
         assert_eq!("admin call".parse::<Rights>().unwrap().to_string(), "call admin");
         assert_eq!("".parse::<Rights>(), Ok(Rights::NONE));
         assert_eq!(Rights::ALL.to_string().parse(), Ok(Rights::ALL));
+        let owner = Rights::ALL.with_owner();
+        assert_eq!(
+            (owner.to_string().as_str(), owner.to_string().parse()),
+            ("call discover admin owner", Ok(owner))
+        );
         assert!("call everything".parse::<Rights>().unwrap_err().to_string().contains("everything"));
     }
 
@@ -174,6 +201,7 @@ mod tests {
     fn words_that_are_no_rights_say_nothing() {
         assert_eq!(Rights::among("openid discover profile"), Rights::of([Right::Discover]));
         assert_eq!(Rights::among("Call calls"), Rights::NONE);
+        assert!(!Rights::among("admin owner").is_owner());
     }
 
     #[test]

@@ -36,8 +36,8 @@ use crate::{
 
 pub use self::{
     kept::{
-        AuditFilter, AuditOutcome, Audited, Entry, Sealed, Sweep, Swept, TalkFilter, Talks, TaskFilter,
-        Token, Verdict,
+        AuditFilter, AuditOutcome, Audited, CreatedTenant, Entry, Sealed, Sweep, Swept, TalkFilter, Talks,
+        TaskFilter, Token, Verdict,
     },
     nowhere::Nowhere,
 };
@@ -267,6 +267,15 @@ pub trait Store: FlowStore {
     /// trail only the beginning goes, and the rest can still be verified. What processes that died have left to be
     /// written is written before.
     async fn sweep(&self, sweep: Sweep) -> Result<Swept, StoreError>;
+
+    /// Orgs and projects that were created by name, in their order.
+    async fn tenants(&self) -> Result<Vec<CreatedTenant>, StoreError>;
+
+    /// Adds an org or project. Answers whether it is new.
+    async fn create_tenant(&self, tenant: &CreatedTenant) -> Result<bool, StoreError>;
+
+    /// Removes an org or project. Answers whether it was there.
+    async fn remove_tenant(&self, scope: &Scope) -> Result<bool, StoreError>;
 
     /// All tokens, those that expired or were revoked included.
     async fn tokens(&self) -> Result<Vec<Token>, StoreError>;

@@ -22,7 +22,7 @@ fn main() {
     for (kind, one) in [("named", named as fn(usize) -> String), ("general", general)] {
         for count in [1, 100, 1_000] {
             let text = (1..=count).map(one).collect();
-            let policy = Policy::parse(&[Source { name: "many.cedar".into(), text }]).unwrap();
+            let policy = Policy::parse(&[Source { name: "many.cedar".into(), text, org: None }]).unwrap();
             println!("{kind:>8} {count:>8} {:>12.3} {:>12.2}", warm(&policy), cold(&policy));
         }
     }

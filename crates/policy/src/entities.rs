@@ -10,15 +10,19 @@ use rialto_model::{
     agent::Agent,
     call::CallerKind,
     card::Skill,
-    ids::{AgentId, SkillId},
+    ids::{AgentId, OrgId, Scope, SkillId},
 };
 
 use crate::question::{Action, Question, Resource};
+
+/// The role whose callers administer their org on a fresh install.
+pub(crate) const OWNER: &str = "owner";
 
 /// The names of Cedar's entity types, parsed once: they stand in every question.
 #[derive(Debug)]
 pub(crate) struct Names {
     org: EntityTypeName,
+    role: EntityTypeName,
     user: EntityTypeName,
     session: EntityTypeName,
     agent: EntityTypeName,
@@ -28,6 +32,15 @@ pub(crate) struct Names {
     unapproved: Context,
     /// The context of one that somebody has.
     approved: Context,
+}
+
+/// Whose policies are asked: it says how the names of callers are spelt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// Policies of the caller's own org, where a name is that org's.
+    Org,
+    /// Policies for all orgs, where a name carries its org unless that is `default`.
+    AllOrgs,
 }
 
 /// A question in Cedar's words.
@@ -51,6 +64,7 @@ impl Names {
         };
         Ok(Self {
             org: name("Org")?,
+            role: name("Role")?,
             user: name("User")?,
             session: name("Session")?,
             agent: name("A2AAgent")?,
@@ -62,32 +76,43 @@ impl Names {
     }
 
     /// Everything a policy may look at to answer the question.
-    pub(crate) fn ask(&self, question: &Question<'_>) -> Result<Asked, String> {
-        let (principal, resource) = (self.principal(question), self.resource(question));
+    pub(crate) fn ask(&self, question: &Question<'_>, view: View) -> Result<Asked, String> {
+        let (principal, resource) = (self.principal(question, view), self.resource(question));
         let action = uid(&self.action, question.action.as_str());
         let context = match question.action {
             Action::Invoke if question.approved => self.approved.clone(),
             Action::Invoke => self.unapproved.clone(),
             _ => Context::empty(),
         };
-        let (Some(who), Some(whom)) = (principal.first(), resource.first()) else {
+        let (Some((who, parents)), Some(whom)) = (principal.split_first(), resource.first()) else {
             return Err("the question is about nobody".to_owned());
         };
         let request = Request::new(who.clone(), action, whom.clone(), context, None)
             .map_err(|error| error.to_string())?;
-        let entities = self.entities(question, who).map_err(|error| error.to_string())?;
+        let entities = self.entities(question, who, parents).map_err(|error| error.to_string())?;
         let entities = Entities::from_entities(entities, None).map_err(|error| error.to_string())?;
         Ok(Asked { request, entities, principal, resource })
     }
 
-    /// The caller and its org.
-    fn principal(&self, question: &Question<'_>) -> Vec<EntityUid> {
-        let kind = match question.caller.kind {
+    /// The caller, its org and its roles.
+    fn principal(&self, question: &Question<'_>, view: View) -> Vec<EntityUid> {
+        let (caller, org) = (question.caller, &question.caller.scope.org);
+        let kind = match caller.kind {
             CallerKind::User => &self.user,
             CallerKind::Session => &self.session,
-            CallerKind::Agent => &self.agent,
+            // Ids of agents are unique on the whole server.
+            CallerKind::Agent => return vec![uid(&self.agent, caller.id.as_str()), self.org(question)],
         };
-        vec![uid(kind, question.caller.id.as_str()), self.org(question)]
+        let name = match view {
+            View::Org => caller.id.to_string(),
+            View::AllOrgs => qualified(org, caller.id.as_str()),
+        };
+        let mut principal = vec![uid(kind, &name), self.org(question)];
+        if caller.rights.is_owner() {
+            principal.push(uid(&self.role, OWNER));
+            principal.push(uid(&self.role, &format!("{org}/{OWNER}")));
+        }
+        principal
     }
 
     /// What it is done to, and what that is in.
@@ -106,12 +131,15 @@ impl Names {
         &self,
         question: &Question<'_>,
         principal: &EntityUid,
+        parents: &[EntityUid],
     ) -> Result<Vec<Entity>, Box<EntityAttrEvaluationError>> {
         let org = self.org(question);
         let mut entities = vec![match question.caller_agent {
             Some(row) => self.agent_entity(row, &org)?,
-            None => Entity::new_no_attrs(principal.clone(), HashSet::from([org.clone()])),
+            None => Entity::new_no_attrs(principal.clone(), parents.iter().cloned().collect()),
         }];
+        let roles = parents.iter().filter(|uid| *uid.type_name() == self.role);
+        entities.extend(roles.map(|role| Entity::new_no_attrs(role.clone(), HashSet::from([org.clone()]))));
         if let Some(agent) = question.resource.agent() {
             // An agent that calls itself is one entity, not two.
             if *principal != self.agent_uid(&agent.id) {
@@ -160,6 +188,16 @@ impl Names {
 
     fn skill_uid(&self, agent: &AgentId, skill: &SkillId) -> EntityUid {
         uid(&self.skill, &skill_key(agent, skill))
+    }
+}
+
+/// A caller's name where policies are for all orgs. One without a slash is of the org `default`; before the first slash stands
+/// the org, whose name has none. So no caller of one org can have a name that is another's of another org.
+fn qualified(org: &OrgId, name: &str) -> String {
+    if *org == Scope::default().org && !name.contains('/') {
+        name.to_owned()
+    } else {
+        format!("{org}/{name}")
     }
 }
 

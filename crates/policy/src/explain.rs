@@ -165,7 +165,8 @@ mod tests {
     }
 
     fn explained(text: &str) -> String {
-        let policy = Policy::parse(&[Source { name: "x.cedar".into(), text: text.into() }]).unwrap();
+        let policy =
+            Policy::parse(&[Source { name: "x.cedar".into(), text: text.into(), org: None }]).unwrap();
         let (caller, agent) = (Caller::user("ann"), samples::agent(Trust::External));
         let resource = Resource::Skill(&agent, &agent.card.skills[0]);
         let question = Question {

@@ -94,6 +94,13 @@ impl Verdict {
         self.errors.extend(response.diagnostics().errors().map(ToString::to_string));
     }
 
+    /// Adds what another set of policies says to the same question.
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.permits.extend(other.permits);
+        self.forbids.extend(other.forbids);
+        self.errors.extend(other.errors);
+    }
+
     fn sort(&mut self) {
         self.permits.sort();
         self.forbids.sort();

@@ -21,5 +21,5 @@ pub use explain::{Finding, Outcome};
 pub use policy::{Decision, Leave, Permitted, Policy};
 pub use question::{Action, Bar, Deed, Question, Resource};
 pub use rules::{Effect, Rule, is_only_about};
-pub use template::{Object, Template, Who, Wish};
-pub use text::{PolicyError, Problem, SCHEMA, STARTER, Source, format};
+pub use template::{Object, Subject, Template, Wish};
+pub use text::{OWNER_ADMIN, PolicyError, Problem, SCHEMA, STARTER, Source, format, named_agents};

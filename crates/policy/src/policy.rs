@@ -1,22 +1,23 @@
 //! The check, and the permission it leaves behind.
 
 use std::{
+    collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
 };
 
 use cedar_policy::{Effect, PolicyId, PolicySet, PrincipalConstraint, ResourceConstraint};
-use rialto_model::agent::Agent;
+use rialto_model::{agent::Agent, ids::OrgId};
 
 use crate::{
     denied::Denied,
-    entities::Names,
+    entities::{Names, View},
     explain::Finding,
-    index::{Index, concerns},
+    index::{Index, Verdict, concerns},
     memory::Memory,
     question::{Action, Bar, Deed, Question},
     rules::Rule,
-    text::{Compiled, PolicyError, Problem, STARTER, Source, compile},
+    text::{Compiled, OWNER_ADMIN, PolicyError, Problem, STARTER, Source, compile},
 };
 
 /// Something that policy has allowed. Only [`Policy::check`] can make one.
@@ -35,13 +36,23 @@ pub enum Leave<T> {
 
 /// A set of policies, compiled. It never changes: new policies are a new `Policy`.
 pub struct Policy {
+    /// The policies that apply to all orgs.
+    shared: PolicyGroup,
+    /// Those of each org. They are asked about that org alone, so nothing that one says can match another.
+    orgs: BTreeMap<OrgId, PolicyGroup>,
+    names: Names,
+    decided: Memory,
+    mark: u64,
+}
+
+/// The policies of one owner.
+struct PolicyGroup {
     compiled: Compiled,
     /// Actions that everybody may do to everything, with the permit that says so.
     open: Vec<(Action, Arc<Decision>)>,
-    names: Names,
+    /// Actions that some policy may forbid.
+    forbidden: Vec<Action>,
     index: Index,
-    decided: Memory,
-    mark: u64,
 }
 
 /// An answer, and the policies that made it.
@@ -103,13 +114,12 @@ impl<T> Leave<T> {
 impl Policy {
     /// Compiles policies; all problems are reported at once.
     pub fn parse(sources: &[Source]) -> Result<Self, PolicyError> {
-        let compiled = compile(sources)?;
+        let mut owners = compile(sources)?;
         let names = Names::parse()
             .map_err(|message| PolicyError(vec![Problem { place: "schema".into(), message, help: None }]))?;
-        let open = |action| Some((action, Arc::new(Decision::permit(open_to_all(&compiled.set, action)?))));
-        let open = Action::ALL.into_iter().filter_map(open).collect();
-        let (index, decided, mark) = (Index::of(&compiled.set), Memory::new(), mark(sources));
-        Ok(Self { index, compiled, open, names, decided, mark })
+        let shared = PolicyGroup::new(owners.remove(&None).unwrap_or_default());
+        let orgs = owners.into_iter().filter_map(|(org, compiled)| Some((org?, PolicyGroup::new(compiled))));
+        Ok(Self { shared, orgs: orgs.collect(), names, decided: Memory::new(), mark: mark(sources) })
     }
 
     /// A number that policies of the same texts have in common, as long as the process lives.
@@ -119,7 +129,8 @@ impl Policy {
 
     /// The policy of a fresh install.
     pub fn starter() -> Result<Self, PolicyError> {
-        Self::parse(&[Source { name: "starter.cedar".into(), text: STARTER.into() }])
+        let texts = [("starter.cedar", STARTER), ("owner.cedar", OWNER_ADMIN)];
+        Self::parse(&texts.map(|(name, text)| Source { name: name.into(), text: text.into(), org: None }))
     }
 
     /// Lets a deed through, or says why not. An agent's deed goes through [`Policy::check_as`].
@@ -170,63 +181,120 @@ impl Policy {
         if let Some(bar) = question.bar() {
             return Arc::new(Decision { bar: Some(bar), ..Decision::default() });
         }
-        match self.open.iter().find(|(action, _)| *action == question.action) {
-            Some((_, decision)) => Arc::clone(decision),
+        match self.open(question) {
+            Some(decision) => Arc::clone(decision),
             None => self.decided.recall(question, || self.evaluate(question)),
         }
     }
 
     /// The names of all policies, in order.
     pub fn ids(&self) -> Vec<String> {
-        let mut ids: Vec<String> = self.compiled.origins.iter().map(|(id, _)| id.to_string()).collect();
+        let groups = [&self.shared].into_iter().chain(self.orgs.values());
+        let ids = groups.flat_map(|group| group.compiled.origins.iter().map(|(id, _)| id.to_string()));
+        let mut ids: Vec<String> = ids.collect();
         ids.sort();
         ids
     }
 
-    /// All policies, in the order they are written in.
+    /// All policies, in the order they are written in; those for all orgs first.
     pub fn rules(&self) -> Vec<Rule> {
-        self.known().map(|(policy, file)| Rule::of(policy, file)).collect()
+        let shared = self.shared.policies().map(|(policy, file)| Rule::of(policy, file, None));
+        let owned = self.orgs.iter().flat_map(|(org, group)| {
+            group.policies().map(move |(policy, file)| Rule::of(policy, file, Some(org)))
+        });
+        shared.chain(owned).collect()
     }
 
-    /// What each policy says to a question: why it decides, or why not.
+    /// What each policy that applies to the caller's org says to a question: why it decides, or why not.
     pub fn explain(&self, question: &Question<'_>) -> Vec<Finding> {
         let decision = self.decide(question);
-        match (decision.bar, self.names.ask(question)) {
-            (None, Ok(asked)) => self
-                .known()
-                .map(|(policy, file)| Finding::of(Rule::of(policy, file), policy, question.action, &asked))
-                .map(|finding| finding.weighed(&decision))
-                .collect(),
-            _ => Vec::new(),
+        if decision.bar.is_some() {
+            return Vec::new();
+        }
+        let mut findings = Vec::new();
+        for (group, org, view) in self.groups(question) {
+            let Ok(asked) = self.names.ask(question, view) else { continue };
+            let found = group.policies().map(|(policy, file)| {
+                Finding::of(Rule::of(policy, file, org), policy, question.action, &asked)
+            });
+            findings.extend(found.map(|finding| finding.weighed(&decision)));
+        }
+        findings
+    }
+
+    /// The groups that have a say in the caller's org: those for all orgs, and its own.
+    fn groups<'a>(
+        &'a self,
+        question: &Question<'a>,
+    ) -> impl Iterator<Item = (&'a PolicyGroup, Option<&'a OrgId>, View)> + use<'a> {
+        let org = &question.caller.scope.org;
+        let own = self.orgs.get(org).map(|group| (group, Some(org), View::Org));
+        [(&self.shared, None, View::AllOrgs)].into_iter().chain(own)
+    }
+
+    /// The decision about an action that everybody may do to everything in the caller's org.
+    fn open(&self, question: &Question<'_>) -> Option<&Arc<Decision>> {
+        let action = question.action;
+        match self.orgs.get(&question.caller.scope.org) {
+            None => self.shared.open(action),
+            Some(own) if own.forbidden.contains(&action) || self.shared.forbidden.contains(&action) => None,
+            Some(own) => self.shared.open(action).or_else(|| own.open(action)),
         }
     }
 
-    fn known(&self) -> impl Iterator<Item = (&cedar_policy::Policy, &str)> {
+    fn evaluate(&self, question: &Question<'_>) -> Decision {
+        let mut verdict = Verdict::default();
+        // Who must approve, as long as every forbid says who.
+        let mut approvers = Some(Vec::new());
+        for (group, _, view) in self.groups(question) {
+            let asked = match self.names.ask(question, view) {
+                Ok(asked) => asked,
+                // A row that Cedar cannot take in is not allowed anything.
+                Err(error) => return Decision { errors: vec![error], ..Decision::default() },
+            };
+            let found = group.index.ask(question.action, &asked);
+            approvers =
+                approvers.zip(group.approvers(&found.forbids)).map(|(all, more)| [all, more].concat());
+            verdict.extend(found);
+        }
+        let (allowed, policies, errors) = verdict.decide();
+        let mut approvers = approvers.filter(|_| !allowed).unwrap_or_default();
+        approvers.sort();
+        approvers.dedup();
+        Decision { allowed, policies: policies.into(), errors, approvers, bar: None }
+    }
+}
+
+// === impl PolicyGroup ===
+
+impl PolicyGroup {
+    fn new(compiled: Compiled) -> Self {
+        let open = |action| Some((action, Arc::new(Decision::permit(open_to_all(&compiled.set, action)?))));
+        let open = Action::ALL.into_iter().filter_map(open).collect();
+        let forbids = |action: &Action| {
+            let mut forbids = compiled.set.policies().filter(|policy| policy.effect() == Effect::Forbid);
+            forbids.any(|policy| concerns(policy, *action))
+        };
+        let forbidden = Action::ALL.into_iter().filter(forbids).collect();
+        Self { index: Index::of(&compiled.set), compiled, open, forbidden }
+    }
+
+    fn open(&self, action: Action) -> Option<&Arc<Decision>> {
+        self.open.iter().find(|(open, _)| *open == action).map(|(_, decision)| decision)
+    }
+
+    /// Each policy, with its file.
+    fn policies(&self) -> impl Iterator<Item = (&cedar_policy::Policy, &str)> {
         let origins = self.compiled.origins.iter();
         origins.filter_map(|(id, file)| Some((self.compiled.set.policy(id)?, file.as_str())))
     }
 
-    fn evaluate(&self, question: &Question<'_>) -> Decision {
-        let asked = match self.names.ask(question) {
-            Ok(asked) => asked,
-            // A row that Cedar cannot take in is not allowed anything.
-            Err(error) => return Decision { errors: vec![error], ..Decision::default() },
-        };
-        let (allowed, policies, errors) = self.index.ask(question.action, &asked).decide();
-        let approvers = if allowed { Vec::new() } else { self.approvers(&policies) };
-        Decision { allowed, policies: policies.into(), errors, approvers, bar: None }
-    }
-
     /// Who would have to approve, when each of these forbids says who (`@approval("…")`).
-    fn approvers(&self, forbids: &[String]) -> Vec<String> {
+    fn approvers(&self, forbids: &[String]) -> Option<Vec<String>> {
         let approver = |id: &String| {
             self.compiled.set.policy(&PolicyId::new(id))?.annotation("approval").map(str::to_owned)
         };
-        let mut approvers: Vec<String> =
-            forbids.iter().map(approver).collect::<Option<_>>().unwrap_or_default();
-        approvers.sort();
-        approvers.dedup();
-        approvers
+        forbids.iter().map(approver).collect()
     }
 }
 
@@ -266,7 +334,7 @@ impl Decision {
 fn mark(sources: &[Source]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for source in sources {
-        (&source.name, &source.text).hash(&mut hasher);
+        (&source.name, &source.text, &source.org).hash(&mut hasher);
     }
     hasher.finish()
 }

@@ -84,6 +84,10 @@ impl Action {
         Self::ApproveCall,
     ];
 
+    /// Those of administration.
+    pub const ADMIN: [Self; 5] =
+        [Self::AdminAgents, Self::AdminPolicies, Self::AdminTokens, Self::AdminAudit, Self::ApproveCall];
+
     /// Its name in policies.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use cedar_policy::{ActionConstraint, EntityUid, Policy, PolicySet, PrincipalConstraint, ResourceConstraint};
-use rialto_model::ids::AgentId;
+use rialto_model::ids::{AgentId, OrgId};
 
 /// What a policy does when it matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct Rule {
     pub summary: String,
     /// Where it stands.
     pub file: String,
+    /// The org that it belongs to; none if it applies to all orgs.
+    pub org: Option<OrgId>,
 }
 
 // === impl Effect ===
@@ -51,12 +53,13 @@ impl From<cedar_policy::Effect> for Effect {
 // === impl Rule ===
 
 impl Rule {
-    pub(crate) fn of(policy: &Policy, file: &str) -> Self {
+    pub(crate) fn of(policy: &Policy, file: &str, org: Option<&OrgId>) -> Self {
         Self {
             name: policy.id().to_string(),
             effect: policy.effect().into(),
             summary: policy.annotation("summary").map_or_else(|| summary(policy), str::to_owned),
             file: file.to_owned(),
+            org: org.cloned(),
         }
     }
 }
@@ -127,7 +130,7 @@ mod tests {
     use crate::{policy::Policy, text::Source};
 
     fn rules(text: &str) -> Vec<Rule> {
-        Policy::parse(&[Source { name: "x.cedar".into(), text: text.into() }]).unwrap().rules()
+        Policy::parse(&[Source { name: "x.cedar".into(), text: text.into(), org: None }]).unwrap().rules()
     }
 
     #[test]

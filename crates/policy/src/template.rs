@@ -11,7 +11,7 @@ use rialto_model::{
 };
 
 use crate::{
-    entities::skill_key,
+    entities::{OWNER, skill_key},
     question::Action,
     text::{Source, format},
 };
@@ -22,7 +22,7 @@ pub struct Template<'a> {
     /// What shall be.
     pub wish: Wish,
     /// For whom; none means everybody.
-    pub caller: Option<Who>,
+    pub caller: Option<Subject>,
     /// What it is about.
     pub object: Object<'a>,
 }
@@ -41,13 +41,18 @@ pub enum Wish {
     },
 }
 
-/// One caller.
+/// Whom a policy is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Who {
-    /// What it is.
-    pub kind: CallerKind,
-    /// Its name; an agent's id.
-    pub id: CallerId,
+pub enum Subject {
+    /// One caller.
+    Caller {
+        /// What it is.
+        kind: CallerKind,
+        /// Its name; an agent's id.
+        id: CallerId,
+    },
+    /// All callers with the role `owner`.
+    Owners,
 }
 
 /// What a policy is about.
@@ -61,8 +66,8 @@ pub enum Object<'a> {
     Trust(Trust),
     /// Calls of all skills with a tag.
     Tag(&'a str),
-    /// An admin action in one org. The org is named because a caller's name is unique only within its org.
-    Admin(Action, &'a OrgId),
+    /// Admin actions in one org. The org is named because a caller's name is unique only within its org.
+    Admin(&'a [Action], &'a OrgId),
 }
 
 // === impl Template ===
@@ -75,9 +80,10 @@ impl Template<'_> {
             Object::Skill(agent, skill) => (agent.slug.as_str(), skill.as_str()),
             Object::Trust(level) => ("trust", level.as_str()),
             Object::Tag(tag) => ("tag", tag),
-            Object::Admin(action, _) => (action.as_str(), ""),
+            Object::Admin([action], _) => (action.as_str(), ""),
+            Object::Admin(..) => ("admin", "all"),
         };
-        let caller = self.caller.as_ref().map_or("", |who| who.id.as_str());
+        let caller = self.caller.as_ref().map_or("", Subject::name);
         let marker = if caller.is_empty() { "" } else { "for" };
         let words = [self.wish.word(), agent, skill, marker, caller].map(slug);
         words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
@@ -85,13 +91,14 @@ impl Template<'_> {
 
     /// What it does, for people.
     pub fn summary(&self) -> String {
-        let who = self.caller.as_ref().map_or_else(|| "everybody".to_owned(), |who| who.id.to_string());
+        let who = self.caller.as_ref().map_or("everybody", Subject::name);
         let what = match self.object {
             Object::Agent(agent) => format!("call {} ({})", agent.slug, agent.url),
             Object::Skill(agent, skill) => format!("call {}.{skill} ({})", agent.slug, agent.url),
             Object::Trust(level) => format!("call every {level} agent"),
             Object::Tag(tag) => format!("call every skill tagged {tag}"),
-            Object::Admin(action, _) => format!("do {}", action.as_str()),
+            Object::Admin([action], _) => format!("do {}", action.as_str()),
+            Object::Admin(_, org) => format!("administer everything in org {org}"),
         };
         match &self.wish {
             Wish::Allow => format!("{who} may {what}"),
@@ -109,15 +116,15 @@ impl Template<'_> {
             Wish::Allow | Wish::Deny => String::new(),
         };
         let text = format!(
-            "@id({})\n@summary({})\n{approval}{} ({}, action == Action::{}, {resource}){condition}{};\n",
+            "@id({})\n@summary({})\n{approval}{} ({}, action {}, {resource}){condition}{};\n",
             quoted(name),
             quoted(&self.summary()),
             self.wish.effect(),
-            self.caller.as_ref().map_or_else(|| "principal".to_owned(), Who::scope),
-            quoted(self.object.action().as_str()),
+            self.caller.as_ref().map_or_else(|| "principal".to_owned(), Subject::scope),
+            self.object.actions(),
             self.wish.unless(),
         );
-        let source = Source { name: format!("{name}.cedar"), text };
+        let source = Source { name: format!("{name}.cedar"), text, org: None };
         match format(&source) {
             Ok(text) => Source { text, ..source },
             // The layout is for the eye; the text means the same without it.
@@ -176,26 +183,41 @@ impl Wish {
     }
 }
 
-// === impl Who ===
+// === impl Subject ===
 
-impl Who {
+impl Subject {
+    fn name(&self) -> &str {
+        match self {
+            Self::Caller { id, .. } => id.as_str(),
+            Self::Owners => "owners",
+        }
+    }
+
     fn scope(&self) -> String {
-        let kind = match self.kind {
-            CallerKind::User => "User",
-            CallerKind::Session => "Session",
-            CallerKind::Agent => "A2AAgent",
+        let (kind, id) = match self {
+            Self::Caller { kind: CallerKind::User, id } => ("User", id),
+            Self::Caller { kind: CallerKind::Session, id } => ("Session", id),
+            Self::Caller { kind: CallerKind::Agent, id } => ("A2AAgent", id),
+            Self::Owners => return format!("principal in Role::{}", quoted(OWNER)),
         };
-        format!("principal == {kind}::{}", quoted(self.id.as_str()))
+        format!("principal == {kind}::{}", quoted(id.as_str()))
     }
 }
 
 // === impl Object ===
 
 impl Object<'_> {
-    const fn action(&self) -> Action {
+    /// The scope's action.
+    fn actions(&self) -> String {
+        let literal = |action: &Action| format!("Action::{}", quoted(action.as_str()));
         match self {
-            Self::Agent(_) | Self::Skill(..) | Self::Trust(_) | Self::Tag(_) => Action::Invoke,
-            Self::Admin(action, _) => *action,
+            Self::Agent(_) | Self::Skill(..) | Self::Trust(_) | Self::Tag(_) => {
+                format!("== {}", literal(&Action::Invoke))
+            }
+            Self::Admin([action], _) => format!("== {}", literal(action)),
+            Self::Admin(actions, _) => {
+                format!("in [{}]", actions.iter().map(literal).collect::<Vec<_>>().join(", "))
+            }
         }
     }
 }

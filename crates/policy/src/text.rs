@@ -1,15 +1,19 @@
 //! Policy text: what is written, what is wrong with it, and how it is laid out.
 
-use std::str::FromStr;
+use std::{collections::BTreeMap, str::FromStr};
 
-use cedar_policy::{Policy, PolicyId, PolicySet, Schema, ValidationMode, Validator};
+use cedar_policy::{EntityUid, Policy, PolicyId, PolicySet, Schema, ValidationMode, Validator};
 use miette::Diagnostic;
+use rialto_model::ids::{AgentId, OrgId};
 
 /// The schema that every policy is checked against.
 pub const SCHEMA: &str = include_str!("schema.cedarschema");
 
 /// The policy of a fresh install.
 pub const STARTER: &str = include_str!("starter.cedar");
+
+/// The policy of a fresh install that lets owners administer their org.
+pub const OWNER_ADMIN: &str = include_str!("owner.cedar");
 
 /// The layout of policy text.
 const LINE_WIDTH: usize = 110;
@@ -22,6 +26,8 @@ pub struct Source {
     pub name: String,
     /// Cedar policies.
     pub text: String,
+    /// The org that they belong to, and that they apply to alone; none if they apply to all orgs.
+    pub org: Option<OrgId>,
 }
 
 /// One thing that is wrong, and where.
@@ -40,7 +46,8 @@ pub struct Problem {
 #[error("{}", list(.0))]
 pub struct PolicyError(pub Vec<Problem>);
 
-/// Policies that hold up.
+/// The valid policies of one owner: an org, or nobody in particular.
+#[derive(Default)]
 pub(crate) struct Compiled {
     pub(crate) set: PolicySet,
     /// Each policy's id and its file, in the order they were written in.
@@ -58,20 +65,34 @@ pub fn format(source: &Source) -> Result<String, PolicyError> {
     })
 }
 
-/// Parses and validates policies, each named by its `@id` or by its place in its file.
-pub(crate) fn compile(sources: &[Source]) -> Result<Compiled, PolicyError> {
+/// Parses and validates policies, each named by its `@id` or by its place in its file. Policies of different owners are
+/// kept apart: they may have the same names, and none is asked about another org.
+pub(crate) fn compile(sources: &[Source]) -> Result<BTreeMap<Option<OrgId>, Compiled>, PolicyError> {
     let schema = schema()?;
-    let mut compiled = Compiled { set: PolicySet::new(), origins: Vec::new() };
+    let mut owners: BTreeMap<Option<OrgId>, Compiled> = BTreeMap::new();
     let mut problems = Vec::new();
     for source in sources {
+        let compiled = owners.entry(source.org.clone()).or_default();
         match PolicySet::from_str(&source.text) {
             Ok(set) => problems.extend(compiled.add(source, &set)),
             Err(errors) => problems.extend(errors.iter().map(|error| problem_at(source, error))),
         }
     }
     // Also when some text cannot be read: what can be is checked, so that all problems are told at once.
-    problems.extend(invalid(&schema, &compiled.set));
-    if problems.is_empty() { Ok(compiled) } else { Err(PolicyError(problems)) }
+    problems.extend(owners.values().flat_map(|compiled| invalid(&schema, &compiled.set)));
+    if problems.is_empty() { Ok(owners) } else { Err(PolicyError(problems)) }
+}
+
+/// The agents that policies in a text name, themselves or by a skill. A text that cannot be read names none.
+pub fn named_agents(text: &str) -> Vec<AgentId> {
+    let Ok(set) = PolicySet::from_str(text) else { return Vec::new() };
+    let literals = set.policies().flat_map(Policy::entity_literals);
+    let agents = literals.filter_map(|uid| match uid.type_name().basename() {
+        "A2AAgent" => Some(AgentId::from(uid.id().unescaped())),
+        "Skill" => uid.id().unescaped().split_once('/').map(|(agent, _)| AgentId::from(agent)),
+        _ => None,
+    });
+    agents.collect()
 }
 
 fn schema() -> Result<Schema, PolicyError> {
@@ -96,6 +117,7 @@ impl Compiled {
         for (number, policy) in in_order(set).into_iter().enumerate() {
             let unnamed = || format!("{}#{}", source.name, number + 1);
             let id = PolicyId::new(policy.annotation("id").map_or_else(unnamed, str::to_owned));
+            problems.extend(source.org.as_ref().and_then(|org| names_another_org(source, policy, &id, org)));
             if self.set.add(policy.new_id(id.clone())).is_err() {
                 problems.push(Problem {
                     place: source.name.clone(),
@@ -107,6 +129,19 @@ impl Compiled {
         }
         problems
     }
+}
+
+/// The problem of an org's policy that names another org. It would match nothing there, and whoever wrote it means that it does.
+fn names_another_org(source: &Source, policy: &Policy, id: &PolicyId, org: &OrgId) -> Option<Problem> {
+    let is_other =
+        |uid: &EntityUid| uid.type_name().basename() == "Org" && uid.id().unescaped() != org.as_str();
+    let other = policy.entity_literals().into_iter().find(is_other)?;
+    let offset = source.text.find(&other.to_string());
+    Some(Problem {
+        place: offset.map_or_else(|| source.name.clone(), |offset| place_of(source, offset)),
+        message: format!("policy \"{id}\" belongs to org {org} and names {other}"),
+        help: Some(format!("a policy of an org applies to that org alone; name Org::\"{org}\", or no org")),
+    })
 }
 
 /// The policies of one text, as they are written in it.

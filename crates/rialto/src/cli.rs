@@ -7,6 +7,7 @@ mod credential;
 mod flows;
 mod guard;
 mod install;
+mod orgs;
 mod policy;
 mod remote;
 mod routing;
@@ -30,11 +31,12 @@ pub(crate) use self::{
     flows::{AddFlow, Flows, ListRuns, Pipeline, ResumeRun, RunFlow},
     guard::{ActionName, Guard, GuardTest},
     install::{Client, ClientCommand, Install, Uninstall},
-    policy::{AddPolicy, Policy, PolicyTest},
-    remote::{Remote, TypedOptions},
+    orgs::{CreateOrg, Orgs, Projects},
+    policy::{AddPolicy, AllowCalls, OnShelf, Policy, PolicyTest},
+    remote::{Remote, Tenant, TypedOptions},
     routing::{Dispatch, Dispatches, RouteCommand, Routing, WorkFlags},
     secrets::Secrets,
-    tokens::{CreateToken, Lifetime, RightName, Tokens},
+    tokens::{CreateToken, Lifetime, RightName, RoleName, Tokens},
     tools::{AddTool, Tools},
     webhooks::{AddWebhook, Webhooks},
     workflow::{GraphWorkflow, ValidateWorkflow, Workflow, WorkflowFile},
@@ -66,6 +68,8 @@ pub(crate) struct Common {
     /// How the log looks: text for people, json for programs
     #[arg(long, global = true, value_name = "FORMAT", env = "RIALTO_LOG_FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
+    #[command(flatten)]
+    pub(crate) tenant: Tenant,
     #[command(flatten)]
     pub(crate) remote: Remote,
 }
@@ -99,6 +103,12 @@ pub(crate) enum Command {
     Tasks(Tasks),
     #[command(flatten)]
     Record(Record),
+    /// List, create and remove orgs
+    #[command(subcommand)]
+    Orgs(Orgs),
+    /// List, create and remove the projects of an org
+    #[command(subcommand)]
+    Projects(Projects),
     /// Say who may do what: write, check, test and list policies
     #[command(subcommand)]
     Policy(Policy),

@@ -27,8 +27,8 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::{
     cli::{Cli, Command, Common},
     commands::{
-        agents, audit, call, costs, doctor, inspect, install, mcp, policy, secrets, serve, tasks, tokens,
-        webhooks as hooks,
+        agents, audit, call, costs, doctor, inspect, install, mcp, orgs, policy, secrets, serve, tasks,
+        tokens, webhooks as hooks,
     },
     config::Config,
     desk::Desk,
@@ -89,7 +89,8 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Workflow(command) => run_workflow(&common, environment, command).await,
         Command::Policy(command) => run_policy(&common, environment, command).await,
         Command::Mcp(options) => {
-            Box::pin(mcp::run(open_for_client(&common, &options, environment).await?, options)).await
+            let program = open_for_client(&common, &options, environment).await?;
+            Box::pin(mcp::run(program.within(common.tenant.scope()), options)).await
         }
         Command::Serve(options) => run_serve(&common, environment, options).await,
         Command::Agents(command) => run_agents(&common, environment, command).await,
@@ -101,6 +102,10 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Secrets(command) => run_secrets(&common, environment, command).await,
         Command::Record(command) => Box::pin(run_record(&common, environment, command)).await,
         Command::Tokens(command) => run_tokens(&common, environment, command).await,
+        Command::Orgs(command) => orgs::run_orgs(&Desk::open(&common, environment).await?, command).await,
+        Command::Projects(command) => {
+            orgs::run_projects(&Desk::open(&common, environment).await?, command).await
+        }
     }
 }
 
@@ -121,7 +126,8 @@ async fn run_guard(common: &Common, environment: &Environment, command: cli::Gua
     if Desk::is_elsewhere(common)? {
         return commands::guard::run_there(&command, &Desk::open(common, environment).await?).await;
     }
-    commands::guard::run(&command, &Config::load(common.config.as_deref(), environment)?)
+    let config = Config::load(common.config.as_deref(), environment)?;
+    commands::guard::run(&command, &config, &common.tenant.scope().org)
 }
 
 async fn run_agents(common: &Common, environment: &Environment, command: cli::Agents) -> Result<(), Trouble> {
@@ -129,7 +135,7 @@ async fn run_agents(common: &Common, environment: &Environment, command: cli::Ag
 }
 
 async fn run_tokens(common: &Common, environment: &Environment, command: cli::Tokens) -> Result<(), Trouble> {
-    tokens::run(&Desk::open(common, environment).await?, command).await
+    tokens::run(&Desk::open(common, environment).await?, command, common.tenant.org.as_deref()).await
 }
 
 async fn run_record(common: &Common, environment: &Environment, command: cli::Record) -> Result<(), Trouble> {
@@ -248,7 +254,8 @@ async fn run_secrets(
 async fn open(common: &Common, environment: &Environment) -> Result<Program, Trouble> {
     let config = Config::load(common.config.as_deref(), environment)?;
     let folder = data_folder(common, &config, environment);
-    Ok(Program::open(config, Place::Folder(folder), None, environment).await?)
+    let program = Program::open(config, Place::Folder(folder), None, environment).await?;
+    Ok(program.within(common.tenant.scope()))
 }
 
 /// The policies as files, whether or not they hold up.
@@ -263,7 +270,8 @@ async fn mender(common: &Common, environment: &Environment) -> Result<policy::Me
     let config = Config::load(common.config.as_deref(), environment)?;
     let store = open_store(&config, &Place::Folder(data_folder(common, &config, environment))).await?;
     let files = policy_files(common, &config, environment)?;
-    Ok(policy::Mender { policies: program::book(files, &store, &config, environment), store })
+    let policies = program::book(files, &store, &config, environment);
+    Ok(policy::Mender { policies, org: common.tenant.scope().org, store })
 }
 
 /// For a client's own server a folder that cannot be written to is no reason to fail: it then remembers nothing. A database

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use rialto_a2a::credential::Resolver;
 use rialto_console::{
     Console, Parts,
-    office::{KeptPolicy, Office, PolicyVersion, SecretRow, Shelf},
+    office::{KeptPolicy, Office, PolicyScope, PolicyVersion, SecretRow, Shelf},
 };
 use rialto_edge::{
     session::{Sealing, Sessions},
@@ -26,7 +26,7 @@ use rialto_model::{
     clock::{Clock, SystemClock},
     credential::{self, Secret},
     failure::{Failure, Kind},
-    ids::{Scope, fresh},
+    ids::{OrgId, Scope, fresh},
     store::Sealed,
     webhook::Webhook,
 };
@@ -54,8 +54,6 @@ const FORMS: &str = "console forms";
 /// The program's own hands.
 pub(crate) struct Clerk {
     policies: Book,
-    /// Whether whoever asks works at this machine: then the policies know better who that is.
-    at_machine: bool,
     vault: Vault,
     /// Reads what variables hold.
     secrets: Resolver,
@@ -68,10 +66,9 @@ pub(crate) struct Clerk {
 // === impl Clerk ===
 
 impl Clerk {
-    pub(crate) fn of(program: &Program, at_machine: bool) -> Arc<Self> {
+    pub(crate) fn of(program: &Program) -> Arc<Self> {
         Arc::new(Self {
             policies: program.policies.clone(),
-            at_machine,
             vault: program.vault.clone(),
             secrets: Arc::clone(&program.secrets),
             data: program.data.clone(),
@@ -86,9 +83,9 @@ impl Clerk {
         self.data.as_deref().ok_or_else(none)
     }
 
-    /// The policies, to be changed by this caller.
-    fn policies_of(&self, by: &str) -> Book {
-        if self.at_machine { self.policies.clone() } else { self.policies.changed_by(by) }
+    /// The policies of a scope.
+    fn policies_of(&self, scope: &PolicyScope) -> Book {
+        self.policies.within(scope.clone())
     }
 }
 
@@ -101,33 +98,43 @@ impl Office for Clerk {
 
     async fn save_policy(
         &self,
-        by: &str,
+        scope: &PolicyScope,
         name: &str,
         text: &str,
         shelf: Option<Shelf>,
     ) -> Result<KeptPolicy, Failure> {
-        let saved = self.policies_of(by).save(name, text, shelf.map(own), SystemClock.now()).await;
+        let saved = self.policies_of(scope).save(name, text, shelf.map(own), SystemClock.now()).await;
         saved.map(kept).map_err(refused)
     }
 
     async fn add_policy(
         &self,
-        by: &str,
+        scope: &PolicyScope,
         template: &Template<'_>,
         name: Option<&str>,
         shelf: Option<Shelf>,
     ) -> Result<KeptPolicy, Failure> {
-        let added = self.policies_of(by).add(template, name, shelf.map(own), SystemClock.now()).await;
+        let added = self.policies_of(scope).add(template, name, shelf.map(own), SystemClock.now()).await;
         added.map(kept).map_err(refused)
     }
 
-    async fn remove_policy(&self, by: &str, name: &str, shelf: Option<Shelf>) -> Result<KeptPolicy, Failure> {
-        let gone = self.policies_of(by).remove(name, shelf.map(own), SystemClock.now()).await;
+    async fn remove_policy(
+        &self,
+        scope: &PolicyScope,
+        name: &str,
+        shelf: Option<Shelf>,
+    ) -> Result<KeptPolicy, Failure> {
+        let gone = self.policies_of(scope).remove(name, shelf.map(own), SystemClock.now()).await;
         gone.map(kept).map_err(refused)
     }
 
-    async fn policy_history(&self, name: &str, shelf: Option<Shelf>) -> Result<Vec<PolicyVersion>, Failure> {
-        let versions = self.policies.history(name, shelf.map(own)).await.map_err(refused)?;
+    async fn policy_history(
+        &self,
+        scope: &PolicyScope,
+        name: &str,
+        shelf: Option<Shelf>,
+    ) -> Result<Vec<PolicyVersion>, Failure> {
+        let versions = self.policies_of(scope).history(name, shelf.map(own)).await.map_err(refused)?;
         let version = |old: policies::Version| PolicyVersion {
             name: old.name,
             shelf: match old.shelf {
@@ -144,17 +151,22 @@ impl Office for Clerk {
 
     async fn restore_policy(
         &self,
-        by: &str,
+        scope: &PolicyScope,
         name: &str,
         version: i64,
         shelf: Option<Shelf>,
     ) -> Result<KeptPolicy, Failure> {
-        let restored = self.policies_of(by).restore(name, version, shelf.map(own), SystemClock.now()).await;
+        let restored =
+            self.policies_of(scope).restore(name, version, shelf.map(own), SystemClock.now()).await;
         restored.map(kept).map_err(refused)
     }
 
     async fn forget_policies(&self, agent: &Agent) -> Result<(), Failure> {
         self.policies.forget(agent, SystemClock.now()).await.map_err(refused)
+    }
+
+    async fn forget_org_policies(&self, org: &OrgId) -> Result<(), Failure> {
+        self.policies.forget_org(org, SystemClock.now()).await.map(drop).map_err(refused)
     }
 
     fn read_card(&self, text: &str) -> Option<Card> {
@@ -178,7 +190,7 @@ impl Office for Clerk {
     }
 
     fn operator(&self) -> String {
-        self.policies.by().to_owned()
+        self.policies.scope().by.clone()
     }
 
     fn command(&self) -> String {
@@ -246,7 +258,7 @@ pub(crate) fn console_at_machine(program: &Program) -> Console {
         engine: program.engine.clone(),
         store: Arc::clone(&program.store),
         flows: program.flows.clone(),
-        office: Clerk::of(program, true),
+        office: Clerk::of(program),
         site: Site::default(),
         needs_token: false,
         at_machine: true,
@@ -286,7 +298,12 @@ const fn own(shelf: Shelf) -> policies::Shelf {
 
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map")]
 fn kept(kept: Kept) -> KeptPolicy {
-    KeptPolicy { name: kept.name(), listed: kept.source_name(), place: kept.to_string() }
+    KeptPolicy {
+        name: kept.name(),
+        listed: kept.source_name(),
+        org: kept.key.owner.clone(),
+        place: kept.to_string(),
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]

@@ -14,17 +14,20 @@ use std::{
 };
 
 use jiff::Timestamp;
-use rialto_model::{ids::fresh, store::StoreError};
-use rialto_policy::{Policy, PolicyError, Problem, STARTER, Source};
+use rialto_model::{
+    ids::{OrgId, fresh, is_slug},
+    store::StoreError,
+};
+use rialto_policy::{OWNER_ADMIN, Policy, PolicyError, Problem, STARTER, Source};
 
 use self::versions::Versions;
 pub(crate) use self::{
-    book::{Book, Kept, Shelf, place},
+    book::{Book, Kept, PolicyKey, Shelf},
     versions::Version,
 };
 
-/// The starter policy's file.
-const STARTER_FILE: &str = "starter.cedar";
+/// The policies of a fresh install, by file.
+const INSTALLED: [(&str, &str); 2] = [("starter.cedar", STARTER), ("owner.cedar", OWNER_ADMIN)];
 
 /// Held while something is written, so that two programs do not each check what the other is about to change.
 const LOCK_FILE: &str = ".lock";
@@ -32,7 +35,8 @@ const LOCK_FILE: &str = ".lock";
 /// Where the policies of this machine come from.
 #[derive(Clone, Debug)]
 pub(crate) enum Policies {
-    /// All `.cedar` files of a folder; the starter policy is written there when the folder is new.
+    /// The `.cedar` files of a folder, which apply to all orgs, and those of its folders, which are named after orgs and apply
+    /// to that org alone. The starter policy is written there when the folder is new.
     Folder(PathBuf),
     /// One file, instead of everything else.
     File(PathBuf),
@@ -105,29 +109,34 @@ impl Policies {
             return Ok(());
         }
         fs::create_dir_all(folder)?;
-        fs::write(folder.join(STARTER_FILE), STARTER)
+        INSTALLED.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
     }
 
     /// The texts, by file name.
     pub(crate) fn sources(&self) -> Result<Vec<Source>, PolicyError> {
         match self {
-            Self::Starter => Ok(vec![Source { name: STARTER_FILE.to_owned(), text: STARTER.to_owned() }]),
+            Self::Starter => {
+                let source = |(name, text): (&str, &str)| Source {
+                    name: name.to_owned(),
+                    text: text.to_owned(),
+                    org: None,
+                };
+                Ok(INSTALLED.map(source).to_vec())
+            }
             Self::File(file) => Ok(vec![source(file)?]),
             Self::Folder(folder) => {
-                let entries = fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
-                let mut files: Vec<PathBuf> = entries
-                    .filter_map(|entry| Some(entry.ok()?.path()))
-                    .filter(|path| path.extension().is_some_and(|extension| extension == "cedar"))
-                    .collect();
-                files.sort();
-                files.iter().map(|file| source(file)).collect()
+                let mut sources = files_in(folder, None)?;
+                for org in orgs_in(folder)? {
+                    sources.extend(files_in(&folder.join(org.as_str()), Some(&org))?);
+                }
+                Ok(sources)
             }
         }
     }
 
     /// The texts that a file had before, newest first.
-    fn versions(&self, stem: &str) -> Result<Vec<Version>, SaveError> {
-        Versions::of(self.folder()?).list(stem)
+    fn versions(&self, owner: Option<&OrgId>, stem: &str) -> Result<Vec<Version>, SaveError> {
+        Versions::of(&folder_of(self.folder()?, owner)).list(owner, stem)
     }
 
     /// Changes one file: `decide` sees what is in force, what is kept elsewhere (`beside`) included, and says which file shall
@@ -136,29 +145,33 @@ impl Policies {
         &self,
         now: Timestamp,
         beside: &[Source],
-        decide: impl FnOnce(&[Source]) -> Result<(String, Option<String>), SaveError>,
-    ) -> Result<PathBuf, SaveError> {
-        let folder = self.folder()?;
-        let _lock = lock(folder)?;
+        decide: impl FnOnce(&[Source]) -> Result<(PolicyKey, Option<String>), SaveError>,
+    ) -> Result<Kept, SaveError> {
+        let _lock = lock(self.folder()?)?;
         let mut sources = self.sources()?;
         sources.extend_from_slice(beside);
-        let (stem, text) = decide(&sources)?;
-        let file_name = format!("{stem}.cedar");
-        let path = folder.join(&file_name);
-        let before = sources.iter().position(|source| source.name == file_name).map(|at| sources.remove(at));
+        let (key, text) = decide(&sources)?;
+        let folder = folder_of(self.folder()?, key.owner.as_ref());
+        let path = folder.join(key.source_name());
+        let kept = Kept { key: key.clone(), path: Some(path.clone()) };
+        let before = sources.iter().position(|source| PolicyKey::of(source) == key);
+        let before = before.map(|at| sources.remove(at));
         if before.as_ref().map(|source| &source.text) == text.as_ref() {
-            return Ok(path);
+            return Ok(kept);
         }
-        sources.extend(text.clone().map(|text| Source { name: file_name, text }));
-        Policy::parse(&sources)?;
+        sources.extend(text.clone().map(|text| key.source(text)));
+        check_owner(&sources, key.owner.as_ref())?;
         if let Some(before) = before {
-            Versions::of(folder).keep(&stem, &before.text, now)?;
+            Versions::of(&folder).keep(&key.stem, &before.text, now)?;
         }
         match text {
-            Some(text) => write_whole(&path, &text)?,
+            Some(text) => {
+                fs::create_dir_all(&folder).map_err(|source| file_error(&folder, source))?;
+                write_whole(&path, &text)?;
+            }
             None => fs::remove_file(&path).map_err(|source| file_error(&path, source))?,
         }
-        Ok(path)
+        Ok(kept)
     }
 
     fn folder(&self) -> Result<&Path, SaveError> {
@@ -186,7 +199,43 @@ pub(crate) fn source(file: &Path) -> Result<Source, PolicyError> {
     let name = file
         .file_name()
         .map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
-    Ok(Source { name, text })
+    Ok(Source { name, text, org: None })
+}
+
+/// Checks the policies of one owner. Those of others say nothing to them, and their problems are not the owner's.
+fn check_owner(sources: &[Source], owner: Option<&OrgId>) -> Result<(), PolicyError> {
+    let owned: Vec<Source> = sources.iter().filter(|source| source.org.as_ref() == owner).cloned().collect();
+    Policy::parse(&owned).map(drop)
+}
+
+/// The folder that files of an owner are in.
+fn folder_of(folder: &Path, owner: Option<&OrgId>) -> PathBuf {
+    owner.map_or_else(|| folder.to_owned(), |org| folder.join(org.as_str()))
+}
+
+/// The Cedar files of one folder, by name.
+fn files_in(folder: &Path, owner: Option<&OrgId>) -> Result<Vec<Source>, PolicyError> {
+    let is_policy =
+        |path: &Path| path.extension().is_some_and(|extension| extension == "cedar") && !path.is_dir();
+    let mut files: Vec<PathBuf> = entries(folder)?.into_iter().filter(|path| is_policy(path)).collect();
+    files.sort();
+    files.iter().map(|file| Ok(Source { org: owner.cloned(), ..source(file)? })).collect()
+}
+
+/// The orgs that have a folder of their own, by name.
+fn orgs_in(folder: &Path) -> Result<Vec<OrgId>, PolicyError> {
+    let org = |path: PathBuf| {
+        let name = path.file_name()?.to_str().filter(|name| is_slug(name))?;
+        path.is_dir().then(|| OrgId::from(name))
+    };
+    let mut orgs: Vec<OrgId> = entries(folder)?.into_iter().filter_map(org).collect();
+    orgs.sort();
+    Ok(orgs)
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, PolicyError> {
+    let entries = fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
+    Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
 }
 
 /// A name without its ending that stays in the folder and is no hidden file.

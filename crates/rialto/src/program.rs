@@ -31,6 +31,7 @@ use rialto_model::{
     call::Caller,
     clock::SystemClock,
     credential::Secret,
+    ids::Scope,
     store::{Store, StoreError},
     trace::Sampling,
     verb::Hook,
@@ -69,6 +70,8 @@ pub(crate) struct Program {
     pub(crate) flows: Runner,
     pub(crate) config: Config,
     pub(crate) policies: Book,
+    /// The org and project that commands at this machine work in.
+    pub(crate) scope: Scope,
     pub(crate) data: Option<PathBuf>,
     /// The files that the first policies were made of: whatever differs from them has changed since.
     sources: Vec<Source>,
@@ -194,6 +197,7 @@ impl Program {
             tools,
             config,
             policies,
+            scope: Scope::default(),
             sources,
             reloading,
             data,
@@ -204,9 +208,14 @@ impl Program {
         })
     }
 
+    /// The same program, for commands that work in this org and project.
+    pub(crate) fn within(self, scope: Scope) -> Self {
+        Self { scope, ..self }
+    }
+
     /// The person at this machine.
-    pub(crate) fn local_caller() -> Caller {
-        Caller::user("local")
+    pub(crate) fn local_caller(&self) -> Caller {
+        Caller { scope: self.scope.clone(), ..Caller::user("local") }
     }
 
     /// Stops everything in the background when it is cancelled.

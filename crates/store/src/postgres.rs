@@ -24,6 +24,7 @@ mod snag;
 mod sql;
 mod talks;
 mod tasks;
+mod tenants;
 mod tls;
 mod tokens;
 mod webhooks;

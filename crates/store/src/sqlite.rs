@@ -27,6 +27,7 @@ mod secrets;
 mod shorter;
 mod talks;
 mod tasks;
+mod tenants;
 mod tidier;
 mod tokens;
 mod webhooks;

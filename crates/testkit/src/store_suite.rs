@@ -78,6 +78,7 @@ macro_rules! store_suite {
             a_token_comes_back_as_it_was_put,
             a_token_is_taken_once,
             a_revoked_token_is_marked_once,
+            a_tenant_is_created_once_and_removed_once,
             secrets_come_back_sealed_as_they_were_put,
             a_seed_is_what_the_first_one_proposed,
             a_task_comes_back_as_it_was_opened,

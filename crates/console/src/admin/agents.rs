@@ -25,7 +25,10 @@ use serde::Deserialize;
 
 pub use self::shown::{came, refreshed, row};
 pub(crate) use self::shown::{credential_of, row_for, scheme_of};
-use super::{cut, page_size};
+use super::{
+    cut, page_size,
+    policies::{self, Location},
+};
 use crate::Console;
 
 /// How many cards are fetched at once when there are many.
@@ -148,11 +151,18 @@ pub async fn register(
         console.may(caller, Action::AdminPolicies)?;
     }
     let blank = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
+    let trust = blank(&wanted.trust).as_deref().map(assignable).transpose()?;
+    trust.map_or(Ok(()), |level| may_trust(console, caller, level))?;
     let registration = Registration {
         scope: caller.scope.clone(),
-        trust: blank(&wanted.trust).as_deref().map(assignable).transpose()?,
-        credential: credential(console, blank(&wanted.secret).as_deref(), wanted.credential.as_ref())?,
-        allow_private: console.parts().allow_private,
+        trust,
+        credential: credential(
+            console,
+            caller,
+            blank(&wanted.secret).as_deref(),
+            wanted.credential.as_ref(),
+        )?,
+        allow_private: console.may_use_private_addresses(caller),
         card_path: blank(&wanted.card_path),
         timeout_ms: wanted.timeout_ms,
         ..Registration::new(wanted.url.trim())
@@ -162,7 +172,7 @@ pub async fn register(
         let help = help(&error);
         let mut failure = Failure::from(error);
         if failure.kind == Kind::Denied {
-            failure = with_way_in(console, failure, "rialto agents add");
+            failure = with_way_in(console, caller, failure, "rialto agents add");
         }
         failure.message += help;
         failure
@@ -172,7 +182,7 @@ pub async fn register(
     }
     let object = Object::Agent(&registered.agent);
     let template = Template { wish: Wish::Allow, caller: None, object };
-    let policy = super::policies::add(console, caller, &template, None, None).await?;
+    let policy = policies::add(console, caller, &template, None, Location::default()).await?;
     Ok((registered, Some(policy.listed)))
 }
 
@@ -240,7 +250,7 @@ pub async fn set_credential(
 ) -> Result<Arc<Agent>, Failure> {
     console.admit(caller, Action::AdminAgents).await?;
     let agent = console.engine().registry().find(&caller.scope, key)?;
-    let credential = credential(console, None, wanted)?;
+    let credential = credential(console, caller, None, wanted)?;
     Ok(console.engine().registry().set_credential(&agent, credential).await?)
 }
 
@@ -264,8 +274,14 @@ pub async fn trust(
 ) -> Result<Arc<Agent>, Failure> {
     console.admit(caller, Action::AdminAgents).await?;
     let level = assignable(level)?;
+    may_trust(console, caller, level)?;
     let agent = console.engine().registry().find(&caller.scope, key)?;
     Ok(console.engine().registry().set_trust(&agent, level).await?)
+}
+
+/// A trusted agent may be called by everybody as the starter policy says, so trusting one takes the right to write policies.
+fn may_trust(console: &Console, caller: &Caller, level: Trust) -> Result<(), Failure> {
+    if level == Trust::External { Ok(()) } else { console.may(caller, Action::AdminPolicies) }
 }
 
 /// Takes a changed card that was held into use.
@@ -322,6 +338,7 @@ fn assignable(level: &str) -> Result<Trust, Failure> {
 /// The credential that is wanted, said in short or in full.
 fn credential(
     console: &Console,
+    caller: &Caller,
     short: Option<&str>,
     full: Option<&Credential>,
 ) -> Result<Option<Credential>, Failure> {
@@ -340,8 +357,8 @@ fn credential(
             Failure::new(Kind::Invalid, message)
         })?),
     };
-    if !console.parts().allow_secrets {
-        let message = "these are secrets of this server's machine: set [server] allow_commands_over_api, or use `rialto agents credential` there";
+    if !console.may_use_machine(caller) {
+        let message = "these are secrets of this server's machine: use `rialto agents credential` there, or, from the org default, set [server] allow_commands_over_api";
         return Err(Failure::new(Kind::Denied, message));
     }
     Ok(Some(wanted))
@@ -371,8 +388,13 @@ const fn help(error: &RegistryError) -> &'static str {
 }
 
 /// What is told of an address that is not taken from afar: who can have it taken anyway, and how.
-pub(super) fn with_way_in(console: &Console, mut failure: Failure, command: &str) -> Failure {
-    if !console.parts().allow_private {
+pub(super) fn with_way_in(
+    console: &Console,
+    caller: &Caller,
+    mut failure: Failure,
+    command: &str,
+) -> Failure {
+    if !console.may_use_private_addresses(caller) {
         failure.message += &format!(
             "; whoever may do it anyway does so at the server's machine with `{command}`, or sets [server] allow_private_over_api"
         );

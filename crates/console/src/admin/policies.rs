@@ -6,10 +6,11 @@ use rialto_model::{
     agent::Agent,
     call::{Caller, CallerId, CallerKind, Target},
     failure::{Failure, Kind},
-    ids::SkillId,
+    ids::{OrgId, Scope, SkillId},
 };
 use rialto_policy::{
-    Action, Decision, Finding, Object, Policy, Problem, Question, Rule, Source, Template, Who, Wish,
+    Action, Decision, Finding, Object, Policy, Problem, Question, Rule, Source, Subject, Template, Wish,
+    named_agents,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 use crate::{
     Console,
     console::store_failure,
-    office::{KeptPolicy, PolicyVersion, Shelf},
+    office::{KeptPolicy, PolicyScope, PolicyVersion, SharedPolicies, Shelf},
 };
 
 /// So many skills of an agent are asked about.
@@ -32,6 +33,17 @@ pub struct Text {
     pub text: String,
     /// The policies in it.
     pub rules: Vec<Rule>,
+    /// The org that it belongs to; none if it applies to all orgs.
+    pub org: Option<OrgId>,
+}
+
+/// Where a policy is kept, and for whom it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Location {
+    /// Where it is kept, if that is said.
+    pub shelf: Option<Shelf>,
+    /// Whether it is one that applies to all orgs.
+    pub all_orgs: bool,
 }
 
 /// Whether something would be allowed.
@@ -79,8 +91,12 @@ pub struct Usual {
     pub by: String,
     /// What to call it; what has that name is replaced.
     pub name: String,
+    /// For callers with this role only: `owner`.
+    pub role: String,
     /// Where to keep it, unless where new ones are kept.
     pub shelf: Option<Shelf>,
+    /// Whether it applies to all orgs; only the server's owner may write such a policy.
+    pub all_orgs: bool,
 }
 
 /// The usual policies: what they are called, what they do, what they are about.
@@ -89,23 +105,32 @@ pub const USUAL: [(&str, &str, &str); 8] = [
     ("allow-skill", "Let one skill be called", "agent.skill"),
     ("allow-trust", "Let all agents of a level of trust be called", "external, trusted or system"),
     ("allow-tag", "Let all skills with a tag be called", "tag"),
-    ("allow-admin", "Let somebody administer over the network", "admin_agents, admin_policies, …"),
+    ("allow-admin", "Let a caller administer over the network", "all, admin_agents, admin_policies, …"),
     ("deny-agent", "Forbid an agent to be called, whatever permits it", "agent"),
     ("deny-skill", "Forbid one skill to be called, whatever permits it", "agent.skill"),
     ("require-approval", "Forbid it without approval", "agent or agent.skill"),
 ];
 
-/// All texts, with the policies in them.
+/// The texts that the caller may see, with the policies in them: its org's own, and for the server's owner those for all orgs.
 pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Text>, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
-    let sources = console.office().policies().await?;
+    texts(console, &scope(console, caller, false)?).await
+}
+
+async fn texts(console: &Console, scope: &PolicyScope) -> Result<Vec<Text>, Failure> {
+    let mut sources = console.office().policies().await?;
+    sources.retain(|source| scope.includes(source.org.as_ref()));
     // One that does not hold up is not in force, but can be looked at and mended.
     let rules = Policy::parse(&sources).map(|policy| policy.rules()).unwrap_or_default();
     let text = |source: Source| {
-        let rules = rules.iter().filter(|rule| rule.file == source.name).cloned().collect();
-        Text { name: source.name, text: source.text, rules }
+        let is_in = |rule: &&Rule| rule.file == source.name && rule.org == source.org;
+        let rules = rules.iter().filter(is_in).cloned().collect();
+        Text { name: source.name, text: source.text, rules, org: source.org }
     };
-    Ok(sources.into_iter().map(text).collect())
+    let mut texts: Vec<Text> = sources.into_iter().map(text).collect();
+    // Where an org's text and one for all orgs have the same name, the org's is found first.
+    texts.sort_by_key(|text| text.org.is_none());
+    Ok(texts)
 }
 
 /// One text.
@@ -115,34 +140,39 @@ pub async fn show(console: &Console, caller: &Caller, name: &str) -> Result<Text
     texts.into_iter().find(is_it).ok_or_else(|| {
         Failure::new(
             Kind::NotFound,
-            format!("there is no policy \"{name}\"; look at the list for those there are"),
+            format!("there is no policy \"{name}\"; `rialto policy list` shows those there are"),
         )
     })
 }
 
-/// Keeps a text, once everything that would then be in force holds up.
+/// Saves a text, once everything of its owner that would then be in force is valid.
 pub async fn save(
     console: &Console,
     caller: &Caller,
     name: &str,
     text: &str,
-    shelf: Option<Shelf>,
+    location: Location,
 ) -> Result<KeptPolicy, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
-    let kept = console.office().save_policy(caller.id.as_str(), name, text, shelf).await?;
+    let scope = scope(console, caller, location.all_orgs)?;
+    if let Some(problem) = foreign_agent(console, &scope, name, text) {
+        return Err(Failure::new(Kind::Invalid, format!("{}: {}", problem.place, problem.message)));
+    }
+    let kept = console.office().save_policy(&scope, name, text, location.shelf).await?;
     make_known(console).await?;
     Ok(kept)
 }
 
-/// Takes a text away.
+/// Removes a text.
 pub async fn remove(
     console: &Console,
     caller: &Caller,
     name: &str,
-    shelf: Option<Shelf>,
+    location: Location,
 ) -> Result<KeptPolicy, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
-    let gone = console.office().remove_policy(caller.id.as_str(), name, shelf).await?;
+    let scope = scope(console, caller, location.all_orgs)?;
+    let gone = console.office().remove_policy(&scope, name, location.shelf).await?;
     make_known(console).await?;
     Ok(gone)
 }
@@ -153,26 +183,31 @@ pub async fn restore(
     caller: &Caller,
     name: &str,
     version: i64,
-    shelf: Option<Shelf>,
+    location: Location,
 ) -> Result<KeptPolicy, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
-    let kept = console.office().restore_policy(caller.id.as_str(), name, version, shelf).await?;
+    let scope = scope(console, caller, location.all_orgs)?;
+    let kept = console.office().restore_policy(&scope, name, version, location.shelf).await?;
     make_known(console).await?;
     Ok(kept)
 }
 
-/// The names of the policies that are kept, if all of them hold up.
+/// The names of the policies that the caller may see, if all of them are valid.
 pub async fn check(console: &Console, caller: &Caller) -> Result<Vec<String>, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
-    let sources = console.office().policies().await?;
+    let scope = scope(console, caller, false)?;
+    let mut sources = console.office().policies().await?;
+    sources.retain(|source| scope.includes(source.org.as_ref()));
     let policy = Policy::parse(&sources).map_err(|error| Failure::new(Kind::Invalid, error.to_string()))?;
     Ok(policy.ids())
 }
 
-/// The policies in a text that was kept.
+/// The policies in a text that was just saved. Whether the caller may still administer policies is not asked: what it did
+/// may have taken that away, and it is done.
 pub async fn rules_in(console: &Console, caller: &Caller, kept: &KeptPolicy) -> Result<Vec<Rule>, Failure> {
-    let texts = list(console, caller).await?;
-    Ok(texts.into_iter().find(|text| text.name == kept.listed).map(|text| text.rules).unwrap_or_default())
+    let texts = texts(console, &scope(console, caller, false)?).await?;
+    let is_it = |text: &Text| text.name == kept.listed && text.org == kept.org;
+    Ok(texts.into_iter().find(is_it).map(|text| text.rules).unwrap_or_default())
 }
 
 /// The texts that a policy had, newest first.
@@ -180,22 +215,24 @@ pub async fn history(
     console: &Console,
     caller: &Caller,
     name: &str,
-    shelf: Option<Shelf>,
+    location: Location,
 ) -> Result<Vec<PolicyVersion>, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
-    console.office().policy_history(name, shelf).await
+    let scope = scope(console, caller, location.all_orgs)?;
+    console.office().policy_history(&scope, name, location.shelf).await
 }
 
-/// Writes what a template says.
+/// Writes a policy from a template.
 pub async fn add(
     console: &Console,
     caller: &Caller,
     template: &Template<'_>,
     name: Option<&str>,
-    shelf: Option<Shelf>,
+    location: Location,
 ) -> Result<KeptPolicy, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
-    let kept = console.office().add_policy(caller.id.as_str(), template, name, shelf).await?;
+    let scope = scope(console, caller, location.all_orgs)?;
+    let kept = console.office().add_policy(&scope, template, name, location.shelf).await?;
     make_known(console).await?;
     Ok(kept)
 }
@@ -204,15 +241,22 @@ pub async fn add(
 pub async fn add_usual(console: &Console, caller: &Caller, usual: &Usual) -> Result<KeptPolicy, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
     let meant = Meant::of(console, caller, usual)?;
-    let for_whom = match usual.caller.trim() {
-        "" => None,
-        name => {
-            let (who, _) = who(console, caller, name, usual.caller_kind)?;
-            Some(Who { kind: who.kind, id: who.id })
+    let subject = match (usual.caller.trim(), usual.role.trim()) {
+        ("", "") => None,
+        ("", "owner") => Some(Subject::Owners),
+        ("", role) => {
+            let message = format!("role: \"{role}\" is not a role; the one there is is `owner`");
+            return Err(Failure::new(Kind::Invalid, message));
         }
+        (name, "") => {
+            let (who, _) = who(console, caller, name, usual.caller_kind)?;
+            Some(Subject::Caller { kind: who.kind, id: who.id })
+        }
+        _ => return Err(Failure::new(Kind::Invalid, "caller and role: name one of them")),
     };
     let name = Some(usual.name.trim()).filter(|name| !name.is_empty());
-    add(console, caller, &meant.template(caller, usual, for_whom), name, usual.shelf).await
+    let location = Location { shelf: usual.shelf, all_orgs: usual.all_orgs };
+    add(console, caller, &meant.template(caller, usual, subject), name, location).await
 }
 
 /// What is wrong with a text, if it took the place of the one with that name.
@@ -223,8 +267,13 @@ pub async fn validate(
     text: &str,
 ) -> Result<Vec<Problem>, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
-    let sources = replaced(console, name, text).await?;
-    Ok(Policy::parse(&sources).err().map(|error| error.0).unwrap_or_default())
+    let (sources, new) = replaced(console, caller, name, text).await?;
+    let mut problems = Policy::parse(&sources).err().map(|error| error.0).unwrap_or_default();
+    if new.org.is_some() {
+        let scope = scope(console, caller, false)?;
+        problems.extend(foreign_agent(console, &scope, &new.name, text));
+    }
+    Ok(problems)
 }
 
 /// Whether something would be allowed, and why.
@@ -252,8 +301,17 @@ pub async fn test(console: &Console, caller: &Caller, asked: &Asked) -> Result<A
         target: target.as_ref().map_or_else(|| format!("org {}", who.scope.org), Target::verb),
         decision: policy.decide(&question),
         why_not: policy.allow(&question).err().map(|denied| denied.to_string()),
-        findings: policy.explain(&question),
+        findings: visible(console, caller, policy.explain(&question)),
     })
+}
+
+/// The findings of policies that the caller may see.
+fn visible(console: &Console, caller: &Caller, mut findings: Vec<Finding>) -> Vec<Finding> {
+    match scope(console, caller, false) {
+        Ok(scope) => findings.retain(|finding| scope.includes(finding.rule.org.as_ref())),
+        Err(_) => findings.clear(),
+    }
+    findings
 }
 
 /// The policies that are about an agent or any of its skills, and how the caller fares there.
@@ -265,7 +323,7 @@ pub fn about(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> Vec<Find
     for skill in skills.chain([None]) {
         let target = Target { agent: Arc::clone(agent), skill };
         let question = Question::about(caller, Action::Invoke, &target).by(row.as_deref());
-        for finding in policy.explain(&question) {
+        for finding in visible(console, caller, policy.explain(&question)) {
             let applies = matches!(finding.outcome, Decides | Overruled | Unmet | Failed(_));
             if applies && !found.iter().any(|known| known.rule.name == finding.rule.name) {
                 found.push(finding);
@@ -275,13 +333,67 @@ pub fn about(console: &Console, caller: &Caller, agent: &Arc<Agent>) -> Vec<Find
     found
 }
 
-/// All texts as they would be.
-pub(super) async fn replaced(console: &Console, name: &str, text: &str) -> Result<Vec<Source>, Failure> {
+/// The texts that have a say in the caller's org as they would be, and the new one among them.
+pub(super) async fn replaced(
+    console: &Console,
+    caller: &Caller,
+    name: &str,
+    text: &str,
+) -> Result<(Vec<Source>, Source), Failure> {
+    let scope = scope(console, caller, false)?;
     let mut sources = console.office().policies().await?;
-    sources.retain(|source| source.name != name && source.name.strip_suffix(".cedar") != Some(name));
-    let name = if name.is_empty() { "new.cedar" } else { name };
-    sources.push(Source { name: name.to_owned(), text: text.to_owned() });
-    Ok(sources)
+    sources.retain(|source| source.org.is_none() || source.org.as_ref() == Some(&scope.org));
+    let is_named = |source: &Source| {
+        scope.includes(source.org.as_ref())
+            && (source.name == name || source.name.strip_suffix(".cedar") == Some(name))
+    };
+    // The org's own before one for all orgs.
+    let own = sources.iter().position(|source| is_named(source) && source.org.is_some());
+    let at = own.or_else(|| sources.iter().position(is_named));
+    let new = match at.map(|at| sources.remove(at)) {
+        Some(before) => Source { text: text.to_owned(), ..before },
+        None => {
+            let name = if name.is_empty() { "new.cedar" } else { name };
+            Source { name: name.to_owned(), text: text.to_owned(), org: scope.owner() }
+        }
+    };
+    sources.push(new.clone());
+    Ok((sources, new))
+}
+
+/// Which policies the caller may see and change: those of its org, and for the server's owner also those for all orgs. The
+/// server's owner is whoever works at the machine, or administers the org `default`.
+fn scope(console: &Console, caller: &Caller, all_orgs: bool) -> Result<PolicyScope, Failure> {
+    let org = caller.scope.org.clone();
+    let is_server_owner = console.at_machine() || org == Scope::default().org;
+    let shared = match (all_orgs, is_server_owner) {
+        (true, true) => SharedPolicies::Only,
+        (true, false) => {
+            let message = format!(
+                "policies that apply to all orgs belong to the server's owner; leave allOrgs out to write one for org {org}"
+            );
+            return Err(Failure::new(Kind::Denied, message));
+        }
+        (false, true) => SharedPolicies::Included,
+        (false, false) => SharedPolicies::Hidden,
+    };
+    let by = if console.at_machine() { console.office().operator() } else { caller.id.to_string() };
+    Ok(PolicyScope { by, org, shared })
+}
+
+/// The problem of an org's policy that names an agent of another org: it would match nothing.
+fn foreign_agent(console: &Console, scope: &PolicyScope, name: &str, text: &str) -> Option<Problem> {
+    scope.owner()?;
+    let registry = console.engine().registry();
+    let is_foreign = |agent: &Arc<Agent>| agent.scope.org != scope.org;
+    let agents = named_agents(text).into_iter();
+    let foreign = agents.filter_map(|id| registry.get(&id)).find(is_foreign)?;
+    let place = text.find(foreign.id.as_str()).map_or(1, |at| text[..at].matches('\n').count() + 1);
+    Some(Problem {
+        place: format!("{name}:{place}"),
+        message: format!("A2AAgent::\"{}\" is not an agent of org {}", foreign.id, scope.org),
+        help: Some("a policy of an org applies to that org alone".to_owned()),
+    })
 }
 
 /// An answer for programs.
@@ -294,6 +406,7 @@ pub fn answer(asked: &Asked, answer: &Answer) -> Value {
             "reason": finding.outcome.to_string(),
             "summary": finding.rule.summary,
             "file": finding.rule.file,
+            "org": finding.rule.org,
         })
     });
     json!({
@@ -315,7 +428,7 @@ enum Meant {
     Skill(Arc<Agent>, SkillId),
     Trust(rialto_model::agent::Trust),
     Tag(String),
-    Admin(Action),
+    Admin(Vec<Action>),
 }
 
 // === impl Meant ===
@@ -330,18 +443,17 @@ impl Meant {
             }),
             "allow-tag" if name.is_empty() => Err(invalid("target: name a tag".to_owned())),
             "allow-tag" => Ok(Self::Tag(name.to_owned())),
-            "allow-admin" if usual.caller.trim().is_empty() => {
+            "allow-admin" if usual.caller.trim().is_empty() && usual.role.trim().is_empty() => {
                 Err(invalid("caller: say who may administer".to_owned()))
             }
-            "allow-admin" => {
-                Action::parse(name).filter(|action| action.is_admin()).map(Self::Admin).ok_or_else(|| {
-                    let all = Action::ALL.into_iter().filter(|action| action.is_admin()).map(Action::as_str);
-                    invalid(format!(
-                        "\"{name}\" is not an admin action; use one of {}",
-                        all.collect::<Vec<_>>().join(", ")
-                    ))
-                })
-            }
+            "allow-admin" if name == "all" => Ok(Self::Admin(Action::ADMIN.to_vec())),
+            "allow-admin" => match Action::parse(name).filter(|action| action.is_admin()) {
+                Some(action) => Ok(Self::Admin(vec![action])),
+                None => {
+                    let actions = Action::ADMIN.map(Action::as_str).join(", ");
+                    Err(invalid(format!("\"{name}\" is not an admin action; use all, or one of {actions}")))
+                }
+            },
             "allow-agent" | "deny-agent" => {
                 Ok(Self::Agent(console.engine().registry().find(&caller.scope, name)?))
             }
@@ -365,7 +477,7 @@ impl Meant {
         }
     }
 
-    fn template<'a>(&'a self, caller: &'a Caller, usual: &Usual, for_whom: Option<Who>) -> Template<'a> {
+    fn template<'a>(&'a self, caller: &'a Caller, usual: &Usual, subject: Option<Subject>) -> Template<'a> {
         let by = if usual.by.trim().is_empty() { "an administrator" } else { usual.by.trim() };
         let wish = match usual.kind.split('-').next() {
             Some("allow") => Wish::Allow,
@@ -377,14 +489,14 @@ impl Meant {
             Self::Skill(agent, skill) => Object::Skill(agent, skill),
             Self::Trust(level) => Object::Trust(*level),
             Self::Tag(tag) => Object::Tag(tag),
-            Self::Admin(action) => Object::Admin(*action, &caller.scope.org),
+            Self::Admin(actions) => Object::Admin(actions, &caller.scope.org),
         };
-        Template { wish, caller: for_whom, object }
+        Template { wish, caller: subject, object }
     }
 }
 
 /// Every process goes by what was changed, this one at once.
-async fn make_known(console: &Console) -> Result<(), Failure> {
+pub(super) async fn make_known(console: &Console) -> Result<(), Failure> {
     console.store().touch().await.map_err(store_failure)?;
     console.engine().sync().await
 }

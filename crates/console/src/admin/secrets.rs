@@ -67,10 +67,10 @@ pub async fn remove(console: &Console, caller: &Caller, name: &str) -> Result<Ve
 
 async fn may(console: &Console, caller: &Caller) -> Result<(), Failure> {
     console.admit(caller, Action::AdminAgents).await?;
-    if console.parts().allow_secrets {
+    if console.may_use_machine(caller) {
         return Ok(());
     }
-    let message = "these are secrets of this server's machine: set [server] allow_commands_over_api, or use `rialto secrets` there";
+    let message = "these are secrets of this server's machine: use `rialto secrets` there, or, from the org default, set [server] allow_commands_over_api";
     Err(Failure::new(Kind::Denied, message))
 }
 

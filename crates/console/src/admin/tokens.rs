@@ -17,6 +17,14 @@ use crate::{Console, console::store_failure};
 /// The longest name of a caller.
 const LONGEST_NAME: usize = 200;
 
+/// A role of the caller in its org.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Administers everything in the org.
+    Owner,
+}
+
 /// A token that somebody wants.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -27,6 +35,8 @@ pub struct Wanted {
     pub kind: Option<CallerKind>,
     /// What may be done with it; without any, `call` and `discover`.
     pub scopes: Vec<Right>,
+    /// The role it gives; an owner has all scopes unless some are named.
+    pub role: Option<Role>,
     /// The org; without one, that of whoever asks. Another one only at the machine.
     pub org: Option<String>,
     /// The project; without one, that of whoever asks.
@@ -57,7 +67,16 @@ pub async fn create(console: &Console, caller: &Caller, wanted: &Wanted) -> Resu
         return Err(invalid("caller: say whose token it is, in at most 200 bytes"));
     }
     let scopes = wanted.scopes.iter().copied();
-    let rights = if wanted.scopes.is_empty() { Rights::default() } else { Rights::of(scopes) };
+    let rights = match wanted.role {
+        _ if !wanted.scopes.is_empty() => Rights::of(scopes),
+        Some(Role::Owner) => Rights::ALL,
+        None => Rights::default(),
+    };
+    let rights = if wanted.role == Some(Role::Owner) { rights.with_owner() } else { rights };
+    if rights.is_owner() && !console.at_machine() && !caller.rights.is_owner() {
+        let message = "role: only an owner makes a token of an owner; at the machine that is `rialto tokens create NAME --role owner`";
+        return Err(Failure::new(Kind::Denied, message));
+    }
     if let Some(right) = rights.each().find(|right| !caller.rights.have(*right)) {
         return Err(right.lacking());
     }
@@ -100,6 +119,7 @@ pub fn shown(token: &Token, now: Timestamp) -> Value {
         "caller": token.caller,
         "kind": token.kind,
         "scopes": token.rights.each().collect::<Vec<_>>(),
+        "role": token.rights.is_owner().then_some("owner"),
         "org": token.scope.org,
         "project": token.scope.project,
         "createdAt": token.created_at,
@@ -107,6 +127,11 @@ pub fn shown(token: &Token, now: Timestamp) -> Value {
         "revokedAt": token.revoked_at,
         "state": state(token, now),
     })
+}
+
+/// Whether it lets callers in.
+pub fn is_active(token: &Token, now: Timestamp) -> bool {
+    token.revoked_at.is_none() && token.expires_at.is_none_or(|end| end > now)
 }
 
 /// Whether it still counts.

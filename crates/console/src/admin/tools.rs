@@ -57,17 +57,17 @@ pub async fn find(console: &Console, caller: &Caller, name: &str) -> Result<Arc<
 pub async fn deploy(console: &Console, caller: &Caller, described: &str) -> Result<Registered, Failure> {
     console.admit(caller, Action::AdminAgents).await?;
     let wanted = console.office().read_deployment(described, &caller.scope)?;
-    if !console.parts().allow_secrets {
+    if !console.may_use_machine(caller) {
         stays_away(&wanted)?;
     }
-    let wanted = Deployment { allow_private: console.parts().allow_private, ..wanted };
+    let wanted = Deployment { allow_private: console.may_use_private_addresses(caller), ..wanted };
     let is_near = wanted.backing.via().is_some_and(is_near);
     let deployed = console.engine().registry().deploy(wanted).await;
     deployed.map_err(|error| {
         let failure = Failure::from(error);
         // Whoever speaks to servers tells of one that it may not go to as of one that does not answer.
         let is_barred = failure.kind == Kind::Denied || is_near && failure.kind == Kind::PeerUnreachable;
-        if is_barred { with_way_in(console, failure, "rialto tools add") } else { failure }
+        if is_barred { with_way_in(console, caller, failure, "rialto tools add") } else { failure }
     })
 }
 

@@ -48,7 +48,7 @@ pub async fn add(
     let (url, org, phases) = (address(&wanted.url)?, org(console, caller, wanted)?, phases(&wanted.events)?);
     let id = format!("hook_{}", fresh());
     let (secret, key) = match &wanted.secret_env {
-        Some(variable) => (variable_of(console, variable).await?, None),
+        Some(variable) => (variable_of(console, caller, variable).await?, None),
         None => {
             let (secret, key) = console.office().make_webhook_key(&id)?;
             (secret, Some(key))
@@ -60,7 +60,7 @@ pub async fn add(
         url,
         phases,
         secret,
-        allow_private: console.parts().allow_private,
+        allow_private: console.may_use_private_addresses(caller),
         created_at: console.engine().now(),
         standing: Standing::default(),
     };
@@ -170,8 +170,8 @@ fn phases(events: &[String]) -> Result<Vec<Phase>, Failure> {
 }
 
 /// A key in the environment. One that is there already must be good; one that is not may be set where the server runs.
-async fn variable_of(console: &Console, variable: &str) -> Result<Source, Failure> {
-    if !console.parts().allow_secrets {
+async fn variable_of(console: &Console, caller: &Caller, variable: &str) -> Result<Source, Failure> {
+    if !console.may_use_machine(caller) {
         let message = "these are secrets of this server's machine: set [server] allow_commands_over_api, or use `rialto webhooks add` there";
         return Err(Failure::new(Kind::Denied, message));
     }

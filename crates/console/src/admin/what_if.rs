@@ -60,7 +60,8 @@ pub async fn what_if(
     text: &str,
 ) -> Result<Vec<Difference>, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
-    let Ok(then) = Policy::parse(&replaced(console, name, text).await?) else { return Ok(Vec::new()) };
+    let (sources, _) = replaced(console, caller, name, text).await?;
+    let Ok(then) = Policy::parse(&sources) else { return Ok(Vec::new()) };
     let now = console.engine().policy();
     let directory = console.engine().registry().directory(&caller.scope);
     let mut found = Vec::new();

@@ -217,16 +217,19 @@ fn rule_schemas() -> Map<String, Value> {
                 &["kind", "target"],
                 &json!({
                     "kind": text, "target": text, "caller": text, "callerKind": kind, "by": text, "name": text,
-                    "shelf": { "enum": ["files", "store"] },
+                    "role": { "enum": ["", "owner"] }, "shelf": { "enum": ["files", "store"] },
+                    "allOrgs": { "type": "boolean" },
                 }),
             ),
         ),
+        ("NewOrg", object(&["org"], &json!({ "org": text, "owner": text }))),
+        ("NewProject", object(&["project"], &json!({ "project": text }))),
         (
             "Token",
             object(
                 &["caller"],
                 &json!({
-                    "caller": text, "kind": kind, "org": text, "project": text, "expiresDays": number,
+                    "caller": text, "kind": kind, "role": { "enum": ["owner"] }, "org": text, "project": text, "expiresDays": number,
                     "expiresAt": { "type": "string", "format": "date-time" },
                     "scopes": { "type": "array", "items": { "enum": ["call", "discover", "admin"] } },
                 }),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{asking::Asking, flows::word, good, told};
 use crate::{
     admin::{
-        policies::{self, Asked, Text, USUAL, Usual},
+        policies::{self, Asked, Location, Text, USUAL, Usual},
         what_if,
     },
     office::{KeptPolicy, PolicyVersion, Shelf},
@@ -48,7 +48,7 @@ pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
 
 pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
     let text = policies::show(&asking.console, &asking.caller, asking.part("name")).await?;
-    let history = policies::history(&asking.console, &asking.caller, &text.name, None).await?;
+    let history = policies::history(&asking.console, &asking.caller, &text.name, location(&asking)?).await?;
     let versions = history.iter().map(|old| json!({ "version": old.version, "at": old.at, "by": old.by }));
     let mut told = shown(&text);
     told["text"] = json!(text.text);
@@ -57,28 +57,28 @@ pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
 }
 
 pub(super) async fn save(asking: Asking) -> Result<Response, Failure> {
-    let (body, shelf): (Body, _) = (asking.json()?, shelf(&asking)?);
+    let (body, location): (Body, _) = (asking.json()?, location(&asking)?);
     let (console, caller, name) = (&asking.console, &asking.caller, asking.part("name"));
-    let kept = policies::save(console, caller, name, &body.text, shelf).await?;
+    let kept = policies::save(console, caller, name, &body.text, location).await?;
     good(&saved(&asking, &kept).await?)
 }
 
 pub(super) async fn remove(asking: Asking) -> Result<Response, Failure> {
-    let shelf = shelf(&asking)?;
-    let gone = policies::remove(&asking.console, &asking.caller, asking.part("name"), shelf).await?;
+    let location = location(&asking)?;
+    let gone = policies::remove(&asking.console, &asking.caller, asking.part("name"), location).await?;
     good(&json!({ "name": gone.name, "file": gone.place }))
 }
 
 pub(super) async fn history(asking: Asking) -> Result<Response, Failure> {
-    let shelf = shelf(&asking)?;
-    let versions = policies::history(&asking.console, &asking.caller, asking.part("name"), shelf).await?;
+    let location = location(&asking)?;
+    let versions = policies::history(&asking.console, &asking.caller, asking.part("name"), location).await?;
     good(&json!({ "versions": versions.iter().map(version).collect::<Vec<_>>() }))
 }
 
 pub(super) async fn restore(asking: Asking) -> Result<Response, Failure> {
-    let (Restored { version }, shelf) = (asking.json()?, shelf(&asking)?);
+    let (Restored { version }, location) = (asking.json()?, location(&asking)?);
     let (console, caller, name) = (&asking.console, &asking.caller, asking.part("name"));
-    let kept = policies::restore(console, caller, name, version, shelf).await?;
+    let kept = policies::restore(console, caller, name, version, location).await?;
     good(&saved(&asking, &kept).await?)
 }
 
@@ -136,7 +136,7 @@ pub(super) async fn add(asking: Asking) -> Result<Response, Failure> {
 }
 
 fn shown(text: &Text) -> Value {
-    json!({ "name": text.name, "rules": text.rules.iter().map(rule).collect::<Vec<_>>() })
+    json!({ "name": text.name, "org": text.org, "rules": text.rules.iter().map(rule).collect::<Vec<_>>() })
 }
 
 fn rule(rule: &Rule) -> Value {
@@ -147,7 +147,7 @@ fn rule(rule: &Rule) -> Value {
 async fn saved(asking: &Asking, kept: &KeptPolicy) -> Result<Value, Failure> {
     let rules = policies::rules_in(&asking.console, &asking.caller, kept).await?;
     let rules: Vec<Value> = rules.iter().map(rule).collect();
-    Ok(json!({ "name": kept.listed, "file": kept.place, "policies": rules }))
+    Ok(json!({ "name": kept.listed, "file": kept.place, "org": kept.org, "policies": rules }))
 }
 
 /// An older text. A file's is known by when it was replaced, one in the store by when it was made and by whom.
@@ -163,7 +163,7 @@ fn version(old: &PolicyVersion) -> Value {
     }
 }
 
-/// Where it is kept, if that is said.
-fn shelf(asking: &Asking) -> Result<Option<Shelf>, Failure> {
-    asking.read_query("shelf", word)
+/// Where it is kept, and for whom it is, as far as that is said.
+fn location(asking: &Asking) -> Result<Location, Failure> {
+    Ok(Location { shelf: asking.read_query("shelf", word)?, all_orgs: asking.is_set("allOrgs") })
 }

@@ -6,7 +6,7 @@ use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
 use rialto_model::failure::{Failure, Kind};
-use rialto_policy::{Action, Problem, STARTER};
+use rialto_policy::{Action, OWNER_ADMIN, Problem, STARTER};
 
 use super::{
     layout::{self, Frame, Page},
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     admin::{
-        policies::{self, Text, USUAL, Usual},
+        policies::{self, Location, Text, USUAL, Usual},
         what_if::{self, Difference},
     },
     office::PolicyVersion,
@@ -69,7 +69,7 @@ pub(super) async fn new(visit: Visit) -> Result<Response, Failure> {
 
 pub(super) async fn edit(visit: Visit) -> Result<Response, Failure> {
     let name = visit.part("name");
-    let versions = policies::history(&visit.console, &visit.caller, name, None).await;
+    let versions = policies::history(&visit.console, &visit.caller, name, Location::default()).await;
     let found = match policies::show(&visit.console, &visit.caller, name).await {
         Ok(found) => Some(found),
         // What was taken away can be had again.
@@ -102,7 +102,9 @@ pub(super) async fn save(visit: Visit) -> Result<Response, Failure> {
     // Browsers end lines in forms with both.
     let text = text.replace("\r\n", "\n");
     let kept = match is_current(&visit, name.trim()).await {
-        Ok(()) => policies::save(&visit.console, &visit.caller, name.trim(), &text, None).await,
+        Ok(()) => {
+            policies::save(&visit.console, &visit.caller, name.trim(), &text, Location::default()).await
+        }
         Err(failure) => Err(failure),
     };
     match kept {
@@ -177,10 +179,11 @@ pub(super) async fn ask_remove(visit: Visit) -> Result<Response, Failure> {
 
 pub(super) async fn remove(visit: Visit) -> Result<Response, Failure> {
     let name = visit.part("name");
-    policies::remove(&visit.console, &visit.caller, name, None).await?;
+    policies::remove(&visit.console, &visit.caller, name, Location::default()).await?;
     // Where it can be had again, if it is remembered.
-    let is_kept =
-        policies::history(&visit.console, &visit.caller, name, None).await.is_ok_and(|all| !all.is_empty());
+    let is_kept = policies::history(&visit.console, &visit.caller, name, Location::default())
+        .await
+        .is_ok_and(|all| !all.is_empty());
     Ok(if is_kept {
         visit.go(&format!("{HERE}/{}", encoded(name)), "removed")
     } else {
@@ -213,11 +216,11 @@ async fn show(visit: &Visit, status: StatusCode, failure: Option<&Failure>) -> R
 }
 
 fn listed(frame: &Frame, found: &Text) -> Markup {
-    let is_starter = found.text == STARTER;
+    let is_installed = [STARTER, OWNER_ADMIN].contains(&found.text.as_str());
     html! {
         section.panel {
             div.top {
-                h2 { a href=(frame.to(&format!("/policies/{}", encoded(&found.name)))) { (text::line(&found.name, 80)) } @if is_starter { " " span.tag { "as installed" } } }
+                h2 { a href=(frame.to(&format!("/policies/{}", encoded(&found.name)))) { (text::line(&found.name, 80)) } @if is_installed { " " span.tag { "as installed" } } @if found.org.is_none() { " " span.tag { "all orgs" } } }
                 a.button.quiet href=(frame.to(&format!("/policies/{}/remove", encoded(&found.name)))) data-dialog aria-label=(format!("Remove {}", found.name)) { "Remove" }
             }
             @if found.rules.is_empty() { p.muted { "No policy in it is in force." } }

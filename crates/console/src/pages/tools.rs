@@ -241,7 +241,7 @@ fn form(visit: &Visit, status: StatusCode, failure: Option<&Failure>) -> Respons
             (line("name", "Name", given("name"), "weather", "Letters, digits, - and _. Its tools are called by it."))
             (line("url", "Address", given("url"), "https://tools.example.com/mcp", "Of an MCP server, or where a function's arguments are posted to as JSON."))
             (lines("headers", "Headers", given("headers"), "One on each line: Name: value. A secret is named, never written: ${VARIABLE}."))
-            @if visit.console.parts().allow_secrets {
+            @if visit.console.may_use_machine(&visit.caller) {
                 (lines("command", "Or a command of the server's machine", given("command"), "The program and its arguments, each on a line of its own."))
                 (lines("env", "Its variables", given("env"), "One on each line: NAME=value."))
             } @else {

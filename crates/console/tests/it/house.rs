@@ -16,7 +16,7 @@ use futures::StreamExt;
 use http::{Request, header};
 use rialto_console::{
     Console, Parts,
-    office::{KeptPolicy, Office, PolicyVersion, SecretRow, Shelf},
+    office::{KeptPolicy, Office, PolicyScope, PolicyVersion, SecretRow, Shelf},
 };
 use rialto_edge::{
     auth::{Authentication, Bearers, Issuers, TokenBook},
@@ -39,7 +39,7 @@ use rialto_model::{
     credential::{self, Secret},
     deployed::{self, Backing, McpServer, Via},
     failure::{Failure, Kind},
-    ids::Scope,
+    ids::{OrgId, Scope},
     rights::Rights,
     store::{Store, Token},
     webhook::Webhook,
@@ -130,7 +130,8 @@ impl House {
         let flows = Runner::new(Ports { store: store.clone() }, run::Config::default());
         let discoveries = Arc::new(Discoveries { a2a: discovery.clone(), mcp: discovery.clone() });
         let registry = Registry::new(store.clone(), discoveries, clock.clone(), config.clone());
-        let source = |name: &str, text: &str| Source { name: name.to_owned(), text: text.to_owned() };
+        let source =
+            |name: &str, text: &str| Source { name: name.to_owned(), text: text.to_owned(), org: None };
         let policies = Mutex::new(vec![
             source("starter.cedar", STARTER),
             source("admin.cedar", ADMIN),
@@ -322,17 +323,28 @@ impl Answer {
 // === impl Clerk ===
 
 impl Clerk {
-    fn change(&self, name: &str, text: Option<&str>) -> Result<KeptPolicy, Failure> {
+    fn change(&self, scope: &PolicyScope, name: &str, text: Option<&str>) -> Result<KeptPolicy, Failure> {
         let name = format!("{}.cedar", name.strip_suffix(".cedar").unwrap_or(name));
         let mut sources = self.policies.lock().unwrap();
-        let mut after: Vec<Source> = sources.iter().filter(|source| source.name != name).cloned().collect();
-        after.extend(text.map(|text| Source { name: name.clone(), text: text.to_owned() }));
+        let is_it = |source: &Source, owner: Option<&OrgId>| {
+            source.name == name && source.org.as_ref() == owner && scope.includes(owner)
+        };
+        let own = scope.owner();
+        let is_shared = !sources.iter().any(|source| is_it(source, own.as_ref()))
+            && sources.iter().any(|source| is_it(source, None));
+        let org = own.filter(|_| !is_shared);
+        let kept = |source: &&Source| !is_it(source, org.as_ref());
+        let mut after: Vec<Source> = sources.iter().filter(kept).cloned().collect();
+        if text.is_none() && after.len() == sources.len() {
+            return Err(Failure::new(Kind::NotFound, format!("there is no policy \"{name}\"")));
+        }
+        after.extend(text.map(|text| Source { name: name.clone(), text: text.to_owned(), org: org.clone() }));
         Policy::parse(&after).map_err(|error| Failure::new(Kind::Invalid, error.to_string()))?;
         if let Some(old) = sources.iter().find(|source| source.name == name).filter(|_| text.is_some()) {
             self.remember(old);
         }
         *sources = after;
-        Ok(KeptPolicy { listed: name.clone(), place: format!("/policies/{name}"), name })
+        Ok(KeptPolicy { listed: name.clone(), org, place: format!("/policies/{name}"), name })
     }
 
     fn remember(&self, old: &Source) {
@@ -351,30 +363,40 @@ impl Office for Clerk {
 
     async fn save_policy(
         &self,
-        _: &str,
+        scope: &PolicyScope,
         name: &str,
         text: &str,
         _: Option<Shelf>,
     ) -> Result<KeptPolicy, Failure> {
-        self.change(name, Some(text))
+        self.change(scope, name, Some(text))
     }
 
     async fn add_policy(
         &self,
-        _: &str,
+        scope: &PolicyScope,
         template: &Template<'_>,
         name: Option<&str>,
         _: Option<Shelf>,
     ) -> Result<KeptPolicy, Failure> {
         let name = name.map_or_else(|| template.name(), str::to_owned);
-        self.change(&name, Some(&template.compile(&name).text))
+        self.change(scope, &name, Some(&template.compile(&name).text))
     }
 
-    async fn remove_policy(&self, _: &str, name: &str, _: Option<Shelf>) -> Result<KeptPolicy, Failure> {
-        self.change(name, None)
+    async fn remove_policy(
+        &self,
+        scope: &PolicyScope,
+        name: &str,
+        _: Option<Shelf>,
+    ) -> Result<KeptPolicy, Failure> {
+        self.change(scope, name, None)
     }
 
-    async fn policy_history(&self, name: &str, _: Option<Shelf>) -> Result<Vec<PolicyVersion>, Failure> {
+    async fn policy_history(
+        &self,
+        _: &PolicyScope,
+        name: &str,
+        _: Option<Shelf>,
+    ) -> Result<Vec<PolicyVersion>, Failure> {
         let is_own =
             |old: &&PolicyVersion| old.name.trim_end_matches(".cedar") == name.trim_end_matches(".cedar");
         Ok(self.older.lock().unwrap().iter().filter(is_own).cloned().collect())
@@ -382,18 +404,23 @@ impl Office for Clerk {
 
     async fn restore_policy(
         &self,
-        _: &str,
+        scope: &PolicyScope,
         name: &str,
         version: i64,
         _: Option<Shelf>,
     ) -> Result<KeptPolicy, Failure> {
-        let older = self.policy_history(name, None).await?;
+        let older = self.policy_history(scope, name, None).await?;
         let found = older.into_iter().find(|old| old.version == version).and_then(|old| old.text);
         let missing = || Failure::new(Kind::NotFound, format!("{name} has no version {version}"));
-        self.change(name, Some(&found.ok_or_else(missing)?))
+        self.change(scope, name, Some(&found.ok_or_else(missing)?))
     }
 
     async fn forget_policies(&self, _: &Agent) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn forget_org_policies(&self, org: &OrgId) -> Result<(), Failure> {
+        self.policies.lock().unwrap().retain(|source| source.org.as_ref() != Some(org));
         Ok(())
     }
 

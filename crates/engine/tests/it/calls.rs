@@ -385,5 +385,5 @@ async fn an_agent_calls_in_as_itself_and_only_while_it_is_registered() {
     world.engine.registry().remove(&clerk).await.unwrap();
     let refused = world.engine.call(request).await.err().unwrap();
     assert_eq!(refused.kind, Kind::Denied);
-    assert!(refused.message.contains("no registered agent"), "{refused}");
+    assert!(refused.message.contains("not a registered agent"), "{refused}");
 }

@@ -45,7 +45,7 @@ async fn what_was_read_earlier_never_takes_the_place_of_what_was_read_later() {
             if let Some(held) = held {
                 held.await.unwrap();
             }
-            Ok(Policy::parse(&[Source { name: "x.cedar".to_owned(), text }]))
+            Ok(Policy::parse(&[Source { name: "x.cedar".to_owned(), text, org: None }]))
         }
         .boxed()
     }));

@@ -164,8 +164,8 @@ impl World {
 }
 
 fn policy(extra: &str) -> Policy {
-    let starter = Source { name: "starter.cedar".into(), text: STARTER.into() };
-    Policy::parse(&[starter, Source { name: "extra.cedar".into(), text: extra.into() }]).unwrap()
+    let starter = Source { name: "starter.cedar".into(), text: STARTER.into(), org: None };
+    Policy::parse(&[starter, Source { name: "extra.cedar".into(), text: extra.into(), org: None }]).unwrap()
 }
 
 // === impl Ahead ===

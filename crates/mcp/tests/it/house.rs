@@ -78,7 +78,8 @@ impl Plan {
         let read = {
             let more = Arc::clone(&more);
             move || {
-                let source = |name: &str, text: &str| Source { name: name.into(), text: text.into() };
+                let source =
+                    |name: &str, text: &str| Source { name: name.into(), text: text.into(), org: None };
                 Policy::parse(&[source("starter.cedar", STARTER), source("more.cedar", &more.lock())])
             }
         };

@@ -155,6 +155,17 @@ pub struct Swept {
     pub audit: u64,
 }
 
+/// An org or project that was created by name. Others exist as well: those of tokens, agents and policies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreatedTenant {
+    /// The org and project.
+    pub scope: Scope,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// Who created it.
+    pub created_by: String,
+}
+
 /// A bearer token. The token itself is nowhere: only its hash is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {

@@ -10,8 +10,8 @@ use std::{
 use async_trait::async_trait;
 
 use super::{
-    AuditFilter, Audited, Entry, MessageClaim, Sealed, Store, StoreError, Sweep, Swept, TalkFilter, Talks,
-    TaskFilter, Token, Verdict,
+    AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, Sealed, Store, StoreError, Sweep, Swept,
+    TalkFilter, Talks, TaskFilter, Token, Verdict,
 };
 use crate::{
     agent::{Agent, OldCard, Probe},
@@ -188,6 +188,18 @@ impl Store for Nowhere {
 
     async fn sweep(&self, _: Sweep) -> Result<Swept, StoreError> {
         Ok(Swept::default())
+    }
+
+    async fn tenants(&self) -> Result<Vec<CreatedTenant>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn create_tenant(&self, _: &CreatedTenant) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+
+    async fn remove_tenant(&self, _: &Scope) -> Result<bool, StoreError> {
+        Ok(false)
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {

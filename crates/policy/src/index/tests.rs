@@ -6,7 +6,7 @@ use rialto_model::{
 
 use super::*;
 use crate::{
-    entities::Names,
+    entities::{Names, View},
     question::{Question, Resource},
     samples,
     text::{Source, compile},
@@ -94,7 +94,7 @@ proptest! {
                 for resource in [Resource::Agent(row), Resource::Skill(row, &row.card.skills[0]), Resource::Org] {
                     for action in Action::ALL {
                         let question = Question { caller, caller_agent, action, resource, approved: false };
-                        let asked = names.ask(&question).unwrap();
+                        let asked = names.ask(&question, View::AllOrgs).unwrap();
                         let whole = Verdict::of(&authorizer, &set, &asked).decide();
                         prop_assert_eq!(index.ask(action, &asked).decide(), whole);
                     }
@@ -113,7 +113,8 @@ fn a_policy_about_somebody_else_is_not_even_evaluated() {
             )
         })
         .collect();
-    let set = compile(&[Source { name: "many.cedar".into(), text }]).unwrap().set;
+    let set =
+        compile(&[Source { name: "many.cedar".into(), text, org: None }]).unwrap().remove(&None).unwrap().set;
     let index = Index::of(&set);
     let sizes: Vec<usize> = index.buckets.values().map(PolicySet::num_of_policies).collect();
     assert_eq!(sizes, [1; 100]);

@@ -5,6 +5,7 @@
 use rialto_model::{
     agent::{Agent, Health, Trust},
     call::{Caller, CallerKind},
+    rights::Rights,
 };
 
 use super::*;
@@ -35,8 +36,11 @@ fn the_starter_policy_in_full() {
 
 #[test]
 fn a_richer_set_in_full() {
-    let sources = [("starter.cedar", STARTER), ("rich.cedar", RICH)]
-        .map(|(name, text)| Source { name: name.into(), text: text.into() });
+    let sources = [("starter.cedar", STARTER), ("rich.cedar", RICH)].map(|(name, text)| Source {
+        name: name.into(),
+        text: text.into(),
+        org: None,
+    });
     insta::assert_snapshot!(matrix(&Policy::parse(&sources).unwrap()));
 }
 
@@ -78,7 +82,7 @@ fn cell(decision: &Decision) -> String {
     }
 }
 
-fn roles() -> [(&'static str, Caller, Option<Agent>); 7] {
+fn roles() -> [(&'static str, Caller, Option<Agent>); 8] {
     let agent = |trust| (caller(CallerKind::Agent, "agt_caller"), Some(row("caller", trust)));
     let (external, external_row) = agent(Trust::External);
     let (trusted, trusted_row) = agent(Trust::Trusted);
@@ -89,6 +93,7 @@ fn roles() -> [(&'static str, Caller, Option<Agent>); 7] {
     [
         ("user ann", Caller::user("ann"), None),
         ("user bob", Caller::user("bob"), None),
+        ("owner olga", Caller { rights: Rights::ALL.with_owner(), ..Caller::user("olga") }, None),
         ("session", caller(CallerKind::Session, "s1"), None),
         ("agent external", external, external_row),
         ("agent trusted", trusted, trusted_row),

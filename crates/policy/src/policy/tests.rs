@@ -41,8 +41,8 @@ fn colleague(trust: Trust) -> (Caller, Agent) {
 
 fn with(extra: &str) -> Policy {
     Policy::parse(&[
-        Source { name: "starter.cedar".into(), text: STARTER.into() },
-        Source { name: "extra.cedar".into(), text: extra.into() },
+        Source { name: "starter.cedar".into(), text: STARTER.into(), org: None },
+        Source { name: "extra.cedar".into(), text: extra.into(), org: None },
     ])
     .unwrap()
 }
@@ -93,12 +93,12 @@ fn a_denial_names_the_command_that_would_allow_it() {
     let external = agent(Trust::External);
     let caller = Caller::user("ann");
     let denied = Policy::starter().unwrap().allow(&about_agent(&caller, &external)).unwrap_err();
-    insta::assert_snapshot!(denied, @"ann may not a2a_invoke vercel_ops: no policy permits it; to allow it run `rialto agents trust vercel_ops trusted`, or `rialto policy allow vercel_ops`");
+    insta::assert_snapshot!(denied, @r#"caller "ann" is not allowed to call vercel_ops: no policy permits it. Allow it: `rialto policy allow vercel_ops --caller ann`; or let everybody call the agent: `rialto agents trust vercel_ops trusted`"#);
 }
 
 #[test]
 fn a_mistake_is_reported_with_its_place() {
-    let source = |text: &str| Source { name: "x.cedar".into(), text: text.into() };
+    let source = |text: &str| Source { name: "x.cedar".into(), text: text.into(), org: None };
     let syntax = Policy::parse(&[source("permit (principal, action, resource)\nwen { true };")]).unwrap_err();
     assert_eq!(syntax.0[0].place, "x.cedar:2:1");
     let meaning = Policy::parse(&[source(
@@ -113,7 +113,8 @@ fn a_mistake_is_reported_with_its_place() {
 fn two_policies_of_one_name_are_refused() {
     let text =
         "@id(\"a\") permit (principal, action, resource); @id(\"a\") permit (principal, action, resource);";
-    let error = Policy::parse(&[Source { name: "x.cedar".into(), text: text.into() }]).unwrap_err();
+    let error =
+        Policy::parse(&[Source { name: "x.cedar".into(), text: text.into(), org: None }]).unwrap_err();
     assert!(error.to_string().contains("two policies are called \"a\""));
 }
 
@@ -168,7 +169,7 @@ fn administration_is_nobodys_until_a_policy_says_whose() {
     let ann = Caller::user("ann");
     let question = Question::admin(&ann, Action::AdminTokens);
     let denied = Policy::starter().unwrap().allow(&question).unwrap_err();
-    insta::assert_snapshot!(denied, @r#"ann may not administer tokens in org default (admin_tokens): no policy permits it; to allow it run `rialto policy add allow-admin admin_tokens --caller ann`"#);
+    insta::assert_snapshot!(denied, @r#"caller "ann" is not allowed to administer tokens in org default (admin_tokens): no policy permits it. Allow it: `rialto policy add allow-admin admin_tokens --caller ann`"#);
     let policy = with(
         "permit (principal == User::\"ann\", action == Action::\"admin_tokens\", resource == Org::\"default\");",
     );
@@ -187,7 +188,7 @@ fn a_call_that_would_be_allowed_with_approval_can_be_held_and_no_other() {
         target: Target { agent: Arc::new(agent(Trust::Trusted)), skill: None },
         remote: Remote::default(),
     };
-    let parse = |text: String| Policy::parse(&[Source { name: "x.cedar".into(), text }]).unwrap();
+    let parse = |text: String| Policy::parse(&[Source { name: "x.cedar".into(), text, org: None }]).unwrap();
     for (text, is_held) in [
         (format!("{ask} {permit}"), true),
         (ask.to_owned(), false),
@@ -222,7 +223,7 @@ fn a_forbid_that_waits_for_approval_says_who_must_give_it() {
     );
     let ann = Caller::user("ann");
     let denied = policy.allow(&about_agent(&ann, &agent(Trust::Trusted))).unwrap_err();
-    insta::assert_snapshot!(denied, @"ann may not a2a_invoke vercel_ops: it needs approval by the ops team (policy ask), which nobody has given; to allow it without run `rialto policy remove ask`");
+    insta::assert_snapshot!(denied, @r#"caller "ann" is not allowed to call vercel_ops: it needs approval by the ops team (policy ask), which nobody has given. Allow it without: `rialto policy remove ask`"#);
 }
 
 #[test]
@@ -254,4 +255,99 @@ fn what_is_open_to_all_is_answered_without_evaluation_but_a_forbid_still_wins() 
         with("@id(\"hide\") forbid (principal, action == Action::\"a2a_discover\", resource is Skill);");
     assert_eq!(*ask(&hidden, &agent(Trust::Trusted), Action::Discover).policies, ["hide"]);
     assert!(ask(&hidden, &agent(Trust::Trusted), Action::Cancel).allowed);
+}
+
+fn source(name: &str, text: &str, org: Option<&str>) -> Source {
+    Source { name: name.to_owned(), text: text.to_owned(), org: org.map(Into::into) }
+}
+
+fn in_org(org: &str, agent: Agent) -> Agent {
+    let scope = rialto_model::ids::Scope { org: org.into(), ..agent.scope.clone() };
+    Agent { scope, ..agent }
+}
+
+fn caller_in(org: &str, name: &str) -> Caller {
+    let mut caller = Caller::user(name);
+    caller.scope.org = org.into();
+    caller
+}
+
+#[test]
+fn a_policy_of_an_org_applies_to_that_org_alone() {
+    let everything = "permit (principal, action, resource);";
+    let nothing = "forbid (principal, action, resource);";
+    let policy = Policy::parse(&[
+        source("starter.cedar", STARTER, None),
+        source("mine.cedar", everything, Some("acme")),
+        source("mine.cedar", nothing, Some("shut")),
+    ])
+    .unwrap();
+    let decided = |org: &str, trust| {
+        // Each change of a row has a version of its own.
+        let row = Agent { version: trust as u64, ..in_org(org, agent(trust)) };
+        let caller = caller_in(org, "ann");
+        policy.decide(&about_skill(&caller, Action::Invoke, &row)).allowed
+    };
+    let external = ["default", "acme", "shut"].map(|org| decided(org, Trust::External));
+    let trusted = ["default", "acme", "shut"].map(|org| decided(org, Trust::Trusted));
+    assert_eq!((external, trusted), ([false, true, false], [true, true, false]));
+    // What is open to all stays open where nothing of the org's own forbids it.
+    let seen = ["default", "acme", "shut"].map(|org| {
+        let (row, caller) = (in_org(org, agent(Trust::External)), caller_in(org, "ann"));
+        policy.decide(&about_skill(&caller, Action::Discover, &row)).allowed
+    });
+    assert_eq!(seen, [true, true, false]);
+}
+
+#[test]
+fn a_name_is_that_of_one_org() {
+    let ann = r#"permit (principal == User::"ann", action, resource);"#;
+    let asked = |sources: &[Source], caller: &Caller| {
+        let row = in_org(caller.scope.org.as_str(), agent(Trust::External));
+        Policy::parse(sources).unwrap().decide(&about_skill(caller, Action::Invoke, &row)).allowed
+    };
+    let shared = [source("x.cedar", ann, None)];
+    let of_acme = [source("x.cedar", ann, Some("acme"))];
+    let qualified = [source("x.cedar", &ann.replace("ann", "acme/ann"), None)];
+    let (here, there) = (Caller::user("ann"), caller_in("acme", "ann"));
+    // A caller of the org `default` that calls itself like another org's.
+    let pretender = Caller::user("acme/ann");
+    let decisions = [&shared, &of_acme, &qualified]
+        .map(|sources| [&here, &there, &pretender].map(|caller| asked(sources, caller)));
+    assert_eq!(decisions, [[true, false, false], [false, true, false], [false, true, false]]);
+}
+
+#[test]
+fn a_policy_of_an_org_that_names_another_is_refused_with_the_place() {
+    let text = "// first\n@id(\"x\") forbid (principal, action, resource == Org::\"default\");";
+    let error = Policy::parse(&[source("x.cedar", text, Some("acme"))]).unwrap_err();
+    insta::assert_snapshot!(error, @r#"x.cedar:2:49: policy "x" belongs to org acme and names Org::"default" (a policy of an org applies to that org alone; name Org::"acme", or no org)"#);
+    assert!(Policy::parse(&[source("x.cedar", text, None)]).is_ok());
+    let hidden = r#"permit (principal, action, resource) when { principal in Org::"default" };"#;
+    assert!(Policy::parse(&[source("x.cedar", hidden, Some("acme"))]).is_err());
+}
+
+#[test]
+fn policies_of_two_orgs_may_have_one_name() {
+    let text = r#"@id("x") permit (principal, action, resource);"#;
+    let sources = [source("x.cedar", text, Some("acme")), source("x.cedar", text, Some("default"))];
+    let rules = Policy::parse(&sources).unwrap().rules();
+    let owners: Vec<_> = rules.iter().map(|rule| rule.org.as_ref().unwrap().as_str()).collect();
+    assert_eq!(owners, ["acme", "default"]);
+    assert!(Policy::parse(&[source("a.cedar", text, None), source("b.cedar", text, None)]).is_err());
+}
+
+#[test]
+fn an_owner_administers_its_own_org_by_the_policy_of_a_fresh_install() {
+    let policy = Policy::starter().unwrap();
+    for org in ["default", "acme"] {
+        let plain = caller_in(org, "olga");
+        let owner = Caller { rights: rialto_model::rights::Rights::ALL.with_owner(), ..plain.clone() };
+        for action in Action::ADMIN {
+            // Asked in both orders: the decisions of one caller with and without the role are not mixed up.
+            assert!(!policy.decide(&Question::admin(&plain, action)).allowed, "{action:?}");
+            assert!(policy.decide(&Question::admin(&owner, action)).allowed, "{action:?}");
+            assert!(!policy.decide(&Question::admin(&plain, action)).allowed, "{action:?}");
+        }
+    }
 }

@@ -3,7 +3,11 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{policy::Policy, samples, text::STARTER};
+use crate::{
+    policy::Policy,
+    samples,
+    text::{OWNER_ADMIN, STARTER},
+};
 
 fn source(template: &Template<'_>) -> Source {
     template.compile(&template.name())
@@ -52,9 +56,10 @@ fn any_text() -> impl Strategy<Value = String> {
     prop::collection::vec(pieces, 0..4).prop_map(|pieces| pieces.concat())
 }
 
-fn any_who() -> impl Strategy<Value = Option<Who>> {
+fn any_who() -> impl Strategy<Value = Option<Subject>> {
     let kind = prop::sample::select(vec![CallerKind::User, CallerKind::Session, CallerKind::Agent]);
-    prop::option::of((kind, any_text()).prop_map(|(kind, id)| Who { kind, id: id.into() }))
+    let caller = (kind, any_text()).prop_map(|(kind, id)| Subject::Caller { kind, id: id.into() });
+    prop::option::of(prop_oneof![caller, Just(Subject::Owners)])
 }
 
 fn any_wish() -> impl Strategy<Value = Wish> {
@@ -66,14 +71,23 @@ fn meant(template: &Template<'_>, name: &str, resource: &Value, condition: Optio
     let uid = |kind: &str, id: &str| json!({ "type": kind, "id": id });
     let principal = match &template.caller {
         None => json!({ "op": "All" }),
-        Some(who) => {
-            let kind = match who.kind {
+        Some(Subject::Owners) => json!({ "op": "in", "entity": uid("Role", "owner") }),
+        Some(Subject::Caller { kind, id }) => {
+            let kind = match kind {
                 CallerKind::User => "User",
                 CallerKind::Session => "Session",
                 CallerKind::Agent => "A2AAgent",
             };
-            json!({ "op": "==", "entity": uid(kind, who.id.as_str()) })
+            json!({ "op": "==", "entity": uid(kind, id.as_str()) })
         }
+    };
+    let action = match template.object {
+        Object::Admin([action], _) => json!({ "op": "==", "entity": uid("Action", action.as_str()) }),
+        Object::Admin(actions, _) => {
+            let actions = actions.iter().map(|action| uid("Action", action.as_str()));
+            json!({ "op": "in", "entities": actions.collect::<Vec<_>>() })
+        }
+        _ => json!({ "op": "==", "entity": uid("Action", "a2a_invoke") }),
     };
     let mut annotations = json!({ "id": name, "summary": template.summary() });
     let mut conditions: Vec<Value> =
@@ -86,7 +100,7 @@ fn meant(template: &Template<'_>, name: &str, resource: &Value, condition: Optio
     json!({
         "effect": if template.wish == Wish::Allow { "permit" } else { "forbid" },
         "principal": principal,
-        "action": { "op": "==", "entity": uid("Action", template.object.action().as_str()) },
+        "action": action,
         "resource": resource,
         "conditions": conditions,
         "annotations": annotations,
@@ -126,9 +140,11 @@ proptest! {
                 } })),
             ),
         ];
-        let admin = Template { wish: Wish::Allow, caller: caller.clone(), object: Object::Admin(Action::AdminAudit, &org) };
         let whole = json!({ "op": "==", "entity": { "type": "Org", "id": org } });
-        prop_assert_eq!(understood(&admin, &name), meant(&admin, &name, &whole, None));
+        for actions in [&[Action::AdminAudit][..], &Action::ADMIN] {
+            let admin = Template { wish: Wish::Allow, caller: caller.clone(), object: Object::Admin(actions, &org) };
+            prop_assert_eq!(understood(&admin, &name), meant(&admin, &name, &whole, None));
+        }
         for (object, resource, condition) in cases {
             let template = Template { wish: wish.clone(), caller: caller.clone(), object };
             prop_assert_eq!(understood(&template, &name), meant(&template, &name, &resource, condition));
@@ -141,7 +157,7 @@ proptest! {
 #[test]
 fn each_template_reads_well_and_is_laid_out_as_fmt_would() {
     let (agent, skill) = (samples::agent(Trust::External), SkillId::from("deploy"));
-    let ann = Who { kind: CallerKind::User, id: "ann".into() };
+    let ann = Subject::Caller { kind: CallerKind::User, id: "ann".into() };
     let approval = Wish::Approval { by: "the ops team".into() };
     let org = OrgId::from("default");
     let templates = [
@@ -152,7 +168,15 @@ fn each_template_reads_well_and_is_laid_out_as_fmt_would() {
         everybody(Wish::Deny, Object::Agent(&agent)),
         everybody(Wish::Deny, Object::Skill(&agent, &skill)),
         everybody(approval, Object::Skill(&agent, &skill)),
-        Template { caller: Some(ann), ..everybody(Wish::Allow, Object::Admin(Action::AdminTokens, &org)) },
+        Template {
+            caller: Some(ann.clone()),
+            ..everybody(Wish::Allow, Object::Admin(&[Action::AdminTokens], &org))
+        },
+        Template { caller: Some(ann), ..everybody(Wish::Allow, Object::Admin(&Action::ADMIN, &org)) },
+        Template {
+            caller: Some(Subject::Owners),
+            ..everybody(Wish::Allow, Object::Admin(&Action::ADMIN, &org))
+        },
     ];
     let sources = templates.map(|template| source(&template));
     Policy::parse(&sources).unwrap();
@@ -165,6 +189,8 @@ fn each_template_reads_well_and_is_laid_out_as_fmt_would() {
 
 #[test]
 fn the_starter_policy_is_laid_out_as_fmt_would() {
-    let starter = Source { name: "starter.cedar".into(), text: STARTER.into() };
-    assert_eq!(format(&starter).unwrap(), STARTER);
+    for text in [STARTER, OWNER_ADMIN] {
+        let source = Source { name: "x.cedar".into(), text: text.into(), org: None };
+        assert_eq!(format(&source).unwrap(), text);
+    }
 }

@@ -22,9 +22,6 @@ pub(crate) struct GuardTest {
     /// The skill that it is said to: which of the configured guardrails apply
     #[arg(long, value_name = "NAME", conflicts_with_all = ["checks", "guardrail", "action"])]
     pub(crate) skill: Option<String>,
-    /// The org whose guardrails apply
-    #[arg(long, value_name = "ORG", default_value = "default")]
-    pub(crate) org: String,
     /// What is looked for in place of what is configured: pii, prompt-injection, secrets, max-tokens
     ///
     /// The first three of them when nothing is configured either.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{CallerKindName, Listing};
+use super::{CallerKindName, Listing, tokens::RoleName};
 use crate::policies::Shelf;
 
 #[derive(Debug, Subcommand)]
@@ -25,11 +25,8 @@ pub(crate) enum Policy {
         #[command(flatten)]
         listing: Listing,
     },
-    /// Write a policy that lets everybody call an agent's skills
-    Allow {
-        /// Slug, name, id or URL
-        agent: String,
-    },
+    /// Allow calls of an agent or of one skill, for everybody or for one caller
+    Allow(AllowCalls),
     /// Write a policy: one of the usual ones, or a file of your own
     Add(AddPolicy),
     /// Take a policy away; it can be restored
@@ -70,11 +67,23 @@ pub(crate) enum Policy {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct AllowCalls {
+    /// An agent (slug, name, id or URL), or one skill: vercel_ops.deploy
+    pub(crate) target: String,
+    /// For this caller only; an agent by slug, name, id or URL
+    #[arg(long)]
+    pub(crate) caller: Option<String>,
+    /// user, session or agent
+    #[arg(long, default_value = "user", requires = "caller")]
+    pub(crate) caller_kind: CallerKindName,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct AddPolicy {
     /// Which of the usual policies
     #[arg(required_unless_present = "file", conflicts_with = "file", requires = "target")]
     pub(crate) kind: Option<PolicyKind>,
-    /// What it is about: an agent, a skill (vercel_ops.deploy), a level of trust, a tag, or an admin action
+    /// What it is about: an agent, a skill (vercel_ops.deploy), a level of trust, a tag, an admin action, or all of these
     #[arg(conflicts_with = "file")]
     pub(crate) target: Option<String>,
     /// A file with Cedar policies of your own
@@ -89,6 +98,9 @@ pub(crate) struct AddPolicy {
     /// user, session or agent
     #[arg(long, default_value = "user", requires = "caller")]
     pub(crate) caller_kind: CallerKindName,
+    /// For callers with this role only
+    #[arg(long, conflicts_with_all = ["file", "caller"])]
+    pub(crate) role: Option<RoleName>,
     /// Who must approve, with require-approval
     #[arg(long, value_name = "WHO", default_value = "an administrator", conflicts_with = "file")]
     pub(crate) by: String,
@@ -107,6 +119,9 @@ pub(crate) struct OnShelf {
     /// Kept as a file on this machine; new ones are by default otherwise
     #[arg(long)]
     pub(crate) as_file: bool,
+    /// A policy that applies to all orgs; for the server's owner
+    #[arg(long, conflicts_with = "org")]
+    pub(crate) all_orgs: bool,
 }
 
 impl OnShelf {
@@ -131,7 +146,7 @@ pub(crate) enum PolicyKind {
     AllowTrust,
     /// Let all skills with a tag be called
     AllowTag,
-    /// Let somebody administer over the network; name them with --caller
+    /// Let a caller administer over the network; name it with --caller or --role
     AllowAdmin,
     /// Forbid an agent to be called, whatever permits it
     DenyAgent,

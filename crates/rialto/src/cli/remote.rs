@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, parser::ValueSource};
+use rialto_model::ids::{OrgId, ProjectId, Scope};
 
 /// A server on another machine, in place of the data folder on this one. The options have ids of their own, because commands
 /// have arguments of these names too.
@@ -32,6 +33,36 @@ pub(crate) struct Remote {
     /// What of this stands on the command line, and not in the environment.
     #[arg(skip)]
     pub(crate) typed: TypedOptions,
+}
+
+/// The org and project that a command works in.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Org and project")]
+pub(crate) struct Tenant {
+    /// Work in this org (default: `default`; on a server that of the token)
+    #[arg(long, global = true, value_name = "ORG", value_parser = super::tokens::slug)]
+    pub(crate) org: Option<String>,
+    /// Work in this project of the org (default: `main`; on a server that of the token)
+    #[arg(long, global = true, value_name = "PROJECT", value_parser = super::tokens::slug)]
+    pub(crate) project: Option<String>,
+}
+
+// === impl Tenant ===
+
+impl Tenant {
+    /// The org and project, those of a fresh install where none is named.
+    pub(crate) fn scope(&self) -> Scope {
+        let usual = Scope::default();
+        Scope {
+            org: self.org.as_deref().map_or(usual.org, OrgId::from),
+            project: self.project.as_deref().map_or(usual.project, ProjectId::from),
+        }
+    }
+
+    /// Whether one of them is named.
+    pub(crate) const fn is_named(&self) -> bool {
+        self.org.is_some() || self.project.is_some()
+    }
 }
 
 /// A secret that was typed. It is never shown again.

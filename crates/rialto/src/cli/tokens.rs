@@ -33,12 +33,9 @@ pub(crate) struct CreateToken {
     /// How long it is good: 30d, 12h, 15m, 2w or never
     #[arg(long, value_name = "SPAN", default_value = "never")]
     pub(crate) expires: Lifetime,
-    /// The org it belongs to (default: `default`; on a server your own)
-    #[arg(long, value_name = "ORG", value_parser = slug)]
-    pub(crate) org: Option<String>,
-    /// The project inside the org (default: `main`; on a server your own)
-    #[arg(long, value_name = "PROJECT", value_parser = slug)]
-    pub(crate) project: Option<String>,
+    /// Give it a role: an owner administers everything in its org
+    #[arg(long, value_name = "ROLE")]
+    pub(crate) role: Option<RoleName>,
     #[command(flatten)]
     pub(crate) listing: Listing,
 }
@@ -52,6 +49,13 @@ pub(crate) enum RightName {
     Discover,
     /// Change what is registered, and who may come in
     Admin,
+}
+
+/// A role in an org.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum RoleName {
+    /// Administers everything in the org
+    Owner,
 }
 
 /// How long something lasts; none is for ever.

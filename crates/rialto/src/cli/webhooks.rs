@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use rialto_model::verb::Phase;
 
-use super::{Listing, tokens::slug};
+use super::Listing;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Webhooks {
@@ -32,9 +32,6 @@ pub(crate) enum Webhooks {
 pub(crate) struct AddWebhook {
     /// Where events are sent
     pub(crate) url: String,
-    /// Of which org's calls
-    #[arg(long, value_name = "ORG", default_value = "default", value_parser = slug)]
-    pub(crate) org: String,
     /// Which events, with commas between them; all if none is named
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     pub(crate) events: Vec<EventName>,

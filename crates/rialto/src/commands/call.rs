@@ -84,7 +84,7 @@ pub(crate) async fn run(desk: &Desk, call: Call) -> Result<(), Trouble> {
 
 /// Makes a call from this process.
 async fn make(here: &Here, call: Call, said: Option<String>) -> Result<Task, Trouble> {
-    let (program, caller) = (&here.program, Program::local_caller());
+    let (program, caller) = (&here.program, here.program.local_caller());
     for outcome in load(program, &call.agents).await {
         outcome?;
     }
@@ -109,6 +109,7 @@ pub(crate) async fn load(program: &Program, urls: &[String]) -> Vec<Result<(), T
         keep: Keep::Session,
         trust: Some(Trust::Trusted),
         allow_private: true,
+        scope: program.scope.clone(),
         ..Registration::new(url)
     });
     let registered = program.engine.registry().register_all(registrations.collect()).await;

@@ -8,7 +8,6 @@ use rialto_model::{
     agent::{Agent, Health, Trust},
     credential::Source,
     deployed::{Piece, Via},
-    ids::Scope,
     webhook::Webhook,
 };
 use serde::Serialize;
@@ -135,7 +134,7 @@ fn tool_names(program: &Program) -> Finding {
 }
 
 fn tools(program: &Program) -> Finding {
-    match program.engine.registry().directory(&Scope::default()).len() {
+    match program.engine.registry().directory(&program.scope).len() {
         0 => warn("tools", "there are none", "rialto agents add URL --allow"),
         n if n > MANY_TOOLS => warn(
             "tools",
@@ -148,7 +147,7 @@ fn tools(program: &Program) -> Finding {
 
 async fn agents(program: &Program) -> Vec<Finding> {
     let registry = program.engine.registry();
-    let agents = registry.agents(&Scope::default());
+    let agents = registry.agents(&program.scope);
     let probes = futures::stream::iter(agents).map(|agent| async move {
         let health = registry.probe(&agent).await;
         let now = registry.get(&agent.id).unwrap_or(agent);
@@ -174,7 +173,7 @@ async fn agents(program: &Program) -> Vec<Finding> {
             ),
             Err(error) => bad(&what, error.to_string(), "see the line above about the store"),
         });
-        let caller = Program::local_caller();
+        let caller = program.local_caller();
         let target = rialto_model::call::Target { skill: agent.card.skills.first().cloned(), agent };
         let question = rialto_policy::Question::about(&caller, rialto_policy::Action::Invoke, &target);
         if target.agent.trust == Trust::External && !program.engine.policy().decide(&question).allowed {
@@ -191,7 +190,7 @@ async fn agents(program: &Program) -> Vec<Finding> {
 /// Whether what is deployed can be reached, and has the secrets that it needs.
 async fn deployed(program: &Program) -> Vec<Finding> {
     let registry = program.engine.registry();
-    let asking = registry.deployed(&Scope::default()).into_iter().map(|row| async move {
+    let asking = registry.deployed(&program.scope).into_iter().map(|row| async move {
         let health = registry.probe(&row).await;
         (registry.get(&row.id).unwrap_or(row), health)
     });

@@ -165,7 +165,7 @@ async fn start_here(
     inline: Option<String>,
     input: Json,
 ) -> Result<(), Trouble> {
-    let caller = Program::local_caller();
+    let caller = program.local_caller();
     program.tools.ask(program.engine.registry()).await;
     let (target, args) = if let Some(text) = inline {
         let agent = program.engine.registry().flows(&caller.scope).await?;
@@ -212,7 +212,7 @@ async fn resume(desk: &Desk, options: ResumeRun) -> Result<(), Trouble> {
 }
 
 async fn resume_here(program: &Program, options: ResumeRun, said: Option<String>) -> Result<(), Trouble> {
-    let caller = Program::local_caller();
+    let caller = program.local_caller();
     program.tools.ask(program.engine.registry()).await;
     let engine = &program.engine;
     let running = match said {

@@ -6,7 +6,7 @@ use std::{ops::Range, path::Path};
 
 use rialto_console::admin::guardrails::Asked;
 use rialto_guard::config::Guardrail;
-use rialto_model::{json::Json, message::Content};
+use rialto_model::{ids::OrgId, json::Json, message::Content};
 use serde::Deserialize;
 
 use crate::{
@@ -37,9 +37,9 @@ struct Finding {
 }
 
 /// Tries them out here, with what is configured.
-pub(crate) fn run(command: &Guard, config: &Config) -> Result<(), Trouble> {
+pub(crate) fn run(command: &Guard, config: &Config, org: &OrgId) -> Result<(), Trouble> {
     let Guard::Test(options) = command;
-    let tried = asked(options)?.look(&config.guardrails, &options.org)?;
+    let tried = asked(options)?.look(&config.guardrails, org.as_str())?;
     show(&Json::of(&tried), options.listing.json)
 }
 

@@ -66,7 +66,7 @@ pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
         std::future::pending().await
     };
     let served = tokio::select! {
-        served = door.serve_stdio(Program::local_caller(), stop) => served,
+        served = door.serve_stdio(program.local_caller(), stop) => served,
         served = loading => served,
     };
     drain(&program.engine).await;

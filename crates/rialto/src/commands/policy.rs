@@ -13,7 +13,7 @@ use serde_json::json;
 
 pub(crate) use self::{mend::Mender, there::mend as mend_there};
 use crate::{
-    cli::{Listing, Policy},
+    cli::{Listing, OnShelf, Policy},
     desk::Desk,
     output::{self, Trouble},
     policies::{self, Book, Policies, SaveError, Shelf},
@@ -23,6 +23,8 @@ use crate::{
 #[derive(Deserialize)]
 struct ToldText {
     name: String,
+    /// The org that it belongs to; none if it applies to all orgs.
+    org: Option<String>,
     text: String,
     rules: Vec<ToldRule>,
 }
@@ -45,8 +47,8 @@ pub(crate) async fn run(desk: &Desk, command: Policy) -> Result<(), Trouble> {
     match command {
         Policy::Test(test) => ask::test(desk, &test).await,
         Policy::Explain(test) => ask::explain(desk, &test).await,
-        Policy::List { shelf, listing } => list(desk, shelf.shelf(), listing).await,
-        Policy::Allow { agent } => change::allow(desk, &agent).await,
+        Policy::List { shelf, listing } => list(desk, shelf, listing).await,
+        Policy::Allow(allow) => change::allow(desk, &allow).await,
         Policy::Add(add) => change::add(desk, &add).await,
         Policy::Check { .. }
         | Policy::Remove { .. }
@@ -78,25 +80,40 @@ fn valid(names: &[String]) {
     output::line(format!("{} policies, all valid: {}", names.len(), names.join(", ")));
 }
 
-async fn list(desk: &Desk, shelf: Option<Shelf>, listing: Listing) -> Result<(), Trouble> {
+async fn list(desk: &Desk, shelf: OnShelf, listing: Listing) -> Result<(), Trouble> {
     let List { mut policies } = desk.get(&["policies"]).with("texts", true).read().await?;
-    policies.retain(|text| shelf.is_none_or(|shelf| policies::place(&text.name).0 == shelf));
-    let mut rules: Vec<(&ToldRule, &str)> =
-        policies.iter().flat_map(|text| text.rules.iter().map(|rule| (rule, text.name.as_str()))).collect();
+    let is_stored = |text: &ToldText| text.name.starts_with(Shelf::Store.prefix());
+    policies.retain(|text| match shelf.shelf() {
+        Some(Shelf::Store) => is_stored(text),
+        Some(Shelf::Files) => !is_stored(text),
+        None => true,
+    });
+    policies.retain(|text| !shelf.all_orgs || text.org.is_none());
+    let rules = policies.iter().flat_map(|text| text.rules.iter().map(move |rule| (rule, text)));
+    let mut rules: Vec<(&ToldRule, &ToldText)> = rules.collect();
     rules.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
     if listing.json {
-        let files: Vec<_> =
-            policies.iter().map(|text| json!({ "name": text.name, "text": text.text })).collect();
-        let rules = rules.iter().map(|(rule, file)| {
-            json!({ "name": rule.name, "effect": rule.effect, "summary": rule.summary, "file": file })
+        let files: Vec<_> = policies
+            .iter()
+            .map(|text| json!({ "name": text.name, "org": text.org, "text": text.text }))
+            .collect();
+        let rules = rules.iter().map(|(rule, text)| {
+            json!({
+                "name": rule.name,
+                "effect": rule.effect,
+                "summary": rule.summary,
+                "file": text.name,
+                "org": text.org,
+            })
         });
         output::json(&json!({ "policies": rules.collect::<Vec<_>>(), "files": files }));
         return Ok(());
     }
-    let rows = rules.iter().map(|(rule, file)| {
-        vec![rule.name.clone(), rule.effect.clone(), rule.summary.clone(), (*file).to_owned()]
+    let rows = rules.iter().map(|(rule, text)| {
+        let org = text.org.clone().unwrap_or_else(|| "all".to_owned());
+        vec![rule.name.clone(), rule.effect.clone(), rule.summary.clone(), org, text.name.clone()]
     });
-    output::table(&["policy", "effect", "summary", "file"], rows.collect());
+    output::table(&["policy", "effect", "summary", "org", "file"], rows.collect());
     if let Some(Policies::Folder(folder)) = desk.program().map(|program| program.policies.files()) {
         output::note(format!("files are kept in {}", folder.display()));
     }

@@ -99,7 +99,7 @@ async fn dispatch_here(
     let request = DispatchRequest {
         context: options.context,
         wall_clock: options.timeout_ms.map(Duration::from_millis),
-        ..DispatchRequest::new(Program::local_caller(), Door::Cli, work, vec![part])
+        ..DispatchRequest::new(program.local_caller(), Door::Cli, work, vec![part])
     };
     let running = Box::pin(program.engine.dispatch(request)).await?;
     let dispatch_id = running.dispatch().cloned();

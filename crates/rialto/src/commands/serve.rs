@@ -1,6 +1,12 @@
 //! `rialto serve`: the HTTP door.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io::{IsTerminal, Write},
+    net::SocketAddr,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::FutureExt;
 use rialto_a2a::{door::CARDS, instance::Instance};
@@ -21,6 +27,7 @@ use rialto_model::{
     clock::{Clock, SystemClock},
     ids::Scope,
     rights::{Right, Rights},
+    store::Token,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -35,6 +42,12 @@ use crate::{
     telemetry::{self, CallCounts, GuardCounts, HEALTH, METRICS, Metrics, READY, Readiness},
 };
 
+/// The shortest token that the environment may give the owner, in characters.
+const SHORTEST_OWNER_TOKEN: usize = 32;
+
+/// The file in the data folder that the first owner's token is written to where nobody sits at a terminal.
+const OWNER_TOKEN_FILE: &str = "owner-token";
+
 /// How long open streams may keep a stop waiting.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -47,7 +60,7 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
         )));
     }
     let authentication = if serve.allow_no_auth {
-        Authentication::Open(Program::local_caller())
+        Authentication::Open(program.local_caller())
     } else {
         Authentication::Bearer(Arc::new(bearers(&program, environment).await?))
     };
@@ -171,7 +184,7 @@ fn console(program: &Program, needs_token: bool) -> Result<Console, Trouble> {
         engine: program.engine.clone(),
         store: Arc::clone(&program.store),
         flows: program.flows.clone(),
-        office: office::Clerk::of(program, false),
+        office: office::Clerk::of(program),
         site: server.site().map_err(Trouble::usage)?,
         needs_token,
         at_machine: false,
@@ -233,25 +246,60 @@ async fn bearers(program: &Program, environment: &Environment) -> Result<Bearers
     let (store, clock) = (Arc::clone(&program.store), Arc::new(SystemClock) as Arc<dyn Clock>);
     let issuers = Issuers::new(program.config.auth.clone(), &program.fetch, &clock)
         .map_err(|error| Trouble::usage(format!("[auth] issuers: {error}")))?;
-    let given = environment.get("RIALTO_TOKEN");
-    let given = given.map(|token| Wanted::owner().token("RIALTO_TOKEN".to_owned(), token));
+    let given = environment.get("RIALTO_TOKEN").map(owner_token).transpose()?;
     if given.is_none() && issuers.is_empty() && store.tokens().await?.is_empty() {
         let (row, token) = tokens::create(&*store, Wanted::owner()).await?;
-        show_once(&row.id, &token);
+        show_once(&row.id, &token, program.data.as_deref())?;
     }
     let book = TokenBook::open(store, given.into_iter().collect()).await?;
     Ok(Bearers::new(book, issuers, clock))
 }
 
-/// Shows the first token on stderr, where it is not taken for output, and says on stdout that it is there.
-fn show_once(id: &str, token: &str) {
-    output::note(format!(
-        "A token for the owner of this server was made. It is shown this once, and only its hash is kept:\n\n    \
-         export RIALTO_TOKEN={token}\n\n\
-         Send it as `Authorization: Bearer $RIALTO_TOKEN`. To take it back: rialto tokens revoke {id}\n\
-         For everybody else: rialto tokens create NAME"
+/// The token that the environment gives the owner.
+fn owner_token(token: &str) -> Result<Token, Trouble> {
+    let length = token.chars().count();
+    if length < SHORTEST_OWNER_TOKEN {
+        return Err(Trouble::usage(format!(
+            "RIALTO_TOKEN has {length} characters, which is too short for the owner of a server: use at least {SHORTEST_OWNER_TOKEN}, like `openssl rand -hex 32` makes, or unset it, and a token is made"
+        )));
+    }
+    tracing::info!("the token in RIALTO_TOKEN lets its bearer in as the owner of this server");
+    Ok(Wanted::owner().token("RIALTO_TOKEN".to_owned(), token))
+}
+
+/// Shows the first token to a person at a terminal. Where stderr goes to a log, the token goes into a file of its own instead.
+fn show_once(id: &str, token: &str, data: Option<&Path>) -> Result<(), Trouble> {
+    let file = data.filter(|_| !std::io::stderr().is_terminal()).map(|data| data.join(OWNER_TOKEN_FILE));
+    let Some(file) = file else {
+        output::note(format!(
+            "A token for the owner of this server was made. It is shown this once, and only its hash is kept:\n\n    \
+             export RIALTO_TOKEN={token}\n\n\
+             Send it as `Authorization: Bearer $RIALTO_TOKEN`. To revoke it: rialto tokens revoke {id}\n\
+             For everybody else: rialto tokens create NAME"
+        ));
+        output::line("A token for the owner was made; it is shown on stderr, this once");
+        return Ok(());
+    };
+    write_secret_file(&file, &format!("{token}\n")).map_err(|error| {
+        Trouble::other(format!("the owner's token could not be written to {}: {error}", file.display()))
+    })?;
+    output::line(format!("A token for the owner was made; it is in {}", file.display()));
+    output::line(format!(
+        "Read it and remove the file: only its hash is kept elsewhere. To revoke it: rialto tokens revoke {id}"
     ));
-    output::line("A token for the owner was made; it is shown on stderr, this once");
+    Ok(())
+}
+
+/// Writes a file that its owner alone can read.
+fn write_secret_file(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    #[cfg(unix)]
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    file.write_all(text.as_bytes())
 }
 
 fn greet(program: &Program, address: SocketAddr, open: bool) {

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    cli::{CreateToken, Lifetime, Listing, RightName, Tokens},
+    cli::{CreateToken, Lifetime, Listing, RightName, RoleName, Tokens},
     desk::{Desk, read},
     output::{self, Trouble},
 };
@@ -35,6 +35,8 @@ struct Known {
     caller: String,
     kind: String,
     scopes: Vec<String>,
+    #[serde(default)]
+    role: Option<String>,
     org: String,
     project: String,
     created_at: Timestamp,
@@ -51,10 +53,11 @@ struct Listed {
     tokens: Vec<Json>,
 }
 
-pub(crate) async fn run(desk: &Desk, command: Tokens) -> Result<(), Trouble> {
+/// Runs a command about tokens; `org` is the one that was named, if one was.
+pub(crate) async fn run(desk: &Desk, command: Tokens, org: Option<&str>) -> Result<(), Trouble> {
     match command {
         Tokens::Create(wanted) => make(desk, wanted).await,
-        Tokens::List(listing) => list(desk, listing).await,
+        Tokens::List(listing) => list(desk, listing, org).await,
         Tokens::Revoke { token } => revoke(desk, &token).await,
     }
 }
@@ -80,7 +83,7 @@ pub(crate) fn fresh_token() -> Result<String, getrandom::Error> {
 impl Wanted {
     /// Whoever runs this server: may do everything, for ever.
     pub(crate) fn owner() -> Self {
-        let (scope, kind, rights) = (Scope::default(), CallerKind::User, Rights::ALL);
+        let (scope, kind, rights) = (Scope::default(), CallerKind::User, Rights::ALL.with_owner());
         Self { caller: CallerId::from("owner"), kind, rights, scope, expires_at: None }
     }
 
@@ -97,8 +100,7 @@ async fn make(desk: &Desk, asked: CreateToken) -> Result<(), Trouble> {
         "caller": asked.caller,
         "kind": asked.kind.kind(),
         "scopes": asked.scopes.iter().copied().map(right).collect::<Vec<_>>(),
-        "org": asked.org,
-        "project": asked.project,
+        "role": asked.role.map(|RoleName::Owner| "owner"),
         "expiresAt": end_of(asked.expires)?,
     });
     let row: Json = desk.post(&["tokens"]).saying(&wanted).read().await?;
@@ -116,8 +118,10 @@ async fn make(desk: &Desk, asked: CreateToken) -> Result<(), Trouble> {
     Ok(())
 }
 
-async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
+async fn list(desk: &Desk, listing: Listing, org: Option<&str>) -> Result<(), Trouble> {
     let mut rows = known(desk).await?;
+    // At the machine those of all orgs are listed, unless one is named.
+    rows.retain(|(token, _)| org.is_none_or(|org| token.org == org));
     rows.sort_by(|(one, _), (other, _)| one.id.cmp(&other.id));
     if listing.json {
         output::json(&rows.into_iter().map(|(_, row)| row).collect::<Vec<_>>());
@@ -129,14 +133,24 @@ async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
             token.caller,
             token.kind,
             token.scopes.join(" "),
+            token.role.unwrap_or_default(),
             format!("{}/{}", token.org, token.project),
             moment(token.created_at),
             token.expires_at.map_or_else(|| "never".to_owned(), moment),
             token.state,
         ]
     });
-    let header =
-        ["token", "caller", "kind", "scopes", "org/project", "created (utc)", "expires (utc)", "state"];
+    let header = [
+        "token",
+        "caller",
+        "kind",
+        "scopes",
+        "role",
+        "org/project",
+        "created (utc)",
+        "expires (utc)",
+        "state",
+    ];
     output::table(&header, rows.collect());
     Ok(())
 }

@@ -56,7 +56,6 @@ async fn add(desk: &Desk, wanted: AddWebhook) -> Result<(), Trouble> {
     let events: Vec<&str> = wanted.events.iter().map(|event| event.phase().as_str()).collect();
     let question = desk.post(&["webhooks"]).saying(&json!({
         "url": wanted.url,
-        "org": wanted.org,
         "events": events,
         "secretEnv": wanted.secret_env,
     }));

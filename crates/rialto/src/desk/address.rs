@@ -17,8 +17,23 @@ pub(super) fn meant(common: &Common) -> Result<Option<Url>, Trouble> {
         (false, false) if data => Err(Trouble::usage(
             "RIALTO_DATA names a folder of this machine, and RIALTO_SERVER another machine; unset one of them, or say --data or --server",
         )),
-        _ => base(text).map(Some),
+        _ => base(text).and_then(|url| in_tenant(url, common)).map(Some),
     }
+}
+
+/// The address of the org and project that are named, below that of the server.
+fn in_tenant(mut url: Url, common: &Common) -> Result<Url, Trouble> {
+    if !common.tenant.is_named() {
+        return Ok(url);
+    }
+    if url.path() != "/" && !url.path().is_empty() {
+        return Err(Trouble::usage(
+            "--server names an org and a project already; leave --org and --project out, or the path of --server",
+        ));
+    }
+    let scope = common.tenant.scope();
+    url.set_path(&format!("/{}/{}", scope.org, scope.project));
+    Ok(url)
 }
 
 /// An address that paths can be put behind.

@@ -35,7 +35,7 @@ impl Here {
         let request = Request::builder()
             .method(question.method.clone())
             .uri(question.address())
-            .extension(Program::local_caller())
+            .extension(self.program.local_caller())
             .body(body)
             .map_err(|error| internal(error.to_string()))?;
         let (head, body) = inside::ask(self.api.clone(), request).await.into_parts();

@@ -6,15 +6,17 @@
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use rialto_console::office::{PolicyScope, SharedPolicies};
 use rialto_model::{
     agent::Agent,
+    ids::{OrgId, Scope},
     name::unused,
     policy::PolicyChange,
     store::{Store, StoreError},
 };
 use rialto_policy::{Policy, PolicyError, Source, Template, is_only_about};
 
-use super::{Policies, SaveError, Version, file_stem, lock};
+use super::{Policies, SaveError, Version, check_owner, file_stem, folder_of, lock};
 
 /// Stands before the name of a policy that is kept in the store.
 const STORED: &str = "store:";
@@ -33,8 +35,8 @@ pub(crate) struct Book {
     store: Arc<dyn Store>,
     /// Where a new policy goes when nobody says.
     home: Shelf,
-    /// Who changes them.
-    by: String,
+    /// Whose policies are meant, and who changes them.
+    scope: PolicyScope,
 }
 
 /// Where a policy is kept.
@@ -46,30 +48,42 @@ pub(crate) enum Shelf {
     Store,
 }
 
+/// One text of policies: whose it is, where it is kept, and its name there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PolicyKey {
+    /// Where it is kept.
+    pub(crate) shelf: Shelf,
+    /// The org that it belongs to; none if it applies to all orgs.
+    pub(crate) owner: Option<OrgId>,
+    /// Its name, without an ending.
+    pub(crate) stem: String,
+}
+
 /// A policy that was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    /// The file.
-    File(PathBuf),
-    /// Its name in the store.
-    Store(String),
+pub(crate) struct Kept {
+    pub(crate) key: PolicyKey,
+    /// The file, where it is one.
+    pub(crate) path: Option<PathBuf>,
 }
 
 // === impl Book ===
 
 impl Book {
+    /// The policies of the org `default` and those for all orgs, changed by this person.
     pub(crate) fn new(files: Policies, store: Arc<dyn Store>, home: Shelf, by: String) -> Self {
-        Self { files, store, home, by }
+        let scope = PolicyScope { by, org: Scope::default().org, shared: SharedPolicies::Included };
+        Self { files, store, home, scope }
     }
 
-    /// The same, changed by this person.
-    pub(crate) fn changed_by(&self, by: &str) -> Self {
-        Self { by: by.to_owned(), ..self.clone() }
+    /// Policies of another scope.
+    pub(crate) fn within(&self, scope: PolicyScope) -> Self {
+        Self { scope, ..self.clone() }
     }
 
-    /// Who changes them.
-    pub(crate) fn by(&self) -> &str {
-        &self.by
+    /// Whose policies are meant, and who changes them.
+    pub(crate) const fn scope(&self) -> &PolicyScope {
+        &self.scope
     }
 
     /// Those that are files.
@@ -77,7 +91,7 @@ impl Book {
         &self.files
     }
 
-    /// All texts, the files' first.
+    /// The texts of all orgs, the files' first.
     pub(crate) async fn sources(&self) -> Result<Result<Vec<Source>, PolicyError>, StoreError> {
         let stored = self.stored().await?.1;
         Ok(self.written().await.map(|files| [files, stored].concat()))
@@ -115,16 +129,18 @@ impl Book {
         let shelf = shelf.unwrap_or(self.home);
         let name = name.map(file_stem).transpose()?;
         let decide = |sources: &[Source]| {
+            let owner = self.scope.owner();
             let holds_another = |name: &str| {
                 let text = template.compile(name).text;
                 sources
                     .iter()
-                    .map(|source| (place(&source.name), &source.text))
-                    .any(|((at, stem), known)| stem == name && (at != shelf || *known != text))
+                    .filter(|source| source.org == owner)
+                    .map(|source| (PolicyKey::of(source), &source.text))
+                    .any(|(key, known)| key.stem == name && (key.shelf != shelf || *known != text))
             };
-            let name = name.map_or_else(|| unused(&template.name(), holds_another), str::to_owned);
-            let text = template.compile(&name).text;
-            Ok((name, Some(text)))
+            let stem = name.map_or_else(|| unused(&template.name(), holds_another), str::to_owned);
+            let text = template.compile(&stem).text;
+            Ok((PolicyKey { shelf, owner, stem }, Some(text)))
         };
         self.change(shelf, now, decide).await
     }
@@ -140,7 +156,15 @@ impl Book {
         let (at, stem) = place(name);
         let shelf = shelf.unwrap_or(if at == Shelf::Store { at } else { self.home });
         let stem = file_stem(stem)?;
-        self.change(shelf, now, |_| Ok((stem.to_owned(), Some(text.to_owned())))).await
+        let decide = |sources: &[Source]| {
+            let new = PolicyKey { shelf, owner: self.scope.owner(), stem: stem.to_owned() };
+            // A text for all orgs that has this name is changed, unless the org has one too.
+            let shared = PolicyKey { owner: None, ..new.clone() };
+            let is_there = |key: &PolicyKey| sources.iter().any(|source| PolicyKey::of(source) == *key);
+            let is_meant = self.scope.includes(None) && is_there(&shared) && !is_there(&new);
+            Ok((if is_meant { shared } else { new }, Some(text.to_owned())))
+        };
+        self.change(shelf, now, decide).await
     }
 
     /// Takes a policy, or a text of policies, away.
@@ -150,11 +174,13 @@ impl Book {
         shelf: Option<Shelf>,
         now: Timestamp,
     ) -> Result<Kept, SaveError> {
-        let (at, stem) = self.find(name, shelf, &self.readable().await?)?;
+        let found = self.find(name, shelf, &self.readable().await?)?;
         // It is looked for again under the lock: somebody else may have taken it away.
-        let decide =
-            |sources: &[Source]| self.find(&at.spell(&stem), Some(at), sources).map(|(_, stem)| (stem, None));
-        self.change(at, now, decide).await
+        let decide = |sources: &[Source]| {
+            let is_there = sources.iter().any(|source| PolicyKey::of(source) == found);
+            if is_there { Ok((found.clone(), None)) } else { Err(SaveError::NotFound(name.to_owned())) }
+        };
+        self.change(found.shelf, now, decide).await
     }
 
     /// The texts that a policy had, newest first: those that were replaced in a file, and every change in the store.
@@ -164,19 +190,32 @@ impl Book {
             Err(SaveError::NotFound(_) | SaveError::Shared { .. }) => None,
             found => Some(found?),
         };
-        let (only, stem) = match found {
-            Some((at, stem)) => (Some(at), stem),
+        let (only, stem) = match &found {
+            Some(key) => (Some(key.shelf), key.stem.clone()),
             None => (shelf, file_stem(place(name).1)?.to_owned()),
         };
-        let mut versions = Vec::new();
-        if only != Some(Shelf::Store) && self.files.folder().is_ok() {
-            versions = self.files.versions(&stem)?;
+        let owners = match found {
+            Some(key) => vec![key.owner],
+            None => [Some(self.scope.org.clone()), None]
+                .into_iter()
+                .filter(|owner| self.is_meant(owner))
+                .collect(),
+        };
+        for owner in owners {
+            let mut versions = Vec::new();
+            if only != Some(Shelf::Store) && self.files.folder().is_ok() {
+                versions = self.files.versions(owner.as_ref(), &stem)?;
+            }
+            if versions.is_empty() && only != Some(Shelf::Files) {
+                let key = PolicyKey { shelf: Shelf::Store, owner, stem: stem.clone() };
+                let changes = self.store.policy_history(&key.stored_name()).await?;
+                versions = changes.into_iter().map(Version::from).collect();
+            }
+            if !versions.is_empty() {
+                return Ok(versions);
+            }
         }
-        if versions.is_empty() && only != Some(Shelf::Files) {
-            let changes = self.store.policy_history(&stem).await?;
-            versions = changes.into_iter().map(Version::from).collect();
-        }
-        Ok(versions)
+        Ok(Vec::new())
     }
 
     /// Makes an older text the one in force.
@@ -191,7 +230,8 @@ impl Book {
         let none = || SaveError::NoVersion { name: name.to_owned(), version };
         let found = known.into_iter().find(|known| known.version == version).ok_or_else(none)?;
         let text = found.text.ok_or_else(none)?;
-        self.save(&found.name, &text, Some(found.shelf), now).await
+        let key = PolicyKey { shelf: found.shelf, owner: found.owner, stem: found.name };
+        self.change(key.shelf, now, |_| Ok((key.clone(), Some(text.clone())))).await
     }
 
     /// Takes away the policies that are about nothing but an agent that is gone.
@@ -199,9 +239,33 @@ impl Book {
         let (_, stored) = self.stored().await?;
         let files = if self.files.folder().is_ok() { self.files.sources()? } else { Vec::new() };
         for source in files.iter().chain(&stored).filter(|source| is_only_about(&source.text, &agent.id)) {
-            self.remove(&source.name, Some(place(&source.name).0), now).await?;
+            self.drop_text(&PolicyKey::of(source), now).await?;
         }
         Ok(())
+    }
+
+    /// Changes the text of a policy, wherever it is kept and whosever it is.
+    pub(crate) async fn replace(&self, source: &Source, now: Timestamp) -> Result<Kept, SaveError> {
+        let key = PolicyKey::of(source);
+        self.change(key.shelf, now, |_| Ok((key.clone(), Some(source.text.clone())))).await
+    }
+
+    /// Removes all policies of an org.
+    pub(crate) async fn forget_org(&self, org: &OrgId, now: Timestamp) -> Result<usize, SaveError> {
+        let owned = self.readable().await?.into_iter().filter(|source| source.org.as_ref() == Some(org));
+        let keys: Vec<PolicyKey> = owned.map(|source| PolicyKey::of(&source)).collect();
+        for key in &keys {
+            self.drop_text(key, now).await?;
+        }
+        Ok(keys.len())
+    }
+
+    async fn drop_text(&self, key: &PolicyKey, now: Timestamp) -> Result<(), SaveError> {
+        self.change(key.shelf, now, |_| Ok((key.clone(), None))).await.map(drop)
+    }
+
+    fn is_meant(&self, owner: &Option<OrgId>) -> bool {
+        self.scope.includes(owner.as_ref())
     }
 
     /// Changes one text: `decide` sees what is in force and says which shall say what, or nothing.
@@ -209,22 +273,22 @@ impl Book {
         &self,
         shelf: Shelf,
         now: Timestamp,
-        decide: impl Fn(&[Source]) -> Result<(String, Option<String>), SaveError>,
+        decide: impl Fn(&[Source]) -> Result<(PolicyKey, Option<String>), SaveError>,
     ) -> Result<Kept, SaveError> {
         match shelf {
             Shelf::Files => {
                 let (_, beside) = self.stored().await?;
-                self.files.change(now, &beside, decide).map(Kept::File)
+                self.files.change(now, &beside, decide)
             }
-            Shelf::Store => self.change_stored(now, decide).await.map(Kept::Store),
+            Shelf::Store => self.change_stored(now, decide).await.map(|key| Kept { key, path: None }),
         }
     }
 
     async fn change_stored(
         &self,
         now: Timestamp,
-        decide: impl Fn(&[Source]) -> Result<(String, Option<String>), SaveError>,
-    ) -> Result<String, SaveError> {
+        decide: impl Fn(&[Source]) -> Result<(PolicyKey, Option<String>), SaveError>,
+    ) -> Result<PolicyKey, SaveError> {
         if matches!(self.files, Policies::File(_)) {
             return Err(SaveError::NoFolder);
         }
@@ -234,17 +298,16 @@ impl Book {
         for _ in 0..TRIES {
             let (version, stored) = self.stored().await?;
             let mut sources = [self.files.sources()?, stored].concat();
-            let (name, text) = decide(&sources)?;
-            let spelt = Shelf::Store.spell(&name);
-            let before = sources.iter().position(|source| source.name == spelt).map(|at| sources.remove(at));
-            if before.map(|source| source.text) == text {
-                return Ok(name);
+            let (key, text) = decide(&sources)?;
+            let before = sources.iter().position(|source| PolicyKey::of(source) == key);
+            if before.map(|at| sources.remove(at).text) == text {
+                return Ok(key);
             }
-            sources.extend(text.clone().map(|text| Source { name: spelt, text }));
-            Policy::parse(&sources)?;
-            let change = PolicyChange { name: name.clone(), text, at: now, by: self.by.clone() };
+            sources.extend(text.clone().map(|text| key.source(text)));
+            check_owner(&sources, key.owner.as_ref())?;
+            let change = PolicyChange { name: key.stored_name(), text, at: now, by: self.scope.by.clone() };
             match self.store.change_policy(&change, version).await {
-                Ok(_) => return Ok(name),
+                Ok(_) => return Ok(key),
                 Err(StoreError::Conflict) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -258,7 +321,10 @@ impl Book {
             return Ok((0, Vec::new()));
         }
         let set = self.store.policies().await?;
-        let source = |name: &str, text| Source { name: Shelf::Store.spell(name), text };
+        let source = |name: &str, text| {
+            let (owner, stem) = stored_name(name);
+            PolicyKey { shelf: Shelf::Store, owner, stem }.source(text)
+        };
         let sources = set.policies.into_iter().map(|kept| source(&kept.name, kept.text)).collect();
         Ok((set.version, sources))
     }
@@ -269,45 +335,59 @@ impl Book {
         Ok([self.files.sources().unwrap_or_default(), stored].concat())
     }
 
-    /// The text that is meant by its name, or by the name of the one policy in it.
-    fn find(
+    /// The text that is meant by its name, or by the name of the one policy in it: the org's own before one for all orgs.
+    fn find(&self, name: &str, shelf: Option<Shelf>, sources: &[Source]) -> Result<PolicyKey, SaveError> {
+        let owned = self.find_owned(name, shelf, sources, Some(&self.scope.org));
+        match owned {
+            Err(SaveError::NotFound(_)) => self.find_owned(name, shelf, sources, None),
+            found => found,
+        }
+    }
+
+    fn find_owned(
         &self,
         name: &str,
         shelf: Option<Shelf>,
         sources: &[Source],
-    ) -> Result<(Shelf, String), SaveError> {
+        owner: Option<&OrgId>,
+    ) -> Result<PolicyKey, SaveError> {
+        let not_found = || SaveError::NotFound(name.to_owned());
+        if !self.scope.includes(owner) {
+            return Err(not_found());
+        }
         let (at, stem) = place(name);
         let shelf = shelf.or((at == Shelf::Store).then_some(at));
-        let fits = |at: Shelf| shelf.is_none_or(|shelf| shelf == at);
-        let mut named = sources
-            .iter()
-            .map(|source| place(&source.name))
-            .filter(|(at, known)| fits(*at) && *known == stem);
+        let sources: Vec<Source> =
+            sources.iter().filter(|source| source.org.as_ref() == owner).cloned().collect();
+        let fits = |key: &PolicyKey| shelf.is_none_or(|shelf| shelf == key.shelf);
+        let mut named = sources.iter().map(PolicyKey::of).filter(|key| fits(key) && key.stem == stem);
         match (named.next(), named.next()) {
-            (Some((at, stem)), None) => return Ok((at, stem.to_owned())),
+            (Some(key), None) => return Ok(key),
             (Some(_), Some(_)) => return Err(SaveError::Both(name.to_owned())),
             (None, _) => {}
         }
-        let not_found = || SaveError::NotFound(name.to_owned());
-        let rules = Policy::parse(sources).map_err(|_| not_found())?.rules();
+        let rules = Policy::parse(&sources).map_err(|_| not_found())?.rules();
         let rule = rules.iter().find(|rule| rule.name == stem).ok_or_else(not_found)?;
-        let (at, stem) = place(&rule.file);
+        let (shelf, stem) = place(&rule.file);
+        let key = PolicyKey { shelf, owner: owner.cloned(), stem: stem.to_owned() };
         match rules.iter().filter(|other| other.file == rule.file).count() {
-            _ if !fits(at) => Err(not_found()),
-            1 => Ok((at, stem.to_owned())),
+            _ if !fits(&key) => Err(not_found()),
+            1 => Ok(key),
             count => Err(SaveError::Shared {
                 name: name.to_owned(),
                 count,
                 file: rule.file.clone(),
-                path: self.path(&rule.file),
+                path: self.path(&key),
             }),
         }
     }
 
-    fn path(&self, source: &str) -> String {
-        match (place(source).0, self.files.folder()) {
-            (Shelf::Files, Ok(folder)) => folder.join(source).display().to_string(),
-            _ => source.to_owned(),
+    fn path(&self, key: &PolicyKey) -> String {
+        match (key.shelf, self.files.folder()) {
+            (Shelf::Files, Ok(folder)) => {
+                folder_of(folder, key.owner.as_ref()).join(key.source_name()).display().to_string()
+            }
+            _ => key.source_name(),
         }
     }
 }
@@ -315,6 +395,14 @@ impl Book {
 // === impl Shelf ===
 
 impl Shelf {
+    /// What stands before the name of a text on this shelf.
+    pub(crate) const fn prefix(self) -> &'static str {
+        match self {
+            Self::Files => "",
+            Self::Store => STORED,
+        }
+    }
+
     /// How a text on this shelf is called where a file's name would stand.
     pub(crate) fn spell(self, stem: &str) -> String {
         match self {
@@ -324,37 +412,63 @@ impl Shelf {
     }
 }
 
+// === impl PolicyKey ===
+
+impl PolicyKey {
+    /// The key of a text.
+    pub(crate) fn of(source: &Source) -> Self {
+        let (shelf, stem) = place(&source.name);
+        Self { shelf, owner: source.org.clone(), stem: stem.to_owned() }
+    }
+
+    /// What policies of this text say where they are kept.
+    pub(crate) fn source_name(&self) -> String {
+        self.shelf.spell(&self.stem)
+    }
+
+    pub(super) fn source(&self, text: String) -> Source {
+        Source { name: self.source_name(), text, org: self.owner.clone() }
+    }
+
+    /// Its name in the store, where the policies of all orgs are beside each other. Names of texts have no slash.
+    fn stored_name(&self) -> String {
+        self.owner.as_ref().map_or_else(|| self.stem.clone(), |org| format!("{org}/{}", self.stem))
+    }
+}
+
+/// The owner and the name of a text that has this name in the store.
+pub(super) fn stored_name(name: &str) -> (Option<OrgId>, String) {
+    match name.split_once('/') {
+        Some((org, stem)) => (Some(OrgId::from(org)), stem.to_owned()),
+        None => (None, name.to_owned()),
+    }
+}
+
 // === impl Kept ===
 
 impl Kept {
     /// What policies of this text say where they are kept.
     pub(crate) fn source_name(&self) -> String {
-        match self {
-            Self::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            Self::Store(name) => Shelf::Store.spell(name),
-        }
+        self.key.source_name()
     }
 
     /// Its name.
     pub(crate) fn name(&self) -> String {
-        match self {
-            Self::File(path) => path.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-            Self::Store(name) => name.clone(),
-        }
+        self.key.stem.clone()
     }
 }
 
 impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File(path) => path.display().fmt(f),
-            Self::Store(name) => write!(f, "{STORED}{name}"),
+        match &self.path {
+            Some(path) => path.display().fmt(f),
+            None => write!(f, "{STORED}{}", self.key.stem),
         }
     }
 }
 
 /// The shelf and the name of a text that is called like this.
-pub(crate) fn place(source: &str) -> (Shelf, &str) {
+fn place(source: &str) -> (Shelf, &str) {
     match source.strip_prefix(STORED) {
         Some(name) => (Shelf::Store, name),
         None => (Shelf::Files, source.strip_suffix(".cedar").unwrap_or(source)),

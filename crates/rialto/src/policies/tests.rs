@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use rialto_console::office::{PolicyScope, SharedPolicies};
 use rialto_model::store::Nowhere;
 
 use super::*;
@@ -65,7 +66,7 @@ fn a_new_folder_holds_the_starter_policy_and_an_edited_one_stays_edited() {
     assert!(policies.load().unwrap().ids().contains(&"starter-discover".to_owned()));
     fs::write(home.path().join("policies/starter.cedar"), "// mine").unwrap();
     policies.prepare().unwrap();
-    assert!(policies.load().unwrap().ids().is_empty());
+    assert_eq!(policies.load().unwrap().ids(), ["allow-admin-all"]);
 }
 
 #[test]
@@ -79,7 +80,8 @@ fn what_would_not_hold_up_together_with_the_rest_is_not_written() {
     assert!(matches!(policies.save("all", both, at(2)), Err(SaveError::Invalid(_))));
     assert_eq!(policies.sources().unwrap(), before);
     let left: Vec<_> =
-        fs::read_dir(home.path().join("policies")).unwrap().map(|e| e.unwrap().path()).collect();
+        fs::read_dir(home.path().join("policies/default")).unwrap().map(|e| e.unwrap().path()).collect();
+    assert!(!left.is_empty());
     assert!(
         left.iter().all(|path| path.extension().is_none_or(|extension| extension != "draft")),
         "{left:?}"
@@ -131,7 +133,7 @@ fn a_broken_file_can_be_replaced_by_an_older_text() {
     let (home, policies) = fresh_folder();
     policies.save("mine", ALL, at(0)).unwrap();
     policies.save("mine", NONE, at(1)).unwrap();
-    fs::write(home.path().join("policies/mine.cedar"), "permit (").unwrap();
+    fs::write(home.path().join("policies/default/mine.cedar"), "permit (").unwrap();
     assert!(policies.load().is_err());
     let version = policies.history("mine").unwrap().remove(0).version;
     policies.restore("mine", version, at(2)).unwrap();
@@ -147,6 +149,7 @@ fn a_policy_is_removed_by_its_name_or_its_files_but_not_with_its_neighbours() {
     assert!(matches!(policies.remove("all", at(2)), Err(SaveError::NotFound(_))));
     assert!(matches!(policies.remove("starter-cancel", at(3)), Err(SaveError::Shared { count: 4, .. })));
     policies.remove("starter.cedar", at(4)).unwrap();
+    policies.remove("allow-admin-all", at(5)).unwrap();
     assert!(policies.load().unwrap().ids().is_empty());
 }
 
@@ -185,7 +188,7 @@ const IN_STORE: Option<Shelf> = Some(Shelf::Store);
 async fn policies_of_both_kinds_are_in_force_and_say_where_they_are_kept() {
     let (_home, book) = with_store();
     let kept = book.save("mine", "permit (principal, action, resource);", IN_STORE, at(0)).await.unwrap();
-    assert_eq!(kept, Kept::Store("mine".to_owned()));
+    assert_eq!((kept.key.shelf, kept.name()), (Shelf::Store, "mine".to_owned()));
     let rules = book.load().await.unwrap().unwrap().rules();
     let rule = rules.iter().find(|rule| rule.file == "store:mine").unwrap();
     assert_eq!(rule.name, "store:mine#1");
@@ -202,7 +205,7 @@ async fn what_is_kept_on_one_side_is_checked_together_with_the_other() {
     book.save("other", ALL, IN_STORE, at(3)).await.unwrap();
     assert!(matches!(book.save("mine", ALL, None, at(4)).await, Err(SaveError::Invalid(_))));
     // Somebody who does not ask us is found out when they are read.
-    fs::write(home.path().join("policies/mine.cedar"), ALL).unwrap();
+    fs::write(home.path().join("policies/default/mine.cedar"), ALL).unwrap();
     assert!(book.load().await.unwrap().is_err());
     book.remove("other", IN_STORE, at(5)).await.unwrap();
     assert!(book.load().await.unwrap().is_ok());
@@ -220,7 +223,7 @@ async fn a_policy_in_the_store_has_a_history_and_comes_back_from_it() {
     assert_eq!(seen, [(3, None), (2, Some(NONE)), (1, Some(ALL))]);
     assert_eq!(history[0].by.as_deref(), Some("ann"));
     assert!(matches!(book.restore("mine", 3, None, at(4)).await, Err(SaveError::NoVersion { .. })));
-    assert_eq!(book.restore("mine", 1, None, at(4)).await.unwrap(), Kept::Store("mine".to_owned()));
+    assert_eq!(book.restore("mine", 1, None, at(4)).await.unwrap().to_string(), "store:mine");
     assert!(book.load().await.unwrap().unwrap().ids().contains(&"all".to_owned()));
 }
 
@@ -230,6 +233,66 @@ async fn a_name_that_is_on_both_sides_has_to_be_told_apart() {
     book.save("mine", ALL, None, at(0)).await.unwrap();
     book.save("mine", "// nothing", IN_STORE, at(1)).await.unwrap();
     assert!(matches!(book.remove("mine", None, at(2)).await, Err(SaveError::Both(_))));
-    assert_eq!(book.remove("store:mine", None, at(3)).await.unwrap(), Kept::Store("mine".to_owned()));
-    assert!(matches!(book.remove("mine", None, at(4)).await, Ok(Kept::File(_))));
+    assert_eq!(book.remove("store:mine", None, at(3)).await.unwrap().key.shelf, Shelf::Store);
+    assert_eq!(book.remove("mine", None, at(4)).await.unwrap().key.shelf, Shelf::Files);
+}
+
+fn acme(shared: SharedPolicies) -> PolicyScope {
+    PolicyScope { by: "olga".to_owned(), org: "acme".into(), shared }
+}
+
+#[tokio::test]
+async fn an_org_sees_and_changes_its_own_policies_alone() {
+    let (home, book) = with_store();
+    let theirs = book.within(acme(SharedPolicies::Hidden));
+    for shelf in [Some(Shelf::Files), IN_STORE] {
+        book.save("mine", ALL, shelf, at(0)).await.unwrap();
+        // The same names are theirs to use, and say nothing to the others.
+        let kept = theirs.save("mine", NONE, shelf, at(1)).await.unwrap();
+        assert_eq!(kept.key.owner.as_ref().map(OrgId::as_str), Some("acme"));
+        theirs.remove("mine", shelf, at(2)).await.unwrap();
+        assert!(matches!(theirs.remove("mine", shelf, at(3)).await, Err(SaveError::NotFound(_))));
+        assert!(matches!(theirs.restore("mine", 1, shelf, at(3)).await, Err(SaveError::NoVersion { .. })));
+        book.remove("mine", shelf, at(4)).await.unwrap();
+    }
+    for shared in ["starter.cedar", "starter", "allow-admin-all", "owner"] {
+        assert!(matches!(theirs.remove(shared, None, at(5)).await, Err(SaveError::NotFound(_))), "{shared}");
+    }
+    // A text with the name of one for all orgs is a new one of theirs.
+    theirs.save("starter", NONE, None, at(6)).await.unwrap();
+    assert!(home.path().join("policies/acme/starter.cedar").exists());
+    assert!(
+        fs::read_to_string(home.path().join("policies/starter.cedar")).unwrap().contains("starter-discover")
+    );
+    let rules = book.load().await.unwrap().unwrap().rules();
+    assert_eq!(rules.iter().filter(|rule| rule.org.is_some()).count(), 1);
+}
+
+#[tokio::test]
+async fn a_broken_policy_of_one_org_keeps_no_other_from_saving() {
+    let (home, book) = with_store();
+    let theirs = book.within(acme(SharedPolicies::Hidden));
+    theirs.save("mine", ALL, None, at(0)).await.unwrap();
+    fs::write(home.path().join("policies/acme/mine.cedar"), "permit (").unwrap();
+    book.save("mine", ALL, None, at(1)).await.unwrap();
+    assert!(theirs.save("other", ALL, None, at(2)).await.is_err());
+    theirs.save("mine", NONE, None, at(3)).await.unwrap();
+    assert!(book.load().await.unwrap().is_ok());
+}
+
+#[tokio::test]
+async fn the_owner_of_the_server_changes_policies_for_all_orgs_where_they_are() {
+    let (home, book) = with_store();
+    book.save("starter.cedar", "// nothing", None, at(0)).await.unwrap();
+    assert_eq!(fs::read_to_string(home.path().join("policies/starter.cedar")).unwrap(), "// nothing");
+    let shared = book.within(acme(SharedPolicies::Only));
+    for shelf in [None, IN_STORE] {
+        let kept = shared.save("everywhere", ALL, shelf, at(1)).await.unwrap();
+        assert_eq!(kept.key.owner, None);
+        shared.remove("everywhere", shelf, at(2)).await.unwrap();
+    }
+    assert_eq!(shared.restore("everywhere", 1, IN_STORE, at(3)).await.unwrap().key.owner, None);
+    assert_eq!(book.forget_org(&"acme".into(), at(4)).await.unwrap(), 0);
+    book.within(acme(SharedPolicies::Hidden)).save("x", NONE, None, at(5)).await.unwrap();
+    assert_eq!(book.forget_org(&"acme".into(), at(6)).await.unwrap(), 1);
 }

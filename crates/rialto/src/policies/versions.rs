@@ -6,9 +6,12 @@ use std::{
 };
 
 use jiff::Timestamp;
-use rialto_model::policy::{PolicyChange, PolicyVersion};
+use rialto_model::{
+    ids::OrgId,
+    policy::{PolicyChange, PolicyVersion},
+};
 
-use super::{SaveError, Shelf, file_error, write_whole};
+use super::{SaveError, Shelf, book::stored_name, file_error, write_whole};
 
 /// Where they are, below the folder of policies.
 const FOLDER: &str = ".history";
@@ -31,6 +34,8 @@ pub(crate) struct Version {
     pub(crate) by: Option<String>,
     /// Where it is kept.
     pub(crate) shelf: Shelf,
+    /// The org that the policy belongs to; none if it applies to all orgs.
+    pub(crate) owner: Option<OrgId>,
 }
 
 /// All of them.
@@ -59,13 +64,13 @@ impl Versions {
     }
 
     /// The texts that one file had, newest first.
-    pub(super) fn list(&self, name: &str) -> Result<Vec<Version>, SaveError> {
+    pub(super) fn list(&self, owner: Option<&OrgId>, name: &str) -> Result<Vec<Version>, SaveError> {
         let read = |version| {
             let file = self.file(name, version);
             let text = fs::read_to_string(&file).map_err(|source| file_error(&file, source))?;
             let at = Timestamp::from_microsecond(version).unwrap_or_default();
             let (name, text) = (name.to_owned(), Some(text));
-            Ok(Version { name, version, text, at, by: None, shelf: Shelf::Files })
+            Ok(Version { name, version, text, at, by: None, shelf: Shelf::Files, owner: owner.cloned() })
         };
         self.stamps(name)?.into_iter().map(read).collect()
     }
@@ -100,6 +105,7 @@ impl From<PolicyVersion> for Version {
     fn from(made: PolicyVersion) -> Self {
         let PolicyChange { name, text, at, by } = made.change;
         let version = i64::try_from(made.version).unwrap_or(i64::MAX);
-        Self { name, version, text, at, by: Some(by), shelf: Shelf::Store }
+        let (owner, name) = stored_name(&name);
+        Self { name, version, text, at, by: Some(by), shelf: Shelf::Store, owner }
     }
 }

@@ -4,6 +4,7 @@
 
 mod door;
 mod inside;
+mod orgs;
 mod outward;
 mod signed;
 mod wire;

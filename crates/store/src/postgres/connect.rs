@@ -17,13 +17,14 @@ use crate::{
 };
 
 /// The steps to the schema that this program knows, from nothing.
-const MIGRATIONS: [(&str, &str); 6] = [
+const MIGRATIONS: [(&str, &str); 7] = [
     ("V1__everything", include_str!("../../migrations/postgres/V1__everything.sql")),
     ("V2__seeds", include_str!("../../migrations/postgres/V2__seeds.sql")),
     ("V3__routing", include_str!("../../migrations/postgres/V3__routing.sql")),
     ("V4__flows", include_str!("../../migrations/postgres/V4__flows.sql")),
     ("V5__approvals", include_str!("../../migrations/postgres/V5__approvals.sql")),
     ("V6__message_claims", include_str!("../../migrations/postgres/V6__message_claims.sql")),
+    ("V7__tenants", include_str!("../../migrations/postgres/V7__tenants.sql")),
 ];
 
 /// The number of that schema.

@@ -22,8 +22,8 @@ use rialto_model::{
         Unsettled,
     },
     store::{
-        AuditFilter, Audited, Entry, MessageClaim, Sealed, Store, StoreError, Sweep, Swept, TalkFilter,
-        Talks, TaskFilter, Token, Verdict,
+        AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, Sealed, Store, StoreError, Sweep, Swept,
+        TalkFilter, Talks, TaskFilter, Token, Verdict,
     },
     task::TaskHead,
     verb::VerbEvent,
@@ -33,7 +33,7 @@ use tokio_postgres::IsolationLevel;
 
 use super::{
     PostgresStore, agents, approvals, audit, begin, costs, flows, journal::Line, message_claims, policies,
-    pushes, routing, secrets, snag::Snag, talks, tasks, tokens, webhooks,
+    pushes, routing, secrets, snag::Snag, talks, tasks, tenants, tokens, webhooks,
 };
 
 #[async_trait]
@@ -262,6 +262,18 @@ impl Store for PostgresStore {
         }
         self.commit(transaction, false).await?;
         Ok(swept)
+    }
+
+    async fn tenants(&self) -> Result<Vec<CreatedTenant>, StoreError> {
+        Ok(tenants::all(&self.client().await?).await?)
+    }
+
+    async fn create_tenant(&self, tenant: &CreatedTenant) -> Result<bool, StoreError> {
+        Ok(tenants::create(&self.client().await?, tenant).await?)
+    }
+
+    async fn remove_tenant(&self, scope: &Scope) -> Result<bool, StoreError> {
+        Ok(tenants::remove(&self.client().await?, scope).await?)
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {

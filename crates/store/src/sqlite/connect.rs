@@ -20,7 +20,7 @@ use crate::{
 pub(super) const FILE: &str = "rialto.db";
 
 /// The schema this program knows; each migration ends by writing its number into the file.
-const SCHEMA: i32 = 13;
+const SCHEMA: i32 = 14;
 
 /// What brings a database to the present schema, in order.
 const MIGRATIONS: &[(&str, &str)] = &[
@@ -37,6 +37,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V11__shorter_indexes", include_str!("../../migrations/sqlite/V11__shorter_indexes.sql")),
     ("V12__shorter_events", include_str!("../../migrations/sqlite/V12__shorter_events.sql")),
     ("V13__message_claims", include_str!("../../migrations/sqlite/V13__message_claims.sql")),
+    ("V14__tenants", include_str!("../../migrations/sqlite/V14__tenants.sql")),
 ];
 
 /// How often a lock that another process holds is tried again, one millisecond apart.

@@ -22,8 +22,8 @@ use rialto_model::{
         Unsettled,
     },
     store::{
-        AuditFilter, Audited, Entry, MessageClaim, Sealed, Store, StoreError, Sweep, Swept, TalkFilter,
-        Talks, TaskFilter, Token, Verdict,
+        AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, Sealed, Store, StoreError, Sweep, Swept,
+        TalkFilter, Talks, TaskFilter, Token, Verdict,
     },
     task::TaskHead,
     verb::VerbEvent,
@@ -38,7 +38,7 @@ use super::{
     policies, presence, pushes, routing,
     secrets::{self, SecretWrite},
     talks::{self, Left},
-    tasks,
+    tasks, tenants,
     tokens::{self, TokenWrite},
     webhooks,
     writer::{Job, Write},
@@ -292,6 +292,20 @@ impl Store for SqliteStore {
             Ok(Swept { tasks, audit })
         })
         .await
+    }
+
+    async fn tenants(&self) -> Result<Vec<CreatedTenant>, StoreError> {
+        self.read(tenants::all).await
+    }
+
+    async fn create_tenant(&self, tenant: &CreatedTenant) -> Result<bool, StoreError> {
+        let tenant = tenant.clone();
+        self.transact(move |transaction| tenants::create(transaction, &tenant)).await
+    }
+
+    async fn remove_tenant(&self, scope: &Scope) -> Result<bool, StoreError> {
+        let scope = scope.clone();
+        self.transact(move |transaction| tenants::remove(transaction, &scope)).await
     }
 
     async fn tokens(&self) -> Result<Vec<Token>, StoreError> {

@@ -8,7 +8,7 @@ use rialto_model::{
     credential::{Credential, Secret, Source},
     ids::{AgentId, ProjectId, Scope},
     rights::Rights,
-    store::{Sealed, Store, StoreError, Token},
+    store::{CreatedTenant, Sealed, Store, StoreError, Token},
 };
 
 use super::{agent, at, card, head};
@@ -243,6 +243,25 @@ pub async fn a_token_comes_back_as_it_was_put(store: &dyn Store) {
     store.put_token(&laptop).await.unwrap();
     store.put_token(&token("phone")).await.unwrap();
     assert_eq!(store.tokens().await.unwrap(), [laptop, token("phone")]);
+}
+
+/// Every field, in their order; a project is removed without its neighbours.
+pub async fn a_tenant_is_created_once_and_removed_once(store: &dyn Store) {
+    let tenant = |org: &str, project: &str| CreatedTenant {
+        scope: Scope { org: org.into(), project: project.into() },
+        created_at: at(7),
+        created_by: "ann".to_owned(),
+    };
+    let (main, ops, other) = (tenant("acme", "main"), tenant("acme", "ops"), tenant("b", "main"));
+    for created in [&other, &ops, &main] {
+        assert!(store.create_tenant(created).await.unwrap());
+    }
+    let again = CreatedTenant { created_by: "bob".to_owned(), ..ops.clone() };
+    assert!(!store.create_tenant(&again).await.unwrap());
+    assert_eq!(store.tenants().await.unwrap(), [main.clone(), ops.clone(), other.clone()]);
+    assert!(store.remove_tenant(&ops.scope).await.unwrap());
+    assert!(!store.remove_tenant(&ops.scope).await.unwrap());
+    assert_eq!(store.tenants().await.unwrap(), [main, other]);
 }
 
 /// It stays on the list, and whoever follows the generation hears of it.

@@ -107,7 +107,7 @@ impl House {
         let gate = Arc::new(Notify::new());
         let opened = Arc::clone(&gate);
         let peer = ScriptedPeer::with(move |call| stream_of(call, &opened));
-        let starter = Source { name: "starter.cedar".into(), text: STARTER.into() };
+        let starter = Source { name: "starter.cedar".into(), text: STARTER.into(), org: None };
         let engine = Engine::new(Parts {
             store: store.clone(),
             registry,

@@ -3,9 +3,14 @@
 use futures::FutureExt;
 
 use super::{PAGED, Route, delete, get, here, post};
-use crate::api::{guardrails, keeping, policies, records};
+use crate::api::{guardrails, keeping, orgs, policies, records};
 
-const SHELF: (&str, &str) = ("shelf", "`files` or `store`: where it is kept");
+const FORCE: &[(&str, &str)] = &[("force", "`true`: remove it with all that belongs to it")];
+
+const LOCATION: &[(&str, &str)] = &[
+    ("shelf", "`files` or `store`: where it is kept"),
+    ("allOrgs", "`true`: a policy that applies to all orgs; for the server's owner"),
+];
 
 pub(super) const ROUTES: &[Route] = &[
     Route {
@@ -93,7 +98,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/api/v1/policies/{name}", "A text of policies", "The text and its versions", here!(policies::show)),
     Route {
         method: "PUT",
-        query: &[SHELF],
+        query: LOCATION,
         body: Some("PolicyText"),
         ..get(
             "/api/v1/policies/{name}",
@@ -103,12 +108,12 @@ pub(super) const ROUTES: &[Route] = &[
         )
     },
     Route {
-        query: &[SHELF],
+        query: LOCATION,
         answer: (200, "Where it was"),
         ..delete("/api/v1/policies/{name}", "Take a text away; it can be restored", here!(policies::remove))
     },
     Route {
-        query: &[SHELF],
+        query: LOCATION,
         ..get(
             "/api/v1/policies/{name}/history",
             "The texts that it had, newest first",
@@ -117,7 +122,7 @@ pub(super) const ROUTES: &[Route] = &[
         )
     },
     Route {
-        query: &[SHELF],
+        query: LOCATION,
         ..post(
             "/api/v1/policies/{name}/restore",
             "Make an older text the one in force",
@@ -125,6 +130,30 @@ pub(super) const ROUTES: &[Route] = &[
             (200, "What is kept"),
             here!(policies::restore),
         )
+    },
+    get("/api/v1/orgs", "List orgs: at the machine all, else the caller's own", "`orgs`", here!(orgs::list)),
+    post(
+        "/api/v1/orgs",
+        "Create an org, at the server's machine",
+        Some("NewOrg"),
+        (201, "Its name, and the token of its owner if one was named"),
+        here!(orgs::create),
+    ),
+    Route {
+        query: FORCE,
+        ..delete("/api/v1/orgs/{org}", "Remove an org, at the server's machine", here!(orgs::remove))
+    },
+    get("/api/v1/projects", "List the projects of the org", "`projects`", here!(orgs::projects)),
+    post(
+        "/api/v1/projects",
+        "Create a project in the org",
+        Some("NewProject"),
+        (201, "Its name"),
+        here!(orgs::create_project),
+    ),
+    Route {
+        query: FORCE,
+        ..delete("/api/v1/projects/{project}", "Remove a project", here!(orgs::remove_project))
     },
     get("/api/v1/tokens", "List the tokens of the org", "`tokens`", here!(records::tokens)),
     post(

@@ -7,7 +7,7 @@ use rialto_hooks::live::{Live, News as Noticed, Watch};
 use rialto_model::{
     call::CallerId,
     failure::{Failure, Kind},
-    ids::{AgentId, Scope, TaskId},
+    ids::{AgentId, TaskId},
     store::{AuditFilter, AuditOutcome},
     verb::VerbEvent,
 };
@@ -83,7 +83,7 @@ impl<'a> Source<'a> {
         match desk {
             Desk::Here(here) => {
                 let live = Live::new(Arc::clone(&here.program.store));
-                Ok(Self::Here(Box::new(live.watch(Scope::default().org, None).await?)))
+                Ok(Self::Here(Box::new(live.watch(here.program.scope.org.clone(), None).await?)))
             }
             Desk::There(there) => {
                 let stream = Some(Box::new(there.listen("/events", None).await?));

@@ -1,11 +1,12 @@
 //! `rialto policy add` and `allow`: the usual policies, and how a change of any is shown.
 
+use rialto_model::failure::{Failure, Kind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ToldRule;
 use crate::{
-    cli::{AddPolicy, Listing},
+    cli::{AddPolicy, AllowCalls, Listing, RoleName},
     desk::Desk,
     output::{self, Trouble},
     policies::Shelf,
@@ -20,16 +21,29 @@ pub(super) struct Kept {
     pub(super) policies: Vec<ToldRule>,
 }
 
-/// Lets everybody call an agent.
-pub(super) async fn allow(desk: &Desk, agent: &str) -> Result<(), Trouble> {
+/// Allows calls of an agent or of one skill.
+pub(super) async fn allow(desk: &Desk, allow: &AllowCalls) -> Result<(), Trouble> {
     #[derive(Deserialize)]
-    struct Meant {
+    struct Agent {
         slug: String,
     }
-    let Meant { slug } = desk.get(&["agents", agent]).read().await?;
-    let wish = json!({ "kind": "allow-agent", "target": slug });
+    let agent: Result<Agent, Failure> = desk.get(&["agents", &allow.target]).read().await;
+    let (kind, target) = match agent {
+        Ok(Agent { slug }) => ("allow-agent", slug),
+        Err(failure) if failure.kind == Kind::NotFound && allow.target.contains('.') => {
+            ("allow-skill", allow.target.clone())
+        }
+        Err(failure) => return Err(failure.into()),
+    };
+    let wish = json!({
+        "kind": kind,
+        "target": target,
+        "caller": allow.caller.as_deref().unwrap_or_default(),
+        "callerKind": allow.caller_kind.kind(),
+    });
     let kept: Kept = desk.post(&["policies", "templates"]).saying(&wish).read().await?;
-    output::line(format!("everybody may call {slug}: {}", kept.file));
+    let caller = allow.caller.as_deref().unwrap_or("everybody");
+    output::line(format!("{} may call {target}: {}", output::printable(caller), kept.file));
     Ok(())
 }
 
@@ -45,8 +59,10 @@ pub(super) async fn add(desk: &Desk, add: &AddPolicy) -> Result<(), Trouble> {
         "caller": add.caller.as_deref().unwrap_or_default(),
         "callerKind": add.caller_kind.kind(),
         "by": add.by,
+        "role": add.role.map_or("", |RoleName::Owner| "owner"),
         "name": add.name.as_deref().unwrap_or_default(),
         "shelf": shelf,
+        "allOrgs": add.shelf.all_orgs,
     }));
     show_saved(&question.read().await?, add.listing);
     Ok(())

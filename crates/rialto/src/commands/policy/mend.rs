@@ -7,11 +7,13 @@ use std::{
     sync::Arc,
 };
 
+use rialto_console::office::{PolicyScope, SharedPolicies};
 use rialto_model::{
     clock::{Clock, SystemClock},
+    ids::OrgId,
     store::Store,
 };
-use rialto_policy::{PolicyError, Source, format};
+use rialto_policy::{PolicyError, Rule, Source, format};
 use serde_json::{Value, json};
 
 use super::{
@@ -19,7 +21,7 @@ use super::{
     change::{Kept, show_history, show_removed, show_saved},
 };
 use crate::{
-    cli::{AddPolicy, Listing, Policy},
+    cli::{AddPolicy, Listing, OnShelf, Policy},
     output::{self, Trouble},
     policies::{self, Book, SaveError, Shelf, Version},
 };
@@ -27,31 +29,41 @@ use crate::{
 /// What policies are changed with here.
 pub(crate) struct Mender {
     pub(crate) policies: Book,
+    /// The org whose policies are meant.
+    pub(crate) org: OrgId,
     pub(crate) store: Arc<dyn Store>,
 }
 
 // === impl Mender ===
 
 impl Mender {
+    /// The policies that a command is about.
+    fn policies(&self, shelf: OnShelf) -> Book {
+        let shared = if shelf.all_orgs { SharedPolicies::Only } else { SharedPolicies::Included };
+        let (by, org) = (self.policies.scope().by.clone(), self.org.clone());
+        self.policies.within(PolicyScope { by, org, shared })
+    }
+
     pub(crate) async fn run(&self, command: Policy) -> Result<(), Trouble> {
         match command {
             Policy::Check { .. } => super::check_in_force(&self.policies).await,
             Policy::Remove { name, shelf } => {
-                let kept = self.policies.remove(&name, shelf.shelf(), SystemClock.now()).await?;
+                let kept = self.policies(shelf).remove(&name, shelf.shelf(), SystemClock.now()).await?;
                 self.tell(&kept).await?;
                 show_removed(&kept.to_string(), &kept.name());
                 Ok(())
             }
             Policy::Restore { name, version, shelf } => {
-                let kept = self.policies.restore(&name, version, shelf.shelf(), SystemClock.now()).await?;
+                let kept =
+                    self.policies(shelf).restore(&name, version, shelf.shelf(), SystemClock.now()).await?;
                 self.tell(&kept).await?;
                 output::line(format!("restored {kept}"));
                 Ok(())
             }
-            Policy::History { name, shelf, listing } => self.history(&name, shelf.shelf(), listing).await,
+            Policy::History { name, shelf, listing } => self.history(&name, shelf, listing).await,
             Policy::Fmt { files, check } => self.fmt(&files, check).await,
             Policy::Add(AddPolicy { file: Some(file), name, shelf, listing, .. }) => {
-                self.add_file(&file, name.as_deref(), shelf.shelf(), listing).await
+                self.add_file(&file, name.as_deref(), shelf, listing).await
             }
             _ => Err(Trouble::usage("this command needs the policies in force to be valid")),
         }
@@ -61,17 +73,17 @@ impl Mender {
         &self,
         file: &Path,
         name: Option<&str>,
-        shelf: Option<Shelf>,
+        shelf: OnShelf,
         listing: Listing,
     ) -> Result<(), Trouble> {
         let source = policies::source(file).map_err(|error| Trouble::usage(error.to_string()))?;
         let name = name.unwrap_or(&source.name);
-        let saved = self.policies.save(name, &source.text, shelf, SystemClock.now()).await?;
+        let saved = self.policies(shelf).save(name, &source.text, shelf.shelf(), SystemClock.now()).await?;
         self.saved(&saved, listing).await
     }
 
-    async fn history(&self, name: &str, shelf: Option<Shelf>, listing: Listing) -> Result<(), Trouble> {
-        let versions = self.policies.history(name, shelf).await?;
+    async fn history(&self, name: &str, shelf: OnShelf, listing: Listing) -> Result<(), Trouble> {
+        let versions = self.policies(shelf).history(name, shelf.shelf()).await?;
         show_history(name, &versions.iter().map(told).collect::<Vec<_>>(), listing);
         Ok(())
     }
@@ -92,8 +104,7 @@ impl Mender {
             match file {
                 Some(file) => policies::write_whole(file, &source.text)?,
                 None => {
-                    let shelf = Some(policies::place(&source.name).0);
-                    self.policies.save(&source.name, &source.text, shelf, SystemClock.now()).await?;
+                    self.policies.replace(source, SystemClock.now()).await?;
                 }
             }
         }
@@ -126,7 +137,8 @@ impl Mender {
         let policy = self.policies.load().await.map_err(SaveError::from)?;
         let policy = policy.map_err(|error| Trouble::other(error.to_string()))?;
         let name = kept.source_name();
-        let rules = policy.rules().into_iter().filter(|rule| rule.file == name);
+        let is_in = |rule: &Rule| rule.file == name && rule.org == kept.key.owner;
+        let rules = policy.rules().into_iter().filter(is_in);
         let rules = rules.map(|rule| ToldRule {
             name: rule.name,
             effect: rule.effect.as_str().to_owned(),
@@ -138,9 +150,9 @@ impl Mender {
 
     /// Makes every running server look at a file with its next call. A change in the store is one that they see anyway.
     async fn tell(&self, kept: &policies::Kept) -> Result<(), Trouble> {
-        match kept {
-            policies::Kept::File(_) => self.touch().await,
-            policies::Kept::Store(_) => Ok(()),
+        match kept.key.shelf {
+            Shelf::Files => self.touch().await,
+            Shelf::Store => Ok(()),
         }
     }
 
@@ -150,7 +162,7 @@ impl Mender {
 }
 
 fn told(version: &Version) -> Value {
-    let Version { name, version: number, text, at, by, shelf } = version;
+    let Version { name, version: number, text, at, by, shelf, owner: _ } = version;
     match shelf {
         Shelf::Files => {
             json!({ "name": name, "version": number, "replacedAt": at.to_string(), "text": text })

@@ -206,7 +206,9 @@ fn what_waited_in_a_server_that_was_killed_says_so() {
 
 #[test]
 fn a_session_is_its_callers_alone_also_over_mcp() {
-    let rialto = Rialto::fresh().with("PATH", "/usr/bin:/bin").with("RIALTO_TOKEN", "mine");
+    let rialto = Rialto::fresh()
+        .with("PATH", "/usr/bin:/bin")
+        .with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
     let _coder = Coder::configure(&rialto, "");
     let token =
         |name: &str| rialto.json(&["tokens", "create", name, "--json"])["token"].as_str().unwrap().to_owned();

@@ -17,12 +17,14 @@ fn tagged(name: &str, tags: &[&str]) -> SampleAgent {
 }
 
 fn post(server: &Server, path: &str, body: &Value) -> Answer {
-    let bearer = format!("Bearer {}", server.token.as_deref().unwrap_or("mine"));
+    let bearer =
+        format!("Bearer {}", server.token.as_deref().unwrap_or("owners-token-of-at-least-32-characters"));
     http::post(&format!("{}{path}", server.url), &[("Authorization", &bearer)], &body.to_string())
 }
 
 fn get(server: &Server, path: &str) -> Value {
-    let bearer = format!("Bearer {}", server.token.as_deref().unwrap_or("mine"));
+    let bearer =
+        format!("Bearer {}", server.token.as_deref().unwrap_or("owners-token-of-at-least-32-characters"));
     let answer = http::get_with(&format!("{}{path}", server.url), None, &[("Authorization", &bearer)]);
     assert_eq!(answer.status, 200, "{answer:?}");
     serde_json::from_str(&answer.body).unwrap()
@@ -85,7 +87,7 @@ fn nobody_left_exits_with_the_reason() {
 
 #[test]
 fn work_is_dispatched_over_http_and_everybody_reads_back_its_own() {
-    let rialto = Rialto::fresh().with("RIALTO_TOKEN", "mine");
+    let rialto = Rialto::fresh().with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
     let anna = tagged("Anna", &["qa"]);
     rialto.trust(&anna.url);
     let other = rialto.json(&["tokens", "create", "bob", "--json"])["token"].as_str().unwrap().to_owned();
@@ -129,7 +131,9 @@ fn messages_without_a_skill_are_routed_where_the_org_says_so() {
         json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": { "message": message } })
     };
     for (routed, expected) in [("[]", "error"), (r#"["default"]"#, "result")] {
-        let rialto = Rialto::fresh().with("RIALTO_TOKEN", "mine").with("RIALTO_ROUTING__MESSAGES", routed);
+        let rialto = Rialto::fresh()
+            .with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters")
+            .with("RIALTO_ROUTING__MESSAGES", routed);
         let (anna, berta) = (tagged("Anna", &["qa"]), tagged("Berta", &["qa"]));
         rialto.trust(&anna.url);
         rialto.trust(&berta.url);

@@ -180,7 +180,7 @@ fn guardrails_that_do_not_hold_up_are_refused_at_the_start_by_name() {
 
 #[test]
 fn configured_guardrails_are_tried_out_and_shown() {
-    let rialto = Rialto::fresh().with("RIALTO_TOKEN", "mine");
+    let rialto = Rialto::fresh().with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
     let text = "[guardrails]\naction = \"log\"\nchecks = [{ type = \"pii\" }]\n\
                 [guardrails.orgs.acme]\nchecks = [{ type = \"secrets\" }]\n\
                 [guardrails.skills.\"desk.book\"]\naction = \"redact\"\nchecks = [{ type = \"pii\", config.kinds = [\"email\"] }]\n";
@@ -206,7 +206,7 @@ fn configured_guardrails_are_tried_out_and_shown() {
 
     rialto.cli(&["policy", "add", "allow-admin", "admin_policies", "--caller", "owner"]).ok();
     let server = rialto.serve(&[]);
-    let headers = [("Authorization", "Bearer mine")];
+    let headers = [("Authorization", "Bearer owners-token-of-at-least-32-characters")];
     let shown = http::get_with(&format!("{}/api/v1/guardrails", server.url), None, &headers);
     let read: Value = serde_json::from_str(&shown.body).unwrap_or_else(|_| panic!("{shown:?}"));
     assert_eq!(read["guardrails"]["action"], "log", "{shown:?}");

@@ -19,12 +19,14 @@ fn a_caller_that_asks_too_often_is_told_when_to_come_again() {
     let rialto = Rialto::fresh()
         .with("RIALTO_LIMITS__REQUESTS_PER_SECOND", "1")
         .with("RIALTO_LIMITS__BURST", "3")
-        .with("RIALTO_TOKEN", "mine");
+        .with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
     let other = rialto.json(&["tokens", "create", "ann", "--json"])["token"].as_str().unwrap().to_owned();
     let server = rialto.serve(&[]);
     let list = |token: &str| server.request("/mcp", "tools/list", json!({}), Some(token));
-    let refused =
-        (0..20).map(|_| list("mine")).find(|answer| answer.status != 200).expect("there is a limit");
+    let refused = (0..20)
+        .map(|_| list("owners-token-of-at-least-32-characters"))
+        .find(|answer| answer.status != 200)
+        .expect("there is a limit");
     assert_eq!(refused.status, 429, "{refused:?}");
     assert!(refused.head.contains("\r\nretry-after: 1"), "{}", refused.head);
     let told: Value = serde_json::from_str(&refused.body).unwrap();
@@ -38,7 +40,7 @@ fn an_address_that_guesses_tokens_is_shut_out_whatever_it_shows_then() {
     let rialto = Rialto::fresh()
         .with("RIALTO_LIMITS__WRONG_TOKENS_PER_MINUTE", "2")
         .with("RIALTO_SERVER__TRUST_PROXY", "true")
-        .with("RIALTO_TOKEN", "mine");
+        .with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
     let server = rialto.serve(&[]);
     let list = |token: &str, from: &str| {
         let from = [("X-Forwarded-For", from)];
@@ -46,8 +48,8 @@ fn an_address_that_guesses_tokens_is_shut_out_whatever_it_shows_then() {
     };
     let guesses: Vec<_> = (0..5).map(|n| list(&format!("guess{n}"), "203.0.113.9")).collect();
     assert_eq!(guesses, [401, 401, 401, 429, 429]);
-    assert_eq!(list("mine", "203.0.113.9"), 429);
-    assert_eq!(list("mine", "203.0.113.10"), 200);
+    assert_eq!(list("owners-token-of-at-least-32-characters", "203.0.113.9"), 429);
+    assert_eq!(list("owners-token-of-at-least-32-characters", "203.0.113.10"), 200);
 }
 
 #[test]

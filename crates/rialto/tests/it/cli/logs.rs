@@ -9,7 +9,7 @@ const SECRET: &str = "hunter2";
 /// A server that logs all it can, after calls that ended well, badly, and not at all.
 fn logged(format: &str) -> (Value, String) {
     let rialto = Rialto::fresh()
-        .with("RIALTO_TOKEN", &format!("{SECRET}-token"))
+        .with("RIALTO_TOKEN", &format!("{SECRET}-token-of-at-least-32-characters"))
         .with("RIALTO_LOG", "trace")
         .with("RIALTO_TELEMETRY__LOG", format);
     let (agent, stranger) = (SampleAgent::named("Desk"), SampleAgent::named("Stranger"));
@@ -17,7 +17,7 @@ fn logged(format: &str) -> (Value, String) {
     rialto.cli(&["agents", "add", &stranger.url]).ok();
     let row = rialto.json(&["agents", "list", "--json"]);
     let mut server = rialto.serve(&[]);
-    server.token = Some(format!("{SECRET}-token"));
+    server.token = Some(format!("{SECRET}-token-of-at-least-32-characters"));
     let args = json!({ "password": format!("{SECRET}-args"), "name": format!("{SECRET}-name") });
     let done = server.call("desk.echo", &args);
     let task = done.result()["_meta"]["rialto/taskId"].clone();

@@ -382,8 +382,8 @@ fn what_is_changed_there_is_changed_here() {
     assert_eq!(both.server.request("/mcp", "tools/list", json!({}), made["token"].as_str()).status, 200);
     assert!(both.there(&["tokens", "revoke", "bob"]).ok().out.contains("nobody in"));
     assert_eq!(both.server.request("/mcp", "tools/list", json!({}), made["token"].as_str()).status, 401);
-    let elsewhere = both.there(&["tokens", "create", "eve", "--org", "acme"]).exit(3);
-    assert!(elsewhere.err.contains("at the server's machine"), "{}", elsewhere.err);
+    let elsewhere = both.there(&["tokens", "create", "eve", "--org", "acme"]).exit(4);
+    assert!(elsewhere.err.contains("those the token was made for"), "{}", elsewhere.err);
 }
 
 #[test]

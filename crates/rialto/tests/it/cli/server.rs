@@ -40,10 +40,15 @@ fn the_first_start_shows_a_token_once_and_nobody_is_let_in_without_it() {
 
 #[test]
 fn a_token_of_the_environment_is_let_in_and_none_is_made() {
-    let rialto = Rialto::fresh().with("RIALTO_TOKEN", "mine");
+    let rialto = Rialto::fresh().with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
     let server = rialto.serve(&[]);
     assert_eq!(server.token, None);
-    assert_eq!(server.request("/mcp", "tools/list", json!({}), Some("mine")).status, 200);
+    assert_eq!(
+        server
+            .request("/mcp", "tools/list", json!({}), Some("owners-token-of-at-least-32-characters"))
+            .status,
+        200
+    );
     assert_eq!(server.request("/mcp", "tools/list", json!({}), Some("yours")).status, 401);
 }
 

@@ -1,5 +1,7 @@
 //! `rialto tokens`: who is let in, for what, and until when.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::{Value, json};
 
 use crate::harness::{rialto::Rialto, server::Server};
@@ -88,18 +90,21 @@ fn a_token_is_made_for_what_is_asked_and_says_so() {
 }
 
 #[test]
-fn the_first_token_is_shown_on_stderr_and_only_its_hash_is_kept() {
+fn the_first_token_is_in_a_file_of_its_owner_and_its_hash_everywhere_else() {
     let rialto = Rialto::fresh();
     let server = rialto.serve(&[]);
     let token = server.token.clone().unwrap();
     assert!(!server.greeting.contains(&token), "{}", server.greeting);
-    assert!(server.log().contains("Authorization: Bearer"));
+    assert!(!server.log().contains(&token), "what is logged may be kept by others");
+    let file = rialto.data().join("owner-token");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let listed = rialto.json(&["tokens", "list", "--json"]);
     assert_eq!(listed[0]["caller"], "owner");
     assert_eq!(listed[0]["scopes"], json!(["call", "discover", "admin"]));
+    assert_eq!(listed[0]["role"], "owner");
     drop(server);
     for file in std::fs::read_dir(rialto.data()).unwrap().map(|file| file.unwrap().path()) {
-        if file.is_file() {
+        if file.is_file() && !file.ends_with("owner-token") {
             let bytes = std::fs::read(&file).unwrap();
             let is_there = bytes.windows(token.len()).any(|window| window == token.as_bytes());
             assert!(!is_there, "the token stands in {}", file.display());

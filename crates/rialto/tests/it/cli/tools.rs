@@ -286,7 +286,10 @@ fn a_configuration_that_cannot_be_is_refused_with_its_place() {
 
 #[test]
 fn another_gateway_is_a_server_over_http_and_its_changes_are_heard() {
-    let (far, near) = (fresh().with("RIALTO_TOKEN", "far-token"), fresh().with("FAR", "far-token"));
+    let (far, near) = (
+        fresh().with("RIALTO_TOKEN", "far-token-of-at-least-32-characters"),
+        fresh().with("FAR", "far-token-of-at-least-32-characters"),
+    );
     let up = ["tools", "add", "up", "--function", "--", "tr", "a-z", "A-Z"];
     far.cli(&up).ok();
     let far_server = far.serve(&[]);

@@ -9,26 +9,30 @@ use crate::harness::{
 };
 
 fn add(server: &Server, body: &Value) -> Answer {
-    let bearer = format!("Bearer {}", server.token.as_deref().unwrap_or("mine"));
+    let bearer =
+        format!("Bearer {}", server.token.as_deref().unwrap_or("owners-token-of-at-least-32-characters"));
     http::post(&format!("{}/api/v1/tools", server.url), &[("Authorization", &bearer)], &body.to_string())
 }
 
 fn admin() -> Rialto {
-    let rialto = Rialto::fresh().with("PATH", "/usr/bin:/bin").with("RIALTO_TOKEN", "mine");
+    let rialto = Rialto::fresh()
+        .with("PATH", "/usr/bin:/bin")
+        .with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
     rialto.cli(&["policy", "add", "allow-admin", "admin_agents", "--caller", "owner"]).ok();
     rialto
 }
 
 #[test]
 fn only_those_who_may_administer_deploy_and_look() {
-    let rialto = Rialto::fresh().with("RIALTO_TOKEN", "mine");
+    let rialto = Rialto::fresh().with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
+    rialto.cli(&["policy", "remove", "allow-admin-all"]).ok();
     let caller = rialto.json(&["tokens", "create", "ann", "--json"])["token"].as_str().unwrap().to_owned();
     let server = rialto.serve(&[]);
     let url = format!("{}/api/v1/tools", server.url);
     let ask = |token: &str| http::get_with(&url, None, &[("Authorization", &format!("Bearer {token}"))]);
     assert_eq!(http::get(&url).unwrap().status, 401);
     assert_eq!(ask(&caller).status, 403, "it lacks the scope");
-    let refused = ask("mine");
+    let refused = ask("owners-token-of-at-least-32-characters");
     assert!(
         refused.status == 403 && refused.body.contains("admin_agents"),
         "no policy permits it: {refused:?}"
@@ -46,7 +50,7 @@ fn a_function_at_an_address_is_deployed_and_taken_back() {
     let shown: Value = serde_json::from_str(&added.body).unwrap();
     assert_eq!((&shown["kind"], &shown["url"]), (&json!("function"), &json!("https://up.example.com/f")));
     assert_eq!(add(&server, &body).status, 200, "the same again is the same");
-    let bearer = [("Authorization", "Bearer mine")];
+    let bearer = [("Authorization", "Bearer owners-token-of-at-least-32-characters")];
     let listed = http::get_with(&format!("{}/api/v1/tools", server.url), None, &bearer);
     assert_eq!(serde_json::from_str::<Value>(&listed.body).unwrap()[0]["tools"][0]["name"], "up");
     let removed = http::delete(&format!("{}/api/v1/tools/up", server.url), &bearer);
@@ -75,7 +79,7 @@ fn neither_commands_nor_secrets_of_this_machine_are_used_unless_it_is_allowed() 
     let rialto = admin().with("RIALTO_SERVER__ALLOW_COMMANDS_OVER_API", "true");
     let server = rialto.serve(&[]);
     assert_eq!(add(&server, &command).status, 201);
-    let bearer = [("Authorization", "Bearer mine")];
+    let bearer = [("Authorization", "Bearer owners-token-of-at-least-32-characters")];
     let called = http::post(&format!("{}/call/up", server.url), &bearer, r#"{"a":"b"}"#);
     assert_eq!(called.body, r#"{"A":"B"}"#);
 }

@@ -61,7 +61,7 @@ fn calls_are_counted_by_agent_skill_and_outcome_and_go_with_the_agent() {
 
 #[test]
 fn refusals_are_counted_by_reason() {
-    let server = Rialto::fresh().with("RIALTO_TOKEN", "mine").serve(&[]);
+    let server = Rialto::fresh().with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters").serve(&[]);
     server.request("/mcp", "tools/list", json!({}), None);
     server.request("/mcp", "tools/list", json!({}), Some("yours"));
     server.request("/mcp", "tools/list", json!({}), Some("yours"));

@@ -16,7 +16,7 @@ const AT_ONCE: usize = 8;
 #[test]
 fn five_hundred_dispatches_go_mostly_to_the_good_ones_and_none_is_lost() {
     let rialto = Rialto::fresh()
-        .with("RIALTO_TOKEN", "mine")
+        .with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters")
         .with("RIALTO_ROUTING__SEED", "11")
         .with("RIALTO_ROUTING__TARGET_SECS", "0.5")
         .with("RIALTO_CALLS__PROBE_INTERVAL_SECS", "2");
@@ -71,7 +71,8 @@ fn dispatch_all(url: &str, in_the_middle: impl Fn() + Sync) {
                 in_the_middle();
             }
             let call = json!({ "name": "dispatch", "arguments": work });
-            let answer = request(url, "tools/call", call, Some("mine"), &[]);
+            let answer =
+                request(url, "tools/call", call, Some("owners-token-of-at-least-32-characters"), &[]);
             // It was done, or it was tried: -32204 is a task that failed, -32202 an agent that died over it.
             let is_told = ["\"result\"", "-32204", "-32202"].iter().any(|word| answer.body.contains(word));
             assert!(is_told, "{answer:?}");

@@ -41,8 +41,7 @@ impl Server {
                 break url.trim().strip_suffix("/mcp").unwrap().to_owned();
             }
         };
-        let token =
-            greeting.contains("shown on stderr").then(|| until("the token is shown", || shown(&process)));
+        let token = first_token(&greeting);
         let health = format!("{url}/healthz");
         until("the server is healthy", || http::get(&health).filter(|answer| answer.status == 200));
         Self { url, token, greeting, process }
@@ -144,11 +143,11 @@ pub(crate) fn request(
     http::post(url, &headers, &body)
 }
 
-/// The token that a server shows at its first start, once it is there in full.
-fn shown(process: &Process) -> Option<String> {
-    let said = process.stderr();
-    let (_, rest) = said.split_once("RIALTO_TOKEN=")?;
-    rest.split_once('\n').map(|(token, _)| token.to_owned())
+/// The token that a server writes into a file at its first start, and says where.
+fn first_token(greeting: &str) -> Option<String> {
+    let path =
+        greeting.lines().find_map(|line| line.strip_prefix("A token for the owner was made; it is in "))?;
+    Some(std::fs::read_to_string(path).unwrap().trim().to_owned())
 }
 
 /// The JSON-RPC answer, whether it came alone or in a stream.

@@ -1,0 +1,40 @@
+//! `/api/v1/orgs` and `/api/v1/projects`.
+
+use axum::response::Response;
+use http::StatusCode;
+use rialto_model::failure::Failure;
+use serde_json::json;
+
+use super::{asking::Asking, done, good, told};
+use crate::admin::orgs::{self, NewOrg, NewProject};
+
+pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
+    good(&json!({ "orgs": orgs::list(&asking.console, &asking.caller).await? }))
+}
+
+pub(super) async fn create(asking: Asking) -> Result<Response, Failure> {
+    let new: NewOrg = asking.json()?;
+    let token = orgs::create(&asking.console, &asking.caller, &new).await?;
+    Ok(told(StatusCode::CREATED, &json!({ "org": new.org, "owner": new.owner, "token": token })))
+}
+
+pub(super) async fn remove(asking: Asking) -> Result<Response, Failure> {
+    orgs::remove(&asking.console, &asking.caller, asking.part("org"), asking.is_set("force")).await?;
+    done()
+}
+
+pub(super) async fn projects(asking: Asking) -> Result<Response, Failure> {
+    good(&json!({ "projects": orgs::projects(&asking.console, &asking.caller).await? }))
+}
+
+pub(super) async fn create_project(asking: Asking) -> Result<Response, Failure> {
+    let new: NewProject = asking.json()?;
+    orgs::create_project(&asking.console, &asking.caller, &new).await?;
+    Ok(told(StatusCode::CREATED, &json!({ "org": asking.caller.scope.org, "project": new.project })))
+}
+
+pub(super) async fn remove_project(asking: Asking) -> Result<Response, Failure> {
+    let (console, caller, name) = (&asking.console, &asking.caller, asking.part("project"));
+    orgs::remove_project(console, caller, name, asking.is_set("force")).await?;
+    done()
+}

@@ -1,0 +1,41 @@
+//! Orgs and projects that were created by name.
+
+use deadpool_postgres::GenericClient;
+use rialto_model::{ids::Scope, store::CreatedTenant};
+
+use super::{
+    column::{Cells, nanoseconds},
+    snag::Snag,
+    sql,
+};
+
+/// All of them, in their order.
+pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<CreatedTenant>, Snag> {
+    let rows = sql::rows(client, "SELECT * FROM tenants ORDER BY org, project", &[]).await?;
+    rows.iter().map(|row| tenant(Cells(row))).collect()
+}
+
+/// Adds one. Answers whether it is new.
+pub(super) async fn create(client: &impl GenericClient, tenant: &CreatedTenant) -> Result<bool, Snag> {
+    let insert = "
+        INSERT INTO tenants (org, project, created_at, created_by) VALUES ($1, $2, $3, $4)
+        ON CONFLICT DO NOTHING";
+    let Scope { org, project } = &tenant.scope;
+    let at = nanoseconds(tenant.created_at)?;
+    let values: [sql::Value<'_>; 4] = [&org.as_str(), &project.as_str(), &at, &tenant.created_by];
+    Ok(sql::execute(client, insert, &values).await? == 1)
+}
+
+/// Removes one. Answers whether it was there.
+pub(super) async fn remove(client: &impl GenericClient, scope: &Scope) -> Result<bool, Snag> {
+    let delete = "DELETE FROM tenants WHERE org = $1 AND project = $2";
+    Ok(sql::execute(client, delete, &[&scope.org.as_str(), &scope.project.as_str()]).await? == 1)
+}
+
+fn tenant(row: Cells<'_>) -> Result<CreatedTenant, Snag> {
+    Ok(CreatedTenant {
+        scope: row.scope()?,
+        created_at: row.at("created_at")?,
+        created_by: row.text("created_by")?,
+    })
+}
