@@ -785,6 +785,32 @@ const scenarios = {
     await person.check('the form of a hostile skill');
   },
 
+  /** The owner of a fresh server: every section is open, and an agent, a policy and a token are made without a shell. */
+  async owner(person) {
+    const { page } = person;
+    await person.signIn();
+    for (const path of ['/agents', '/tools', '/tasks', '/workflows', '/approvals', '/dispatches', '/policies', '/guardrails', '/tokens', '/audit']) {
+      assert.equal((await person.open(path)).status(), 200, path);
+      await page.locator('h1').waitFor();
+      assert.equal(await page.getByText('is not allowed to').count(), 0, path);
+    }
+    await person.open('/agents');
+    await person.register(given.agent, 'trusted');
+    await person.see('The agent is registered.');
+    await person.open('/policies/new');
+    await page.getByLabel('Name').fill('nobody-deletes');
+    await page.getByLabel('Policies', { exact: true }).fill('@id("nobody-deletes") forbid (principal, action, resource is Skill) when { resource.tags.contains("destructive") };');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await person.see('nobody-deletes');
+    const { policies } = await api('/policies');
+    assert.ok(policies.some((it) => it.name === 'nobody-deletes.cedar' && it.org === 'default'), JSON.stringify(policies));
+    await person.open('/tokens');
+    await page.getByLabel('Caller').fill('ann');
+    await page.getByRole('button', { name: 'Make' }).click();
+    const token = await page.locator('#fresh-token').textContent();
+    assert.equal(await call('desk.echo', {}, token.trim()), 200);
+  },
+
   /** Without any script. */
   async plain(person) {
     const { page } = person;

@@ -61,15 +61,9 @@ fn desk_with_deploy(rialto: &Rialto) -> SampleAgent {
 #[track_caller]
 #[expect(clippy::print_stdout, reason = "what the browser measured is worth reading after a good run too")]
 fn play(scenario: &str, server: &Server, more: &[(&str, &str)]) {
+    let token = server.token.as_deref().unwrap_or("owners-token-of-at-least-32-characters");
     let mut command = Command::new(interop());
-    command.args([
-        "console",
-        scenario,
-        "--url",
-        &server.url,
-        "--token",
-        "owners-token-of-at-least-32-characters",
-    ]);
+    command.args(["console", scenario, "--url", &server.url, "--token", token]);
     for (name, value) in more {
         command.args([*name, *value]);
     }
@@ -90,6 +84,12 @@ fn with_shots<'a>(more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     static FOLDER: LazyLock<String> = LazyLock::new(|| root().join("docs/console").display().to_string());
     let shots = std::env::var_os("RIALTO_SHOTS").map(|_| ("--shots", FOLDER.as_str()));
     more.iter().copied().chain(shots).collect()
+}
+
+#[test]
+fn the_owner_of_a_fresh_server_registers_an_agent_writes_a_policy_and_makes_a_token_without_a_shell() {
+    let (rialto, desk) = (Rialto::fresh(), SampleAgent::named("Desk"));
+    play("owner", &rialto.serve(&[]), &[("--agent", &desk.url)]);
 }
 
 #[test]
