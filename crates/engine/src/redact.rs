@@ -1,52 +1,29 @@
-//! Keeps secrets out of what is written down.
+//! Keeps secrets out of what is recorded.
 //!
-//! Most arguments hold none, so the text is only searched; it is parsed when the search finds a suspicious word.
+//! What a secret is, [`rialto_guard::secrets`] says. Most arguments hold none, so the text is only searched; it is parsed when the search
+//! finds something suspicious, and comes back as it was when that turns out to be nothing.
 
-use std::sync::LazyLock;
-
-use aho_corasick::packed::Searcher;
+use rialto_guard::secrets::{
+    MASK, SecretName, has_random_word, has_secret, mask_secrets, may_hold_secret, secret_name,
+};
 use rialto_model::{
     json::Json,
     message::{Content, Message},
 };
 use serde_json::Value;
 
-const MASK: &str = "[redacted]";
-
-/// Words that make a member's name suspicious, in lower case, without separators.
-const NAMES: [&str; 12] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "token",
-    "apikey",
-    "authorization",
-    "credential",
-    "privatekey",
-    "accesskey",
-    "cookie",
-    "bearer",
-];
-
-/// How well-known kinds of secrets begin.
-const PREFIXES: [&str; 9] =
-    ["sk-", "ghp_", "github_pat_", "xoxb-", "xoxp-", "AKIA", "eyJhbGci", "-----BEGIN", "Bearer "];
-
 /// The same JSON with whatever looks like a secret masked.
 pub fn redact(json: &Json) -> Json {
-    if !looks_secret(json.get()) {
+    if !may_hold_secret(json.get()) {
         return json.clone();
     }
     let mut value = json.value();
-    mask(&mut value);
-    Json::of(&value)
+    if mask(&mut value) { Json::of(&value) } else { json.clone() }
 }
 
-/// The same text, or nothing of it if a secret stands in it.
+/// The same text with the secrets in it masked.
 pub(crate) fn redact_text(text: &str) -> String {
-    let is_secret = looks_secret(text) && PREFIXES.iter().any(|prefix| text.contains(prefix));
-    if is_secret { MASK.to_owned() } else { text.to_owned() }
+    mask_secrets(text).into_owned()
 }
 
 /// The same message with whatever looks like a secret masked. What is in `clean` was looked through before.
@@ -55,7 +32,8 @@ pub(crate) fn redact_message(mut message: Message, clean: Option<&Json>) -> Mess
         match &mut part.content {
             Content::Data(data) if clean.is_some_and(|clean| clean.shares(data)) => {}
             Content::Data(data) | Content::Unknown(data) => *data = redact(data),
-            Content::Text(text) if looks_secret(text) => *text = redact_text(text),
+            Content::Text(text) if has_secret(text) => *text = redact_text(text),
+            Content::Url(url) if has_secret(url) => *url = redact_text(url),
             Content::Text(_) | Content::Raw(_) | Content::Url(_) => {}
         }
     }
@@ -68,41 +46,45 @@ pub fn is_redacted(json: &Json) -> bool {
     json.get().contains(MASK)
 }
 
-/// Finds any suspicious word in one pass, in lower case. Names are looked for in the ways people write them.
-///
-/// Every argument of every call goes through this, so it is the kind of search that looks at many bytes at once.
-static SUSPICIOUS: LazyLock<Option<Searcher>> = LazyLock::new(|| {
-    let spelt = ["api_key", "api-key", "api key", "private_key", "private-key", "access_key", "access-key"];
-    let words = NAMES.iter().chain(&PREFIXES).chain(&spelt);
-    Searcher::new(words.map(|word| word.to_ascii_lowercase()))
-});
-
-fn looks_secret(text: &str) -> bool {
-    // Where there is no such search everything is suspicious: slower, never less careful.
-    SUSPICIOUS.as_ref().is_none_or(|search| search.find(text.to_ascii_lowercase()).is_some())
-}
-
-fn plain(text: &str) -> String {
-    text.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).map(|c| c.to_ascii_lowercase()).collect()
-}
-
-fn mask(value: &mut Value) {
+/// Masks what is secret in a value, and says whether anything was.
+fn mask(value: &mut Value) -> bool {
     match value {
+        // Every one is looked at, not only up to the first.
         Value::Object(members) => {
-            for (name, member) in members.iter_mut() {
-                let plain = plain(name);
-                let suspicious = NAMES.iter().any(|word| plain.contains(word));
-                if suspicious && !matches!(member, Value::Null | Value::Bool(_) | Value::Number(_)) {
-                    *member = Value::String(MASK.to_owned());
-                } else {
-                    mask(member);
-                }
-            }
+            members.iter_mut().filter_map(|(name, member)| mask_member(name, member).then_some(())).count()
+                > 0
         }
-        Value::Array(items) => items.iter_mut().for_each(mask),
-        Value::String(text) if PREFIXES.iter().any(|prefix| text.contains(prefix)) => *text = MASK.to_owned(),
-        _ => {}
+        Value::Array(items) => items.iter_mut().filter_map(|item| mask(item).then_some(())).count() > 0,
+        Value::String(text) => mask_string(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
+}
+
+fn mask_member(name: &str, member: &mut Value) -> bool {
+    let is_secret = match (secret_name(name), &*member) {
+        (_, Value::Null | Value::Bool(_)) | (SecretName::Harmless, _) => false,
+        (SecretName::Text, value) => !value.is_number(),
+        (SecretName::TextAndNumbers, _) => true,
+    };
+    if is_secret {
+        *member = Value::String(MASK.to_owned());
+        return true;
+    }
+    mask(member)
+}
+
+fn mask_string(text: &mut String) -> bool {
+    let masked = mask_secrets(text);
+    if masked != *text {
+        *text = masked.into_owned();
+        return true;
+    }
+    // A single word that looks like a key; in prose it would be an id that somebody wants to read.
+    let is_key = !text.contains(char::is_whitespace) && !text.contains("://") && has_random_word(text);
+    if is_key {
+        MASK.clone_into(text);
+    }
+    is_key
 }
 
 #[cfg(test)]
@@ -123,14 +105,31 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_begins_like_a_key_is_masked() {
-        assert_eq!(redacted(r#"{"note":"use ghp_abcdef"}"#), r#"{"note":"[redacted]"}"#);
+    fn pins_and_short_passwords_are_masked_also_as_numbers() {
+        assert_eq!(
+            redacted(r#"{"pwd":"x","pin":1234,"card":{"cvv":"123"},"spinner":"on","pinned":true}"#),
+            r#"{"pwd":"[redacted]","pin":"[redacted]","card":{"cvv":"[redacted]"},"spinner":"on","pinned":true}"#
+        );
+    }
+
+    #[test]
+    fn a_text_that_holds_a_key_loses_the_key() {
+        assert_eq!(redacted(r#"{"note":"use ghp_abcdef"}"#), r#"{"note":"use [redacted]"}"#);
+        assert_eq!(redacted(r#"{"note":"sk_live_51Habc"}"#), r#"{"note":"[redacted]"}"#);
+        let url = r#"{"db":"postgres://app:hunter2@db/app"}"#;
+        assert_eq!(redacted(url), r#"{"db":"postgres://app:[redacted]@db/app"}"#);
+        assert_eq!(redacted(r#"{"note":"ghp\u005fabcdef"}"#), r#"{"note":"[redacted]"}"#, "escaped");
+        assert_eq!(redacted(r#"{"note":"Zk9vQ2xR7tLm4Wp8Yb3N"}"#), r#"{"note":"[redacted]"}"#, "random");
     }
 
     #[test]
     fn what_holds_no_secret_keeps_its_very_text() {
-        let text = r#"{"n": 1.000, "max_tokens": 5}"#;
-        assert_eq!(redacted(r#"{"n": 1.000}"#), r#"{"n": 1.000}"#);
-        assert!(redacted(text).contains('5'));
+        for text in [
+            r#"{"n": 1.000}"#,
+            r#"{"n": 1.000, "max_tokens": 5}"#,
+            r#"{"n": 1.000, "shipping": "a\nb", "tokenId": "tok_1"}"#,
+        ] {
+            assert_eq!(redacted(text), text);
+        }
     }
 }

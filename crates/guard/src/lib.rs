@@ -14,6 +14,7 @@ mod patterns;
 mod raw;
 mod scan;
 mod schema;
+pub mod secrets;
 pub mod setting;
 mod strings;
 mod tokens;
