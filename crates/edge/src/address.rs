@@ -15,12 +15,28 @@ pub enum Reach {
     Private,
 }
 
-/// Where clouds hand out the credentials of the machine we run on.
-const METADATA: [IpAddr; 4] = [
-    IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
-    IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
-    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
-    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+/// IPv6 addresses where clouds hand out the credentials of the machine we run on.
+const METADATA_V6: [Ipv6Addr; 5] = [
+    // Amazon: instances, and tasks of containers.
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
+    Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),
+    // Google.
+    Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254),
+    // Scaleway.
+    Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42),
+    // Link-local, as some clouds map 169.254.169.254.
+    Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
+];
+
+/// Names that clouds resolve to such an address, wherever that is.
+const METADATA_NAMES: [&str; 7] = [
+    "metadata.google.internal",
+    "metadata.goog",
+    "metadata.azure.internal",
+    "metadata.azure.com",
+    "metadata.tencentyun.com",
+    "metadata.platformequinix.com",
+    "instance-data.ec2.internal",
 ];
 
 // === impl Reach ===
@@ -28,14 +44,62 @@ const METADATA: [IpAddr; 4] = [
 impl Reach {
     /// Why `address` may not be called, in words that follow "… is"; none when it may.
     pub fn forbids(self, address: IpAddr) -> Option<&'static str> {
-        let address = unwrap_v4(address);
-        if METADATA.contains(&address) {
+        if is_metadata(address) {
             return Some("a cloud's metadata address, which is never called");
         }
         match self {
             Self::Private => None,
-            Self::Public => not_public(address),
+            Self::Public => not_public(unwrap_v4(address)),
         }
+    }
+}
+
+/// Whether a cloud's metadata service is asked by this name. Written as [`plain`](crate::rules::plain) writes it.
+pub(crate) fn is_metadata_name(host: &str) -> bool {
+    METADATA_NAMES.contains(&host)
+}
+
+/// Whether an address is a cloud's metadata service, or is led to one by any way of writing IPv4 in IPv6.
+fn is_metadata(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => is_metadata_v4(v4),
+        IpAddr::V6(v6) => METADATA_V6.contains(&v6) || embedded(v6).into_iter().flatten().any(is_metadata_v4),
+    }
+}
+
+const fn is_metadata_v4(address: Ipv4Addr) -> bool {
+    match address.octets() {
+        // Amazon and most others, with the clocks and name servers beside them; Amazon's tasks of containers.
+        [169, 254, 169 | 170, _] => true,
+        // Scaleway; Tencent.
+        [169, 254, 42, 42] | [169, 254, 0, 23] => true,
+        // Alibaba; Oracle; Azure's wire server.
+        [100, 100, 100, 200] | [192, 0, 0, 192] | [168, 63, 129, 16] => true,
+        _ => false,
+    }
+}
+
+/// Every IPv4 address that an IPv6 address could be translated to.
+fn embedded(address: Ipv6Addr) -> [Option<Ipv4Addr>; 3] {
+    let s = address.segments();
+    let tail = v4_of(s[6], s[7]);
+    match s {
+        // Mapped, compatible, NAT64.
+        [0, 0, 0, 0, 0, 0xffff | 0, ..] | [0, 0, 0, 0, 0xffff, 0, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => {
+            [Some(tail), None, None]
+        }
+        // NAT64 of a network's own: behind a prefix of 48 bits, with eight bits left out, or of 96.
+        [0x64, 0xff9b, 1, high, middle, low, ..] => {
+            let split = v4_of(high, (middle & 0xff) << 8 | low >> 8);
+            [Some(split), Some(tail), None]
+        }
+        // 6to4.
+        [0x2002, high, low, ..] => [Some(v4_of(high, low)), None, None],
+        // Teredo: the server, and the client with its bits turned over.
+        [0x2001, 0, high, low, ..] => [Some(v4_of(high, low)), Some(v4_of(!s[6], !s[7])), None],
+        // ISATAP.
+        [_, _, _, _, 0 | 0x200, 0x5efe, ..] => [Some(tail), None, None],
+        _ => [None, None, None],
     }
 }
 
@@ -166,10 +230,44 @@ mod tests {
 
     #[test]
     fn metadata_addresses_are_never_called() {
-        for text in
-            ["169.254.169.254", "::ffff:169.254.169.254", "169.254.170.2", "fd00:ec2::254", "100.100.100.200"]
-        {
-            assert!(Reach::Private.forbids(text.parse().unwrap()).is_some(), "{text}");
+        for text in [
+            "169.254.169.254",
+            "169.254.169.123",
+            "169.254.169.253",
+            "169.254.170.2",
+            "169.254.170.23",
+            "169.254.42.42",
+            "169.254.0.23",
+            "100.100.100.200",
+            "192.0.0.192",
+            "168.63.129.16",
+            "fd00:ec2::254",
+            "fd00:ec2::23",
+            "fd20:ce::254",
+            "fd00:42::42",
+            "::ffff:169.254.169.254",
+            "::169.254.169.254",
+            "::ffff:0:169.254.169.254",
+            "64:ff9b::a9fe:a9fe",
+            "64:ff9b::169.254.170.2",
+            "64:ff9b:1:a9fe:a9:fe00::",
+            "64:ff9b:1::a9fe:a9fe",
+            "2002:a9fe:a9fe::1",
+            "2001:0:a9fe:a9fe::1",
+            "2001:0:101:101::5601:5601",
+            "fe80::5efe:a9fe:a9fe",
+            "::ffff:168.63.129.16",
+        ] {
+            for reach in [Reach::Private, Reach::Public] {
+                let why = reach.forbids(text.parse().unwrap());
+                assert!(why.is_some_and(|why| why.contains("metadata")), "{text}: {why:?}");
+            }
         }
+    }
+
+    #[test]
+    fn names_of_metadata_services_are_known() {
+        assert!(is_metadata_name("metadata.google.internal") && is_metadata_name("metadata.goog"));
+        assert!(!is_metadata_name("metadata.example.com"));
     }
 }

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use http::Uri;
 use url::Host;
 
-use crate::{client::Config, fetch::FetchError};
+use crate::{address::is_metadata_name, client::Config, fetch::FetchError};
 
 /// Ports that belong to something else than agents: mail, shells, files, directories, databases, queues, the interfaces
 /// of machines. Whoever can make us send a request there could make it do something.
@@ -54,6 +54,9 @@ impl Rules {
         let refuse = |why: String| Err(FetchError::Forbidden(why));
         let host = plain(uri.host().unwrap_or_default());
         let port = port(uri);
+        if is_metadata_name(&host) {
+            return refuse(format!("{host} is a cloud's metadata service, which is never called"));
+        }
         if self.https_only && uri.scheme_str() == Some("http") && !is_here(uri) {
             return refuse(format!("plain http to {host} is refused by https_only in [outbound]"));
         }
@@ -148,6 +151,15 @@ mod tests {
             assert!(allows(&config, uri), "{uri}");
         }
         assert!(allows(&Config { denied_ports: vec![], ..Config::default() }, "http://a.example:22"));
+    }
+
+    #[test]
+    fn metadata_services_are_not_called_by_name_whatever_is_allowed() {
+        let config = Config { allowed_hosts: vec!["*".to_owned()], ..Config::default() };
+        for uri in ["http://metadata.google.internal/computeMetadata/v1/", "http://METADATA.goog."] {
+            assert!(!allows(&config, uri), "{uri}");
+        }
+        assert!(allows(&config, "http://metadata.example.com"));
     }
 
     #[test]

@@ -221,3 +221,37 @@ async fn ports_and_hosts_that_are_not_for_agents_are_not_called() {
     assert!(matches!(&error, FetchError::Forbidden(why) if why.contains("port 6379")), "{error:?}");
     assert_eq!(server.taken(), 0);
 }
+
+#[tokio::test]
+async fn a_name_that_leads_to_a_metadata_service_is_refused_also_where_private_addresses_are_allowed() {
+    for address in [
+        "169.254.169.254",
+        "169.254.170.2",
+        "169.254.170.23",
+        "169.254.169.123",
+        "169.254.42.42",
+        "100.100.100.200",
+        "192.0.0.192",
+        "168.63.129.16",
+        "fd00:ec2::254",
+        "fd00:ec2::23",
+        "fd20:ce::254",
+        "fd00:42::42",
+        "::ffff:169.254.169.254",
+        "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1:a9fe:a9:fe00::",
+        "2002:a9fe:a9fe::1",
+    ] {
+        let names = Names::new(&[("agent.example", &[&[address]])]);
+        let request = Request { reach: Reach::Private, ..public("http://agent.example/") };
+        let error = names.client(&forgetful()).fetch(request).await.unwrap_err();
+        assert!(
+            matches!(&error, FetchError::Forbidden(why) if why.contains("metadata")),
+            "{address}: {error}"
+        );
+    }
+    let names = Names::new(&[("metadata.google.internal", &[&["127.0.0.1"]])]);
+    let request = Request { reach: Reach::Private, ..public("http://metadata.google.internal/") };
+    let error = names.client(&forgetful()).fetch(request).await.unwrap_err();
+    assert!(matches!(error, FetchError::Forbidden(_)) && names.asked.load(Ordering::Relaxed) == 0, "{error}");
+}
