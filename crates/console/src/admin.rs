@@ -16,6 +16,7 @@ pub mod policies;
 pub mod refreshing;
 pub mod runs;
 pub mod secrets;
+pub mod sessions;
 pub mod standings;
 pub mod tasks;
 pub mod tokens;

@@ -38,7 +38,7 @@ use serde_json::json;
 
 use self::asking::Asking;
 pub use self::routes::{Route, routes};
-use crate::Console;
+use crate::{Console, operation::detached};
 
 /// What does a route's work.
 pub(crate) type Handler = fn(Asking) -> BoxFuture<'static, Result<Response, Failure>>;
@@ -107,6 +107,7 @@ fn method(route: &'static Route) -> MethodRouter<Console, Infallible> {
     on(filter, move |State(console): State<Console>, params: RawPathParams, request: Request| async move {
         let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let answered = match Asking::read(console, route, params, request).await {
+            Ok(asking) if route.is_administrative() => detached((route.handler)(asking)).await,
             Ok(asking) => (route.handler)(asking).await,
             Err(failure) => Err(failure),
         };

@@ -19,7 +19,7 @@ use rialto_policy::Action;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    admin::{refreshing::Rounds, verifying::Verifications},
+    admin::{refreshing::Rounds, sessions::RefusedSignIns, verifying::Verifications},
     api, assets,
     changes::Changes,
     office::Office,
@@ -67,6 +67,8 @@ struct Inner {
     rounds: Rounds,
     /// Who has the audit trail compared.
     verifications: Verifications,
+    /// How many refused sign-ins were recorded lately.
+    refused_sign_ins: RefusedSignIns,
 }
 
 // === impl Console ===
@@ -77,7 +79,8 @@ impl Console {
         let live = Live::new(Arc::clone(&parts.store));
         let (seats, changes) = (Seats::default(), Changes::new());
         let (rounds, verifications) = (Rounds::default(), Verifications::default());
-        Self(Arc::new(Inner { parts, seats, live, changes, rounds, verifications }))
+        let refused_sign_ins = RefusedSignIns::default();
+        Self(Arc::new(Inner { parts, seats, live, changes, rounds, verifications, refused_sign_ins }))
     }
 
     /// Its pages and its API. Requests must have come through the gate, which says who calls.
@@ -117,6 +120,10 @@ impl Console {
 
     pub(crate) fn rounds(&self) -> &Rounds {
         &self.0.rounds
+    }
+
+    pub(crate) fn refused_sign_ins(&self) -> &RefusedSignIns {
+        &self.0.refused_sign_ins
     }
 
     pub(crate) fn verifications(&self) -> &Verifications {

@@ -14,6 +14,7 @@ mod chart;
 mod console;
 mod laid_out;
 pub mod office;
+mod operation;
 mod pages;
 mod schema_form;
 mod seats;

@@ -40,7 +40,7 @@ use rialto_model::failure::Failure;
 
 use self::visit::Visit;
 pub(crate) use self::visit::base_of;
-use crate::Console;
+use crate::{Console, operation::detached};
 
 /// What makes a page, or does what a form asks.
 type Handler = fn(Visit) -> BoxFuture<'static, Result<Response, Failure>>;
@@ -116,6 +116,7 @@ const PAGES: &[(MethodFilter, &str, Handler)] = &[
     page!(POST, "/factory/tokens", tokens::create),
     page!(GET, "/factory/tokens/{id}/revoke", tokens::ask_revoke),
     page!(POST, "/factory/tokens/{id}/revoke", tokens::revoke),
+    page!(POST, "/factory/sessions/{id}/end", tokens::end_session),
     page!(GET, "/factory/audit", audit::list),
     page!(POST, "/factory/audit/verify", audit::verify),
     page!(GET, "/factory/audit/verify", audit::progress),
@@ -126,7 +127,7 @@ const PAGES: &[(MethodFilter, &str, Handler)] = &[
 pub(crate) fn router(console: &Console) -> Router {
     let mut router: Router<Console> = Router::new();
     for (method, path, handler) in PAGES {
-        router = router.route(path, route(*method, *handler));
+        router = router.route(path, route(*method, path, *handler));
     }
     router
         .route(SIGN_IN, get(signing::form).post(signing::sign_in))
@@ -135,7 +136,12 @@ pub(crate) fn router(console: &Console) -> Router {
         .with_state(console.clone())
 }
 
-fn route(method: MethodFilter, handler: Handler) -> MethodRouter<Console, Infallible> {
+/// Forms that go on with tasks: those end with their client, as calls do.
+const CALLS: [&str; 4] =
+    ["/factory/tasks/", "/factory/runs/", "/factory/agents/{key}/try/", "/factory/workflows/{name}/run"];
+
+fn route(method: MethodFilter, path: &'static str, handler: Handler) -> MethodRouter<Console, Infallible> {
+    let is_change = method == MethodFilter::POST && !CALLS.iter().any(|calls| path.starts_with(calls));
     on(method, move |State(console): State<Console>, params: RawPathParams, request: Request| async move {
         let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let visit = match Visit::read(console, params, request).await {
@@ -143,7 +149,8 @@ fn route(method: MethodFilter, handler: Handler) -> MethodRouter<Console, Infall
             Err(response) => return *response,
         };
         let frame = visit.frame();
-        match handler(visit).await {
+        let made = if is_change { detached(handler(visit)).await } else { handler(visit).await };
+        match made {
             Ok(response) => response,
             Err(failure) => layout::trouble(&frame, &failure),
         }

@@ -10,13 +10,20 @@ mod denial;
 mod jwt;
 mod keys;
 mod seen;
+mod streams;
 mod tokens;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, header};
-use rialto_model::{call::Caller, clock::Clock};
+use rialto_model::{
+    call::Caller,
+    clock::Clock,
+    ids::{TokenId, fresh},
+    store::Token,
+};
 use sha2::{Digest, Sha256};
+use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::denial::{Challenge, Denial};
 pub use self::{
@@ -24,6 +31,11 @@ pub use self::{
     config::{Config, IssuerConfig, Kind, Replay},
     jwt::{IssuerError, Issuers},
 };
+
+use self::streams::OpenStreams;
+
+/// How often it is looked whether a token has ended.
+const REVOCATION_POLL: Duration = Duration::from_millis(500);
 
 /// How callers prove who they are.
 #[derive(Clone)]
@@ -39,6 +51,7 @@ pub struct Bearers {
     book: TokenBook,
     issuers: Issuers,
     clock: Arc<dyn Clock>,
+    streams: OpenStreams,
 }
 
 /// What a token comes to, as far as can be said without waiting.
@@ -57,7 +70,65 @@ type Hash = [u8; 32];
 impl Bearers {
     /// Lets in whom `book` knows or one of `issuers` has signed for.
     pub fn new(book: TokenBook, issuers: Issuers, clock: Arc<dyn Clock>) -> Self {
-        Self { book, issuers, clock }
+        Self { book, issuers, clock, streams: OpenStreams::default() }
+    }
+
+    /// Follows revocations until it is told to stop: what is open for a token ends soon after the token does, whichever process revoked it.
+    pub async fn follow_revocations(&self, stop: CancellationToken) {
+        loop {
+            // Without the store nothing new is known; the next round tries again.
+            let _ = self.book.catch_up().await;
+            self.streams.end_where(|token| !self.is_good(token));
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(REVOCATION_POLL) => {}
+            }
+        }
+    }
+
+    /// Whether a token or session of ours counts now, as far as was read.
+    pub(crate) fn is_good(&self, id: &TokenId) -> bool {
+        self.book.table().is_good(id, self.clock.now())
+    }
+
+    /// The generation that tokens were read at. While it stays, only time ends a token.
+    pub(crate) fn generation(&self) -> u64 {
+        self.book.generation()
+    }
+
+    /// Is cancelled when the token or session ends.
+    pub(crate) fn watch(&self, id: &TokenId) -> Arc<CancellationToken> {
+        let watched = self.streams.watch(id);
+        // It may have ended between the check of the request and now.
+        if !self.is_good(id) {
+            watched.cancel();
+        }
+        watched
+    }
+
+    /// Begins a console session of a caller that has shown its token.
+    pub(crate) async fn begin_session(&self, caller: &Caller, lifetime: Duration) -> Option<TokenId> {
+        let (now, id) = (self.clock.now(), format!("ses_{}", fresh()));
+        let session = Token {
+            hash: format!("session {id}"),
+            scope: caller.scope.clone(),
+            caller: caller.id.clone(),
+            kind: caller.kind,
+            rights: caller.rights,
+            created_at: now,
+            expires_at: now.checked_add(lifetime).ok(),
+            revoked_at: None,
+            created_by: Some(caller.id.to_string()),
+            session_of: Some(caller.token.as_ref().map(ToString::to_string).unwrap_or_default()),
+            id: id.clone(),
+        };
+        match self.book.add_session(&session).await {
+            Ok(()) => Some(TokenId::from(id)),
+            Err(error) => {
+                tracing::error!("a console session could not be written down: {error}");
+                None
+            }
+        }
     }
 
     pub(crate) const fn issuers(&self) -> &Issuers {

@@ -35,6 +35,7 @@ use crate::{
     limits::{self, Limited},
     place::Places,
     refusal::{Refusal, draining, nothing_here, too_many_attempts, too_many_requests},
+    revocable::TokenHold,
     session::Sessions,
     site::{self, Site},
     tally::{Counted, Tally},
@@ -192,6 +193,11 @@ impl Gate {
         Gated { gate: self.clone(), inner, peer: None }
     }
 
+    /// Keeps the token of a request that was let in until its response is there.
+    fn hold(&self, request: &Request) -> Option<TokenHold> {
+        TokenHold::new(&self.0.authentication, request.extensions())
+    }
+
     /// Prepares `request` for what is behind, or answers it.
     fn judge(&self, request: &mut Request, peer: Option<IpAddr>) -> Verdict {
         let checks = &*self.0;
@@ -238,7 +244,9 @@ impl Gate {
             Authentication::Bearer(bearers) => match bearer(request.headers()).map(str::to_owned) {
                 Ok(token) => bearers.find(&token).await,
                 Err(denial) => match self.0.token_in_cookie(request).filter(|_| denial == Denial::NoToken) {
-                    Some(token) => bearers.find(token.expose()).await,
+                    Some(cookie) => bearers.find(cookie.token.expose()).await.and_then(|caller| {
+                        if bearers.is_good(&cookie.session) { Ok(caller) } else { Err(Denial::SignedOut) }
+                    }),
                     None => Err(denial),
                 },
             },
@@ -431,7 +439,10 @@ where
         let verdict = self.gate.judge(&mut request, self.peer);
         let (tally, door) = (self.gate.tally(), self.gate.0.door(request.uri().path()));
         match verdict {
-            Verdict::Passes => Either::Left(Counted::new(self.inner.call(request), tally, door)),
+            Verdict::Passes => {
+                let hold = self.gate.hold(&request);
+                Either::Left(Counted::new(self.inner.call(request), tally, door, hold))
+            }
             Verdict::Answered(answer) => {
                 tally.answered(door, answer.status());
                 Either::Right(Either::Left(ready(Ok(answer))))
@@ -445,7 +456,8 @@ where
                     let answer = match gate.find(&mut request, peer).await {
                         None => {
                             let door = gate.0.door(request.uri().path());
-                            return Counted::new(inner.call(request), tally, door).await;
+                            let hold = gate.hold(&request);
+                            return Counted::new(inner.call(request), tally, door, hold).await;
                         }
                         Some(refusal) => refusal,
                     };

@@ -34,6 +34,7 @@ pub mod problem;
 pub mod process;
 pub mod proxy;
 mod refusal;
+mod revocable;
 mod rules;
 pub mod serve;
 pub mod session;

@@ -51,6 +51,12 @@ pub(crate) fn nothing_here() -> Refusal {
 }
 
 /// The answer of a server that is told to stop.
+/// A token that was revoked, or expired, while its request was under way.
+pub(crate) fn revoked() -> Refusal {
+    let message = "the token was revoked or expired while this was under way; make a new one with `rialto tokens create NAME`";
+    Refusal::new(StatusCode::UNAUTHORIZED, "unauthenticated", message)
+}
+
 pub(crate) fn draining() -> Refusal {
     let message = "this server is stopping; ask another one, or this one when it is back";
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "draining", message).for_now(Duration::from_secs(1))

@@ -1,20 +1,21 @@
 //! Browsers: people who have shown their token once, and come with a cookie from then on.
 //!
-//! The cookie holds the token itself, sealed with a key of the store, and the moment it ends. So there is nothing to keep here,
-//! every process of the store knows it, and a token that was revoked lets nobody in from the very next request on. A cookie is sent
+//! The cookie holds the token itself and the name of a session, sealed with a key of the store, and the moment it ends. The session is a
+//! row among the tokens of the store: signing out revokes it, so a copy of the cookie is refused from the very next request on, by every
+//! process of the store. So it is when the token itself is revoked. A cookie is sent
 //! by any page that makes a browser do something: what changes anything must come from a page of ours, and prove that it has read one
 //! (a code over the cookie, which only our pages have).
 //!
 //! Cookies count below [`PAGES`] and [`API`] only, and only where no `Authorization` header stands; no protocol of programs ever
 //! looks at one.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use axum::extract::Request;
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderMap, Method, StatusCode, Uri, header};
-use rialto_model::{clock::Clock, credential::Secret};
+use rialto_model::{call::Caller, clock::Clock, credential::Secret, ids::TokenId};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
@@ -73,8 +74,16 @@ pub struct Session {
     pub csrf: Arc<str>,
     /// Whether it came with a cookie, which can be taken back.
     pub is_signed_in: bool,
+    /// The session of its cookie.
+    pub id: Option<TokenId>,
     /// Whether it has proven to come from a page of ours, or need not.
     is_proven: bool,
+}
+
+/// What a cookie holds.
+pub(crate) struct SessionCookie {
+    pub(crate) session: TokenId,
+    pub(crate) token: Secret,
 }
 
 /// Somebody who wants to sign in.
@@ -95,13 +104,14 @@ impl Sessions {
         Some(Self { sealing, key, clock })
     }
 
-    /// The token in a request's cookie, if there is one that still counts.
-    pub(crate) fn token(&self, headers: &HeaderMap) -> Option<Secret> {
+    /// What a request's cookie holds, if there is one whose time is not over.
+    pub(crate) fn open(&self, headers: &HeaderMap) -> Option<SessionCookie> {
         let sealed = BASE64_URL_SAFE_NO_PAD.decode(cookie(headers)?).ok()?;
         let opened = (self.sealing.open)(&sealed)?;
-        let (until, token) = opened.expose().split_once('\n')?;
+        let (until, rest) = opened.expose().split_once('\n')?;
+        let (session, token) = rest.split_once('\n')?;
         let is_good = until.parse::<i64>().is_ok_and(|until| self.clock.now().as_second() < until);
-        is_good.then(|| Secret::from(token))
+        is_good.then(|| SessionCookie { session: TokenId::from(session), token: Secret::from(token) })
     }
 
     /// What a request of a browser has proven; a refusal where it had to, and has not.
@@ -115,8 +125,13 @@ impl Sessions {
         let headers = request.headers();
         let cookie = cookie(headers).filter(|_| !is_open);
         let csrf = self.proof(cookie.unwrap_or("nobody signs in"));
-        let session =
-            |is_proven| Session { csrf: csrf.clone().into(), is_signed_in: cookie.is_some(), is_proven };
+        let id = cookie.and_then(|_| self.open(headers)).map(|cookie| cookie.session);
+        let session = |is_proven| Session {
+            csrf: csrf.clone().into(),
+            is_signed_in: cookie.is_some(),
+            id: id.clone(),
+            is_proven,
+        };
         if headers.contains_key(header::AUTHORIZATION) {
             return Ok(session(true));
         }
@@ -135,9 +150,9 @@ impl Sessions {
         }
     }
 
-    fn seal(&self, token: &str) -> Option<String> {
+    fn seal(&self, session: &TokenId, token: &str) -> Option<String> {
         let until = self.clock.now().as_second() + LIFE;
-        let sealed = (self.sealing.seal)(&Secret::from(format!("{until}\n{token}")))?;
+        let sealed = (self.sealing.seal)(&Secret::from(format!("{until}\n{session}\n{token}")))?;
         Some(BASE64_URL_SAFE_NO_PAD.encode(sealed))
     }
 
@@ -164,8 +179,8 @@ impl Session {
 // === impl Newcomer ===
 
 impl Newcomer {
-    /// The cookie of somebody who shows this token, or why there is none.
-    pub async fn sign_in(&self, token: &str) -> Result<String, String> {
+    /// The cookie of somebody who shows this token, and who that is; or why there is none.
+    pub async fn sign_in(&self, token: &str) -> Result<(String, Caller, TokenId), String> {
         let checks = self.gate.checks();
         let Authentication::Bearer(bearers) = &checks.authentication else {
             return Err("nobody signs in here: the server was started with --allow-no-auth".to_owned());
@@ -174,19 +189,27 @@ impl Newcomer {
             let seconds = wait.as_secs() + 1;
             return Err(format!("too many wrong tokens came from this address; try again in {seconds} s"));
         }
-        if let Err(denial) = bearers.find(token).await {
-            if checks.limits.now().counts_tokens() && denial.is_wrong_token() {
-                checks.limits.now().wrong_token(self.from);
+        let caller = match bearers.find(token).await {
+            Ok(caller) => caller,
+            Err(denial) => {
+                if checks.limits.now().counts_tokens() && denial.is_wrong_token() {
+                    checks.limits.now().wrong_token(self.from);
+                }
+                checks.tally.refused(denial.reason());
+                return Err(why(&denial));
             }
-            checks.tally.refused(denial.reason());
-            return Err(why(&denial));
-        }
-        let value = self.sessions.seal(token).filter(|value| value.len() <= LONGEST);
+        };
+        let lifetime = Duration::from_secs(LIFE.unsigned_abs());
+        let session = bearers.begin_session(&caller, lifetime).await;
+        let session =
+            session.ok_or("the store did not take the session; see the server's log, and try again")?;
+        let value = self.sessions.seal(&session, token).filter(|value| value.len() <= LONGEST);
         let value = value.ok_or(
             "this token is too long to be kept in a cookie; make one with `rialto tokens create NAME`",
         )?;
         let secure = if self.is_encrypted { "; Secure" } else { "" };
-        Ok(format!("{COOKIE}={value}; Path=/; Max-Age={LIFE}; HttpOnly; SameSite=Strict{secure}"))
+        let cookie = format!("{COOKIE}={value}; Path=/; Max-Age={LIFE}; HttpOnly; SameSite=Strict{secure}");
+        Ok((cookie, caller, session))
     }
 }
 
@@ -266,10 +289,11 @@ mod tests {
 
     #[test]
     fn a_cookie_holds_its_token_until_it_ends() {
-        let value = sessions("2026-08-01T12:00:00Z").seal("mine").unwrap();
+        let value = sessions("2026-08-01T12:00:00Z").seal(&"ses_1".into(), "mine").unwrap();
         let cookie = format!("a=b; {COOKIE}={value}");
         let request = request("GET", &[("cookie", &cookie)]);
-        let token = |at: &str| sessions(at).token(request.headers()).map(|token| token.expose().to_owned());
+        let token =
+            |at: &str| sessions(at).open(request.headers()).map(|cookie| cookie.token.expose().to_owned());
         assert_eq!(token("2026-08-01T23:59:59Z").as_deref(), Some("mine"));
         assert_eq!(token("2026-08-02T00:00:00Z"), None);
     }
@@ -277,7 +301,7 @@ mod tests {
     #[test]
     fn what_changes_something_must_come_from_a_page_of_ours_and_prove_it() {
         let sessions = sessions("2026-08-01T12:00:00Z");
-        let cookie = format!("{COOKIE}={}", sessions.seal("mine").unwrap());
+        let cookie = format!("{COOKIE}={}", sessions.seal(&"ses_1".into(), "mine").unwrap());
         let proof = sessions.judge(&request("GET", &[("cookie", &cookie)]), PAGES, false, None).unwrap().csrf;
         let told = |path: &str, is_open: bool, headers: &[(&str, &str)]| {
             let judged = sessions.judge(&request("POST", headers), path, is_open, Some("https://there/"));
@@ -307,7 +331,7 @@ mod tests {
     fn a_form_repeats_the_code_of_its_own_session() {
         let sessions = sessions("2026-08-01T12:00:00Z");
         let of = |token: &str| {
-            let cookie = format!("{COOKIE}={}", sessions.seal(token).unwrap());
+            let cookie = format!("{COOKIE}={}", sessions.seal(&"ses_1".into(), token).unwrap());
             sessions.judge(&request("GET", &[("cookie", &cookie)]), PAGES, false, None).unwrap()
         };
         let (mine, other) = (of("mine"), of("other"));

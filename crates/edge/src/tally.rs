@@ -12,9 +12,11 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use pin_project_lite::pin_project;
+
+use crate::{refusal::revoked, revocable::TokenHold};
 
 /// The classes of statuses, as they are told.
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
@@ -52,6 +54,7 @@ pin_project! {
         answer: F,
         tally: Arc<Tally>,
         door: usize,
+        hold: Option<TokenHold>,
     }
 }
 
@@ -106,8 +109,8 @@ impl Tally {
 // === impl Counted ===
 
 impl<F> Counted<F> {
-    pub(crate) const fn new(answer: F, tally: Arc<Tally>, door: usize) -> Self {
-        Self { answer, tally, door }
+    pub(crate) const fn new(answer: F, tally: Arc<Tally>, door: usize, hold: Option<TokenHold>) -> Self {
+        Self { answer, tally, door, hold }
     }
 }
 
@@ -116,7 +119,11 @@ impl<F: Future<Output = Result<Response, E>>, E> Future for Counted<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let answer = ready!(this.answer.poll(cx));
+        let answer = ready!(this.answer.poll(cx)).map(|answer| match this.hold.take() {
+            Some(hold) if hold.has_ended() => revoked().into_response(),
+            Some(hold) => hold.bind(answer),
+            None => answer,
+        });
         if let Ok(answer) = &answer {
             this.tally.answered(*this.door, answer.status());
         }

@@ -181,7 +181,14 @@ impl Engine {
     pub(crate) fn caller_of(&self, head: &TaskHead) -> Caller {
         let is_agent = self.registry().get(&AgentId::from(head.caller.as_str())).is_some();
         let kind = if is_agent { CallerKind::Agent } else { CallerKind::User };
-        Caller { scope: head.scope.clone(), kind, id: head.caller.clone(), rights: Rights::ALL, proof: None }
+        Caller {
+            scope: head.scope.clone(),
+            kind,
+            id: head.caller.clone(),
+            rights: Rights::ALL,
+            token: None,
+            proof: None,
+        }
     }
 }
 

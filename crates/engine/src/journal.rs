@@ -92,17 +92,6 @@ impl Journal {
         announcement
     }
 
-    /// Puts something on record that is over as soon as it is said.
-    pub(crate) async fn done(&self, verb: Verb, policies: &[String]) {
-        let (mut announcement, pre) = self.announce(verb, None, Ok(&policies.into()));
-        let closing = self.closing(&mut announcement, None);
-        let audit = std::iter::once(pre).chain(closing.iter().cloned()).collect();
-        if let Err(error) = self.store.audit(audit).await {
-            tracing::error!("an audit record was lost: {error}");
-        }
-        self.tell(closing);
-    }
-
     /// Writes a new task down.
     pub(crate) async fn open(&self, head: &TaskHead, pre: VerbEvent) -> Result<(), StoreError> {
         self.store.open_task(head, vec![pre]).await
@@ -177,6 +166,13 @@ impl Journal {
             tracing::error!("an audit record was lost: {error}");
         }
         self.tell(vec![event]);
+    }
+
+    /// Puts an event on record that belongs to no invocation, and then tells it.
+    pub(crate) async fn put(&self, event: VerbEvent) -> Result<(), StoreError> {
+        self.store.audit(vec![event.clone()]).await?;
+        self.tell(vec![event]);
+        Ok(())
     }
 
     /// The task as it stands in the store.

@@ -5,6 +5,7 @@
 //! database; both are behind ports. Guardrails look through what is said on the way there and back.
 
 pub mod address;
+mod admin_record;
 pub mod approving;
 mod attendance;
 mod bus;
@@ -39,8 +40,10 @@ pub mod search;
 mod seen_messages;
 mod stepping_in;
 mod tasks;
+mod token_validity;
 pub mod working;
 
+pub use admin_record::AdminRecord;
 pub use bus::{Bus, Overheard};
 pub use config::Config;
 pub use conversation::{Said, Talk};
@@ -55,3 +58,4 @@ pub use registry::Registry;
 pub use request::Request;
 pub use routing::{Assigned, DispatchRequest};
 pub use running::{Running, Step};
+pub use token_validity::TokenValidity;

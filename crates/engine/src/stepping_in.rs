@@ -4,21 +4,18 @@
 //! could not do. Who stepped in is on record under their own name, and policy is asked about them too. What waits for approval is
 //! not answered here: whoever may approve decides about it.
 
-use std::sync::Arc;
-
 use rialto_model::{
     approval::ApprovalFilter,
     call::{Caller, Door, Target},
     failure::{Failure, Kind},
-    json::Json,
     message::Part,
     task::{Task, TaskHead},
-    verb::Verb,
 };
 use rialto_policy::{Action, Question};
 use serde_json::json;
 
 use crate::{
+    admin_record::AdminRecord,
     engine::{Engine, store_failure},
     request::Request,
     running::Running,
@@ -81,21 +78,25 @@ impl Engine {
         Ok(policy.decide(&question).policies.to_vec())
     }
 
-    async fn put_step_on_record(&self, by: &Caller, head: &TaskHead, word: &str, policies: &[String]) {
-        let verb = Verb {
-            verb: word.to_owned(),
-            legacy_alias: word.to_owned(),
-            org_id: head.scope.org.shared(),
-            agent_card_id: head.agent.shared(),
-            agent_url: head.agent_url.clone(),
-            skill_id: Arc::from(""),
-            session_id: Arc::clone(&head.session),
-            args: Json::of(&json!({ "task": head.id, "of": head.caller })),
-            caller: Arc::from(by.id.as_str()),
-            task_id: head.id.shared(),
-            door: None,
-            trace: None,
+    async fn put_step_on_record(
+        &self,
+        by: &Caller,
+        head: &TaskHead,
+        word: &'static str,
+        policies: &[String],
+    ) {
+        let facts = json!({ "task": head.id, "of": head.caller });
+        let record = AdminRecord {
+            org: head.scope.org.clone(),
+            agent: self.registry().get(&head.agent),
+            task: Some(head.id.clone()),
+            before: json!({ "state": head.state }),
+            facts: facts.as_object().cloned().unwrap_or_default(),
+            policies: policies.to_vec(),
+            ..AdminRecord::new(word, by, head.id.as_str())
         };
-        self.inner().journal.done(verb, policies).await;
+        if let Err(failure) = self.record_admin(record).await {
+            tracing::error!("{word} of {} is not in the audit trail: {failure}", head.id);
+        }
     }
 }

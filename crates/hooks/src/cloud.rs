@@ -41,6 +41,7 @@ impl<'a> CloudEvent<'a, &'a rialto_model::verb::VerbEvent> {
                 Phase::VerbError => "dev.rialto.verb.error",
                 Phase::Breaker => "dev.rialto.agent.breaker",
                 Phase::Guardrail => "dev.rialto.guardrail",
+                Phase::Admin => "dev.rialto.admin",
             },
             subject: Some(&record.event.verb.verb),
             time: record.event.emitted_at,

@@ -56,6 +56,7 @@ pub(crate) fn doors(desk: &Arc<Desk>, stop: CancellationToken) -> (Router, Quick
     let sessions = Arc::new(Sessions::new(desk.config.max_sessions, stop.clone()));
     let config = service_config(&desk.config);
     tokio::spawn(Arc::clone(&listeners).tell(stop.clone()));
+    tokio::spawn(Arc::clone(&sessions).end_revoked(desk.engine.clone()));
     let handler = Handler::new(Arc::clone(desk), listeners, Whose::Asked, stop.clone());
     let service =
         StreamableHttpService::new(move || Ok(handler.for_session()), Arc::clone(&sessions), config);

@@ -4,9 +4,9 @@
 
 mod latest;
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
-use rialto_engine::{Engine, Request, registry::Registration};
+use rialto_engine::{AdminRecord, Engine, Request, registry::Registration};
 use rialto_model::{
     agent::{Agent, Health, Keep, Trust},
     call::Target,
@@ -168,7 +168,17 @@ pub(crate) async fn load_agent(engine: &Engine, client: &Client, args: &Json) ->
         card_path: wanted.agent_card_path,
         ..Registration::new(wanted.url)
     };
-    let agent = engine.registry().register(registration).await.map_err(Failure::from)?.agent;
+    let url = registration.url.clone();
+    let registered = engine.registry().register(registration).await.map_err(Failure::from);
+    let agent = registered.as_ref().ok().map(|registered| Arc::clone(&registered.agent));
+    let record = AdminRecord {
+        after: agent.as_deref().map_or(Value::Null, described),
+        agent,
+        failure: registered.as_ref().err().cloned(),
+        ..AdminRecord::new("agent.register", &client.caller, url)
+    };
+    engine.record_admin(record).await?;
+    let agent = registered?.agent;
     let text = format!("loaded {}\n\nEach skill is now a tool of its own.", line(&agent));
     Ok(Answer::text(text).with_structured(Json::of(&json!({ "agent": described(&agent) }))))
 }

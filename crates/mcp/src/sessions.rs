@@ -9,15 +9,17 @@ use std::{
     pin::Pin,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
+    time::Duration,
 };
 
 use futures::{Stream, StreamExt};
 use http::request::Parts;
 use parking_lot::Mutex;
-use rialto_model::call::Caller;
+use rialto_engine::{Engine, TokenValidity};
+use rialto_model::{call::Caller, ids::TokenId};
 use rmcp::{
     model::{ClientJsonRpcMessage, GetExtensions, ServerJsonRpcMessage},
     transport::{
@@ -29,6 +31,9 @@ use rmcp::{
     },
 };
 use tokio_util::sync::CancellationToken;
+
+/// How often it is looked whether the token of a session has ended.
+const REVOCATION_POLL: Duration = Duration::from_secs(1);
 
 /// Keeps sessions, a limited number of them.
 pub(crate) struct Sessions {
@@ -46,6 +51,8 @@ struct Known {
     owner: OnceLock<Caller>,
     used: AtomicU64,
     open: AtomicUsize,
+    /// Whether the token that it was opened with expires.
+    may_expire: AtomicBool,
 }
 
 /// A stream that counts as use of its session while it lasts.
@@ -68,6 +75,55 @@ impl Sessions {
     /// Whether `caller` may use the session. One that is gone may be named by anybody: they learn that it is gone.
     pub(crate) fn is_open_to(&self, id: &str, caller: &Caller) -> bool {
         self.get(id).is_none_or(|session| session.owner.get().is_none_or(|owner| owner == caller))
+    }
+
+    /// Ends the sessions of tokens that have ended, in whichever process that happened, until the server stops.
+    pub(crate) async fn end_revoked(self: Arc<Self>, engine: Engine) {
+        let mut seen = None;
+        loop {
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = tokio::time::sleep(REVOCATION_POLL) => {}
+            }
+            // Expiry moves no generation, so every round counts while there are sessions that could expire.
+            let generation = engine.generation();
+            let owners = self.owned_with_tokens();
+            if owners.is_empty()
+                || seen == Some(generation) && !owners.iter().any(|(.., may_expire)| *may_expire)
+            {
+                continue;
+            }
+            seen = Some(generation);
+            for (id, token, _) in owners {
+                match engine.token_validity(&token).await {
+                    Ok(TokenValidity::Ended) => {
+                        tracing::info!("session {id} ends: its token was revoked or has expired");
+                        if let Err(error) = self.close_session(&id).await {
+                            tracing::warn!("session {id} could not be closed: {error}");
+                        }
+                    }
+                    Ok(validity) => self.note_expiry(&id, matches!(validity, TokenValidity::Until(_))),
+                    // The store is away; the next round tries again.
+                    Err(_) => seen = None,
+                }
+            }
+        }
+    }
+
+    /// The sessions that were opened with a token, and whether that may expire.
+    fn owned_with_tokens(&self) -> Vec<(SessionId, TokenId, bool)> {
+        let known = self.known.lock();
+        let owned = known.iter().filter_map(|(id, session)| {
+            let token = session.owner.get()?.token.clone()?;
+            Some((Arc::clone(id), token, session.may_expire.load(Ordering::Relaxed)))
+        });
+        owned.collect()
+    }
+
+    fn note_expiry(&self, id: &SessionId, may_expire: bool) {
+        if let Some(session) = self.get(id) {
+            session.may_expire.store(may_expire, Ordering::Relaxed);
+        }
     }
 
     fn get(&self, id: &str) -> Option<Arc<Known>> {

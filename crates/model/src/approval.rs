@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     call::CallerId,
-    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId},
+    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId, TokenId},
     json::Json,
 };
 
@@ -31,6 +31,9 @@ pub struct Approval {
     pub task: TaskId,
     /// Whose task that is.
     pub caller: CallerId,
+    /// The token that one came with: what waits is denied when it is revoked.
+    #[serde(default, rename = "tokenId", skip_serializing_if = "Option::is_none")]
+    pub token: Option<TokenId>,
     /// Who does its work.
     pub agent: AgentId,
     /// What is to be done: a skill, or a tool that an agent wants to use.

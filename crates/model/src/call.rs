@@ -10,7 +10,7 @@ use crate::{
     cost::Cents,
     credential::Proof,
     event::Remote,
-    ids::{Scope, TaskId},
+    ids::{Scope, TaskId, TokenId},
     json::Json,
     message::{Content, Message, Part},
     name,
@@ -74,6 +74,9 @@ pub struct Caller {
     pub id: CallerId,
     /// What it may do at all.
     pub rights: Rights,
+    /// The token of ours that it came with, by its name: what was begun with it ends when it is revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<TokenId>,
     /// The signed token it came with, where callers' tokens are exchanged for those of agents. Never sent to an agent, never
     /// written down.
     #[serde(skip)]
@@ -208,6 +211,7 @@ impl Caller {
             kind: CallerKind::User,
             id: id.into(),
             rights: Rights::ALL,
+            token: None,
             proof: None,
         }
     }

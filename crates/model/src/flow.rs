@@ -15,7 +15,7 @@ use crate::{
     call::CallerId,
     event::Ask,
     failure::Failure,
-    ids::{Scope, TaskId},
+    ids::{Scope, TaskId, TokenId},
     json::Json,
     message::Message,
 };
@@ -69,6 +69,8 @@ pub struct Flow {
     pub by: CallerId,
     /// When it was given.
     pub at: Timestamp,
+    /// The token it was given with: what begins by itself stops when that is revoked.
+    pub token: Option<TokenId>,
 }
 
 /// Where a run stands.

@@ -53,6 +53,10 @@ text_id!(
     AgentId
 );
 text_id!(
+    /// One bearer token that was made here (`tok_…`), by its name; the token itself is not kept.
+    TokenId
+);
+text_id!(
     /// One skill of an agent, spelt exactly as its card spells it.
     SkillId
 );

@@ -280,7 +280,7 @@ pub trait Store: FlowStore {
     /// All tokens, those that expired or were revoked included.
     async fn tokens(&self) -> Result<Vec<Token>, StoreError>;
 
-    /// Adds a token.
+    /// Adds a token. With a console session, those are forgotten whose time was over when it was made.
     async fn put_token(&self, token: &Token) -> Result<(), StoreError>;
 
     /// Marks a token as revoked at this moment. Answers the generation that this made, or none when there is no such

@@ -23,6 +23,9 @@ pub enum Phase {
     Breaker,
     /// A guardrail found something in what was said or answered. `args` says which way, what kinds, and what was done.
     Guardrail,
+    /// No invocation: an administrative operation, done, failed or refused. `verb` names it; `args` says on what, how that was before and
+    /// how it is after.
+    Admin,
 }
 
 /// How an invocation ended.
@@ -177,8 +180,8 @@ struct Flat {
 
 impl Phase {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::PreVerb, Self::PostVerb, Self::VerbError, Self::Breaker, Self::Guardrail];
+    pub const ALL: [Self; 6] =
+        [Self::PreVerb, Self::PostVerb, Self::VerbError, Self::Breaker, Self::Guardrail, Self::Admin];
 
     /// Its name.
     pub const fn as_str(self) -> &'static str {
@@ -188,6 +191,7 @@ impl Phase {
             Self::VerbError => "verb-error",
             Self::Breaker => "breaker",
             Self::Guardrail => "guardrail",
+            Self::Admin => "admin",
         }
     }
 

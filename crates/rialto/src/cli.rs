@@ -12,6 +12,7 @@ mod policy;
 mod remote;
 mod routing;
 mod secrets;
+mod sessions;
 mod tokens;
 mod tools;
 mod webhooks;
@@ -36,6 +37,7 @@ pub(crate) use self::{
     remote::{Remote, Tenant, TypedOptions},
     routing::{Dispatch, Dispatches, RouteCommand, Routing, WorkFlags},
     secrets::Secrets,
+    sessions::Sessions,
     tokens::{CreateToken, Lifetime, RightName, RoleName, Tokens},
     tools::{AddTool, Tools},
     webhooks::{AddWebhook, Webhooks},
@@ -158,6 +160,9 @@ pub(crate) enum Record {
     /// Have other programs told of calls, as signed events
     #[command(subcommand)]
     Webhooks(Webhooks),
+    /// List and end console sessions
+    #[command(subcommand)]
+    Sessions(Sessions),
 }
 
 /// How a listing is printed.

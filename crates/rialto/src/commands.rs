@@ -18,6 +18,7 @@ pub(crate) mod policy;
 pub(crate) mod routing;
 pub(crate) mod secrets;
 pub(crate) mod serve;
+pub(crate) mod sessions;
 pub(crate) mod tasks;
 pub(crate) mod tokens;
 pub(crate) mod tools;

@@ -54,7 +54,16 @@ pub(crate) fn check(config: &Config) -> Result<(), BuildError> {
 fn given(file: &Path, scope: &Scope) -> Result<Given, BuildError> {
     let text = std::fs::read_to_string(file).map_err(|error| wrong(file, &error.to_string()))?;
     let (name, by) = (stem(file), "local".into());
-    Ok(Given { scope: scope.clone(), text, name, kind: None, by, status: None, configured: true })
+    Ok(Given {
+        scope: scope.clone(),
+        text,
+        name,
+        kind: None,
+        by,
+        token: None,
+        status: None,
+        configured: true,
+    })
 }
 
 fn wrong(file: &Path, reason: &str) -> BuildError {

@@ -13,6 +13,7 @@ mod mesh;
 mod office;
 mod output;
 mod policies;
+mod private_files;
 mod program;
 mod reloading;
 mod telemetry;
@@ -150,6 +151,9 @@ async fn run_record(common: &Common, environment: &Environment, command: cli::Re
             let done = commands::approvals::run(&desk, command).await;
             desk.close().await;
             done
+        }
+        cli::Record::Sessions(command) => {
+            commands::sessions::run(&Desk::open(common, environment).await?, command).await
         }
         cli::Record::Webhooks(command) => hooks::run(&Desk::open(common, environment).await?, command).await,
     }

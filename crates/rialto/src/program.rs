@@ -20,6 +20,7 @@ use rialto_a2a::{
 };
 use rialto_a2a_wire::card::signature::Keys;
 use rialto_edge::{
+    auth::Bearers,
     client::{Client, Surroundings},
     fetch::Fetch,
     limits::Limited,
@@ -44,6 +45,7 @@ use crate::{
     environment::Environment,
     flows, guarding,
     policies::{Book, Policies, Shelf},
+    private_files,
     reloading::Reloading,
     telemetry::{CallLog, Destination, Traces},
     tools::Tools,
@@ -277,6 +279,12 @@ impl Program {
         self.closing.spawn(async move { engine.keep_learning(stop).await });
     }
 
+    /// Ends what is open for tokens that were revoked or have expired.
+    pub(crate) fn follow_revocations(&self, bearers: &Arc<Bearers>) {
+        let (bearers, stop) = (Arc::clone(bearers), self.stop.clone());
+        self.closing.spawn(async move { bearers.follow_revocations(stop).await });
+    }
+
     /// Runs workflows at their moments.
     pub(crate) fn keep_time(&self) {
         self.closing.spawn(self.flows.clone().keep_time(self.stop.clone()));
@@ -416,6 +424,9 @@ pub(crate) async fn open_store(config: &Config, place: &Place) -> Result<Arc<dyn
         Place::Folder(folder) => Some(folder.as_path()),
         Place::Memory => None,
     };
+    if let Some(folder) = folder {
+        private_files::close_to_others(folder);
+    }
     rialto_store::open(&config.store, folder, parse).await.map_err(|error| store_error(&error))
 }
 

@@ -22,6 +22,7 @@ use rialto_model::{
 };
 use rialto_policy::{Action, Object, Template, Wish};
 use serde::Deserialize;
+use serde_json::json;
 
 pub use self::shown::{came, refreshed, row};
 pub(crate) use self::shown::{credential_of, row_for, scheme_of};
@@ -29,7 +30,10 @@ use super::{
     cut, page_size,
     policies::{self, Location},
 };
-use crate::Console;
+use crate::{
+    Console,
+    operation::{Operation, agent_state},
+};
 
 /// How many cards are fetched at once when there are many.
 const AT_ONCE: usize = 32;
@@ -146,9 +150,22 @@ pub async fn register(
     caller: &Caller,
     wanted: &Wanted,
 ) -> Result<(Registered, Option<String>), Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
+    let operation = Operation::new("agent.register", wanted.url.trim());
+    let work = register_now(console, caller, wanted, &operation);
+    console.administer(caller, Action::AdminAgents, &operation, work).await
+}
+
+async fn register_now(
+    console: &Console,
+    caller: &Caller,
+    wanted: &Wanted,
+    operation: &Operation,
+) -> Result<(Registered, Option<String>), Failure> {
     if wanted.allow {
         console.may(caller, Action::AdminPolicies)?;
+    }
+    if let Ok(known) = console.engine().registry().find(&caller.scope, wanted.url.trim()) {
+        operation.before(agent_state(console, &known));
     }
     let blank = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
     let trust = blank(&wanted.trust).as_deref().map(assignable).transpose()?;
@@ -177,12 +194,20 @@ pub async fn register(
         failure.message += help;
         failure
     })?;
+    operation.agent(&registered.agent);
+    let mut after = agent_state(console, &registered.agent);
     if !wanted.allow {
+        operation.after(after);
         return Ok((registered, None));
     }
     let object = Object::Agent(&registered.agent);
     let template = Template { wish: Wish::Allow, caller: None, object };
-    let policy = policies::add(console, caller, &template, None, Location::default()).await?;
+    let policy = policies::put_template(console, caller, &template, None, Location::default()).await;
+    if let Ok(policy) = &policy {
+        after["policy"] = json!(policy.listed);
+    }
+    operation.after(after);
+    let policy = policy?;
     Ok((registered, Some(policy.listed)))
 }
 
@@ -194,7 +219,18 @@ pub async fn load(
     card_path: Option<String>,
     token: Option<&Secret>,
 ) -> Result<Arc<Agent>, Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
+    let operation = Operation::new("agent.register", url);
+    let work = load_now(console, caller, url, card_path, (token, &operation));
+    console.administer(caller, Action::AdminAgents, &operation, work).await
+}
+
+async fn load_now(
+    console: &Console,
+    caller: &Caller,
+    url: &str,
+    card_path: Option<String>,
+    (token, operation): (Option<&Secret>, &Operation),
+) -> Result<Arc<Agent>, Failure> {
     let mut wanted = Wanted { url: url.to_owned(), card_path, ..Wanted::default() };
     if let Some(token) = token {
         // Secrets are the machine's, so the name keeps projects apart.
@@ -202,17 +238,23 @@ pub async fn load(
         let hash = rialto_engine::hash_parts(&[Part::text(slug.as_str())]);
         let (begin, end) = (slug.get(..40).unwrap_or(&slug), hash.as_str().get(..12).unwrap_or_default());
         let name = format!("agent-{}-{end}", begin.trim_matches('_'));
-        super::secrets::set(console, caller, &name, token).await?;
+        super::secrets::put(console, caller, &name, token).await?;
         wanted.secret = Some(format!("store:{name}"));
     }
-    Ok(register(console, caller, &wanted).await?.0.agent)
+    Ok(register_now(console, caller, &wanted, operation).await?.0.agent)
 }
 
 /// Fetches an agent's card again.
 pub async fn refresh(console: &Console, caller: &Caller, key: &str) -> Result<Refreshed, Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
-    let agent = console.engine().registry().find(&caller.scope, key)?;
-    Ok(console.engine().registry().refresh(&agent).await?)
+    let operation = Operation::new("agent.refresh", key);
+    console
+        .administer(caller, Action::AdminAgents, &operation, async {
+            let agent = find_to_change(console, caller, key, &operation)?;
+            let refreshed = console.engine().registry().refresh(&agent).await?;
+            operation.after(agent_state(console, refreshed.agent()));
+            Ok(refreshed)
+        })
+        .await
 }
 
 /// Fetches the cards of these agents again, or of all. Answers how many answered, and how many did not.
@@ -232,13 +274,22 @@ pub async fn refresh_each(
     caller: &Caller,
     slugs: &[String],
 ) -> Result<Vec<(String, Result<Refreshed, RegistryError>)>, Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
-    let registry = console.engine().registry();
-    let mut agents = registry.agents(&caller.scope);
-    agents.retain(|agent| slugs.is_empty() || slugs.contains(&agent.slug));
-    let asked = futures::stream::iter(agents)
-        .map(|agent| async move { (agent.slug.clone(), registry.refresh(&agent).await) });
-    Ok(asked.buffered(AT_ONCE).collect().await)
+    let operation = Operation::new("agent.refresh", names(slugs));
+    console
+        .administer(caller, Action::AdminAgents, &operation, async {
+            let registry = console.engine().registry();
+            let mut agents = registry.agents(&caller.scope);
+            agents.retain(|agent| slugs.is_empty() || slugs.contains(&agent.slug));
+            operation.before(json!({ "agents": agents.len() }));
+            let asked = futures::stream::iter(agents)
+                .map(|agent| async move { (agent.slug.clone(), registry.refresh(&agent).await) });
+            let answered: Vec<(String, Result<Refreshed, RegistryError>)> =
+                asked.buffered(AT_ONCE).collect().await;
+            let good = answered.iter().filter(|(_, came)| came.is_ok()).count();
+            operation.after(json!({ "refreshed": good, "failed": answered.len() - good }));
+            Ok(answered)
+        })
+        .await
 }
 
 /// Changes what an agent is shown at its door; nothing any more where there is none.
@@ -248,21 +299,31 @@ pub async fn set_credential(
     key: &str,
     wanted: Option<&Credential>,
 ) -> Result<Arc<Agent>, Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
-    let agent = console.engine().registry().find(&caller.scope, key)?;
-    let credential = credential(console, caller, None, wanted)?;
-    Ok(console.engine().registry().set_credential(&agent, credential).await?)
+    let operation = Operation::new("agent.set_credential", key);
+    console
+        .administer(caller, Action::AdminAgents, &operation, async {
+            let agent = find_to_change(console, caller, key, &operation)?;
+            let credential = credential(console, caller, None, wanted)?;
+            let agent = console.engine().registry().set_credential(&agent, credential).await?;
+            operation.after(agent_state(console, &agent));
+            Ok(agent)
+        })
+        .await
 }
 
 /// Forgets an agent, and the policies that are about nothing else.
 pub async fn remove(console: &Console, caller: &Caller, key: &str) -> Result<Arc<Agent>, Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
-    let agent = console.engine().registry().find(&caller.scope, key)?;
-    console.engine().registry().remove(&agent).await?;
-    if let Err(failure) = console.office().forget_policies(&agent).await {
-        tracing::error!("the policies about {} were not removed: {failure}", agent.slug);
-    }
-    Ok(agent)
+    let operation = Operation::new("agent.remove", key);
+    console
+        .administer(caller, Action::AdminAgents, &operation, async {
+            let agent = find_to_change(console, caller, key, &operation)?;
+            console.engine().registry().remove(&agent).await?;
+            if let Err(failure) = console.office().forget_policies(&agent).await {
+                tracing::error!("the policies about {} were not removed: {failure}", agent.slug);
+            }
+            Ok(agent)
+        })
+        .await
 }
 
 /// Changes how far an agent is trusted. The next call sees it.
@@ -272,11 +333,17 @@ pub async fn trust(
     key: &str,
     level: &str,
 ) -> Result<Arc<Agent>, Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
-    let level = assignable(level)?;
-    may_trust(console, caller, level)?;
-    let agent = console.engine().registry().find(&caller.scope, key)?;
-    Ok(console.engine().registry().set_trust(&agent, level).await?)
+    let operation = Operation::new("agent.set_trust", key);
+    console
+        .administer(caller, Action::AdminAgents, &operation, async {
+            let agent = find_to_change(console, caller, key, &operation)?;
+            let level = assignable(level)?;
+            may_trust(console, caller, level)?;
+            let agent = console.engine().registry().set_trust(&agent, level).await?;
+            operation.after(agent_state(console, &agent));
+            Ok(agent)
+        })
+        .await
 }
 
 /// A trusted agent may be called by everybody as the starter policy says, so trusting one takes the right to write policies.
@@ -286,9 +353,34 @@ fn may_trust(console: &Console, caller: &Caller, level: Trust) -> Result<(), Fai
 
 /// Takes a changed card that was held into use.
 pub async fn approve(console: &Console, caller: &Caller, key: &str) -> Result<Arc<Agent>, Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
+    let operation = Operation::new("agent.approve_card", key);
+    console
+        .administer(caller, Action::AdminAgents, &operation, async {
+            let agent = find_to_change(console, caller, key, &operation)?;
+            let agent = console.engine().registry().approve(&agent).await?;
+            operation.after(agent_state(console, &agent));
+            Ok(agent)
+        })
+        .await
+}
+
+/// The agent that an operation is about, noted as it is before.
+fn find_to_change(
+    console: &Console,
+    caller: &Caller,
+    key: &str,
+    operation: &Operation,
+) -> Result<Arc<Agent>, Failure> {
     let agent = console.engine().registry().find(&caller.scope, key)?;
-    Ok(console.engine().registry().approve(&agent).await?)
+    operation.name(agent.slug.as_str());
+    operation.agent(&agent);
+    operation.before(agent_state(console, &agent));
+    Ok(agent)
+}
+
+/// The agents that are meant, in words.
+pub(super) fn names(slugs: &[String]) -> String {
+    if slugs.is_empty() { "all agents".to_owned() } else { slugs.join(", ") }
 }
 
 /// An agent's latest probes, newest first.

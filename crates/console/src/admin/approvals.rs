@@ -12,7 +12,7 @@ use rialto_policy::Action;
 use serde::Serialize;
 
 use super::{cut, page_size};
-use crate::Console;
+use crate::{Console, operation::Operation};
 
 /// So many that wait are shown, and so many of the latest are looked at for those that do not.
 const SHOWN: usize = 100;
@@ -133,7 +133,18 @@ pub async fn decide(
     approved: bool,
     reason: Option<String>,
 ) -> Result<Approval, Failure> {
-    console.engine().decide_on(&decider(console, caller)?, id, approved, reason).await
+    let decided = match decider(console, caller) {
+        Ok(decider) => console.engine().decide_on(&decider, id, approved, reason).await,
+        Err(refused) => Err(refused),
+    };
+    // A decision is recorded where it is taken, because it is also taken in tasks; here only what did not become one.
+    match decided {
+        Ok(approval) => Ok(approval),
+        Err(failure) => {
+            let operation = Operation::new("approve_call", id);
+            console.record(caller, &operation, Err(failure)).await
+        }
+    }
 }
 
 fn decider(console: &Console, caller: &Caller) -> Result<Decider, Failure> {

@@ -6,7 +6,7 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::{AgentId, TaskId},
     store::{AuditFilter, AuditOutcome, Audited, Verdict},
-    verb::{Outcome, VerbEvent},
+    verb::{Outcome, Phase, VerbEvent},
 };
 use rialto_policy::Action;
 use serde::Serialize;
@@ -29,6 +29,8 @@ pub struct Filter {
     pub task: Option<String>,
     /// `completed`, `failed` or `denied`.
     pub outcome: Option<String>,
+    /// Only administrative operations, if it is `true`.
+    pub admin: Option<String>,
     /// At most so many.
     pub limit: Option<usize>,
     /// Only those older than this record.
@@ -56,13 +58,13 @@ pub struct Record<'a> {
 
 impl Filter {
     /// The names of what can be asked for, but for the page.
-    pub const NAMES: [&str; 6] = ["since", "until", "agent", "caller", "task", "outcome"];
+    pub const NAMES: [&str; 7] = ["since", "until", "agent", "caller", "task", "outcome", "admin"];
 
     /// What is asked for by these names.
     pub(crate) fn read<'a>(given: impl Fn(&str) -> Option<&'a str>) -> Self {
-        let [since, until, agent, caller, task, outcome] =
+        let [since, until, agent, caller, task, outcome, admin] =
             Self::NAMES.map(|name| given(name).map(str::to_owned));
-        Self { since, until, agent, caller, task, outcome, limit: None, cursor: None }
+        Self { since, until, agent, caller, task, outcome, admin, limit: None, cursor: None }
     }
 }
 
@@ -88,6 +90,7 @@ pub async fn search(console: &Console, caller: &Caller, filter: &Filter) -> Resu
         caller: given(&filter.caller).map(CallerId::from),
         task: given(&filter.task).map(TaskId::from),
         outcome: given(&filter.outcome).map(|name| outcome(&name)).transpose()?,
+        admin: flag("admin", &filter.admin)?,
         before: filter.cursor,
         limit: limit + 1,
     };
@@ -105,6 +108,7 @@ pub async fn verify(console: &Console, caller: &Caller) -> Result<Verdict, Failu
 /// How an announcement came out, in one word.
 pub fn ended(event: &VerbEvent) -> String {
     match (&event.error, event.outcome) {
+        _ if event.phase == Phase::Admin && event.context.denied => "denied".to_owned(),
         (Some(error), _) => format!("error {}", error.code),
         _ if event.context.denied => "denied".to_owned(),
         (None, Some(Outcome::Completed)) => "completed".to_owned(),
@@ -123,6 +127,17 @@ pub(crate) fn given(text: &Option<String>) -> Option<String> {
 pub(crate) fn agent_id(console: &Console, caller: &Caller, key: String) -> AgentId {
     let found = console.engine().registry().find(&caller.scope, &key);
     found.map_or_else(|_| AgentId::from(key), |agent| agent.id.clone())
+}
+
+/// Whether something was asked for that is asked for with `true`.
+fn flag(name: &str, text: &Option<String>) -> Result<bool, Failure> {
+    match given(text).as_deref() {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(other) => {
+            Err(Failure::new(Kind::Invalid, format!("{name}: \"{other}\" is neither true nor false")))
+        }
+    }
 }
 
 fn outcome(name: &str) -> Result<AuditOutcome, Failure> {

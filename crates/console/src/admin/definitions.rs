@@ -15,7 +15,8 @@ use rialto_model::{
 };
 use rialto_policy::Action;
 
-use crate::Console;
+use super::flows;
+use crate::{Console, operation::Operation};
 
 /// A definition that somebody writes.
 #[derive(Clone, Debug, Default)]
@@ -56,45 +57,37 @@ pub async fn check(console: &Console, caller: &Caller, wanted: &Wanted) -> Resul
 
 /// Keeps a definition, in place of the one that has its name.
 pub async fn keep(console: &Console, caller: &Caller, wanted: &Wanted) -> Result<Flow, Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
-    let book = console.flows().book();
-    if let Some((name, version)) = &wanted.made_from {
-        let newest = book.show(&caller.scope, name).await?.0.version;
-        if newest != *version {
-            let message = format!(
-                "\"{name}\" was changed meanwhile: this was made from version {version}, and {newest} is in force; \
-                 open its page again, and put your changes in there"
-            );
-            return Err(Failure::new(Kind::Conflict, message));
-        }
+    let operation = Operation::new("workflow.save", name_of(wanted));
+    console
+        .administer(caller, Action::AdminAgents, &operation, async {
+            is_newest(console, caller, wanted).await?;
+            let given = Given {
+                scope: caller.scope.clone(),
+                text: wanted.text.clone(),
+                name: name_of(wanted).to_owned(),
+                kind: None,
+                by: caller.id.clone(),
+                token: caller.token.clone(),
+                status: wanted.status,
+                configured: false,
+            };
+            flows::put(console, given, &operation).await
+        })
+        .await
+}
+
+/// Refuses a change of a version that somebody else has replaced meanwhile.
+async fn is_newest(console: &Console, caller: &Caller, wanted: &Wanted) -> Result<(), Failure> {
+    let Some((name, version)) = &wanted.made_from else { return Ok(()) };
+    let newest = console.flows().book().show(&caller.scope, name).await?.0.version;
+    if newest == *version {
+        return Ok(());
     }
-    let given = Given {
-        scope: caller.scope.clone(),
-        text: wanted.text.clone(),
-        name: name_of(wanted).to_owned(),
-        kind: None,
-        by: caller.id.clone(),
-        status: wanted.status,
-        configured: false,
-    };
-    Ok(book.add(console.engine(), given).await?)
-}
-
-/// Says whether a definition may be run.
-pub async fn set_status(
-    console: &Console,
-    caller: &Caller,
-    name: &str,
-    status: FlowStatus,
-) -> Result<Flow, Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
-    Ok(console.flows().book().set_status(console.engine(), &caller.scope, name, status).await?)
-}
-
-/// Forgets a definition. Runs of it go on.
-pub async fn remove(console: &Console, caller: &Caller, name: &str) -> Result<(), Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
-    Ok(console.flows().book().remove(console.engine(), &caller.scope, name, false).await?)
+    let message = format!(
+        "\"{name}\" was changed meanwhile: this was made from version {version}, and {newest} is in force; \
+         open its page again, and put your changes in there"
+    );
+    Err(Failure::new(Kind::Conflict, message))
 }
 
 /// Nobody has to think of a name before there is anything to be named.

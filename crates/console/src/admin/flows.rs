@@ -12,9 +12,10 @@ use rialto_model::{
 };
 use rialto_policy::Action;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{MOST, page_size, runs};
-use crate::{Console, console::store_failure};
+use crate::{Console, console::store_failure, operation::Operation};
 
 /// A definition in a list.
 #[derive(Clone, Debug)]
@@ -153,17 +154,35 @@ pub async fn versions(
 
 /// Keeps a definition, in place of the one that has its name.
 pub async fn keep(console: &Console, caller: &Caller, wanted: Wanted) -> Result<Flow, Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
     let given = Given {
         scope: caller.scope.clone(),
         text: wanted.text,
         name: wanted.name,
         kind: wanted.kind,
         by: caller.id.clone(),
+        token: caller.token.clone(),
         status: wanted.status,
         configured: false,
     };
-    Ok(console.flows().book().add(console.engine(), given).await?)
+    let name = if given.name.is_empty() { "unnamed" } else { given.name.as_str() };
+    let operation = Operation::new("workflow.save", name);
+    console.administer(caller, Action::AdminAgents, &operation, put(console, given, &operation)).await
+}
+
+/// Keeps a definition, for an operation that is recorded.
+pub(super) async fn put(console: &Console, given: Given, operation: &Operation) -> Result<Flow, Failure> {
+    let (scope, begun) = (given.scope.clone(), console.engine().now());
+    let flow = console.flows().book().add(console.engine(), given).await?;
+    operation.name(flow.name.as_str());
+    if flow.at < begun {
+        // The same text again changes nothing.
+        operation.before(state(&flow));
+    } else if let Some(earlier) = flow.version.checked_sub(1).filter(|version| *version > 0) {
+        let earlier = console.store().flow(&scope, &flow.name, Some(earlier)).await.map_err(store_failure)?;
+        operation.before(earlier.as_ref().map_or(Value::Null, state));
+    }
+    operation.after(state(&flow));
+    Ok(flow)
 }
 
 /// Says whether a definition may be run.
@@ -173,12 +192,31 @@ pub async fn set_status(
     name: &str,
     status: FlowStatus,
 ) -> Result<Flow, Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
-    Ok(console.flows().book().set_status(console.engine(), &caller.scope, name, status).await?)
+    let operation = Operation::new("workflow.set_status", name);
+    console
+        .administer(caller, Action::AdminAgents, &operation, async {
+            let book = console.flows().book();
+            operation.before(state(&book.show(&caller.scope, name).await?.0));
+            let flow = book.set_status(console.engine(), &caller.scope, name, status).await?;
+            operation.after(state(&flow));
+            Ok(flow)
+        })
+        .await
 }
 
 /// Forgets a definition. Runs of it go on.
 pub async fn remove(console: &Console, caller: &Caller, name: &str) -> Result<(), Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
-    Ok(console.flows().book().remove(console.engine(), &caller.scope, name, false).await?)
+    let operation = Operation::new("workflow.remove", name);
+    console
+        .administer(caller, Action::AdminAgents, &operation, async {
+            let book = console.flows().book();
+            operation.before(state(&book.show(&caller.scope, name).await?.0));
+            Ok(book.remove(console.engine(), &caller.scope, name, false).await?)
+        })
+        .await
+}
+
+/// A definition as records show it. Its text is kept with its versions.
+fn state(flow: &Flow) -> Value {
+    json!({ "name": flow.name, "kind": flow.kind, "status": flow.status, "version": flow.version, "by": flow.by })
 }

@@ -15,9 +15,10 @@ use rialto_model::{
 };
 use rialto_policy::Action;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::{flows, tokens, webhooks};
-use crate::{Console, console::store_failure};
+use super::{flows, tokens};
+use crate::{Console, console::store_failure, operation::Operation};
 
 /// An org to create.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -85,24 +86,47 @@ pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<OrgSummary>,
 
 /// Creates an org. Answers the token of its first owner, if one was named.
 pub async fn create(console: &Console, caller: &Caller, new: &NewOrg) -> Result<Option<String>, Failure> {
-    at_machine(console, "create")?;
-    let org = OrgId::from(checked(&new.org, "org")?);
-    if summaries(console).await?.contains_key(&org) {
-        return Err(Failure::new(Kind::Conflict, format!("the org {org} exists already")));
-    }
-    let scope = Scope { org, ..Scope::default() };
-    let tenant = created(console, caller, scope.clone());
-    console.store().create_tenant(&tenant).await.map_err(store_failure)?;
-    let Some(owner) = new.owner.as_deref().filter(|owner| !owner.trim().is_empty()) else { return Ok(None) };
-    let wanted =
-        tokens::Wanted { caller: owner.to_owned(), role: Some(tokens::Role::Owner), ..Default::default() };
-    let (_, token) = tokens::create(console, &Caller { scope, ..caller.clone() }, &wanted).await?;
-    Ok(Some(token))
+    let operation = Operation::new("org.create", new.org.as_str());
+    let work = async {
+        at_machine(console, "create")?;
+        let org = OrgId::from(checked(&new.org, "org")?);
+        if summaries(console).await?.contains_key(&org) {
+            return Err(Failure::new(Kind::Conflict, format!("the org {org} exists already")));
+        }
+        operation.org(&org);
+        let scope = Scope { org, ..Scope::default() };
+        let tenant = created(console, caller, scope.clone());
+        console.store().create_tenant(&tenant).await.map_err(store_failure)?;
+        let owner = new.owner.as_deref().filter(|owner| !owner.trim().is_empty());
+        operation.after(json!({ "org": new.org, "owner": owner }));
+        let Some(owner) = owner else { return Ok(None) };
+        let wanted = tokens::Wanted {
+            caller: owner.to_owned(),
+            role: Some(tokens::Role::Owner),
+            ..Default::default()
+        };
+        let there = Caller { scope, ..caller.clone() };
+        let (_, token) = tokens::create_now(console, &there, &wanted, &operation).await?;
+        Ok(Some(token))
+    };
+    console.administer(caller, Action::AdminTokens, &operation, work).await
 }
 
 /// Removes an org. One that anything belongs to is removed with all of it, if `force` says so: its tokens are revoked, its agents,
 /// tools, workflows, webhooks and policies are removed. Its tasks and audit records stay until they are old.
 pub async fn remove(console: &Console, caller: &Caller, name: &str, force: bool) -> Result<(), Failure> {
+    let operation = Operation::new("org.remove", name);
+    let work = remove_now(console, caller, name, force, &operation);
+    console.administer(caller, Action::AdminTokens, &operation, work).await
+}
+
+async fn remove_now(
+    console: &Console,
+    caller: &Caller,
+    name: &str,
+    force: bool,
+    operation: &Operation,
+) -> Result<(), Failure> {
     at_machine(console, "remove")?;
     let orgs = summaries(console).await?;
     let org = OrgId::from(name);
@@ -110,6 +134,8 @@ pub async fn remove(console: &Console, caller: &Caller, name: &str, force: bool)
     if org == Scope::default().org {
         return Err(Failure::new(Kind::Conflict, "the org default cannot be removed"));
     }
+    operation.org(&org);
+    operation.before(json!(summary));
     let is_empty = summary.agents + summary.tokens + summary.policies == 0;
     if !is_empty && !force {
         let message = format!(
@@ -123,7 +149,8 @@ pub async fn remove(console: &Console, caller: &Caller, name: &str, force: bool)
     }
     for webhook in console.store().webhooks().await.map_err(store_failure)? {
         if webhook.org == org {
-            webhooks::remove(console, caller, &webhook.id).await?;
+            console.store().remove_webhook(&webhook.id).await.map_err(store_failure)?;
+            console.office().forget_webhook_key(&webhook.id)?;
         }
     }
     console.office().forget_org_policies(&org).await?;
@@ -138,15 +165,19 @@ pub async fn projects(console: &Console, caller: &Caller) -> Result<Vec<ProjectS
 
 /// Creates a project in the caller's org.
 pub async fn create_project(console: &Console, caller: &Caller, new: &NewProject) -> Result<(), Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
-    let project = ProjectId::from(checked(&new.project, "project")?);
-    if project_summaries(console, &caller.scope.org).await?.contains_key(&project) {
-        let message = format!("the org {} has a project {project} already", caller.scope.org);
-        return Err(Failure::new(Kind::Conflict, message));
-    }
-    let tenant = created(console, caller, Scope { org: caller.scope.org.clone(), project });
-    console.store().create_tenant(&tenant).await.map_err(store_failure)?;
-    Ok(())
+    let operation = Operation::new("project.create", new.project.as_str());
+    let work = async {
+        let project = ProjectId::from(checked(&new.project, "project")?);
+        if project_summaries(console, &caller.scope.org).await?.contains_key(&project) {
+            let message = format!("the org {} has a project {project} already", caller.scope.org);
+            return Err(Failure::new(Kind::Conflict, message));
+        }
+        let tenant = created(console, caller, Scope { org: caller.scope.org.clone(), project });
+        console.store().create_tenant(&tenant).await.map_err(store_failure)?;
+        operation.after(json!({ "org": tenant.scope.org, "project": tenant.scope.project }));
+        Ok(())
+    };
+    console.administer(caller, Action::AdminAgents, &operation, work).await
 }
 
 /// Removes a project of the caller's org, with all that belongs to it if `force` says so.
@@ -156,30 +187,36 @@ pub async fn remove_project(
     name: &str,
     force: bool,
 ) -> Result<(), Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
-    console.admit(caller, Action::AdminTokens).await?;
-    let projects = project_summaries(console, &caller.scope.org).await?;
-    let scope = Scope { org: caller.scope.org.clone(), project: name.into() };
-    let Some(summary) = projects.get(&scope.project) else {
-        let names: Vec<_> = projects.keys().map(ProjectId::as_str).collect();
-        let message = format!("the org {} has no project \"{name}\"; it has {}", scope.org, names.join(", "));
-        return Err(Failure::new(Kind::NotFound, message));
+    let operation = Operation::new("project.remove", name);
+    let work = async {
+        // Its tokens are revoked with it.
+        console.admit(caller, Action::AdminTokens).await?;
+        let projects = project_summaries(console, &caller.scope.org).await?;
+        let scope = Scope { org: caller.scope.org.clone(), project: name.into() };
+        let Some(summary) = projects.get(&scope.project) else {
+            let names: Vec<_> = projects.keys().map(ProjectId::as_str).collect();
+            let message =
+                format!("the org {} has no project \"{name}\"; it has {}", scope.org, names.join(", "));
+            return Err(Failure::new(Kind::NotFound, message));
+        };
+        operation.before(json!(summary));
+        if summary.agents + summary.tokens > 0 && !force {
+            let message = format!(
+                "the project {name} has {} agents and {} tokens; remove it with all of them with --force",
+                summary.agents, summary.tokens
+            );
+            return Err(Failure::new(Kind::Conflict, message));
+        }
+        empty_project(console, caller, &scope).await
     };
-    if summary.agents + summary.tokens > 0 && !force {
-        let message = format!(
-            "the project {name} has {} agents and {} tokens; remove it with all of them with --force",
-            summary.agents, summary.tokens
-        );
-        return Err(Failure::new(Kind::Conflict, message));
-    }
-    empty_project(console, caller, &scope).await
+    console.administer(caller, Action::AdminAgents, &operation, work).await
 }
 
 /// Removes what belongs to a project, and the project.
 async fn empty_project(console: &Console, caller: &Caller, scope: &Scope) -> Result<(), Failure> {
     let there = Caller { scope: scope.clone(), ..caller.clone() };
     for flow in flows::all(console, &there).await? {
-        flows::remove(console, &there, &flow.name).await?;
+        console.flows().book().remove(console.engine(), scope, &flow.name, false).await?;
     }
     for agent in console.engine().registry().all() {
         if agent.scope == *scope {

@@ -19,6 +19,7 @@ use crate::{
     Console,
     console::store_failure,
     office::{KeptPolicy, PolicyScope, PolicyVersion, SharedPolicies, Shelf},
+    operation::Operation,
 };
 
 /// So many skills of an agent are asked about.
@@ -153,14 +154,20 @@ pub async fn save(
     text: &str,
     location: Location,
 ) -> Result<KeptPolicy, Failure> {
-    console.admit(caller, Action::AdminPolicies).await?;
-    let scope = scope(console, caller, location.all_orgs)?;
-    if let Some(problem) = foreign_agent(console, &scope, name, text) {
-        return Err(Failure::new(Kind::Invalid, format!("{}: {}", problem.place, problem.message)));
-    }
-    let kept = console.office().save_policy(&scope, name, text, location.shelf).await?;
-    make_known(console).await?;
-    Ok(kept)
+    let operation = Operation::new("policy.save", name);
+    console
+        .administer(caller, Action::AdminPolicies, &operation, async {
+            let scope = scope(console, caller, location.all_orgs)?;
+            if let Some(problem) = foreign_agent(console, &scope, name, text) {
+                return Err(Failure::new(Kind::Invalid, format!("{}: {}", problem.place, problem.message)));
+            }
+            let before = policy_texts(console).await;
+            let kept = console.office().save_policy(&scope, name, text, location.shelf).await?;
+            note_change(console, &operation, &before, &kept).await;
+            make_known(console).await?;
+            Ok(kept)
+        })
+        .await
 }
 
 /// Removes a text.
@@ -170,11 +177,17 @@ pub async fn remove(
     name: &str,
     location: Location,
 ) -> Result<KeptPolicy, Failure> {
-    console.admit(caller, Action::AdminPolicies).await?;
-    let scope = scope(console, caller, location.all_orgs)?;
-    let gone = console.office().remove_policy(&scope, name, location.shelf).await?;
-    make_known(console).await?;
-    Ok(gone)
+    let operation = Operation::new("policy.remove", name);
+    console
+        .administer(caller, Action::AdminPolicies, &operation, async {
+            let scope = scope(console, caller, location.all_orgs)?;
+            let before = policy_texts(console).await;
+            let gone = console.office().remove_policy(&scope, name, location.shelf).await?;
+            note_change(console, &operation, &before, &gone).await;
+            make_known(console).await?;
+            Ok(gone)
+        })
+        .await
 }
 
 /// Makes an older text the one in force.
@@ -185,11 +198,17 @@ pub async fn restore(
     version: i64,
     location: Location,
 ) -> Result<KeptPolicy, Failure> {
-    console.admit(caller, Action::AdminPolicies).await?;
-    let scope = scope(console, caller, location.all_orgs)?;
-    let kept = console.office().restore_policy(&scope, name, version, location.shelf).await?;
-    make_known(console).await?;
-    Ok(kept)
+    let operation = Operation::new("policy.restore", name);
+    console
+        .administer(caller, Action::AdminPolicies, &operation, async {
+            let scope = scope(console, caller, location.all_orgs)?;
+            let before = policy_texts(console).await;
+            let kept = console.office().restore_policy(&scope, name, version, location.shelf).await?;
+            note_change(console, &operation, &before, &kept).await;
+            make_known(console).await?;
+            Ok(kept)
+        })
+        .await
 }
 
 /// The names of the policies that the caller may see, if all of them are valid.
@@ -230,33 +249,82 @@ pub async fn add(
     name: Option<&str>,
     location: Location,
 ) -> Result<KeptPolicy, Failure> {
-    console.admit(caller, Action::AdminPolicies).await?;
+    let operation = Operation::new("policy.save", name.unwrap_or_default());
+    console
+        .administer(caller, Action::AdminPolicies, &operation, async {
+            let before = policy_texts(console).await;
+            let kept = put_template(console, caller, template, name, location).await?;
+            note_change(console, &operation, &before, &kept).await;
+            Ok(kept)
+        })
+        .await
+}
+
+/// Writes a policy from a template, for an operation that is recorded.
+pub(super) async fn put_template(
+    console: &Console,
+    caller: &Caller,
+    template: &Template<'_>,
+    name: Option<&str>,
+    location: Location,
+) -> Result<KeptPolicy, Failure> {
     let scope = scope(console, caller, location.all_orgs)?;
     let kept = console.office().add_policy(&scope, template, name, location.shelf).await?;
     make_known(console).await?;
     Ok(kept)
 }
 
+/// All texts, for a comparison; none where they cannot be read.
+async fn policy_texts(console: &Console) -> Vec<Source> {
+    console.office().policies().await.unwrap_or_default()
+}
+
+/// Notes what an operation has made of a text.
+async fn note_change(console: &Console, operation: &Operation, before: &[Source], kept: &KeptPolicy) {
+    let state = |texts: &[Source]| {
+        let is_it = |source: &&Source| source.name == kept.listed && source.org == kept.org;
+        let text = texts.iter().find(is_it);
+        text.map_or(
+            Value::Null,
+            |source| json!({ "name": source.name, "org": source.org, "text": source.text }),
+        )
+    };
+    operation.name(kept.listed.as_str());
+    operation.before(state(before));
+    operation.after(state(&policy_texts(console).await));
+}
+
 /// Writes one of the usual policies.
 pub async fn add_usual(console: &Console, caller: &Caller, usual: &Usual) -> Result<KeptPolicy, Failure> {
-    console.admit(caller, Action::AdminPolicies).await?;
-    let meant = Meant::of(console, caller, usual)?;
-    let subject = match (usual.caller.trim(), usual.role.trim()) {
-        ("", "") => None,
-        ("", "owner") => Some(Subject::Owners),
-        ("", role) => {
-            let message = format!("role: \"{role}\" is not a role; the one there is is `owner`");
-            return Err(Failure::new(Kind::Invalid, message));
-        }
+    let name = Some(usual.name.trim()).filter(|name| !name.is_empty());
+    let operation = Operation::new("policy.save", name.unwrap_or(usual.kind.as_str()));
+    console
+        .administer(caller, Action::AdminPolicies, &operation, async {
+            let meant = Meant::of(console, caller, usual)?;
+            let subject = subject(console, caller, usual)?;
+            let template = meant.template(caller, usual, subject);
+            let before = policy_texts(console).await;
+            let location = Location { shelf: usual.shelf, all_orgs: usual.all_orgs };
+            let kept = put_template(console, caller, &template, name, location).await?;
+            note_change(console, &operation, &before, &kept).await;
+            Ok(kept)
+        })
+        .await
+}
+
+/// Whom one of the usual policies is for; none means everybody.
+fn subject(console: &Console, caller: &Caller, usual: &Usual) -> Result<Option<Subject>, Failure> {
+    let invalid = |message: String| Err(Failure::new(Kind::Invalid, message));
+    match (usual.caller.trim(), usual.role.trim()) {
+        ("", "") => Ok(None),
+        ("", "owner") => Ok(Some(Subject::Owners)),
+        ("", role) => invalid(format!("role: \"{role}\" is not a role; the one there is is `owner`")),
         (name, "") => {
             let (who, _) = who(console, caller, name, usual.caller_kind)?;
-            Some(Subject::Caller { kind: who.kind, id: who.id })
+            Ok(Some(Subject::Caller { kind: who.kind, id: who.id }))
         }
-        _ => return Err(Failure::new(Kind::Invalid, "caller and role: name one of them")),
-    };
-    let name = Some(usual.name.trim()).filter(|name| !name.is_empty());
-    let location = Location { shelf: usual.shelf, all_orgs: usual.all_orgs };
-    add(console, caller, &meant.template(caller, usual, subject), name, location).await
+        _ => invalid("caller and role: name one of them".to_owned()),
+    }
 }
 
 /// What is wrong with a text, if it took the place of the one with that name.

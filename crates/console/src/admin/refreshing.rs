@@ -16,8 +16,10 @@ use rialto_model::{
     ids::Scope,
 };
 use rialto_policy::Action;
+use serde_json::json;
 
-use crate::Console;
+use super::agents::names;
+use crate::{Console, operation::Operation};
 
 /// How many cards are fetched at once.
 const AT_ONCE: usize = 32;
@@ -79,7 +81,17 @@ impl Rounds {
 
 /// Begins to fetch the cards of these agents again, or of all.
 pub async fn begin(console: &Console, caller: &Caller, slugs: &[String]) -> Result<Arc<Round>, Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
+    let operation = Operation::new("agent.refresh", names(slugs));
+    let work = async { begin_now(console, caller, slugs, &operation) };
+    console.administer(caller, Action::AdminAgents, &operation, work).await
+}
+
+fn begin_now(
+    console: &Console,
+    caller: &Caller,
+    slugs: &[String],
+    operation: &Operation,
+) -> Result<Arc<Round>, Failure> {
     let mut agents = console.engine().registry().agents(&caller.scope);
     agents.retain(|agent| slugs.is_empty() || slugs.contains(&agent.slug));
     let round = Arc::new(Round {
@@ -91,6 +103,7 @@ pub async fn begin(console: &Console, caller: &Caller, slugs: &[String]) -> Resu
         is_over: AtomicBool::new(false),
     });
     console.rounds().take(&round)?;
+    operation.after(json!({ "begun": true, "agents": round.all }));
     let (engine, mine, stop) = (console.engine().clone(), Arc::clone(&round), console.parts().stop.clone());
     tokio::spawn(async move {
         let ask = futures::stream::iter(agents).for_each_concurrent(AT_ONCE, |agent| {

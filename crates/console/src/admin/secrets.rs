@@ -12,8 +12,9 @@ use rialto_model::{
 };
 use rialto_policy::Action;
 use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::{Console, office::SecretRow};
+use crate::{Console, office::SecretRow, operation::Operation};
 
 /// No secret is larger.
 const LIMIT: usize = 64 * 1024;
@@ -30,7 +31,8 @@ pub struct Listed {
 
 /// All of them, without themselves.
 pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Listed>, Failure> {
-    may(console, caller).await?;
+    console.admit(caller, Action::AdminAgents).await?;
+    trusted_with_secrets(console, caller)?;
     let secrets = console.office().secrets().await?;
     let listed = |row: SecretRow| {
         let used_by = users(console, caller, &row.name);
@@ -41,7 +43,26 @@ pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Listed>, Fai
 
 /// Keeps a secret.
 pub async fn set(console: &Console, caller: &Caller, name: &str, secret: &Secret) -> Result<(), Failure> {
-    may(console, caller).await?;
+    let operation = Operation::new("secret.set", name);
+    console
+        .administer(caller, Action::AdminAgents, &operation, async {
+            trusted_with_secrets(console, caller)?;
+            operation.before(state(console, name).await?);
+            put(console, caller, name, secret).await?;
+            operation.after(state(console, name).await?);
+            Ok(())
+        })
+        .await
+}
+
+/// Keeps a secret for an operation that is recorded under another name.
+pub(super) async fn put(
+    console: &Console,
+    caller: &Caller,
+    name: &str,
+    secret: &Secret,
+) -> Result<(), Failure> {
+    trusted_with_secrets(console, caller)?;
     let invalid = |message: String| Err(Failure::new(Kind::Invalid, message));
     if !is_slug(name) {
         let rule = "use letters, digits, `-` and `_`, at most 64 of them, a letter or digit first";
@@ -56,17 +77,31 @@ pub async fn set(console: &Console, caller: &Caller, name: &str, secret: &Secret
 
 /// Forgets a secret. Answers who is shown it.
 pub async fn remove(console: &Console, caller: &Caller, name: &str) -> Result<Vec<String>, Failure> {
-    may(console, caller).await?;
-    if !is_slug(name) {
-        let message = format!("there is no secret {name}; `rialto secrets list` shows those there are");
-        return Err(Failure::new(Kind::NotFound, message));
-    }
-    console.office().remove_secret(name).await?;
-    Ok(users(console, caller, name))
+    let operation = Operation::new("secret.remove", name);
+    console
+        .administer(caller, Action::AdminAgents, &operation, async {
+            trusted_with_secrets(console, caller)?;
+            if !is_slug(name) {
+                let message =
+                    format!("there is no secret {name}; `rialto secrets list` shows those there are");
+                return Err(Failure::new(Kind::NotFound, message));
+            }
+            operation.before(state(console, name).await?);
+            console.office().remove_secret(name).await?;
+            Ok(users(console, caller, name))
+        })
+        .await
 }
 
-async fn may(console: &Console, caller: &Caller) -> Result<(), Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
+/// A secret as records show it: that it is there, since when, and which key opens it.
+async fn state(console: &Console, name: &str) -> Result<Value, Failure> {
+    let secrets = console.office().secrets().await?;
+    let row = secrets.into_iter().find(|row| row.name == name);
+    Ok(row.map_or(Value::Null, |row| json!({ "name": row.name, "setAt": row.set_at, "key": row.key })))
+}
+
+/// Whether the caller may name secrets of this machine.
+fn trusted_with_secrets(console: &Console, caller: &Caller) -> Result<(), Failure> {
     if console.may_use_machine(caller) {
         return Ok(());
     }

@@ -6,13 +6,13 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::{OrgId, ProjectId, Scope, fresh, is_slug},
     rights::{Right, Rights},
-    store::Token,
+    store::{TaskFilter, Token},
 };
 use rialto_policy::Action;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{Console, console::store_failure};
+use crate::{Console, console::store_failure, operation::Operation};
 
 /// The longest name of a caller.
 const LONGEST_NAME: usize = 200;
@@ -53,6 +53,7 @@ pub struct Wanted {
 pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Token>, Failure> {
     console.admit(caller, Action::AdminTokens).await?;
     let mut tokens = console.store().tokens().await.map_err(store_failure)?;
+    tokens.retain(|token| token.session_of.is_none());
     tokens.retain(|token| console.at_machine() || token.scope.org == caller.scope.org);
     tokens.sort_by_key(|token| std::cmp::Reverse(token.created_at));
     Ok(tokens)
@@ -60,7 +61,18 @@ pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Token>, Fail
 
 /// Makes a token. It is answered this once: only its hash is kept.
 pub async fn create(console: &Console, caller: &Caller, wanted: &Wanted) -> Result<(Token, String), Failure> {
-    console.admit(caller, Action::AdminTokens).await?;
+    let operation = Operation::new("token.create", wanted.caller.trim());
+    let work = create_now(console, caller, wanted, &operation);
+    console.administer(caller, Action::AdminTokens, &operation, work).await
+}
+
+/// Makes a token for an operation that is recorded.
+pub(super) async fn create_now(
+    console: &Console,
+    caller: &Caller,
+    wanted: &Wanted,
+    operation: &Operation,
+) -> Result<(Token, String), Failure> {
     let invalid = |message: &str| Failure::new(Kind::Invalid, message);
     let name = wanted.caller.trim();
     if name.is_empty() || name.len() > LONGEST_NAME {
@@ -86,6 +98,9 @@ pub async fn create(console: &Console, caller: &Caller, wanted: &Wanted) -> Resu
         (at, days) => at.or(days.map(|days| end(now, days)).transpose()?),
     };
     let scope = scope(console, caller, wanted)?;
+    if !console.at_machine() && name != caller.id.as_str() {
+        is_new_name(console, &scope, name).await?;
+    }
     let token = console.office().fresh_token()?;
     let row = Token {
         id: format!("tok_{}", fresh()),
@@ -97,19 +112,55 @@ pub async fn create(console: &Console, caller: &Caller, wanted: &Wanted) -> Resu
         created_at: now,
         expires_at,
         revoked_at: None,
+        created_by: Some(creator(console, caller)),
+        session_of: None,
     };
+    operation.org(&row.scope.org);
     console.store().put_token(&row).await.map_err(store_failure)?;
+    operation.after(shown(&row, now));
     Ok((row, token))
+}
+
+/// The caller that makes a token, or the operator at the machine.
+fn creator(console: &Console, caller: &Caller) -> String {
+    if console.at_machine() { console.office().operator() } else { caller.id.to_string() }
+}
+
+/// Refuses the name of a caller that exists: its tasks, approvals and permissions are its own.
+async fn is_new_name(console: &Console, scope: &Scope, name: &str) -> Result<(), Failure> {
+    let tokens = console.store().tokens().await.map_err(store_failure)?;
+    let has_token = tokens.iter().any(|token| token.scope.org == scope.org && token.caller.as_str() == name);
+    let filter = TaskFilter { caller: Some(CallerId::from(name)), limit: 1, ..TaskFilter::default() };
+    let is_known =
+        has_token || !console.store().tasks(scope, &filter).await.map_err(store_failure)?.is_empty();
+    if !is_known {
+        return Ok(());
+    }
+    let message = format!(
+        "\"{name}\" is a caller already, and a token in its name could read its tasks and decide in its name: \
+         choose another name, have {name} make it with a token of its own, or make it at the server's machine with \
+         `rialto tokens create {name}`"
+    );
+    Err(Failure::new(Kind::Denied, message))
 }
 
 /// Takes a token back: it lets nobody in from the very next request on.
 pub async fn revoke(console: &Console, caller: &Caller, id: &str) -> Result<(), Failure> {
-    let tokens = list(console, caller).await?;
-    if !tokens.iter().any(|token| token.id == id) {
-        return Err(Failure::new(Kind::NotFound, format!("there is no token \"{id}\" in this org")));
-    }
-    console.store().revoke_token(id, console.engine().now()).await.map_err(store_failure)?;
-    Ok(())
+    let operation = Operation::new("token.revoke", id);
+    console
+        .administer(caller, Action::AdminTokens, &operation, async {
+            let (tokens, now) = (list(console, caller).await?, console.engine().now());
+            let token = tokens.into_iter().find(|token| token.id == id);
+            let missing = || Failure::new(Kind::NotFound, format!("there is no token \"{id}\" in this org"));
+            let token = token.ok_or_else(missing)?;
+            operation.org(&token.scope.org);
+            operation.before(shown(&token, now));
+            console.store().revoke_token(id, now).await.map_err(store_failure)?;
+            let revoked_at = token.revoked_at.or(Some(now));
+            operation.after(shown(&Token { revoked_at, ..token }, now));
+            Ok(())
+        })
+        .await
 }
 
 /// A token for programs: all but what it is.
@@ -123,6 +174,7 @@ pub fn shown(token: &Token, now: Timestamp) -> Value {
         "org": token.scope.org,
         "project": token.scope.project,
         "createdAt": token.created_at,
+        "createdBy": token.created_by,
         "expiresAt": token.expires_at,
         "revokedAt": token.revoked_at,
         "state": state(token, now),

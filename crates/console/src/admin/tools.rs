@@ -19,7 +19,10 @@ use rialto_policy::Action;
 
 pub use self::shown::{Shown, ShownTool, is_available, names};
 use super::agents::{may_see, with_way_in};
-use crate::Console;
+use crate::{
+    Console,
+    operation::{Operation, agent_state},
+};
 
 /// What is deployed in the caller's project and may be seen by it.
 pub async fn seen(console: &Console, caller: &Caller) -> Result<Vec<Arc<Agent>>, Failure> {
@@ -55,14 +58,33 @@ pub async fn find(console: &Console, caller: &Caller, name: &str) -> Result<Arc<
 
 /// Deploys what a program describes, in the caller's project.
 pub async fn deploy(console: &Console, caller: &Caller, described: &str) -> Result<Registered, Failure> {
-    console.admit(caller, Action::AdminAgents).await?;
+    let operation = Operation::new("tool.deploy", "");
+    let work = deploy_now(console, caller, described, &operation);
+    console.administer(caller, Action::AdminAgents, &operation, work).await
+}
+
+async fn deploy_now(
+    console: &Console,
+    caller: &Caller,
+    described: &str,
+    operation: &Operation,
+) -> Result<Registered, Failure> {
     let wanted = console.office().read_deployment(described, &caller.scope)?;
+    let name = wanted.backing.name().unwrap_or_default().to_owned();
+    if let Some(known) = named(&deployed(console, caller), &name) {
+        operation.before(agent_state(console, &known));
+    }
+    operation.name(name);
     if !console.may_use_machine(caller) {
         stays_away(&wanted)?;
     }
     let wanted = Deployment { allow_private: console.may_use_private_addresses(caller), ..wanted };
     let is_near = wanted.backing.via().is_some_and(is_near);
     let deployed = console.engine().registry().deploy(wanted).await;
+    if let Ok(deployed) = &deployed {
+        operation.agent(&deployed.agent);
+        operation.after(agent_state(console, &deployed.agent));
+    }
     deployed.map_err(|error| {
         let failure = Failure::from(error);
         // Whoever speaks to servers tells of one that it may not go to as of one that does not answer.
@@ -73,13 +95,20 @@ pub async fn deploy(console: &Console, caller: &Caller, described: &str) -> Resu
 
 /// Takes one of them back.
 pub async fn remove(console: &Console, caller: &Caller, name: &str) -> Result<Arc<Agent>, Failure> {
-    let rows = list(console, caller).await?;
-    let row = named(&rows, name).ok_or_else(|| unknown(console, caller, name))?;
-    console.engine().registry().remove(&row).await?;
-    if let Err(failure) = console.office().forget_policies(&row).await {
-        tracing::error!("the policies about {} were not removed: {failure}", row.slug);
-    }
-    Ok(row)
+    let operation = Operation::new("tool.remove", name);
+    console
+        .administer(caller, Action::AdminAgents, &operation, async {
+            let row =
+                named(&deployed(console, caller), name).ok_or_else(|| unknown(console, caller, name))?;
+            operation.agent(&row);
+            operation.before(agent_state(console, &row));
+            console.engine().registry().remove(&row).await?;
+            if let Err(failure) = console.office().forget_policies(&row).await {
+                tracing::error!("the policies about {} were not removed: {failure}", row.slug);
+            }
+            Ok(row)
+        })
+        .await
 }
 
 fn named(rows: &[Arc<Agent>], name: &str) -> Option<Arc<Agent>> {

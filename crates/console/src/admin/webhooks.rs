@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 
-use crate::{Console, console::store_failure};
+use crate::{Console, console::store_failure, operation::Operation};
 
 /// A webhook that somebody wants.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -44,7 +44,17 @@ pub async fn add(
     caller: &Caller,
     wanted: &Wanted,
 ) -> Result<(Webhook, Option<String>), Failure> {
-    console.admit(caller, Action::AdminAudit).await?;
+    let operation = Operation::new("webhook.add", without_query(&wanted.url));
+    let work = add_now(console, caller, wanted, &operation);
+    console.administer(caller, Action::AdminAudit, &operation, work).await
+}
+
+async fn add_now(
+    console: &Console,
+    caller: &Caller,
+    wanted: &Wanted,
+    operation: &Operation,
+) -> Result<(Webhook, Option<String>), Failure> {
     let (url, org, phases) = (address(&wanted.url)?, org(console, caller, wanted)?, phases(&wanted.events)?);
     let id = format!("hook_{}", fresh());
     let (secret, key) = match &wanted.secret_env {
@@ -64,30 +74,78 @@ pub async fn add(
         created_at: console.engine().now(),
         standing: Standing::default(),
     };
+    operation.org(&webhook.org);
     console.store().put_webhook(&webhook).await.map_err(store_failure)?;
+    operation.after(state_of(&webhook));
     Ok((webhook, key))
 }
 
 /// Tells an address nothing any more.
 pub async fn remove(console: &Console, caller: &Caller, name: &str) -> Result<Webhook, Failure> {
-    let webhook = find(console, caller, name).await?;
-    console.store().remove_webhook(&webhook.id).await.map_err(store_failure)?;
-    console.office().forget_webhook_key(&webhook.id)?;
-    Ok(webhook)
+    let operation = Operation::new("webhook.remove", without_query(name));
+    console
+        .administer(caller, Action::AdminAudit, &operation, async {
+            let webhook = find_to_change(console, caller, name, &operation).await?;
+            console.store().remove_webhook(&webhook.id).await.map_err(store_failure)?;
+            console.office().forget_webhook_key(&webhook.id)?;
+            Ok(webhook)
+        })
+        .await
 }
 
 /// Sends an event that says it is a test, now.
 pub async fn test(console: &Console, caller: &Caller, name: &str) -> Result<Webhook, Failure> {
-    let webhook = find(console, caller, name).await?;
-    console.office().try_webhook(&webhook).await?;
-    Ok(webhook)
+    let operation = Operation::new("webhook.test", without_query(name));
+    console
+        .administer(caller, Action::AdminAudit, &operation, async {
+            let webhook = find_to_change(console, caller, name, &operation).await?;
+            console.office().try_webhook(&webhook).await?;
+            operation.after(state_of(&webhook));
+            Ok(webhook)
+        })
+        .await
 }
 
 /// Has one tried again now that failed or was disabled.
 pub async fn retry(console: &Console, caller: &Caller, name: &str) -> Result<Webhook, Failure> {
+    let operation = Operation::new("webhook.retry", without_query(name));
+    console
+        .administer(caller, Action::AdminAudit, &operation, async {
+            let webhook = find_to_change(console, caller, name, &operation).await?;
+            console.store().retry_webhook(&webhook.id).await.map_err(store_failure)?;
+            let after = Webhook {
+                standing: Standing { disabled: None, failures: 0, ..webhook.standing.clone() },
+                ..webhook.clone()
+            };
+            operation.after(state_of(&after));
+            Ok(webhook)
+        })
+        .await
+}
+
+/// The webhook that an operation is about, noted as it is before.
+async fn find_to_change(
+    console: &Console,
+    caller: &Caller,
+    name: &str,
+    operation: &Operation,
+) -> Result<Webhook, Failure> {
     let webhook = find(console, caller, name).await?;
-    console.store().retry_webhook(&webhook.id).await.map_err(store_failure)?;
+    operation.org(&webhook.org);
+    operation.before(state_of(&webhook));
     Ok(webhook)
+}
+
+/// A webhook as records show it.
+fn state_of(webhook: &Webhook) -> Value {
+    let events: Vec<&str> = webhook.phases.iter().map(|phase| phase.as_str()).collect();
+    json!({
+        "id": webhook.id,
+        "url": without_query(&webhook.url),
+        "org": webhook.org,
+        "events": events,
+        "state": state(&webhook.standing),
+    })
 }
 
 /// One of them for programs. Its key is never shown.

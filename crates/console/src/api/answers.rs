@@ -90,6 +90,7 @@ const ANSWERS: &[(&str, &str)] = &[
     ("POST /projects", "CreatedProject"),
     ("GET /tokens", "Tokens"),
     ("POST /tokens", "TokenRow"),
+    ("GET /sessions", "Sessions"),
     ("GET /guardrails", "Guardrails"),
     ("POST /guardrails/test", "Tried"),
     ("GET /webhooks", "Webhooks"),

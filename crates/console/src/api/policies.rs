@@ -38,12 +38,25 @@ pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
         told["text"] = json!(text.text);
         told
     };
-    let texts: Vec<Value> = if asking.is_set("texts") {
+    let mut rows: Vec<Value> = if asking.is_set("texts") {
         texts.iter().map(with_text).collect()
     } else {
         texts.iter().map(shown).collect()
     };
-    good(&json!({ "policies": texts }))
+    for (row, text) in rows.iter_mut().zip(&texts) {
+        row["createdBy"] = json!(author(&asking, text).await?);
+    }
+    good(&json!({ "policies": rows }))
+}
+
+/// Who wrote a text that is kept in the store. Who changed a file is in the audit trail.
+async fn author(asking: &Asking, text: &Text) -> Result<Option<String>, Failure> {
+    if !text.name.starts_with("store:") {
+        return Ok(None);
+    }
+    let location = Location { shelf: None, all_orgs: text.org.is_none() };
+    let history = policies::history(&asking.console, &asking.caller, &text.name, location).await?;
+    Ok(history.into_iter().next().and_then(|newest| newest.by))
 }
 
 pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {

@@ -13,7 +13,7 @@ use crate::{
         audit::{self, Filter, Record},
         costs,
         overview::overview as look,
-        tokens,
+        sessions, tokens,
     },
     pages::base_of,
 };
@@ -92,6 +92,16 @@ pub(super) async fn verify(asking: Asking) -> Result<Response, Failure> {
         }
         Verdict::Broken { record, why } => json!({ "sound": false, "record": record, "why": why }),
     })
+}
+
+pub(super) async fn sessions(asking: Asking) -> Result<Response, Failure> {
+    let sessions = sessions::list(&asking.console, &asking.caller).await?;
+    good(&json!({ "sessions": sessions.iter().map(sessions::shown).collect::<Vec<_>>() }))
+}
+
+pub(super) async fn end_session(asking: Asking) -> Result<Response, Failure> {
+    sessions::end(&asking.console, &asking.caller, asking.part("id")).await?;
+    done()
 }
 
 pub(super) async fn tokens(asking: Asking) -> Result<Response, Failure> {

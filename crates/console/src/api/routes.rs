@@ -39,6 +39,32 @@ macro_rules! here {
 }
 use here;
 
+/// Routes that are posted to and change nothing but tasks, or nothing at all. Every other one that is not read is administrative.
+const NOT_ADMINISTRATIVE: [&str; 10] = [
+    "/api/v1/tasks",
+    "/api/v1/runs",
+    "/api/v1/workflows/{name}/runs",
+    "/api/v1/dispatch",
+    "/api/v1/resolve",
+    "/api/v1/check-workflow",
+    "/api/v1/guardrails/test",
+    "/api/v1/policies/validate",
+    "/api/v1/policies/what-if",
+    "/api/v1/policies/test",
+];
+
+// === impl Route ===
+
+impl Route {
+    /// Whether it changes what is administered: then it leaves one record in the audit trail, whatever comes of it.
+    pub fn is_administrative(&self) -> bool {
+        let is_below = |root: &&str| {
+            self.path.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.method != "GET" && !NOT_ADMINISTRATIVE.iter().any(is_below)
+    }
+}
+
 /// All of them.
 pub fn routes() -> impl Iterator<Item = &'static Route> {
     [registry::ROUTES, work::ROUTES, rules::ROUTES].into_iter().flatten()

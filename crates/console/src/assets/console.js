@@ -365,7 +365,7 @@
     // Whatever came while nobody listened, as before the first time, is told only where the address says what was seen.
     let isTold = new URL(events, location).searchParams.has("after");
     source.addEventListener("open", () => { if (!isTold) look(); isTold = false; });
-    const news = watched ? ["missed"] : ["message", "pre-verb", "post-verb", "verb-error", "missed", "accepted", "progress", "artifact", "asked", "answered", "finished", "replied", "failed", "rejected", "canceled"];
+    const news = watched ? ["missed"] : ["message", "pre-verb", "post-verb", "verb-error", "admin", "missed", "accepted", "progress", "artifact", "asked", "answered", "finished", "replied", "failed", "rejected", "canceled"];
     news.forEach((name) => source.addEventListener(name, look));
     const mine = source;
     source.addEventListener("error", () => {

@@ -7,6 +7,7 @@ use rialto_model::{
     clock::Timestamp,
     failure::{Failure, Kind},
     store::{Audited, Verdict},
+    verb::Phase,
 };
 
 use super::{
@@ -94,7 +95,7 @@ pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
     let is_filtered = filter.cursor.is_some() || Filter::NAMES.iter().any(|name| visit.query(name).is_some());
     let body = html! {
         div.top {
-            div { h1 { "Audit" } p.sub { "Every call, before and after, sealed so that a change shows" } }
+            div { h1 { "Audit" } p.sub { "Every call and every administrative operation, sealed so that a change shows" } }
             div.actions { (verify_form(&frame)) }
         }
         (filters(&frame, &filter))
@@ -148,6 +149,13 @@ fn filters(frame: &Frame, filter: &Filter) -> Markup {
                     }
                 }
             }
+            div {
+                label.vh for="admin" { "Records" }
+                select #admin name="admin" {
+                    option value="" { "Calls and administration" }
+                    option value="true" selected[filter.admin.as_deref() == Some("true")] { "Administration" }
+                }
+            }
             button type="submit" { "Search" }
         }
     }
@@ -169,13 +177,16 @@ fn table(frame: &Frame, records: &[Audited]) -> Markup {
                             (text::line(&event.verb.verb, 80))
                             @if let Some(reason) = &event.context.reason { span.sub { (text::phrase(reason, 300)) } }
                             @if let Some(error) = &event.error { span.sub { (text::phrase(&error.message, 300)) } }
-                            @if event.phase == rialto_model::verb::Phase::PreVerb && event.verb.args.get() != "{}" && !event.verb.args.is_null() {
+                            @if event.phase == Phase::Admin {
+                                details data-key=(format!("change-{}", record.record)) { summary.small.muted { "change" } pre tabindex="0" { code { (pretty(&event.verb.args)) } } }
+                            }
+                            @if event.phase == Phase::PreVerb && event.verb.args.get() != "{}" && !event.verb.args.is_null() {
                                 details data-key=(format!("args-{}", record.record)) { summary.small.muted { "arguments" } pre tabindex="0" { code { (pretty(&event.verb.args)) } } }
                             }
                         }
                         td.name data-label="Caller" { (text::line(&event.verb.caller, 40)) }
                         td data-label="Outcome" { span class=(format!("state {}", tone(&word))) { (word) } }
-                        td.short data-label="Task" { a href=(frame.to(&format!("/tasks/{}", encoded(&event.verb.task_id)))) { (text::cut(&event.verb.task_id, 18).0) } }
+                        td.short data-label="Task" { @if !event.verb.task_id.is_empty() { a href=(frame.to(&format!("/tasks/{}", encoded(&event.verb.task_id)))) { (text::cut(&event.verb.task_id, 18).0) } } }
                     }
                 }
             }
@@ -202,6 +213,7 @@ fn link(filter: &Filter, next: u64) -> String {
         ("caller", filter.caller.as_deref()),
         ("task", filter.task.as_deref()),
         ("outcome", filter.outcome.as_deref()),
+        ("admin", filter.admin.as_deref()),
         ("cursor", Some(next.as_str())),
     ];
     for (name, value) in given.iter().filter_map(|(name, value)| Some((name, (*value)?))) {

@@ -91,7 +91,7 @@ pub(super) async fn set_status(visit: Visit) -> Result<Response, Failure> {
     let Some(status) = status_of(visit.field("status")) else {
         return Err(Failure::new(Kind::Invalid, "a workflow is draft, active or archived"));
     };
-    let flow = definitions::set_status(&visit.console, &visit.caller, visit.part("name"), status).await?;
+    let flow = flows::set_status(&visit.console, &visit.caller, visit.part("name"), status).await?;
     Ok(visit.go(&format!("{HERE}/{}", encoded(&flow.name)), flow.status.as_str()))
 }
 
@@ -112,7 +112,7 @@ pub(super) async fn ask_remove(visit: Visit) -> Result<Response, Failure> {
 }
 
 pub(super) async fn remove(visit: Visit) -> Result<Response, Failure> {
-    definitions::remove(&visit.console, &visit.caller, visit.part("name")).await?;
+    flows::remove(&visit.console, &visit.caller, visit.part("name")).await?;
     Ok(visit.go(HERE, "removed"))
 }
 

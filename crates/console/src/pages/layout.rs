@@ -334,6 +334,7 @@ fn told(done: &str) -> Option<&'static str> {
         "archived" => "The workflow is archived: it runs no more.",
         "resumed" => "The run goes on.",
         "revoked" => "The token lets nobody in any more.",
+        "ended" => "The session is ended.",
         _ => return None,
     })
 }

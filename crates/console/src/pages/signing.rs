@@ -16,7 +16,7 @@ use super::{
     layout::{self, Theme},
     visit::{Visit, pairs},
 };
-use crate::{Console, text};
+use crate::{Console, admin::sessions, text};
 
 /// The largest form that is read of somebody who is not in yet.
 const LARGEST: usize = 16 * 1024;
@@ -39,14 +39,22 @@ pub(super) async fn form(
     layout::outside(layout::theme(&headers), StatusCode::OK, "Sign in", &body)
 }
 
-pub(super) async fn sign_in(newcomer: Option<Extension<Newcomer>>, request: Request) -> Response {
+pub(super) async fn sign_in(
+    State(console): State<Console>,
+    newcomer: Option<Extension<Newcomer>>,
+    request: Request,
+) -> Response {
     let theme = layout::theme(request.headers());
     let fields = to_bytes(request.into_body(), LARGEST).await.map(|body| pairs(&body)).unwrap_or_default();
     let field =
         |name: &str| fields.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value.as_str());
     let next = inside(field("next"));
     let cookie = match newcomer {
-        Some(Extension(newcomer)) => newcomer.sign_in(field("token").trim()).await,
+        Some(Extension(newcomer)) => {
+            let signed_in = newcomer.sign_in(field("token").trim()).await;
+            sessions::record_sign_in(&console, &signed_in).await;
+            signed_in.map(|(cookie, ..)| cookie)
+        }
         None => Err("nobody can sign in here".to_owned()),
     };
     match cookie.map(|cookie| HeaderValue::from_str(&cookie)) {
@@ -61,7 +69,10 @@ pub(super) async fn sign_in(newcomer: Option<Extension<Newcomer>>, request: Requ
     }
 }
 
-pub(super) async fn sign_out(_: Visit) -> Result<Response, Failure> {
+pub(super) async fn sign_out(visit: Visit) -> Result<Response, Failure> {
+    if let Some(session) = visit.session_id() {
+        sessions::sign_out(&visit.console, &visit.caller, session).await?;
+    }
     let cookie = HeaderValue::from_static(Session::goodbye());
     Ok(([(header::SET_COOKIE, cookie)], Redirect::to(SIGN_IN)).into_response())
 }

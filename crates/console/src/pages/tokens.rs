@@ -14,7 +14,10 @@ use super::{
     visit::{Visit, encoded},
 };
 use crate::{
-    admin::tokens::{self, Wanted},
+    admin::{
+        sessions,
+        tokens::{self, Wanted},
+    },
     text,
 };
 
@@ -78,6 +81,11 @@ pub(super) async fn ask_revoke(visit: Visit) -> Result<Response, Failure> {
     Ok(frame.page(&Page { title: "Revoke a token", at: HERE, live: None, is_over: false, body }))
 }
 
+pub(super) async fn end_session(visit: Visit) -> Result<Response, Failure> {
+    sessions::end(&visit.console, &visit.caller, visit.part("id")).await?;
+    Ok(visit.go(HERE, "ended"))
+}
+
 pub(super) async fn revoke(visit: Visit) -> Result<Response, Failure> {
     tokens::revoke(&visit.console, &visit.caller, visit.part("id")).await?;
     Ok(visit.go(HERE, "revoked"))
@@ -85,6 +93,7 @@ pub(super) async fn revoke(visit: Visit) -> Result<Response, Failure> {
 
 async fn show(visit: &Visit, status: StatusCode, said: &Markup) -> Result<Response, Failure> {
     let tokens = tokens::list(&visit.console, &visit.caller).await?;
+    let signed_in = sessions::list(&visit.console, &visit.caller).await?;
     let frame = visit.frame();
     let body = html! {
         div.top { div { h1 { "Tokens" } p.sub { "Who may come in over HTTP" } } }
@@ -93,6 +102,7 @@ async fn show(visit: &Visit, status: StatusCode, said: &Markup) -> Result<Respon
         div.panel.flush {
             @if tokens.is_empty() { div.empty { p { "No tokens are kept here yet: make one above for each who calls. The one that you came with stands in the server's environment or configuration." } } } @else { (table(visit, &frame, &tokens)) }
         }
+        @if !signed_in.is_empty() { (sessions_table(visit, &frame, &signed_in)) }
     };
     Ok(frame.answer(status, &Page { title: "Tokens", at: HERE, live: None, is_over: false, body }))
 }
@@ -120,11 +130,40 @@ fn form(frame: &Frame, given: Option<&Visit>) -> Markup {
     }
 }
 
+/// Who is signed in. A session ends at once, so it needs no second question: signing in again is all that it costs.
+fn sessions_table(visit: &Visit, frame: &Frame, sessions: &[Token]) -> Markup {
+    let now = visit.console.engine().now();
+    html! {
+        h2 { "Console sessions" }
+        div.panel.flush {
+            table.cards {
+                thead { tr { th { "Session" } th { "Caller" } th { "Since" } th { "Expires" } th { span.vh { "Actions" } } } }
+                tbody {
+                    @for session in sessions {
+                        tr {
+                            td { code { (session.id) } }
+                            td data-label="Caller" { (text::line(session.caller.as_str(), 60)) }
+                            td data-label="Since" { (text::moment(session.created_at, now)) }
+                            td data-label="Expires" { @if let Some(at) = session.expires_at { (at.strftime("%F %T")) } }
+                            td.acts {
+                                form.inline method="post" action=(frame.to(&format!("/sessions/{}/end", encoded(&session.id)))) {
+                                    (frame.proof())
+                                    button.quiet type="submit" aria-label=(format!("End {}", session.id)) { "End" }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 fn table(visit: &Visit, frame: &Frame, tokens: &[Token]) -> Markup {
     let now = visit.console.engine().now();
     html! {
         table.cards {
-            thead { tr { th { "Token" } th { "Caller" } th { "Scopes" } th { "Project" } th { "Made" } th { "Ends" } th { "State" } th { span.vh { "Actions" } } } }
+            thead { tr { th { "Token" } th { "Caller" } th { "Scopes" } th { "Project" } th { "Created" } th { "Created by" } th { "Expires" } th { "State" } th { span.vh { "Actions" } } } }
             tbody {
                 @for token in tokens {
                     @let state = tokens::state(token, now);
@@ -133,8 +172,9 @@ fn table(visit: &Visit, frame: &Frame, tokens: &[Token]) -> Markup {
                         td data-label="Caller" { (text::line(token.caller.as_str(), 60)) }
                         td data-label="Scopes" { (token.rights.to_string()) }
                         td data-label="Project" { (text::line(token.scope.project.as_str(), 60)) }
-                        td data-label="Made" { (text::moment(token.created_at, now)) }
-                        td data-label="Ends" { @match token.expires_at { Some(at) => (at.strftime("%F")), None => "never" } }
+                        td data-label="Created" { (text::moment(token.created_at, now)) }
+                        td data-label="Created by" { (text::line(token.created_by.as_deref().unwrap_or_default(), 60)) }
+                        td data-label="Expires" { @match token.expires_at { Some(at) => (at.strftime("%F")), None => "never" } }
                         td data-label="State" { span class=(if state == "good" { "state good" } else { "state" }) { (state) } }
                         td.acts {
                             @if state == "good" {

@@ -79,6 +79,11 @@ impl Visit {
         Ok(visit)
     }
 
+    /// The session of its cookie, if it came with one.
+    pub(super) const fn session_id(&self) -> Option<&rialto_model::ids::TokenId> {
+        self.session.id.as_ref()
+    }
+
     /// What stands around every page.
     pub(crate) fn frame(&self) -> Frame {
         Frame {

@@ -48,6 +48,7 @@ async fn add(house: &House, text: &str, status: FlowStatus) {
         name: "unnamed".to_owned(),
         kind: None,
         by: "ann".into(),
+        token: None,
         status: Some(status),
         configured: false,
     };
@@ -257,6 +258,7 @@ async fn what_the_configuration_owns_is_changed_there() {
         name: String::new(),
         kind: None,
         by: "local".into(),
+        token: None,
         status: Some(FlowStatus::Active),
         configured: true,
     };

@@ -69,6 +69,7 @@ pub(crate) struct House {
     pub(crate) discovery: Arc<ScriptedDiscovery>,
     pub(crate) flows: Runner,
     app: Gated<Router>,
+    bearers: Option<Arc<Bearers>>,
 }
 
 /// What came back.
@@ -170,8 +171,13 @@ impl House {
             max_body_bytes: 100_000,
             stop: CancellationToken::new(),
         });
-        let app = gate(&store, clock, needs_token).await.around(console.router());
-        Self { engine, store, discovery, flows, app }
+        let authentication = authentication(&store, clock.clone(), needs_token).await;
+        let bearers = match &authentication {
+            Authentication::Bearer(bearers) => Some(bearers.clone()),
+            Authentication::Open(_) => None,
+        };
+        let app = gate(authentication, clock).around(console.router());
+        Self { engine, store, discovery, flows, app, bearers }
     }
 
     /// Registers an agent with this card.
@@ -185,6 +191,25 @@ impl House {
     pub(crate) fn keep_approvals(&self) {
         let engine = self.engine.clone();
         tokio::spawn(async move { engine.keep_approvals(CancellationToken::new()).await });
+    }
+
+    /// Makes a token for somebody who may have one already, as the operator at the machine can.
+    pub(crate) async fn add_token(&self, caller: &str, token: &str, rights: Rights) {
+        let id = format!("tok_{caller}_2");
+        self.store.put_token(&Token { id, ..row(caller, token, rights) }).await.unwrap();
+    }
+
+    /// Ends what is open for tokens that end.
+    pub(crate) fn follow_revocations(&self) {
+        let bearers = self.bearers.clone().unwrap();
+        tokio::spawn(async move { bearers.follow_revocations(CancellationToken::new()).await });
+    }
+
+    /// Listens to a stream of events as a page does.
+    pub(crate) async fn listen_with_cookie(&self, cookie: &str) -> Listening {
+        let response = self.respond("GET", "/api/v1/events", &[("cookie", cookie)], "").await;
+        assert_eq!(response.status().as_u16(), 200);
+        Listening { stream: response.into_body().into_data_stream(), read: String::new() }
     }
 
     /// Waits until a page, as ann sees it, shows a text.
@@ -271,6 +296,12 @@ impl Listening {
     pub(crate) async fn next(&mut self) -> (String, serde_json::Value) {
         let next = tokio::time::timeout(Duration::from_secs(20), self.find());
         next.await.unwrap_or_else(|_| panic!("nothing more came; {:?} is left", self.read))
+    }
+
+    /// Reads on until the stream is over.
+    pub(crate) async fn until_over(&mut self) {
+        let drained = async { while self.stream.next().await.is_some() {} };
+        tokio::time::timeout(Duration::from_secs(5), drained).await.expect("the stream ends within 5 s");
     }
 
     async fn find(&mut self) -> (String, serde_json::Value) {
@@ -515,13 +546,16 @@ fn peers(agents: Arc<ScriptedPeer>, flows: &Runner) -> Arc<dyn Peer> {
     Arc::new(Peers { mcp: a2a.clone(), function: a2a.clone(), acp: a2a.clone(), a2a, flow })
 }
 
-async fn gate(store: &Arc<dyn Store>, clock: Arc<dyn Clock>, needs_token: bool) -> Gate {
-    let authentication = if needs_token {
+async fn authentication(store: &Arc<dyn Store>, clock: Arc<dyn Clock>, needs_token: bool) -> Authentication {
+    if needs_token {
         let book = TokenBook::open(store.clone(), Vec::new()).await.unwrap();
-        Authentication::Bearer(Arc::new(Bearers::new(book, issuers(&clock), clock.clone())))
+        Authentication::Bearer(Arc::new(Bearers::new(book, issuers(&clock), clock)))
     } else {
         Authentication::Open(Caller::user("ann"))
-    };
+    }
+}
+
+fn gate(authentication: Authentication, clock: Arc<dyn Clock>) -> Gate {
     Gate::new(Guard::new(&[], 100_000), authentication)
         .before(&[Entrance { path: API, needs: Rights::ALL }, Entrance { path: PAGES, needs: Rights::ALL }])
         .with_sessions(sessions(clock), &Console::before_sign_in())
@@ -538,6 +572,8 @@ fn row(caller: &str, token: &str, rights: Rights) -> Token {
         created_at: SystemClock.now(),
         expires_at: None,
         revoked_at: None,
+        created_by: None,
+        session_of: None,
     }
 }
 

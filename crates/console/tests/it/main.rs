@@ -6,6 +6,7 @@
     reason = "helpers of tests may panic as tests do"
 )]
 
+mod administration;
 mod api;
 mod approvals;
 mod commands;

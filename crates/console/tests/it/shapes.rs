@@ -237,6 +237,10 @@ impl Tour {
         let made = self.post("/tokens", json!({ "caller": "carl", "expiresDays": 3 })).await;
         self.ask("DELETE", &format!("/tokens/{}", made["id"].as_str().unwrap()), "").await;
         self.get("/tokens").await;
+        self.house.cookie(ANN).await;
+        let sessions = self.get("/sessions").await;
+        self.ask("DELETE", &format!("/sessions/{}", sessions["sessions"][0]["id"].as_str().unwrap()), "")
+            .await;
         let made = self.post("/webhooks", json!({ "url": "https://good.example.com/" })).await;
         let hook = format!("/webhooks/{}", made["id"].as_str().unwrap());
         self.get("/webhooks").await;

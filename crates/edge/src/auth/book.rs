@@ -13,6 +13,9 @@ use tokio::sync::Mutex;
 
 use super::{Denial, tokens::TokenTable};
 
+/// So many console sessions of one caller count at once.
+const MAX_SESSIONS: usize = 50;
+
 /// The tokens of a store, as they are now.
 pub struct TokenBook {
     store: Arc<dyn Store>,
@@ -55,6 +58,30 @@ impl TokenBook {
 
     pub(crate) const fn table(&self) -> &TokenTable {
         &self.table
+    }
+
+    /// The generation that the table was read at.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Adds a console session. Where a caller has too many that count, the oldest ends.
+    pub(crate) async fn add_session(&self, session: &Token) -> Result<(), StoreError> {
+        let now = session.created_at;
+        let mut live = self.store.tokens().await?;
+        live.retain(|token| {
+            token.session_of.is_some()
+                && token.caller == session.caller
+                && token.scope.org == session.scope.org
+                && token.revoked_at.is_none()
+                && token.expires_at.is_none_or(|end| now < end)
+        });
+        live.sort_by_key(|token| token.created_at);
+        let excess = (live.len() + 1).saturating_sub(MAX_SESSIONS);
+        for oldest in live.iter().take(excess) {
+            self.store.revoke_token(&oldest.id, now).await?;
+        }
+        self.store.put_token(session).await
     }
 
     async fn read(&self) -> Result<(), StoreError> {

@@ -27,6 +27,8 @@ pub(crate) enum Denial {
     Expired(Timestamp),
     /// It was taken back.
     Revoked,
+    /// The console session was ended.
+    SignedOut,
     /// Somebody has signed it, but it is not good.
     Flawed(Flaw),
     /// It is good, but not for this: that needs one of these.
@@ -70,7 +72,9 @@ impl Denial {
     pub(crate) const fn reason(&self) -> &'static str {
         match self {
             Self::NoToken => "no-token",
-            Self::Unknown | Self::Expired(_) | Self::Revoked | Self::Flawed(_) => "bad-token",
+            Self::Unknown | Self::Expired(_) | Self::Revoked | Self::SignedOut | Self::Flawed(_) => {
+                "bad-token"
+            }
             Self::Twice | Self::InQuery => "malformed-token",
             Self::Lacks(_) => "insufficient-scope",
             Self::NoStore | Self::NoKeys => "unavailable",
@@ -85,7 +89,7 @@ impl Denial {
     const fn look(&self) -> Look {
         let (status, name, code) = match self {
             Self::NoToken => (StatusCode::UNAUTHORIZED, "unauthenticated", None),
-            Self::Unknown | Self::Expired(_) | Self::Revoked | Self::Flawed(_) => {
+            Self::Unknown | Self::Expired(_) | Self::Revoked | Self::SignedOut | Self::Flawed(_) => {
                 (StatusCode::UNAUTHORIZED, "unauthenticated", Some("invalid_token"))
             }
             Self::Twice | Self::InQuery => {
@@ -117,6 +121,7 @@ impl Denial {
                 let end = end.strftime("%F %T UTC");
                 format!("this token expired at {end}; make a new one with `rialto tokens create NAME`").into()
             }
+            Self::SignedOut => "this session was ended; sign in again".into(),
             Self::Revoked => "this token was revoked; make a new one with `rialto tokens create NAME`".into(),
             Self::Flawed(flaw) => flaw.to_string().into(),
             Self::Lacks(needs) => {

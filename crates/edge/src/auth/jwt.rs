@@ -226,6 +226,7 @@ impl Issuer {
             kind: config.kind.into(),
             id: CallerId::from(format!("{}{id}", config.caller_prefix)),
             rights: self.rights(claims),
+            token: None,
             proof: None,
         })
     }

@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use rialto_model::{
     call::Caller,
     clock::{Clock, Timestamp},
+    ids::TokenId,
     store::Token,
 };
 use subtle::ConstantTimeEq;
@@ -18,8 +19,20 @@ use super::{Denial, Hash};
 #[derive(Default)]
 pub(crate) struct TokenTable(ArcSwap<Table>);
 
-/// The first bytes of a hash find its place, the rest is compared in constant time.
-type Table = HashMap<[u8; 8], Vec<Known>>;
+#[derive(Default)]
+struct Table {
+    /// The first bytes of a hash find its place, the rest is compared in constant time.
+    by_hash: HashMap<[u8; 8], Vec<Known>>,
+    by_id: HashMap<TokenId, Validity>,
+}
+
+/// Whether and until when a token or a console session counts.
+struct Validity {
+    expires_at: Option<Timestamp>,
+    is_revoked: bool,
+    /// The token that a session was begun with, if that is one of ours.
+    parent: Option<TokenId>,
+}
 
 /// What is to be said of a token.
 struct Known {
@@ -34,9 +47,13 @@ struct Known {
 impl TokenTable {
     /// Knows `tokens`, and no others, from now on. One whose hash is not 64 hex digits lets nobody in.
     pub(crate) fn replace<'a>(&self, tokens: impl IntoIterator<Item = &'a Token>) {
-        let mut table = Table::new();
-        for known in tokens.into_iter().filter_map(Known::of) {
-            table.entry(place(&known.hash)).or_default().push(known);
+        let mut table = Table::default();
+        for token in tokens {
+            table.by_id.insert(TokenId::from(&token.id), Validity::of(token));
+            // No bearer token leads to a session.
+            if let Some(known) = Known::of(token).filter(|_| token.session_of.is_none()) {
+                table.by_hash.entry(place(&known.hash)).or_default().push(known);
+            }
         }
         self.0.store(Arc::new(table));
     }
@@ -44,8 +61,30 @@ impl TokenTable {
     /// Who comes with the token of this hash; nothing if it is none of ours.
     pub(crate) fn caller(&self, hash: &Hash, clock: &dyn Clock) -> Option<Result<Caller, Denial>> {
         let table = self.0.load();
-        let near = table.get(&place(hash))?;
+        let near = table.by_hash.get(&place(hash))?;
         near.iter().find(|known| bool::from(known.hash.ct_eq(hash))).map(|known| known.caller(clock))
+    }
+}
+
+impl TokenTable {
+    /// Whether the token or session with this id counts now. One that is not known does not.
+    pub(crate) fn is_good(&self, id: &TokenId, now: Timestamp) -> bool {
+        let table = self.0.load();
+        let counts = |id: &TokenId| {
+            let known = table.by_id.get(id)?;
+            let is_good = !known.is_revoked && known.expires_at.is_none_or(|end| now < end);
+            is_good.then_some(known)
+        };
+        counts(id).is_some_and(|known| known.parent.as_ref().is_none_or(|parent| counts(parent).is_some()))
+    }
+}
+
+// === impl Validity ===
+
+impl Validity {
+    fn of(token: &Token) -> Self {
+        let parent = token.session_of.as_deref().filter(|parent| !parent.is_empty()).map(TokenId::from);
+        Self { expires_at: token.expires_at, is_revoked: token.revoked_at.is_some(), parent }
     }
 }
 
@@ -58,6 +97,7 @@ impl Known {
             kind: token.kind,
             id: token.caller.clone(),
             rights: token.rights,
+            token: Some(TokenId::from(&token.id)),
             proof: None,
         };
         let is_revoked = token.revoked_at.is_some();
@@ -111,6 +151,8 @@ mod tests {
             created_at: NOON.parse().unwrap(),
             expires_at: None,
             revoked_at: None,
+            created_by: None,
+            session_of: None,
         }
     }
 
@@ -141,6 +183,31 @@ mod tests {
     fn a_revoked_token_lets_nobody_in() {
         let revoked = Token { revoked_at: Some(NOON.parse().unwrap()), ..token("a") };
         assert!(matches!(asked(&revoked, "a"), Some(Err(Denial::Revoked))));
+    }
+
+    #[test]
+    fn a_session_counts_as_long_as_it_and_its_token_do_and_is_no_bearer_token() {
+        let session = Token { session_of: Some("a".to_owned()), ..token("s") };
+        let table = TokenTable::default();
+        let is_good = |tokens: &[&Token]| {
+            table.replace(tokens.iter().copied());
+            table.is_good(&"s".into(), NOON.parse().unwrap())
+        };
+        let (now, good) = (Some(NOON.parse().unwrap()), token("a"));
+        assert!(is_good(&[&good, &session]));
+        assert!(
+            table
+                .caller(&unhex(&crate::auth::hash("s")).unwrap(), &FixedClock(NOON.parse().unwrap()))
+                .is_none()
+        );
+        assert!(!is_good(&[&good, &Token { revoked_at: now, ..session.clone() }]), "ended");
+        assert!(!is_good(&[&good, &Token { expires_at: now, ..session.clone() }]), "expired");
+        assert!(!is_good(&[&Token { revoked_at: now, ..good.clone() }, &session]), "its token is revoked");
+        assert!(!is_good(&[&session]) && !is_good(&[&good]), "unknown");
+        assert!(
+            is_good(&[&Token { session_of: Some(String::new()), ..session.clone() }]),
+            "of a signed token"
+        );
     }
 
     #[test]

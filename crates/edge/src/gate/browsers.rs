@@ -9,14 +9,15 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use http::{HeaderValue, Method, StatusCode, Uri, header};
-use rialto_model::credential::Secret;
 
 use super::{Checks, Gate, Verdict, is_below};
 use crate::{
     auth::{Answer, Authentication, Bearers, Denial},
     guard::host_of,
     refusal::Refusal,
-    session::{Newcomer, PAGES, SIGN_IN, Session, comes_from_us, foreign, is_for_browsers, wants_page},
+    session::{
+        Newcomer, PAGES, SIGN_IN, Session, SessionCookie, comes_from_us, foreign, is_for_browsers, wants_page,
+    },
 };
 
 // === impl Gate ===
@@ -54,18 +55,23 @@ impl Checks {
     /// Who comes with a cookie, as far as can be said without waiting.
     pub(super) fn look_at_cookie(&self, request: &Request, bearers: &Bearers) -> Answer {
         match self.token_in_cookie(request) {
-            Some(token) => bearers.look(token.expose()),
+            Some(cookie) => match bearers.look(cookie.token.expose()) {
+                Answer::Known(Ok(_)) if !bearers.is_good(&cookie.session) => {
+                    Answer::Known(Err(Denial::SignedOut))
+                }
+                answer => answer,
+            },
             None => Answer::Known(Err(Denial::NoToken)),
         }
     }
 
     /// The token in a request's cookie, where cookies count.
-    pub(super) fn token_in_cookie(&self, request: &Request) -> Option<Secret> {
+    pub(super) fn token_in_cookie(&self, request: &Request) -> Option<SessionCookie> {
         let sessions = self.sessions.as_ref()?;
         let host = host_of(request.uri(), request.headers()).unwrap_or_default();
         let path = request.uri().path();
         let plain = self.places.read(host, path).map_or(path, |asked| asked.rest(path));
-        if is_for_browsers(plain) { sessions.token(request.headers()) } else { None }
+        if is_for_browsers(plain) { sessions.open(request.headers()) } else { None }
     }
 
     /// Tells what is behind how a browser came, or refuses what another page made it send.

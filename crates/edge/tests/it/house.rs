@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use axum::{Extension, Router, routing};
+use futures::StreamExt;
 use http::{HeaderValue, StatusCode, header};
 use rialto_edge::{
     auth::{self, Authentication, Bearers, Config, IssuerConfig, Issuers, TokenBook},
@@ -30,6 +31,7 @@ pub(crate) struct House {
     pub(crate) server: Server,
     pub(crate) store: Arc<SqliteStore>,
     pub(crate) clock: Arc<Hand>,
+    pub(crate) bearers: Arc<Bearers>,
 }
 
 /// A clock that is moved by hand.
@@ -63,8 +65,9 @@ impl House {
         let book = TokenBook::open(store.clone(), Vec::new()).await.unwrap();
         let (fetch, time) = (Arc::new(client()) as Arc<dyn Fetch>, clock.clone() as Arc<dyn Clock>);
         let issuers = Issuers::new(config, &fetch, &time).unwrap();
-        let authentication = Authentication::Bearer(Arc::new(Bearers::new(book, issuers, time)));
-        Self { server: serve_at(site, authentication).await, store, clock }
+        let bearers = Arc::new(Bearers::new(book, issuers, time));
+        let authentication = Authentication::Bearer(bearers.clone());
+        Self { server: serve_at(site, authentication).await, store, clock, bearers }
     }
 
     /// The answer to somebody who shows `authorization`.
@@ -114,10 +117,20 @@ pub(crate) async fn serve_at(site: Site, authentication: Authentication) -> Serv
         caller.proof.map_or_else(|| "none".to_owned(), |proof| proof.expose().to_owned())
     };
     let rules = |_: Extension<Caller>| async { "rules" };
+    let endless = || async {
+        let first = futures::stream::iter([Ok::<_, std::convert::Infallible>("first ")]);
+        axum::body::Body::from_stream(first.chain(futures::stream::pending()))
+    };
+    let slow = || async {
+        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        "late"
+    };
     let router = Router::new()
         .route("/", routing::get(whoami))
         .route("/mcp", routing::get(whoami))
         .route("/mcp/proof", routing::get(proof))
+        .route("/mcp/endless", routing::get(endless))
+        .route("/mcp/slow", routing::get(slow))
         .route("/rules", routing::get(rules));
     let gate = Gate::new(Guard::new(&["*.bridge.example".to_owned()], 10), authentication)
         .at(site)
@@ -159,6 +172,8 @@ pub(crate) fn token(secret: &str, caller: &str) -> Token {
         created_at: noon(),
         expires_at: None,
         revoked_at: None,
+        created_by: None,
+        session_of: None,
     }
 }
 

@@ -15,5 +15,6 @@ mod proxies;
 mod rebinding;
 mod redirects;
 mod resource;
+mod revocation;
 mod server;
 mod tls;

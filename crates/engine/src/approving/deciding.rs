@@ -5,17 +5,19 @@ use std::sync::Arc;
 use rialto_model::{
     approval::{Approval, ApprovalFilter, Decided, Waits},
     call::Caller,
+    clock::Timestamp,
     failure::{Failure, Kind},
     ids::{ApprovalId, OrgId, TaskId},
-    json::Json,
     task::Task,
-    verb::Verb,
 };
 use rialto_policy::Action;
 use serde_json::json;
 
 use super::{one, question};
-use crate::engine::{Engine, store_failure};
+use crate::{
+    admin_record::AdminRecord,
+    engine::{Engine, store_failure},
+};
 
 /// So many can be listed at once.
 const MOST: usize = 1_000;
@@ -74,7 +76,7 @@ impl Engine {
         let approval = self.approval(by, id).await?;
         if let Decider::Caller(caller) = by
             && caller.id == approval.caller
-            && caller.scope == approval.scope
+            && caller.scope.org == approval.scope.org
             && !approval.is_for_caller()
         {
             let message = format!(
@@ -116,7 +118,15 @@ impl Engine {
 
     /// Denies what nobody has decided in time.
     pub(super) async fn expire(&self, approval: &Approval) -> Result<Approval, Failure> {
-        let decided = expired(approval);
+        self.deny(approval, expired(approval)).await
+    }
+
+    /// Denies what was asked for with a token that has ended.
+    pub(super) async fn deny_revoked(&self, approval: &Approval) -> Result<Approval, Failure> {
+        self.deny(approval, revoked(approval, self.now())).await
+    }
+
+    async fn deny(&self, approval: &Approval, decided: Decided) -> Result<Approval, Failure> {
         let store = &self.inner().store;
         if store.decide_approval(&approval.id, &decided).await.map_err(store_failure)? {
             self.put_on_record(approval, &decided).await;
@@ -154,28 +164,31 @@ impl Engine {
     /// Who decided what and why, in the audit trail.
     async fn put_on_record(&self, approval: &Approval, decided: &Decided) {
         let word = if decided.approved { "approve" } else { "deny" };
-        let agent = self.registry().get(&approval.agent);
-        let verb = Verb {
-            verb: "approve_call".to_owned(),
-            legacy_alias: "approve_call".to_owned(),
-            org_id: approval.scope.org.shared(),
-            agent_card_id: approval.agent.shared(),
-            agent_url: agent.map(|agent| agent.url.clone()).unwrap_or_default(),
-            skill_id: Arc::from(""),
-            session_id: approval.id.shared(),
-            args: Json::of(&json!({
-                "approval": approval.id,
-                "decision": word,
-                "reason": decided.reason,
-                "tool": approval.tool,
-                "askedBy": approval.caller,
-            })),
-            caller: Arc::from(decided.by.as_str()),
-            task_id: approval.task.shared(),
-            door: None,
-            trace: None,
+        let facts = json!({
+            "approval": approval.id,
+            "decision": word,
+            "reason": decided.reason,
+            "tool": approval.tool,
+            "askedBy": approval.caller,
+        });
+        let after = Approval { decided: Some(decided.clone()), ..approval.clone() };
+        let record = AdminRecord {
+            verb: "approve_call",
+            by: Arc::from(decided.by.as_str()),
+            token: None,
+            org: approval.scope.org.clone(),
+            object: approval.id.to_string(),
+            agent: self.registry().get(&approval.agent),
+            task: Some(approval.task.clone()),
+            before: json!({ "state": approval.state() }),
+            after: json!({ "state": after.state() }),
+            facts: facts.as_object().cloned().unwrap_or_default(),
+            policies: approval.policies.clone(),
+            failure: None,
         };
-        self.inner().journal.done(verb, &approval.policies).await;
+        if let Err(failure) = self.record_admin(record).await {
+            tracing::error!("the decision about {} is not in the audit trail: {failure}", approval.id);
+        }
     }
 }
 
@@ -206,6 +219,21 @@ fn expired(approval: &Approval) -> Decided {
         by: EXPIRY.to_owned(),
         reason: Some(format!("nobody decided before {}", approval.expires_at)),
         at: approval.expires_at,
+    }
+}
+
+/// Who denies what was asked for with a token that has ended.
+pub(super) const REVOCATION: &str = "revocation";
+
+fn revoked(approval: &Approval, at: Timestamp) -> Decided {
+    Decided {
+        approved: false,
+        by: REVOCATION.to_owned(),
+        reason: Some(format!(
+            "the token that {} made this call with was revoked or has expired",
+            approval.caller
+        )),
+        at,
     }
 }
 

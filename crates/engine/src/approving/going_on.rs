@@ -157,6 +157,13 @@ impl Engine {
                 Call { parts, spoken: None, ..call_of(task, &caller, target) }
             }
         };
+        if decided.approved && !self.may_go_on(approval.token.as_ref()).await? {
+            let message = format!(
+                "{} was approved, but the token that {} made this call with was revoked or has expired, so it was not made",
+                approval.tool, approval.caller
+            );
+            return Err(Failure::new(Kind::Denied, message));
+        }
         let permitted = inner.check_approved(call.clone());
         let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
         Ok((call, Then::Sent(Box::new(permitted))))
@@ -258,7 +265,7 @@ impl Inner {
 /// How a call ends that was denied.
 fn denied(approval: &Approval, decided: &Decided) -> Failure {
     let reason = decided.reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-    let message = if decided.by == super::deciding::EXPIRY {
+    let message = if matches!(decided.by.as_str(), super::deciding::EXPIRY | super::deciding::REVOCATION) {
         format!("{} was not approved{reason}", approval.tool)
     } else {
         format!("{} was denied by {}{reason}", approval.tool, decided.by)

@@ -19,6 +19,7 @@ use super::{going_on::Waiter, one};
 use crate::{
     engine::{Engine, store_failure},
     running::Running,
+    token_validity::TokenValidity,
 };
 
 /// How often it is looked whether something has changed.
@@ -116,7 +117,11 @@ impl Engine {
     async fn look_at(&self, approval: Approval) -> Result<Looked, Failure> {
         let now = self.now();
         let approval = match &approval.decided {
-            None if approval.expires_at > now => return Ok(Looked::Until(approval.expires_at)),
+            None if approval.expires_at > now => match self.validity_of(&approval).await? {
+                TokenValidity::Ended => self.deny_revoked(&approval).await?,
+                TokenValidity::Until(end) => return Ok(Looked::Until(end.min(approval.expires_at))),
+                TokenValidity::Unlimited => return Ok(Looked::Until(approval.expires_at)),
+            },
             None => self.expire(&approval).await?,
             Some(_) => approval,
         };
@@ -183,6 +188,14 @@ impl Engine {
             Waits::Call if theirs == ours || theirs == Runner::NOBODY => Ok(true),
             Waits::Call => Ok(!self.is_at_work(theirs).await?),
             Waits::Work => Ok(approval.runner == ours || theirs == ours),
+        }
+    }
+
+    /// Until when the token counts that an approval was asked for with.
+    async fn validity_of(&self, approval: &Approval) -> Result<TokenValidity, Failure> {
+        match &approval.token {
+            Some(token) => self.token_validity(token).await,
+            None => Ok(TokenValidity::Unlimited),
         }
     }
 

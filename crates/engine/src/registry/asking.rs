@@ -27,6 +27,17 @@ pub enum Refreshed {
     Held(Arc<Agent>, CardDiff),
 }
 
+// === impl Refreshed ===
+
+impl Refreshed {
+    /// The agent, as it is now.
+    pub const fn agent(&self) -> &Arc<Agent> {
+        match self {
+            Self::Unchanged(agent) | Self::Changed(agent, _) | Self::Held(agent, _) => agent,
+        }
+    }
+}
+
 // === impl Registry ===
 
 impl Registry {

@@ -208,6 +208,12 @@ async fn whoever_asked_may_not_approve_its_own_call_elsewhere() {
     let own = Decider::Caller(world.caller.clone());
     let refused = world.engine.decide_on(&own, id.as_str(), true, None).await.unwrap_err();
     assert_eq!(refused.message, "ann asked for vercel_ops.deploy itself; it needs approval by the ops team");
+    // Another token of the same person, for another project of the org, is the same person.
+    let elsewhere = rialto_model::ids::Scope { project: "other".into(), ..world.caller.scope.clone() };
+    let second = Caller { scope: elsewhere, token: Some("tok_2".into()), ..world.caller.clone() };
+    let refused =
+        world.engine.decide_on(&Decider::Caller(second), id.as_str(), true, None).await.unwrap_err();
+    assert_eq!(refused.kind, Kind::Denied, "{refused}");
     let other = Decider::Caller(Caller::user("bob"));
     assert_eq!(world.engine.decide_on(&other, id.as_str(), true, None).await.unwrap().state(), "approved");
 }
@@ -226,7 +232,9 @@ async fn somebody_elses_approval_lets_a_call_leave_that_nobody_waits_for() {
     assert_eq!(late.kind, Kind::Conflict);
     let record = |event: &rialto_model::verb::VerbEvent| event.verb.verb == "approve_call";
     let told: Vec<_> = world.heard.events().into_iter().filter(record).collect();
-    assert_eq!(told.len(), 2);
+    assert_eq!(told.len(), 1, "one record for one decision");
+    assert_eq!(told[0].verb.args.value()["before"], json!({ "state": "waiting" }));
+    assert_eq!(told[0].verb.args.value()["after"], json!({ "state": "approved" }));
     assert_eq!((&*told[0].verb.caller, &*told[0].verb.task_id), ("olga", task.head.id.as_str()));
     assert_eq!(told[0].verb.args.value()["reason"], "checked");
 }

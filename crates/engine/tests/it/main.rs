@@ -12,5 +12,6 @@ mod heirs;
 mod listeners;
 mod policies;
 mod registry;
+mod revocation;
 mod running;
 mod world;

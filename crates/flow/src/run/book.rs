@@ -12,7 +12,7 @@ use rialto_model::{
     deployed::{FlowSkill, Flows, skill},
     failure::{Failure, Kind},
     flow::{Flow, FlowKind, FlowRun, FlowStatus, Schedule},
-    ids::{Scope, TaskId},
+    ids::{Scope, TaskId, TokenId},
     json::Json,
     maps::FastMap,
     store::{Store, StoreError},
@@ -56,6 +56,8 @@ pub struct Given {
     pub kind: Option<FlowKind>,
     /// Who gives it.
     pub by: CallerId,
+    /// The token that one came with.
+    pub token: Option<TokenId>,
     /// Whether it may be run, in place of what the text says.
     pub status: Option<FlowStatus>,
     /// Whether the configuration owns it.
@@ -129,6 +131,7 @@ impl Book {
             configured: given.configured,
             by: given.by,
             at: now,
+            token: given.token,
         };
         if let Some(known) = known.filter(|known| is_same(known, &flow)) {
             return Ok(Flow::clone(&known));

@@ -113,6 +113,14 @@ impl Runner {
         if engine.look(&caller, schedule.task.as_str()).await.is_ok() {
             return Ok(next);
         }
+        if !engine.may_go_on(flow.token.as_ref()).await? {
+            tracing::warn!(
+                "{} is not run at its moment: the token that {} gave it with was revoked or has expired; save it again with another",
+                schedule.name,
+                flow.by
+            );
+            return Ok(next);
+        }
         let given = cron_of(&workflow, schedule.number).and_then(|(_, input)| input.cloned());
         let target = self.book().target_of(engine, &caller, &schedule.name, false).await?;
         let args = given.unwrap_or_else(Json::empty_object);
@@ -138,5 +146,12 @@ impl Runner {
 
 /// Whoever gave the definition, or began the run.
 fn caller_of(scope: &rialto_model::ids::Scope, id: &rialto_model::call::CallerId) -> Caller {
-    Caller { scope: scope.clone(), kind: CallerKind::User, id: id.clone(), rights: Rights::ALL, proof: None }
+    Caller {
+        scope: scope.clone(),
+        kind: CallerKind::User,
+        id: id.clone(),
+        rights: Rights::ALL,
+        token: None,
+        proof: None,
+    }
 }

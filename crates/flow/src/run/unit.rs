@@ -187,6 +187,10 @@ impl Unit {
 
     async fn try_call(&self, act: Act) -> Result<Running, Failure> {
         let Crew { engine, caller, .. } = &self.crew;
+        if !engine.may_go_on(caller.token.as_ref()).await? {
+            let message = "the token that this run was begun with was revoked or has expired, so this step was not called";
+            return Err(Failure::new(Kind::Denied, message));
+        }
         let trace = self.crew.trace.as_deref().cloned().map(Box::new);
         if let Act::Dispatch { work, parts } = act {
             let wanted = DispatchRequest {

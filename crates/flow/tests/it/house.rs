@@ -126,6 +126,7 @@ impl House {
             name: "unnamed".to_owned(),
             kind: None,
             by: self.caller.id.clone(),
+            token: self.caller.token.clone(),
             status: Some(status),
             configured: false,
         };

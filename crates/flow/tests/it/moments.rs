@@ -49,6 +49,22 @@ async fn moments_that_passed_while_nobody_looked_are_run_once() {
 }
 
 #[tokio::test]
+async fn a_definition_whose_token_was_revoked_is_not_run() {
+    let mut house = House::new().await;
+    house.caller.token = Some("tok_gone".into());
+    house.add(HOURLY).await;
+    let later = house.later(Duration::from_secs(24 * 3_600)).await;
+    later.runner.look(&later.engine, "a").await;
+    assert_eq!(runs(&house).await, [], "the store does not know its token any more");
+    house.caller.token = None;
+    house.add(&HOURLY.replace("n: 1", "n: 2")).await;
+    let later = house.later(Duration::from_secs(48 * 3_600)).await;
+    later.runner.look(&later.engine, "b").await;
+    later.engine.drain(Duration::from_secs(10)).await;
+    assert_eq!(runs(&house).await, [RunState::Completed], "saved again without one");
+}
+
+#[tokio::test]
 async fn a_definition_that_is_not_in_use_has_no_moments() {
     let house = House::new().await;
     house.add(HOURLY).await;

@@ -120,6 +120,7 @@ async fn a_definition_that_is_wrong_is_not_kept() {
         name: String::new(),
         kind: None,
         by: "ann".into(),
+        token: None,
         status: None,
         configured: false,
     };

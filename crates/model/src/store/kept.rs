@@ -8,7 +8,7 @@ use crate::{
     ids::{AgentId, ContextId, Scope, TaskId},
     rights::Rights,
     task::{TaskHead, TaskState},
-    verb::{Outcome, VerbEvent},
+    verb::{Outcome, Phase, VerbEvent},
 };
 
 /// What is added to a task in one go.
@@ -88,6 +88,8 @@ pub struct AuditFilter {
     pub task: Option<TaskId>,
     /// Only with this outcome.
     pub outcome: Option<AuditOutcome>,
+    /// Only administrative operations.
+    pub admin: bool,
     /// Only those older than this record.
     pub before: Option<u64>,
     /// At most so many.
@@ -187,6 +189,11 @@ pub struct Token {
     pub expires_at: Option<Timestamp>,
     /// When it was revoked, if it was.
     pub revoked_at: Option<Timestamp>,
+    /// The caller that made it, or the operator at the machine; nothing where that was before it was noted.
+    pub created_by: Option<String>,
+    /// The token that a console session was begun with, where this row is one; empty for one that somebody else has signed. No bearer token
+    /// leads to such a row.
+    pub session_of: Option<String>,
 }
 
 /// A secret that was encrypted. What opens it is kept elsewhere.
@@ -224,5 +231,6 @@ impl AuditFilter {
             && self.caller.as_ref().is_none_or(|caller| caller.as_str() == &*verb.caller)
             && self.task.as_ref().is_none_or(|task| task.as_str() == &*verb.task_id)
             && self.outcome.is_none_or(outcome)
+            && (!self.admin || event.phase == Phase::Admin)
     }
 }

@@ -39,6 +39,9 @@ pub(crate) struct AuditSearch {
     /// Only what came out like this
     #[arg(long, value_enum)]
     pub(crate) outcome: Option<OutcomeName>,
+    /// Only administrative operations: tokens, policies, agents, tools, workflows, secrets, webhooks, sign-ins, approvals
+    #[arg(long)]
+    pub(crate) admin: bool,
     /// Only older records than this one
     #[arg(long, value_name = "RECORD")]
     pub(crate) before: Option<u64>,

@@ -49,6 +49,7 @@ pub(crate) enum EventName {
     VerbError,
     Breaker,
     Guardrail,
+    Admin,
 }
 
 // === impl EventName ===
@@ -61,6 +62,7 @@ impl EventName {
             Self::VerbError => Phase::VerbError,
             Self::Breaker => Phase::Breaker,
             Self::Guardrail => Phase::Guardrail,
+            Self::Admin => Phase::Admin,
         }
     }
 }

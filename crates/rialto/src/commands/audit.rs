@@ -4,7 +4,7 @@ mod follow;
 
 use rialto_model::{
     json::Json,
-    verb::{Outcome, VerbEvent},
+    verb::{Outcome, Phase, VerbEvent},
 };
 use serde::Deserialize;
 
@@ -53,6 +53,7 @@ async fn search(desk: &Desk, search: &AuditSearch) -> Result<(), Trouble> {
         question.with_given("caller", search.caller.as_ref()).with_given("task", search.task.as_ref());
     let question =
         question.with_given("outcome", search.outcome.map(name)).with_given("cursor", search.before);
+    let question = question.with_given("admin", search.admin.then_some(true));
     let records: Vec<Json> = question.rows("records", Some(search.limit)).await?;
     if search.listing.json {
         output::json(&records);
@@ -60,9 +61,13 @@ async fn search(desk: &Desk, search: &AuditSearch) -> Result<(), Trouble> {
         output::line("No records.");
     } else {
         let records = records.iter().map(read::<Told>).collect::<Result<Vec<_>, _>>()?;
-        let rows = records.iter().map(|told| row(told.record, &told.event)).collect();
-        let header = ["record", "time (utc)", "phase", "skill", "caller", "outcome", "task"];
-        output::table(&header, rows);
+        if search.admin {
+            let rows = records.iter().map(|told| admin_row(told.record, &told.event)).collect();
+            output::table(&["record", "time (utc)", "operation", "object", "caller", "outcome"], rows);
+        } else {
+            let rows = records.iter().map(|told| row(told.record, &told.event)).collect();
+            output::table(&["record", "time (utc)", "phase", "skill", "caller", "outcome", "task"], rows);
+        }
     }
     Ok(())
 }
@@ -109,8 +114,17 @@ fn row(record: u64, event: &VerbEvent) -> Vec<String> {
     ]
 }
 
+/// An administrative operation. `--json` shows what it changed.
+fn admin_row(record: u64, event: &VerbEvent) -> Vec<String> {
+    let object = event.verb.args.value()["object"].as_str().unwrap_or_default().to_owned();
+    let [number, at, _, verb, caller, outcome, _] =
+        <[String; 7]>::try_from(row(record, event)).unwrap_or_default();
+    vec![number, at, verb, object, caller, outcome]
+}
+
 fn outcome(event: &VerbEvent) -> String {
     match (&event.error, event.outcome) {
+        _ if event.phase == Phase::Admin && event.context.denied => "denied".to_owned(),
         (Some(error), _) => error.code.to_string(),
         _ if event.context.denied => "denied".to_owned(),
         (None, Some(Outcome::Completed)) => "completed".to_owned(),

@@ -2,6 +2,8 @@
 
 mod server;
 
+use std::path::Path;
+
 use futures::StreamExt;
 use rialto_mcp::ToolNames;
 use rialto_model::{
@@ -18,6 +20,7 @@ use crate::{
     desk::Desk,
     environment::Environment,
     output::{self, Spinner, Trouble},
+    private_files::find_open,
     program::{BuildError, Place, Program},
 };
 
@@ -73,6 +76,20 @@ pub(crate) async fn run(common: &Common, environment: &Environment, as_json: boo
     }
 }
 
+/// Whether others than its owner can read what is kept in the data folder. Looked at before that is opened, which closes it.
+fn private_files(folder: &Path) -> Finding {
+    let open = find_open(folder);
+    let Some(first) = open.first() else { return good("files", "only their owner can read them") };
+    let (mode, others) = (first.mode & 0o7777, open.len() - 1);
+    let more = if others == 0 { String::new() } else { format!(", and {others} more") };
+    Finding {
+        what: "files".to_owned(),
+        level: Level::Warning,
+        finding: format!("others can read {} (mode {mode:04o}){more}", first.path.display()),
+        fix: Some(format!("chmod -R go-rwx {}", folder.display())),
+    }
+}
+
 async fn examine(common: &Common, environment: &Environment) -> Vec<Finding> {
     let config = match Config::load(common.config.as_deref(), environment) {
         Ok(config) => config,
@@ -86,6 +103,7 @@ async fn examine(common: &Common, environment: &Environment) -> Vec<Finding> {
     };
     let mut findings = vec![good("configuration", "valid")];
     let folder = crate::data_folder(common, &config, environment);
+    findings.push(private_files(&folder));
     let (place, fix) = match &config.store.url {
         Some(url) => {
             (url.to_string(), "see that the database server runs, and that [store] url is right".to_owned())

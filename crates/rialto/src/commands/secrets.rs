@@ -1,11 +1,19 @@
 //! `rialto secrets …`: what agents are shown, encrypted in the store.
 
-use std::io::{IsTerminal, Read};
+use std::{
+    io::{IsTerminal, Read},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
-use rialto_model::{credential::Secret, json::Json};
+use rialto_engine::AdminRecord;
+use rialto_model::{
+    credential::Secret,
+    failure::{Failure, Kind},
+    json::Json,
+};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     cli::{Listing, Secrets},
@@ -95,7 +103,16 @@ async fn remove(desk: &Desk, name: &str) -> Result<(), Trouble> {
 
 async fn rotate(program: &Program, to_env: Option<&str>, environment: &Environment) -> Result<(), Trouble> {
     let given = to_env.map(|variable| variable_of(environment, variable)).transpose()?;
-    let count = program.vault.rotate(given.as_ref()).await?;
+    let rotated = program.vault.rotate(given.as_ref()).await;
+    let record = AdminRecord {
+        by: Arc::from(program.policies.scope().by.as_str()),
+        after: rotated.as_ref().map_or(Value::Null, |count| json!({ "sealedAgain": count })),
+        failure: rotated.as_ref().err().map(|error| Failure::new(Kind::Conflict, error.to_string())),
+        ..AdminRecord::new("secret.rotate_key", &program.local_caller(), "all secrets")
+    };
+    let recorded = program.engine.record_admin(record).await;
+    let count = rotated?;
+    recorded.map_err(|failure| Trouble::other(failure.message))?;
     output::line(format!("{count} secrets are sealed with a new key"));
     if let Some(variable) = to_env {
         output::note(format!("From now on RIALTO_SECRET_KEY must hold what {variable} holds."));

@@ -20,6 +20,7 @@ use rialto_edge::{
     serve::Door,
     session::{API, PAGES, Sessions},
 };
+use rialto_engine::AdminRecord;
 use rialto_function::door;
 use rialto_mcp::{AgentRegistrar, AgentToLoad, Control, LoadAgents};
 use rialto_model::{
@@ -62,7 +63,9 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     let authentication = if serve.allow_no_auth {
         Authentication::Open(program.local_caller())
     } else {
-        Authentication::Bearer(Arc::new(bearers(&program, environment).await?))
+        let bearers = Arc::new(bearers(&program, environment).await?);
+        program.follow_revocations(&bearers);
+        Authentication::Bearer(bearers)
     };
     program.tools.configure(&program.config, &program.engine, true).await?;
     flows::configure(&program.config, &program.engine, &program.flows, true).await?;
@@ -249,10 +252,23 @@ async fn bearers(program: &Program, environment: &Environment) -> Result<Bearers
     let given = environment.get("RIALTO_TOKEN").map(owner_token).transpose()?;
     if given.is_none() && issuers.is_empty() && store.tokens().await?.is_empty() {
         let (row, token) = tokens::create(&*store, Wanted::owner()).await?;
+        record_first_token(program, &row).await;
         show_once(&row.id, &token, program.data.as_deref())?;
     }
     let book = TokenBook::open(store, given.into_iter().collect()).await?;
     Ok(Bearers::new(book, issuers, clock))
+}
+
+/// Records that the first token was made, by the server itself.
+async fn record_first_token(program: &Program, token: &Token) {
+    let record = AdminRecord {
+        by: Arc::from(program.policies.scope().by.as_str()),
+        after: rialto_console::admin::tokens::shown(token, SystemClock.now()),
+        ..AdminRecord::new("token.create", &program.local_caller(), token.caller.as_str())
+    };
+    if let Err(failure) = program.engine.record_admin(record).await {
+        tracing::error!("the first token is not in the audit trail: {failure}");
+    }
 }
 
 /// The token that the environment gives the owner.

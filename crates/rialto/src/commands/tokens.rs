@@ -40,6 +40,7 @@ struct Known {
     org: String,
     project: String,
     created_at: Timestamp,
+    created_by: Option<String>,
     expires_at: Option<Timestamp>,
     revoked_at: Option<Timestamp>,
     state: String,
@@ -91,7 +92,19 @@ impl Wanted {
     pub(crate) fn token(self, id: String, token: &str) -> Token {
         let Self { caller, kind, rights, scope, expires_at } = self;
         let (hash, created_at) = (rialto_edge::auth::hash(token), SystemClock.now());
-        Token { id, hash, scope, caller, kind, rights, created_at, expires_at, revoked_at: None }
+        Token {
+            id,
+            hash,
+            scope,
+            caller,
+            kind,
+            rights,
+            created_at,
+            expires_at,
+            revoked_at: None,
+            created_by: None,
+            session_of: None,
+        }
     }
 }
 
@@ -136,6 +149,7 @@ async fn list(desk: &Desk, listing: Listing, org: Option<&str>) -> Result<(), Tr
             token.role.unwrap_or_default(),
             format!("{}/{}", token.org, token.project),
             moment(token.created_at),
+            token.created_by.unwrap_or_default(),
             token.expires_at.map_or_else(|| "never".to_owned(), moment),
             token.state,
         ]
@@ -148,6 +162,7 @@ async fn list(desk: &Desk, listing: Listing, org: Option<&str>) -> Result<(), Tr
         "role",
         "org/project",
         "created (utc)",
+        "created by",
         "expires (utc)",
         "state",
     ];

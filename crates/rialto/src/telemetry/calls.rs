@@ -111,7 +111,8 @@ impl Hook for CallCounts {
                 return;
             }
             (Phase::VerbError, _, Some(error)) => outcome_of(error.code),
-            (Phase::VerbError, _, None) | (Phase::PreVerb | Phase::Breaker | Phase::Guardrail, ..) => return,
+            (Phase::VerbError, _, None)
+            | (Phase::PreVerb | Phase::Breaker | Phase::Guardrail | Phase::Admin, ..) => return,
         };
         self.agent(&event.verb.agent_card_id).skill(&event.verb.skill_id).add(outcome);
     }

@@ -4,9 +4,10 @@
 //! failure are found in the journal and the audit trail. They are not in the log, because an agent's words may repeat what
 //! it was told.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 
-use rialto_model::verb::{Hook, Outcome, Phase, Verb, VerbEvent};
+use rialto_guard::secrets::mask_secrets;
+use rialto_model::verb::{Hook, Outcome, Phase, Verb, VerbError, VerbEvent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tracing_subscriber::EnvFilter;
@@ -35,10 +36,27 @@ const TALKATIVE: [&str; 4] = ["rmcp", "h2", "hyper", "hyper_util"];
 pub(crate) fn start(filter: Option<&str>, default: &str, format: LogFormat) {
     let filter = filter.and_then(|filter| EnvFilter::try_new(hushed(filter)).ok());
     let filter = filter.unwrap_or_else(|| EnvFilter::new(hushed(default)));
-    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let lines =
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| MaskedLines(std::io::stderr()));
     match format {
         LogFormat::Text => lines.with_ansi(std::io::stderr().is_terminal()).with_target(false).init(),
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(false).init(),
+    }
+}
+
+/// Writes lines with the secrets in them masked. Each line comes as a whole.
+struct MaskedLines<W>(W);
+
+// === impl MaskedLines ===
+
+impl<W: Write> Write for MaskedLines<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.write_all(mask_secrets(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }
 
@@ -95,6 +113,7 @@ impl Hook for CallLog {
                     error.code
                 );
             }
+            (Phase::Admin, error) => administered(event, error.as_ref()),
             // Whoever turns a breaker or finds something says so itself.
             (Phase::Breaker | Phase::Guardrail, _) => {}
             (Phase::PreVerb | Phase::PostVerb | Phase::VerbError, _) => {}
@@ -102,9 +121,42 @@ impl Hook for CallLog {
     }
 }
 
+/// One line for each administrative operation. What it changed stands in the audit trail only.
+fn administered(event: &VerbEvent, error: Option<&VerbError>) {
+    let Verb { verb: name, org_id, agent_card_id, caller, .. } = &*event.verb;
+    let object = event.verb.args.value()["object"].as_str().unwrap_or_default().to_owned();
+    let (agent, org, ended) = (&**agent_card_id, &**org_id, outcome(event, error));
+    tracing::info!(
+        admin.verb = name.as_str(),
+        admin.object = object.as_str(),
+        admin.outcome = ended,
+        agent.id = agent,
+        caller.id = &**caller,
+        org.id = org,
+        "{name} of {object:?} by {caller}: {ended}"
+    );
+}
+
+const fn outcome(event: &VerbEvent, error: Option<&VerbError>) -> &'static str {
+    match error {
+        _ if event.context.denied => "refused",
+        Some(_) => "failed",
+        None => "done",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_do_not_get_into_the_log() {
+        let mut lines = MaskedLines(Vec::new());
+        let line = "WARN cannot open postgres://app:hunter2@db/app with sk_live_4eC39HqLyjWDarjtT1zdp7dc\n";
+        lines.write_all(line.as_bytes()).unwrap();
+        let written = String::from_utf8(lines.0).unwrap();
+        assert_eq!(written, "WARN cannot open postgres://app:[redacted]@db/app with [redacted]\n");
+    }
 
     #[test]
     fn a_library_that_repeats_what_passes_is_heard_only_if_it_is_named() {

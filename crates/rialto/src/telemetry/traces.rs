@@ -145,7 +145,7 @@ impl Hook for Traces {
             (Phase::PostVerb, _) if event.outcome != Some(Outcome::Failed) => None,
             // A failure is told twice, and the second time with its code.
             (Phase::VerbError, Some(error)) => Some(error.code),
-            (Phase::Breaker | Phase::Guardrail, _)
+            (Phase::Breaker | Phase::Guardrail | Phase::Admin, _)
             | (Phase::PreVerb | Phase::PostVerb | Phase::VerbError, _) => return,
         };
         if !event.verb.trace.as_ref().is_some_and(|trace| trace.is_sampled()) {

@@ -6,5 +6,6 @@ mod door;
 mod inside;
 mod orgs;
 mod outward;
+mod revoked;
 mod signed;
 mod wire;

@@ -144,11 +144,12 @@ pub(super) async fn trail(
         Some(AuditOutcome::Failed) => " AND outcome = 'failed'",
         Some(AuditOutcome::Denied) => " AND denied",
     };
+    let admin = if filter.admin { " AND phase = 'admin'" } else { "" };
     let select = format!(
         "SELECT record, seal, event FROM audit
          WHERE org = $1 AND ($2::bigint IS NULL OR at >= $2) AND ($3::bigint IS NULL OR at < $3)
              AND ($4::bigint IS NULL OR record < $4) AND ($5::text IS NULL OR agent = $5)
-             AND ($6::text IS NULL OR caller = $6) AND ($7::text IS NULL OR task = $7){outcome}
+             AND ($6::text IS NULL OR caller = $6) AND ($7::text IS NULL OR task = $7){outcome}{admin}
          ORDER BY record DESC LIMIT $8"
     );
     let (since, until) = (filter.since.map(nearest), filter.until.map(nearest));

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The steps to the schema that this program knows, from nothing.
-const MIGRATIONS: [(&str, &str); 7] = [
+const MIGRATIONS: [(&str, &str); 8] = [
     ("V1__everything", include_str!("../../migrations/postgres/V1__everything.sql")),
     ("V2__seeds", include_str!("../../migrations/postgres/V2__seeds.sql")),
     ("V3__routing", include_str!("../../migrations/postgres/V3__routing.sql")),
@@ -25,10 +25,11 @@ const MIGRATIONS: [(&str, &str); 7] = [
     ("V5__approvals", include_str!("../../migrations/postgres/V5__approvals.sql")),
     ("V6__message_claims", include_str!("../../migrations/postgres/V6__message_claims.sql")),
     ("V7__tenants", include_str!("../../migrations/postgres/V7__tenants.sql")),
+    ("V8__token_origins", include_str!("../../migrations/postgres/V8__token_origins.sql")),
 ];
 
 /// The number of that schema.
-const SCHEMA: usize = MIGRATIONS.len();
+const SCHEMA: usize = 8;
 
 /// Whoever holds this lock changes the schema.
 const LOCK: i64 = 0x0052_4941_4c54_4f00;

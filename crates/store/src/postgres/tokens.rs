@@ -18,10 +18,16 @@ pub(super) async fn revoke(client: &impl GenericClient, id: &str, at: Timestamp)
 
 /// Adds one.
 pub(super) async fn add(client: &impl GenericClient, token: &Token) -> Result<(), Snag> {
+    if token.session_of.is_some() {
+        // Console sessions that ended are of no use to anybody, and each sign-in makes one.
+        let delete = "DELETE FROM tokens WHERE session_of IS NOT NULL AND expires_at < $1";
+        sql::execute(client, delete, &[&nanoseconds(token.created_at)?]).await?;
+    }
     let insert = "
-        INSERT INTO tokens (id, hash, org, project, caller, kind, rights, created_at, expires_at, revoked_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-    let values: [Value<'_>; 10] = [
+        INSERT INTO tokens (id, hash, org, project, caller, kind, rights, created_at, expires_at, revoked_at,
+            created_by, session_of)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
+    let values: [Value<'_>; 12] = [
         &token.id,
         &token.hash,
         &token.scope.org.as_str(),
@@ -32,6 +38,8 @@ pub(super) async fn add(client: &impl GenericClient, token: &Token) -> Result<()
         &nanoseconds(token.created_at)?,
         &maybe_nanoseconds(token.expires_at)?,
         &maybe_nanoseconds(token.revoked_at)?,
+        &token.created_by,
+        &token.session_of,
     ];
     sql::execute(client, insert, &values).await.map(drop).map_err(|snag| {
         snag.or_taken("token_id", || format!("the token name {}", token.id))
@@ -56,5 +64,7 @@ fn token(row: Cells<'_>) -> Result<Token, Snag> {
         created_at: row.at("created_at")?,
         expires_at: row.maybe_at("expires_at")?,
         revoked_at: row.maybe_at("revoked_at")?,
+        created_by: row.get("created_by")?,
+        session_of: row.get("session_of")?,
     })
 }

@@ -95,6 +95,9 @@ pub(super) fn trail(
         }
     }
     sql.push_str(outcome.unwrap_or_default());
+    if filter.admin {
+        sql.push_str(" AND event ->> 'phase' = 'admin'");
+    }
     sql.push_str(" ORDER BY row DESC LIMIT ?");
     values.push(&filter.limit);
     let mut select = connection.prepare_cached(&sql)?;

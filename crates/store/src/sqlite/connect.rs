@@ -20,7 +20,7 @@ use crate::{
 pub(super) const FILE: &str = "rialto.db";
 
 /// The schema this program knows; each migration ends by writing its number into the file.
-const SCHEMA: i32 = 14;
+const SCHEMA: i32 = 15;
 
 /// What brings a database to the present schema, in order.
 const MIGRATIONS: &[(&str, &str)] = &[
@@ -38,6 +38,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V12__shorter_events", include_str!("../../migrations/sqlite/V12__shorter_events.sql")),
     ("V13__message_claims", include_str!("../../migrations/sqlite/V13__message_claims.sql")),
     ("V14__tenants", include_str!("../../migrations/sqlite/V14__tenants.sql")),
+    ("V15__token_origins", include_str!("../../migrations/sqlite/V15__token_origins.sql")),
 ];
 
 /// How often a lock that another process holds is tried again, one millisecond apart.
@@ -58,11 +59,28 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), StoreError> {
     })
 }
 
-/// The file with the copy of the generation number.
-pub(super) fn slot(folder: &Path) -> Result<Slot, StoreError> {
+/// Opens a file that nobody but its owner may read, whatever it was before.
+fn private_file(path: &Path) -> std::io::Result<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false);
-    let file = options.open(folder.join("generation")).map_err(|error| not_writable(folder, error))?;
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = file.metadata()?.permissions().mode();
+        // A file of somebody else's stays as it is: `rialto doctor` tells of it.
+        if mode & 0o077 != 0 && file.set_permissions(PermissionsExt::from_mode(mode & 0o700)).is_err() {
+            tracing::warn!("{} can be read by others, and could not be closed to them", path.display());
+        }
+    }
+    Ok(file)
+}
+
+/// The file with the copy of the generation number.
+pub(super) fn slot(folder: &Path) -> Result<Slot, StoreError> {
+    let file = private_file(&folder.join("generation")).map_err(|error| not_writable(folder, error))?;
     Ok(Slot::new(file))
 }
 
@@ -74,6 +92,8 @@ pub(super) fn writer(
     place: &Place,
 ) -> Result<Connection, StoreError> {
     let path = folder.join(FILE);
+    // SQLite gives its own files the permissions that it finds on this one.
+    drop(private_file(&path).map_err(|error| not_writable(folder, error))?);
     let open_and_copy = || {
         let connection = open(&path).map_err(|error| place.fault(error))?;
         let mut connection = prepare(connection, config, place)?;

@@ -39,9 +39,16 @@ fn revoke(connection: &Connection, id: &str, at: Timestamp) -> Result<bool, Snag
 }
 
 fn add(connection: &Connection, token: &Token) -> Result<(), Snag> {
+    if token.session_of.is_some() {
+        // Console sessions that ended are of no use to anybody, and each sign-in makes one.
+        let mut delete = connection
+            .prepare_cached("DELETE FROM tokens WHERE session_of IS NOT NULL AND expires_at < ?1")?;
+        delete.execute([At(token.created_at)])?;
+    }
     let mut insert = connection.prepare_cached(
-        "INSERT INTO tokens (id, hash, org, project, caller, kind, rights, created_at, expires_at, revoked_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        "INSERT INTO tokens (id, hash, org, project, caller, kind, rights, created_at, expires_at, revoked_at,
+             created_by, session_of)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     )?;
     let Scope { org, project } = &token.scope;
     let values = params![
@@ -55,6 +62,8 @@ fn add(connection: &Connection, token: &Token) -> Result<(), Snag> {
         At(token.created_at),
         token.expires_at.map(At),
         token.revoked_at.map(At),
+        token.created_by,
+        token.session_of,
     ];
     match insert.execute(values) {
         Ok(_) => Ok(()),
@@ -86,5 +95,7 @@ fn token(row: &Row<'_>) -> rusqlite::Result<Token> {
         created_at: row.get::<_, At>("created_at")?.0,
         expires_at: row.get::<_, Option<At>>("expires_at")?.map(|at| at.0),
         revoked_at: row.get::<_, Option<At>>("revoked_at")?.map(|at| at.0),
+        created_by: row.get("created_by")?,
+        session_of: row.get("session_of")?,
     })
 }

@@ -92,6 +92,7 @@ fn approval(id: &str) -> Approval {
         scope: Scope::default(),
         task: "task_1".into(),
         caller: "ann".into(),
+        token: Some("tok_1".into()),
         agent: "agt_1".into(),
         tool: "vercel_ops.deploy".to_owned(),
         args: Json::parse(r#"{"n":1.000}"#).unwrap(),

@@ -47,12 +47,24 @@ pub async fn the_audit_trail_can_be_narrowed(store: &dyn Store) {
         (AuditFilter { agent: Some(AgentId::from("agt_weather")), limit: 1, ..all() }, vec![&failed]),
         (AuditFilter { agent: Some(AgentId::from("agt_other")), ..all() }, vec![]),
         (AuditFilter { before: Some(3), ..all() }, vec![&completed, &denied]),
+        (AuditFilter { admin: true, ..all() }, vec![]),
     ];
     for (filter, expected) in cases {
         let found = trail(store, &filter).await;
         assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{filter:?}");
         assert!(found.iter().all(|event| filter.fits(event)), "{filter:?}");
     }
+}
+
+/// To administrative operations, which are records like all others.
+pub async fn the_audit_trail_can_be_narrowed_to_administration(store: &dyn Store) {
+    three_outcomes(store).await;
+    let mut operation = announced(Phase::Admin, "default", "");
+    operation.outcome = Some(Outcome::Completed);
+    store.audit(vec![operation.clone()]).await.unwrap();
+    let filter = AuditFilter { admin: true, ..AuditFilter::newest(10) };
+    assert_eq!(trail(store, &filter).await, [operation]);
+    assert_eq!(trail(store, &AuditFilter::newest(10)).await.len(), 4);
 }
 
 /// What was refused, what failed, and what went well.

@@ -214,6 +214,7 @@ fn flow(name: &str, version: u64) -> Flow {
         configured: false,
         by: "ann".into(),
         at: at(0),
+        token: Some("tok_1".into()),
     }
 }
 

@@ -279,6 +279,18 @@ pub async fn a_revoked_token_is_marked_once(store: &dyn Store) {
     assert_eq!(store.tokens().await.unwrap(), [revoked, token("phone")]);
 }
 
+/// Tokens stay, also when they are over.
+pub async fn a_session_that_is_over_goes_when_another_begins(store: &dyn Store) {
+    let session = |id: &str, ends| Token { expires_at: Some(at(ends)), ..token(id) };
+    let expired = Token { session_of: None, ..session("tok_expired", 5) };
+    for put in [&expired, &session("ses_1", 5), &session("ses_2", 20)] {
+        store.put_token(put).await.unwrap();
+    }
+    store.put_token(&Token { created_at: at(10), ..session("ses_3", 30) }).await.unwrap();
+    let left: Vec<String> = store.tokens().await.unwrap().into_iter().map(|token| token.id).collect();
+    assert_eq!(left, ["ses_2", "ses_3", "tok_expired"]);
+}
+
 /// Neither its name nor its hash can be given twice.
 pub async fn a_token_is_taken_once(store: &dyn Store) {
     let laptop = token("laptop");
@@ -310,6 +322,8 @@ fn token(id: &str) -> Token {
         created_at: at(0),
         expires_at: None,
         revoked_at: None,
+        created_by: Some("bob".to_owned()),
+        session_of: Some("tok_0".to_owned()),
     }
 }
 

@@ -28,6 +28,7 @@ pub(super) fn announced(record: &Audited) -> String {
             None => "failed".to_owned(),
         },
         Phase::Breaker => event.verb.verb.clone(),
+        Phase::Admin => format!("{} by {}", event.verb.verb, event.verb.caller),
         Phase::Guardrail => format!("guardrail: {}", event.verb.args.get()),
     }
 }

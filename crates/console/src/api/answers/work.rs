@@ -252,6 +252,7 @@ pub(super) const SHAPES: &[Shape] = &[
             ("scope", "Scope"),
             ("task", "text"),
             ("caller", "text"),
+            ("tokenId?", "text"),
             ("agent", "text"),
             ("tool", "text"),
             ("args", "any"),

@@ -21,6 +21,7 @@ pub(super) const ROUTES: &[Route] = &[
             ("caller", "Only this caller's"),
             ("task", "Only about this task"),
             ("outcome", "completed, failed or denied"),
+            ("admin", "true: only administrative operations"),
             PAGED[0],
             PAGED[1],
         ],
@@ -164,6 +165,13 @@ pub(super) const ROUTES: &[Route] = &[
         here!(records::create_token),
     ),
     delete("/api/v1/tokens/{id}", "Revoke a token", here!(records::revoke_token)),
+    get(
+        "/api/v1/sessions",
+        "List console sessions: your own, or the org's if you may administer tokens",
+        "`sessions`",
+        here!(records::sessions),
+    ),
+    delete("/api/v1/sessions/{id}", "End a console session", here!(records::end_session)),
     get("/api/v1/guardrails", "Which guardrails are in force", "`guardrails`", here!(guardrails::show)),
     post(
         "/api/v1/guardrails/test",

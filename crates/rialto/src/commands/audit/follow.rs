@@ -162,6 +162,7 @@ async fn filter(desk: &Desk, search: &AuditSearch) -> AuditFilter {
             OutcomeName::Failed => AuditOutcome::Failed,
             OutcomeName::Denied => AuditOutcome::Denied,
         }),
+        admin: search.admin,
         ..AuditFilter::default()
     }
 }

@@ -27,20 +27,21 @@ fn every_call_is_on_record_and_can_be_found() {
     let refused = [("other.echo", "verb-error"), ("other.echo", "post-verb"), ("other.echo", "pre-verb")];
     let failed = [("desk.fail", "verb-error"), ("desk.fail", "post-verb"), ("desk.fail", "pre-verb")];
     let went_well = [("desk.greet", "post-verb"), ("desk.greet", "pre-verb")];
-    assert_eq!(phases(&all), [&refused[..], &failed, &went_well].concat());
+    let registered = [("agent.register", "admin"); 2];
+    assert_eq!(phases(&all), [&refused[..], &failed, &went_well, &registered].concat());
     for (search, expected) in [
-        (["--agent", "other"], &refused[..]),
-        (["--outcome", "denied"], &refused[..]),
-        (["--outcome", "completed"], &went_well[..1]),
-        (["--caller", "nobody"], &[]),
-        (["--before", "3"], &went_well),
-        (["--since", "2999-01-01T00:00:00Z"], &[]),
-        (["--until", "7d"], &[]),
+        (["--agent", "other"], [&refused[..], &registered[..1]].concat()),
+        (["--outcome", "denied"], refused.to_vec()),
+        (["--outcome", "completed"], [&went_well[..1], &registered].concat()),
+        (["--caller", "nobody"], Vec::new()),
+        (["--before", "3"], registered.to_vec()),
+        (["--since", "2999-01-01T00:00:00Z"], Vec::new()),
+        (["--until", "7d"], Vec::new()),
     ] {
         let found = rialto.json(&[&["audit", "--json"][..], &search].concat());
         assert_eq!(phases(&found), expected, "{search:?}");
     }
-    assert_eq!(phases(&rialto.json(&["audit", "--json", "--since", "1h"])).len(), 8);
+    assert_eq!(phases(&rialto.json(&["audit", "--json", "--since", "1h"])).len(), 10);
     let table = rialto.cli(&["audit", "--limit", "1"]).ok().out;
     assert!(table.contains("verb-error") && table.contains("-32003"), "{table}");
     let said = rialto.cli(&["audit", "--since", "yesterday"]).exit(2);
@@ -51,8 +52,8 @@ fn every_call_is_on_record_and_can_be_found() {
 fn a_flipped_byte_is_found_and_where() {
     let (rialto, _desk, _other) = three_calls();
     let sound = rialto.json(&["audit", "verify", "--json"]);
-    assert_eq!((&sound["sound"], &sound["records"]), (&json!(true), &json!(8)));
-    assert!(rialto.cli(&["audit", "verify"]).ok().out.contains("8 records"));
+    assert_eq!((&sound["sound"], &sound["records"]), (&json!(true), &json!(10)));
+    assert!(rialto.cli(&["audit", "verify"]).ok().out.contains("10 records"));
 
     let file = rialto.data().join("rialto.db");
     let mut bytes = std::fs::read(&file).unwrap();
@@ -63,7 +64,7 @@ fn a_flipped_byte_is_found_and_where() {
 
     let said = rialto.cli(&["audit", "verify"]).exit(1);
     assert!(
-        said.err.contains("record 1 is not as it was written") || said.err.contains("record 2 is not"),
+        said.err.contains("record 3 is not as it was written") || said.err.contains("record 4 is not"),
         "{}",
         said.err
     );

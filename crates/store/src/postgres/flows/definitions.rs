@@ -1,7 +1,12 @@
 //! What is to be run.
 
 use deadpool_postgres::GenericClient;
-use rialto_model::{call::CallerId, flow::Flow, ids::Scope, store::StoreError};
+use rialto_model::{
+    call::CallerId,
+    flow::Flow,
+    ids::{Scope, TokenId},
+    store::StoreError,
+};
 use tokio_postgres::Row;
 
 use super::super::{
@@ -63,9 +68,9 @@ pub(super) async fn remove(client: &impl GenericClient, of: &Scope, name: &str) 
 
 async fn insert(client: &impl GenericClient, flow: &Flow, text: Option<&str>) -> Result<(), Snag> {
     let insert = "
-        INSERT INTO flow_versions (org, project, name, version, kind, status, text, configured, by, at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
-    let values: [Value<'_>; 10] = [
+        INSERT INTO flow_versions (org, project, name, version, kind, status, text, configured, by, at, token)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+    let values: [Value<'_>; 11] = [
         &flow.scope.org.as_str(),
         &flow.scope.project.as_str(),
         &flow.name,
@@ -76,6 +81,7 @@ async fn insert(client: &impl GenericClient, flow: &Flow, text: Option<&str>) ->
         &flow.configured,
         &flow.by.as_str(),
         &nanoseconds(flow.at)?,
+        &flow.token.as_ref().map(TokenId::as_str),
     ];
     sql::execute(client, insert, &values).await.map(drop)
 }
@@ -101,5 +107,6 @@ fn flow(row: &Row) -> Result<Flow, Snag> {
         configured: row.get("configured")?,
         by: CallerId::from(row.text("by")?),
         at: row.at("at")?,
+        token: row.get::<Option<String>>("token")?.map(TokenId::from),
     })
 }

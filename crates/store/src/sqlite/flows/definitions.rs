@@ -1,6 +1,11 @@
 //! What is to be run.
 
-use rialto_model::{call::CallerId, flow::Flow, ids::Scope, store::StoreError};
+use rialto_model::{
+    call::CallerId,
+    flow::Flow,
+    ids::{Scope, TokenId},
+    store::StoreError,
+};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::{
@@ -58,8 +63,8 @@ pub(super) fn remove(connection: &Connection, of: &Scope, name: &str) -> Result<
 
 fn insert(connection: &Connection, flow: &Flow, text: Option<&str>) -> Result<(), Snag> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO flow_versions (org, project, name, version, kind, status, text, configured, by, at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        "INSERT INTO flow_versions (org, project, name, version, kind, status, text, configured, by, at, token)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     )?;
     let (org, project) = (flow.scope.org.as_str(), flow.scope.project.as_str());
     insert.execute(params![
@@ -73,6 +78,7 @@ fn insert(connection: &Connection, flow: &Flow, text: Option<&str>) -> Result<()
         flow.configured,
         flow.by.as_str(),
         At(flow.at),
+        flow.token.as_ref().map(TokenId::as_str),
     ])?;
     Ok(())
 }
@@ -96,5 +102,6 @@ fn flow(row: &Row<'_>) -> rusqlite::Result<Flow> {
         configured: row.get("configured")?,
         by: CallerId::from(row.get::<_, String>("by")?),
         at: row.get::<_, At>("at")?.0,
+        token: row.get::<_, Option<String>>("token")?.map(TokenId::from),
     })
 }

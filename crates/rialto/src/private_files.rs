@@ -1,0 +1,123 @@
+//! Closes the data folder to everybody but its owner, whatever it was before.
+//!
+//! What is new is made for its owner alone. A folder that somebody made before, or a file that was copied there, may be open to others: it
+//! is closed when the program opens the folder, and `rialto doctor` tells of what was open.
+
+use std::{
+    fs, io,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+/// How the names begin of what the program keeps in its data folder. Whatever else somebody has put there is theirs.
+const OURS: [&str; 6] = ["rialto.db", "generation", "daybook-", "runner-", "webhooks", "backup"];
+
+/// So deep below the data folder, and at so many entries, it is looked.
+const MAX_DEPTH: usize = 3;
+const MAX_ENTRIES: usize = 10_000;
+
+/// Folders of many users have this bit set; none of them is ours to close.
+const STICKY: u32 = 0o1000;
+
+/// A file or folder that others than its owner can read or change.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    pub(crate) path: PathBuf,
+    pub(crate) mode: u32,
+}
+
+/// Everything in the data folder that others than its owner can read or change, the folder itself first.
+pub(crate) fn find_open(folder: &Path) -> Vec<OpenFile> {
+    let mut found = Vec::new();
+    let mut left = MAX_ENTRIES;
+    // What cannot be looked at is told of by whoever opens it.
+    let _ = look(folder, 0, &mut left, &mut found);
+    found
+}
+
+/// Closes all of that, as far as it belongs to us.
+pub(crate) fn close_to_others(folder: &Path) {
+    for OpenFile { path, mode } in find_open(folder) {
+        if mode & STICKY != 0 {
+            continue;
+        }
+        if let Err(error) = fs::set_permissions(&path, fs::Permissions::from_mode(mode & 0o700)) {
+            tracing::warn!(
+                "{} can be read by others, and could not be closed to them: {error}",
+                path.display()
+            );
+        }
+    }
+}
+
+fn look(path: &Path, depth: usize, left: &mut usize, found: &mut Vec<OpenFile>) -> io::Result<()> {
+    let Some(fewer) = left.checked_sub(1) else { return Ok(()) };
+    *left = fewer;
+    // A link leads elsewhere, and what is there is not ours.
+    let about = fs::symlink_metadata(path)?;
+    if about.is_symlink() {
+        return Ok(());
+    }
+    let mode = about.permissions().mode();
+    if mode & 0o077 != 0 {
+        found.push(OpenFile { path: path.to_owned(), mode });
+    }
+    if about.is_dir() && depth < MAX_DEPTH && mode & STICKY == 0 {
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            if depth > 0 || is_ours(&entry.file_name().to_string_lossy()) {
+                look(&entry.path(), depth + 1, left, found)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_ours(name: &str) -> bool {
+    OURS.iter().any(|ours| name.starts_with(ours))
+        || Path::new(name).extension().is_some_and(|end| end == "key")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode_of(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn everything_in_the_folder_is_closed_to_others_and_links_are_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (data, outside) = (folder.path().join("data"), folder.path().join("outside"));
+        fs::create_dir_all(data.join("webhooks")).unwrap();
+        for file in [data.join("rialto.db"), data.join("webhooks/a.key"), outside.clone()] {
+            fs::write(&file, "x").unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        }
+        let theirs = data.join("notes.txt");
+        fs::write(&theirs, "x").unwrap();
+        fs::set_permissions(&theirs, fs::Permissions::from_mode(0o644)).unwrap();
+        for path in [data.clone(), data.join("webhooks")] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        std::os::unix::fs::symlink(&outside, data.join("rialto.db-link")).unwrap();
+        assert_eq!(find_open(&data).len(), 4);
+        close_to_others(&data);
+        assert!(find_open(&data).is_empty());
+        assert_eq!((mode_of(&data), mode_of(&data.join("rialto.db"))), (0o700, 0o600));
+        assert_eq!(
+            (mode_of(&outside), mode_of(&theirs)),
+            (0o644, 0o644),
+            "a link's target and others' files stay"
+        );
+    }
+
+    #[test]
+    fn a_folder_of_many_users_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
+        close_to_others(folder.path());
+        assert_eq!(mode_of(folder.path()), 0o1777);
+    }
+}
