@@ -35,6 +35,10 @@ pub struct Config {
     pub probe_concurrency: usize,
     /// Hold a changed card until `rialto agents approve` accepts it.
     pub pin_cards: bool,
+    /// Maximum bytes that an agent may send into one task; beyond it the task is cancelled and fails. 0 is without a limit.
+    pub max_task_bytes: u64,
+    /// Maximum events that an agent may send into one task; beyond it the task is cancelled and fails. 0 is without a limit.
+    pub max_task_events: u64,
     /// How much callers and orgs may ask for. It has a section of its own in the configuration.
     #[serde(skip)]
     pub limits: limits::Config,
@@ -62,6 +66,8 @@ impl Default for Config {
             probe_interval_secs: 30,
             probe_concurrency: 16,
             pin_cards: false,
+            max_task_bytes: 64 * 1024 * 1024,
+            max_task_events: 100_000,
             limits: limits::Config::default(),
             routing: routing::Config::default(),
             approvals: approving::Config::default(),

@@ -26,6 +26,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     approving::Desk,
     attendance::Attendance,
+    budget::TaskBudget,
     bus::Bus,
     closing,
     config::Config,
@@ -227,7 +228,8 @@ impl Engine {
             Leave::Now(call) => self.0.peer.send(call),
             Leave::OnceApproved(call, decision) => Box::pin(self.hold(call, &decision)).await,
         };
-        let leg = Leg { caller, target, events, task, announcement, wall_clock, seat };
+        let budget = TaskBudget::new(&self.0.config, &task);
+        let leg = Leg { caller, target, events, task, announcement, wall_clock, seat, budget };
         Ok(Running::of(Run::begin(&self.0, leg), begun))
     }
 

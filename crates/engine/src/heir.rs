@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     attendance::BEAT,
+    budget::TaskBudget,
     engine::{Engine, Inner, store_failure, verb_of},
     redact::is_redacted,
     run::{Leg, Run},
@@ -119,7 +120,8 @@ impl Engine {
                 let verb = verb_of(&call_of(&task, &caller, &target), task.head.args.clone());
                 let announcement = inner.journal.take_up(verb, target.cost());
                 let wall_clock = Duration::from_secs(inner.config.patience_secs);
-                let leg = Leg { caller, target, events, task, announcement, wall_clock, seat: None };
+                let budget = TaskBudget::fresh(&inner.config);
+                let leg = Leg { caller, target, events, task, announcement, wall_clock, seat: None, budget };
                 // Nobody waits for it: it goes on by itself.
                 drop(Running::of(Run::begin(inner, leg), None));
                 Ok(())

@@ -8,6 +8,7 @@ pub mod address;
 mod admin_record;
 pub mod approving;
 mod attendance;
+mod budget;
 mod bus;
 mod closing;
 pub mod config;

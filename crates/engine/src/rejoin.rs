@@ -9,6 +9,7 @@ use rialto_model::{
 };
 
 use crate::{
+    budget::TaskBudget,
     engine::{Engine, store_failure, verb_of},
     heir::call_of,
     run::{Leg, Run},
@@ -39,7 +40,8 @@ impl Engine {
         let announcement = inner.journal.take_up(verb, target.cost());
         let caller = caller.clone();
         self.claim(&mut task).await?;
-        let leg = Leg { caller, target, events, task, announcement, wall_clock, seat };
+        let budget = TaskBudget::fresh(&inner.config);
+        let leg = Leg { caller, target, events, task, announcement, wall_clock, seat, budget };
         Ok(Running::of(Run::begin(inner, leg), None))
     }
 

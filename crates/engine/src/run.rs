@@ -20,6 +20,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 
 use crate::{
+    budget::TaskBudget,
     engine::{Inner, store_failure},
     health,
     journal::{Announcement, log_lost},
@@ -28,6 +29,9 @@ use crate::{
 
 /// Events that are there at once are written down together, up to so many.
 const BATCH: usize = 64;
+
+/// A batch that has come to this size is written before more is read: what a fast agent sends must not pile up in memory.
+const BATCH_BYTES: usize = 1024 * 1024;
 
 /// What most agents tell at once: the task's name, a result, the end.
 const FEW: usize = 3;
@@ -60,6 +64,7 @@ pub(crate) struct Leg {
     pub(crate) announcement: Announcement,
     pub(crate) wall_clock: Duration,
     pub(crate) seat: Option<Seat>,
+    pub(crate) budget: TaskBudget,
 }
 
 /// A call under way, seen from inside.
@@ -77,6 +82,9 @@ pub(crate) struct Run {
     is_late: bool,
     /// What was heard already and is told next: the end, and what came right before it.
     ahead: Vec<Event>,
+    budget: TaskBudget,
+    /// Set when the agent has sent more than the budget: nothing more is read from it.
+    exceeded: Option<Failure>,
     /// The caller's leave to have it under way.
     _seat: Option<Seat>,
     /// As long as it lives, whoever drains the engine waits for it.
@@ -90,6 +98,7 @@ enum Turn {
     Late,
     Cancelled,
     GivenUp,
+    Exceeded,
 }
 
 // === impl Run ===
@@ -117,6 +126,8 @@ impl Run {
             give_up_at: late_at + Duration::from_secs(inner.config.patience_secs),
             is_late: false,
             ahead: Vec::new(),
+            budget: leg.budget,
+            exceeded: None,
             _seat: leg.seat,
             _tracked: inner.tracker.token(),
         })
@@ -154,16 +165,20 @@ impl Run {
             Turn::Beat => News::None(self),
             Turn::Late => self.be_late().await,
             // The agent may take its time, and hearts must beat meanwhile.
-            Turn::Cancelled if beat_at.is_some() => News::None(self),
+            Turn::Cancelled | Turn::Exceeded if beat_at.is_some() => News::None(self),
             Turn::Cancelled if self.inner.is_closing() => self.hand_back().await,
             Turn::Cancelled => self.call_off().await,
             Turn::GivenUp => self.give_up().await,
+            Turn::Exceeded => self.exceed().await,
         }
     }
 
     async fn turn(&mut self, beat_at: Option<Instant>) -> Turn {
         if !self.ahead.is_empty() {
             return Turn::Events(std::mem::take(&mut self.ahead));
+        }
+        if self.exceeded.is_some() {
+            return Turn::Exceeded;
         }
         let (silent_until, then) = self.alarm(beat_at);
         let first = tokio::select! {
@@ -177,11 +192,21 @@ impl Run {
             return Turn::Events(vec![Event::failed(failure)]);
         };
         let mut batch = Vec::with_capacity(FEW);
-        batch.push(first);
-        while batch.len() < BATCH
-            && let Some(Some(event)) = self.events.next().now_or_never()
-        {
+        let (mut bytes, mut next) = (0, Some(first));
+        while let Some(event) = next {
+            if let Err(failure) = self.budget.spend(&event) {
+                self.exceeded = Some(failure);
+                break;
+            }
+            bytes += event.size();
             batch.push(event);
+            if batch.len() >= BATCH || bytes >= BATCH_BYTES {
+                break;
+            }
+            next = self.events.next().now_or_never().flatten();
+        }
+        if batch.is_empty() {
+            return Turn::Exceeded;
         }
         // Whoever waits is told the last words too, not only that it is over.
         if self.is_over_after(&batch)
@@ -337,6 +362,23 @@ impl Run {
             return self.over(Some(failure));
         }
         self.end_with(vec![Event::failed(failure)]).await
+    }
+
+    /// The agent has sent more than one task may hold. It is told to stop, where it has named the task; in every other case dropping
+    /// the stream ends the work.
+    async fn exceed(mut self: Box<Self>) -> News {
+        self.events = futures::stream::empty().boxed();
+        let cancelling = self.inner.call_off(&self.caller, &self.target, &self.task);
+        match tokio::time::timeout(NAMING, cancelling).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(failure)) => self.warn_not_called_off(&failure),
+            Err(_) => {
+                let late = Failure::new(Kind::PeerTimeout, "the agent did not answer");
+                self.warn_not_called_off(&late);
+            }
+        }
+        let events = self.exceeded.take().map(Event::failed).into_iter().collect();
+        self.end_with(events).await
     }
 
     async fn call_off(mut self: Box<Self>) -> News {

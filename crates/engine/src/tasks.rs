@@ -15,6 +15,7 @@ use rialto_model::{
 };
 
 use crate::{
+    budget::TaskBudget,
     engine::{Engine, store_failure},
     run::{state_after, with_local_cancel},
 };
@@ -44,7 +45,9 @@ impl Engine {
         let permitted = permitted.map_err(|denied| Failure::new(Kind::Denied, denied.to_string()))?;
         let mut heard = inner.peer.follow(permitted);
         let mut events = Vec::new();
+        let mut budget = TaskBudget::fresh(&inner.config);
         while let Some(event) = heard.next().await {
+            let event = event.and_then(|event| budget.spend(&event).map(|()| event));
             match event {
                 Ok(event) => events.push(event),
                 Err(failure) => {

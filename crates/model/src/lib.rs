@@ -31,6 +31,7 @@ pub mod push;
 pub mod rights;
 pub mod routing;
 pub mod shape;
+pub mod size;
 pub mod store;
 pub mod task;
 pub mod trace;

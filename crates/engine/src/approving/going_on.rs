@@ -22,6 +22,7 @@ use super::{
     question::{self, Verdict},
 };
 use crate::{
+    budget::TaskBudget,
     engine::{Engine, Inner, store_failure, verb_of},
     heir::call_of,
     limits::Seat,
@@ -112,7 +113,9 @@ impl Engine {
             (Some(caller), None) => inner.config.wall_clock(&caller.scope.org, &target.agent),
             (None, None) => patience,
         };
+        let budget = TaskBudget::new(&inner.config, &task);
         let leg = Leg {
+            budget,
             caller: call.caller,
             target,
             events: events.into(inner),
@@ -190,7 +193,9 @@ impl Engine {
         let announcement = inner.journal.take_up_again(verb, None, &approval.policies).await;
         let wall_clock = inner.config.wall_clock(&caller.scope.org, &target.agent);
         let events = stream::iter([question::asked(approval, Some(note))]).boxed();
-        let leg = Leg { caller, target, events, task, announcement, wall_clock, seat: waiter.seat };
+        let budget = TaskBudget::new(&inner.config, &task);
+        let seat = waiter.seat;
+        let leg = Leg { caller, target, events, task, announcement, wall_clock, seat, budget };
         Ok(Running::of(Run::begin(inner, leg), None))
     }
 }

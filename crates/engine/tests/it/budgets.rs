@@ -1,0 +1,119 @@
+//! Budgets of what agents send into a task.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use futures::{StreamExt, stream};
+use rialto_engine::Config;
+use rialto_model::{
+    agent::Trust,
+    event::{Aside, Event},
+    failure::Kind,
+    message::{Artifact, Part},
+    store::TaskFilter,
+    task::TaskState,
+};
+use rialto_testkit::{
+    agents,
+    peer::{ScriptedPeer, accepted, working},
+};
+use serde_json::json;
+
+use crate::world::World;
+
+/// An agent that names its task and then sends the same event for ever, counting how often it was asked for the next one.
+fn endless(event: Event) -> (Arc<ScriptedPeer>, Arc<AtomicUsize>) {
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&sent);
+    let peer = ScriptedPeer::with(move |_| {
+        let (event, counted) = (event.clone(), Arc::clone(&counted));
+        let more = stream::repeat_with(move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            event.clone()
+        });
+        stream::iter([accepted("remote-1", "context-1")]).chain(more).boxed()
+    });
+    (peer, sent)
+}
+
+fn piece(bytes: usize) -> Event {
+    let artifact = Artifact::new("result", vec![Part::text("x".repeat(bytes))]);
+    Event::Artifact { artifact, append: true, last: false, aside: Aside::default() }
+}
+
+async fn world(peer: Arc<ScriptedPeer>, config: Config) -> World {
+    let world = World::empty(peer, config).await;
+    world.register(agents::skill("deploy"), Trust::Trusted).await;
+    world
+}
+
+#[tokio::test]
+async fn an_agent_that_sends_too_many_bytes_is_cancelled_and_its_task_fails() {
+    let (peer, sent) = endless(piece(100_000));
+    let world = world(peer, Config { max_task_bytes: 1_000_000, ..Config::default() }).await;
+    let failure = world.call(json!({})).await.unwrap_err();
+    assert_eq!(failure.kind, Kind::PeerGarbled);
+    assert!(failure.message.contains("1000000 bytes"), "{}", failure.message);
+    assert!(failure.message.contains("max_task_bytes under [calls]"), "{}", failure.message);
+    assert!(sent.load(Ordering::SeqCst) <= 11, "nothing is read beyond the limit");
+    let cancels = world.peer.cancels.lock();
+    assert_eq!(cancels.len(), 1, "the agent is told to stop");
+    assert_eq!(cancels[0].remote.task_id.as_deref(), Some("remote-1"));
+    drop(cancels);
+    let tasks = world
+        .store
+        .tasks(&world.caller.scope, &TaskFilter { limit: 10, ..TaskFilter::default() })
+        .await
+        .unwrap();
+    assert_eq!(tasks.iter().map(|task| task.state).collect::<Vec<_>>(), [TaskState::Failed]);
+    let kept = world.store.events(&tasks[0].id, 0).await.unwrap();
+    let bytes = kept.iter().map(|recorded| recorded.event.size()).sum::<usize>();
+    assert!(bytes > 500_000 && bytes < 1_100_000, "what was within the limit is kept: {bytes}");
+}
+
+#[tokio::test]
+async fn an_agent_that_sends_too_many_events_is_cancelled_and_its_task_fails() {
+    let (peer, sent) = endless(working());
+    let world = world(peer, Config { max_task_events: 500, ..Config::default() }).await;
+    let failure = world.call(json!({})).await.unwrap_err();
+    assert!(failure.message.contains("500 events"), "{}", failure.message);
+    assert!(failure.message.contains("max_task_events under [calls]"), "{}", failure.message);
+    assert_eq!(sent.load(Ordering::SeqCst), 500);
+    assert_eq!(world.peer.cancels.lock().len(), 1);
+}
+
+#[tokio::test]
+async fn what_an_agent_sent_before_its_question_counts_too() {
+    let peer = ScriptedPeer::with(|_| {
+        let question = Event::Asked {
+            ask: rialto_model::event::Ask::Input,
+            message: Some(crate::world::words("more?")),
+            aside: Aside::default(),
+        };
+        stream::iter([accepted("remote-1", "context-1"), piece(60_000), question]).boxed()
+    });
+    let world = world(peer, Config { max_task_bytes: 100_000, ..Config::default() }).await;
+    let task = world.call(json!({})).await.unwrap();
+    assert_eq!(task.head.state, TaskState::InputRequired);
+    let mut request = world.request(json!({ "go": "on" }));
+    request.task = Some(task.head.id.as_str().to_owned());
+    let failure = world.engine.call(request).await.unwrap().finish().await.unwrap_err();
+    assert!(failure.message.contains("max_task_bytes"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn zero_is_without_a_limit() {
+    let pieces: Vec<_> = (0..20).map(|_| piece(10_000)).collect();
+    let peer = ScriptedPeer::with(move |_| {
+        let end = Event::Finished { message: None, aside: Aside::default() };
+        stream::iter([accepted("remote-1", "c")])
+            .chain(stream::iter(pieces.clone()))
+            .chain(stream::iter([end]))
+            .boxed()
+    });
+    let config = Config { max_task_bytes: 0, max_task_events: 0, ..Config::default() };
+    let task = world(peer, config).await.call(json!({})).await.unwrap();
+    assert_eq!(task.head.state, TaskState::Completed);
+}
