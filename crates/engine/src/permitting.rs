@@ -73,10 +73,12 @@ impl Engine {
             Ok(call) if !pre.context.denied && call.get().continues.task_id.is_some() => {
                 return Ok(Cleared { call, announcement, pre });
             }
-            Ok(call) if !pre.context.denied => match self.inner().schemas.check(&call.get().target, &args) {
-                Ok(()) => return Ok(Cleared { call, announcement, pre }),
-                Err(invalid) => invalid,
-            },
+            Ok(call) if !pre.context.denied => {
+                match self.inner().schemas.check(&call.get().target, &args).await {
+                    Ok(()) => return Ok(Cleared { call, announcement, pre }),
+                    Err(invalid) => invalid,
+                }
+            }
             _ => {
                 let reason =
                     pre.context.reason.clone().unwrap_or_else(|| "a subscriber refused the call".to_owned());

@@ -164,7 +164,7 @@ impl Engine {
         }
         let refused = || format!("policy does not let {} call it", caller.id);
         let fits = parts.is_empty()
-            || self.inner().schemas.check(&target, &args_of(parts, target.skill.as_deref())).is_ok();
+            || self.inner().schemas.may_fit(&target, &args_of(parts, target.skill.as_deref()));
         if fits {
             return match self.may_invoke(caller, &target) {
                 true => Ok(target),
