@@ -63,13 +63,23 @@ impl CardDiff {
         self.note(of, "name", &before.name, &after.name);
         self.note(of, "description", &before.description, &after.description);
         self.note(of, "tags", &before.tags.join(", "), &after.tags.join(", "));
+        self.note(of, "examples", &before.examples.join(", "), &after.examples.join(", "));
         self.note(of, "inputSchema", &schema(before), &schema(after));
+        let names = before.extra.iter().chain(after.extra.iter()).map(|(name, _)| name);
+        let mut noted = Vec::new();
+        for name in names.filter(|name| before.extra.get(name) != after.extra.get(name)) {
+            if !noted.contains(&name) {
+                noted.push(name);
+                let text = |skill: &Skill| skill.extra.get(name).map(ToString::to_string).unwrap_or_default();
+                self.note(of, name.to_owned(), &text(before), &text(after));
+            }
+        }
     }
 
-    fn note(&mut self, of: &str, member: &'static str, before: &str, after: &str) {
+    fn note(&mut self, of: &str, member: impl Into<Cow<'static, str>>, before: &str, after: &str) {
         if before != after {
             let (before, after) = (before.to_owned(), after.to_owned());
-            self.changed.push(Change { of: of.to_owned(), member: Cow::Borrowed(member), before, after });
+            self.changed.push(Change { of: of.to_owned(), member: member.into(), before, after });
         }
     }
 }

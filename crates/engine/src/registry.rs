@@ -6,6 +6,8 @@
 mod asking;
 mod deploy;
 mod error;
+mod hold;
+mod intake;
 mod live;
 mod registering;
 

@@ -10,6 +10,9 @@ use crate::{
     json::{Extra, Json},
 };
 
+/// Member of a card's own JSON that lists what was changed or left out when it was taken in. Only the registry writes it.
+pub const WARNINGS: &str = "rialto/warnings";
+
 /// The generations of A2A on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Dialect {
@@ -174,6 +177,16 @@ impl Skill {
 // === impl Card ===
 
 impl Card {
+    /// What was changed or left out when the card was taken in, for people to read.
+    pub fn warnings(&self) -> Vec<String> {
+        if !self.raw.get().contains(WARNINGS) {
+            return Vec::new();
+        }
+        let mut members = self.raw.raw().members().into_iter().flatten();
+        let found = members.find(|(name, _)| name == WARNINGS);
+        found.and_then(|(_, value)| Json::from(value).read().ok()).unwrap_or_default()
+    }
+
     /// The skill with that id.
     pub fn skill(&self, id: &str) -> Option<&Arc<Skill>> {
         self.skills.iter().find(|skill| skill.id.as_str() == id)

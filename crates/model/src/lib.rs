@@ -20,6 +20,7 @@ pub mod event;
 pub mod failure;
 pub mod flow;
 pub mod guardrail;
+pub mod hidden_text;
 pub mod ids;
 pub mod json;
 pub mod maps;

@@ -102,6 +102,11 @@ fn top(frame: &Frame, agent: &Agent, may: bool) -> Markup {
                 div.said.bad { p { "It did not answer as it should: " (text::phrase(why, 400)) } }
             }
         }
+        div data-region="warnings" {
+            @for warning in agent.card.warnings() {
+                div.said.warn { p { "Its card was changed here: " (text::phrase(&warning, 400)) } }
+            }
+        }
     }
 }
 
@@ -112,7 +117,7 @@ fn waiting(frame: &Frame, agent: &Agent, may: bool) -> Markup {
             @if let Some(diff) = &diff {
                 section.panel {
                     h2 { "A changed card waits for approval" }
-                    p { "Cards are pinned, so the one before stays in use. Read what changes: descriptions and schemas reach models as they are." }
+                    p { "The card before stays in use until somebody takes the new one. Read what changes: descriptions and schemas reach models as they are." }
                     (changed(diff))
                     @if may {
                         form method="post" action=(frame.to(&format!("/agents/{}/approve", encoded(&agent.slug)))) {

@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use rialto_model::{
-    agent::{Agent, Health, PendingCard, Probe},
+    agent::{Agent, Health, PendingCard, Probe, Trust},
     card::Card,
 };
 
-use super::{Registry, RegistryError, registering::BY_HAND};
+use super::{Registry, RegistryError, hold::card_in_force, intake::clean_card, registering::BY_HAND};
 use crate::{
     diff::CardDiff,
     peer::{DiscoveryError, Fetched, Place},
@@ -15,6 +15,15 @@ use crate::{
 
 /// A valid card that takes longer than this makes an agent `degraded`.
 const SLOW: Duration = Duration::from_secs(2);
+
+/// Who wants a card fetched again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asker {
+    /// A person, who takes what is found.
+    Person,
+    /// A probe: what it finds at an external agent is held.
+    Probe,
+}
 
 /// What became of a refresh.
 #[derive(Clone, Debug)]
@@ -46,7 +55,7 @@ impl Registry {
         let place = self.place_of(agent);
         let (fetched, elapsed) = self.fetch(&place).await;
         match fetched {
-            Ok(fetched) => self.take_card(agent, fetched, elapsed).await,
+            Ok(fetched) => self.take_card(agent, fetched, elapsed, Asker::Person).await,
             Err(error) => {
                 let message = error.to_string();
                 self.update(agent, |row| {
@@ -76,9 +85,9 @@ impl Registry {
             let probe = Probe { agent: agent.id.clone(), at, health, elapsed_ms, error: error.clone() };
             self.store.record_probe(&probe).await?;
         }
-        let is_new = matches!(&fetched, Ok(Fetched::Card { card, .. }) if is_news(agent, card));
+        let is_new = matches!(&fetched, Ok(Fetched::Card { card, .. }) if self.is_news(agent, card));
         match fetched {
-            Ok(fetched) if is_new => drop(self.take_card(agent, fetched, elapsed).await?),
+            Ok(fetched) if is_new => drop(self.take_card(agent, fetched, elapsed, Asker::Probe).await?),
             // Nothing to write down beside the probe: most probes end here.
             _ if agent.health == health && agent.last_error == error => {}
             _ => {
@@ -92,9 +101,23 @@ impl Registry {
         Ok(health)
     }
 
+    /// Fetches a card, and cleans it: nothing that others wrote gets into the registry another way.
+    pub(super) async fn discover(&self, place: &Place) -> Result<Fetched, DiscoveryError> {
+        let fetched = self.discovery.fetch(place).await?;
+        let Fetched::Card { card, path, etag, signature } = fetched else { return Ok(fetched) };
+        if place.known.as_ref().is_some_and(|known| known.raw == card.raw) {
+            return Ok(Fetched::Card { card, path, etag, signature });
+        }
+        let card = clean_card(*card);
+        for warning in card.warnings() {
+            tracing::warn!(agent.url = %place.url, "the card of {} was changed: {warning}", place.url);
+        }
+        Ok(Fetched::Card { card: Box::new(card), path, etag, signature })
+    }
+
     async fn fetch(&self, place: &Place) -> (Result<Fetched, DiscoveryError>, Duration) {
         let begun = tokio::time::Instant::now();
-        let fetched = self.discovery.fetch(place).await;
+        let fetched = self.discover(place).await;
         (fetched, begun.elapsed())
     }
 
@@ -119,6 +142,7 @@ impl Registry {
         agent: &Arc<Agent>,
         fetched: Fetched,
         elapsed: Duration,
+        asker: Asker,
     ) -> Result<Refreshed, RegistryError> {
         let health = if elapsed < SLOW { Health::Healthy } else { Health::Degraded };
         let now = self.clock.now();
@@ -131,13 +155,20 @@ impl Registry {
         let is_new = new.as_ref().is_some_and(|(card, ..)| card.raw != agent.card.raw);
         // What is deployed begins without a card; there is nothing to compare the first one with.
         let is_first = !agent.backing.is_agent() && agent.card.skills.is_empty();
-        let pinned = self.config.pin_cards && is_new && !is_first;
+        let is_pinned = self.config.pin_cards && is_new && !is_first;
+        let may_hold = asker == Asker::Probe && is_new && !is_first;
+        let in_force = |row: &Agent, card: &Card| match is_pinned {
+            true => Some(Arc::clone(&row.card)),
+            false if may_hold && row.trust == Trust::External => card_in_force(&row.card, card),
+            false => None,
+        };
         let row = self
             .update(agent, |row| {
                 (row.health, row.last_error) = (health, None);
                 (row.last_fetched_at, row.last_seen_at) = (now, Some(now));
                 let Some((card, path, etag, signature)) = &new else { return };
-                if pinned {
+                if let Some(in_force) = in_force(row, card) {
+                    row.card = in_force;
                     let seen_at = row.pending.as_ref().map_or(now, |pending| pending.seen_at);
                     row.pending = Some(PendingCard { card: Arc::clone(card), seen_at });
                     return;
@@ -152,13 +183,33 @@ impl Registry {
             .await?;
         let Some((card, ..)) = new.filter(|_| is_new) else { return Ok(Refreshed::Unchanged(row)) };
         let diff = CardDiff::between(&agent.card, &card);
-        Ok(if pinned { Refreshed::Held(row, diff) } else { Refreshed::Changed(row, diff) })
+        if row.pending.is_none() {
+            return Ok(Refreshed::Changed(row, diff));
+        }
+        if asker == Asker::Probe {
+            tracing::warn!(
+                agent.id = %row.id,
+                "the card of {slug} has changed and the change is held; see it with `rialto agents show {slug}`, take it with \
+                 `rialto agents approve {slug}`, or what the card is by then with `rialto agents refresh {slug}`",
+                slug = row.slug
+            );
+        }
+        Ok(Refreshed::Held(row, diff))
     }
-}
 
-/// Whether a fetched card is neither the one in use nor the one that already waits.
-fn is_news(agent: &Agent, card: &Card) -> bool {
-    card.raw != agent.card.raw && agent.pending.as_ref().is_none_or(|pending| pending.card.raw != card.raw)
+    /// Whether a probe has found something to write down: a card that is neither in use nor waiting, one that waited and need not any
+    /// more, or the one in use while another waits.
+    fn is_news(&self, agent: &Agent, card: &Card) -> bool {
+        let is_in_use = card.raw == agent.card.raw;
+        match &agent.pending {
+            None => !is_in_use,
+            Some(_) if is_in_use => true,
+            Some(pending) => {
+                let holds = self.config.pin_cards || agent.trust == Trust::External;
+                !holds || pending.card.raw != card.raw
+            }
+        }
+    }
 }
 
 fn health_of(fetched: &Result<Fetched, DiscoveryError>, elapsed: Duration) -> Health {

@@ -54,7 +54,7 @@ impl Registry {
         if self.row_at(&wanted).is_some_and(|row| row.keep == Keep::Configured) {
             return Err(RegistryError::Configured(place.url));
         }
-        let card = match self.discovery.fetch(&place).await? {
+        let card = match self.discover(&place).await? {
             Fetched::Card { card, .. } => Arc::from(card),
             Fetched::Unchanged => {
                 let reason = "it says that nothing has changed though we know nothing yet".to_owned();

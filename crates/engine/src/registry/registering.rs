@@ -12,7 +12,7 @@ use rialto_model::{
     name,
 };
 
-use super::{Registry, RegistryError};
+use super::{Registry, RegistryError, intake::clean_card};
 use crate::{
     address,
     peer::{DiscoveryError, Fetched, Place},
@@ -115,7 +115,7 @@ impl Registry {
             known: None,
             timeout: self.config.discovery_timeout(),
         };
-        Ok((url, self.discovery.fetch(&place).await?))
+        Ok((url, self.discover(&place).await?))
     }
 
     /// Writes an agent down whose card somebody has at hand. The card says where the agent is; nobody is asked for another one.
@@ -124,7 +124,8 @@ impl Registry {
         let url = address::normalize(place)?;
         let signature = if card.signed { Signature::Unchecked } else { Signature::None };
         let path = format!("{BY_HAND}{}", wanted.url);
-        let fetched = Fetched::Card { card: Box::new(card), path, etag: None, signature };
+        let card = Box::new(clean_card(card));
+        let fetched = Fetched::Card { card, path, etag: None, signature };
         self.take_in(url, &wanted, fetched).await
     }
 

@@ -154,7 +154,10 @@ async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
                 agent.url,
                 agent.skills.len().to_string(),
                 agent.health.to_string(),
-                agent.trust.to_string(),
+                match agent.change_held {
+                    true => format!("{}, change held", agent.trust),
+                    false => agent.trust.to_string(),
+                },
                 agent.last_seen_at.map_or_else(|| "never".to_owned(), |at| at.strftime("%F %T").to_string()),
             ]
         });
@@ -189,7 +192,7 @@ async fn show(desk: &Desk, key: &str, listing: Listing) -> Result<(), Trouble> {
         output::line(format!("\ncard changed {replaced_at}:\n{}", changes.to_string().trim_end()));
     }
     if let Some(pending) = read::<Option<CardDiff>>(&pending)? {
-        output::line(format!("\na changed card waits for `rialto agents approve {}`:", agent.slug));
+        output::line(format!("\na changed card is held; `rialto agents approve {}` takes it:", agent.slug));
         output::line(pending.to_string().trim_end());
     }
     shown::list_probes(&read::<Vec<Probe>>(&probes)?);

@@ -37,6 +37,8 @@ pub fn row(agent: &Agent) -> Value {
         "lastError": agent.last_error,
         "timeoutMs": agent.timeout_ms,
         "version": agent.version,
+        "changeHeld": agent.pending.is_some(),
+        "warnings": agent.card.warnings(),
     })
 }
 

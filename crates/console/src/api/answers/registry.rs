@@ -64,6 +64,8 @@ pub(super) const SHAPES: &[Shape] = &[
             ("lastError", "text | null"),
             ("timeoutMs", "count | null"),
             ("version", "count"),
+            ("changeHeld", "flag"),
+            ("warnings", "text[]"),
             ("allowedBy?", "text"),
             ("card?", "object"),
             ("shownAs?", "text | null"),

@@ -30,6 +30,11 @@ pub(super) struct Agent {
     pub(super) credential: Option<Credential>,
     pub(super) last_seen_at: Option<Timestamp>,
     last_error: Option<String>,
+    /// Whether a changed card waits until somebody takes it. Servers before that do not say so.
+    #[serde(default)]
+    pub(super) change_held: bool,
+    #[serde(default)]
+    warnings: Vec<String>,
 }
 
 /// What is shown of a skill.
@@ -75,6 +80,9 @@ pub(super) fn describe(agent: &Agent, credential: String) {
     }
     for face in &agent.interfaces {
         output::line(format!("{:<10} {} (A2A {})", "speaks", output::printable(&face.url), face.dialect));
+    }
+    for warning in &agent.warnings {
+        output::line(format!("{:<10} {}", "warning", output::printable(warning)));
     }
     output::line("");
     let rows = agent.skills.iter().map(|skill| {
