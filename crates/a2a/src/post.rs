@@ -28,7 +28,7 @@ use rialto_edge::{
 use rialto_engine::peer::Learned;
 use rialto_model::{
     agent::Agent,
-    call::{Caller, CallerId, Spoken},
+    call::{Caller, CallerId, HOPS_HEADER, Spoken},
     card::Dialect,
     clock::Clock,
     credential::Scheme,
@@ -68,6 +68,8 @@ pub(crate) struct Pair {
     caller: Option<Who>,
     /// What their talk is a part of, if anybody wants to know.
     trace: Option<Arc<Trace>>,
+    /// How many calls led to this one.
+    hops: u8,
     /// What the caller wants in use, and what the agent says is.
     extensions: Extensions,
 }
@@ -94,6 +96,7 @@ pub(crate) struct Ids {
     last: AtomicU64,
 }
 
+const HOPS: HeaderName = HeaderName::from_static(HOPS_HEADER);
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
@@ -186,6 +189,7 @@ impl Post {
         if let Some(trace) = &pair.trace {
             go_on_in(trace, &mut message.headers);
         }
+        message.headers.insert(HOPS, HeaderValue::from(u16::from(pair.hops) + 1));
         pair.extensions.ask(route.dialect, &mut message.headers);
         let answer = self.fetch.fetch(message).await;
         let answer = answer.map_err(|error| Trouble::fetching(&error).without(shown))?;
@@ -268,11 +272,11 @@ impl Post {
 
 impl Pair {
     pub(crate) fn new(agent: Arc<Agent>, lines: &Lines, caller: &Caller) -> Self {
-        let line = lines.to(&agent);
+        let (line, hops) = (lines.to(&agent), caller.hops);
         let personal = agent.credential.as_ref().filter(|credential| credential.is_personal());
         let caller = personal
             .map(|credential| line.shown.who(caller, matches!(credential.scheme, Some(Scheme::Exchange(_)))));
-        Self { agent, line, caller, trace: None, extensions: Extensions::default() }
+        Self { agent, line, caller, trace: None, hops, extensions: Extensions::default() }
     }
 
     /// What the agent was shown, or why nothing.

@@ -25,8 +25,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures::future::{BoxFuture, Either};
-use http::{Method, Uri};
-use rialto_model::{call::Caller, rights::Rights};
+use http::{HeaderMap, HeaderValue, Method, Uri};
+use rialto_model::{
+    call::{Caller, HOPS_HEADER},
+    rights::Rights,
+};
 use tower::{Layer, Service};
 
 use crate::{
@@ -313,6 +316,7 @@ impl Checks {
             *request.uri_mut() = plain;
         }
         self.guard.limit(request.body_mut());
+        caller.hops = hops(request.headers());
         request.extensions_mut().insert(caller);
         None
     }
@@ -478,4 +482,11 @@ fn is_below(path: &str, root: &str) -> bool {
 /// Whether a token stands in the address, where logs and histories would keep it.
 fn has_token(query: Option<&str>) -> bool {
     query.is_some_and(|query| query.split('&').any(|pair| pair.starts_with("access_token=")))
+}
+
+/// How many calls through us led to a request, by what we sent with the last of them. A count that cannot be read is the highest.
+fn hops(headers: &HeaderMap) -> u8 {
+    let counted = headers.get_all(HOPS_HEADER).iter();
+    let read = |count: &HeaderValue| count.to_str().ok()?.trim().parse().ok();
+    counted.map(|count| read(count).unwrap_or(u8::MAX)).max().unwrap_or(0)
 }

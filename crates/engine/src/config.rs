@@ -39,6 +39,11 @@ pub struct Config {
     pub max_task_bytes: u64,
     /// Maximum events that an agent may send into one task; beyond it the task is cancelled and fails. 0 is without a limit.
     pub max_task_events: u64,
+    /// Maximum calls through this server that may lead to one another: an agent that calls back is refused beyond it.
+    pub max_hops: u8,
+    /// Arguments that are larger than this, in bytes, are kept neither with their task nor in the audit log: their size and hash are.
+    /// 0 is without a limit.
+    pub max_kept_args_bytes: usize,
     /// How much callers and orgs may ask for. It has a section of its own in the configuration.
     #[serde(skip)]
     pub limits: limits::Config,
@@ -68,6 +73,8 @@ impl Default for Config {
             pin_cards: false,
             max_task_bytes: 64 * 1024 * 1024,
             max_task_events: 100_000,
+            max_hops: 8,
+            max_kept_args_bytes: 64 * 1024,
             limits: limits::Config::default(),
             routing: routing::Config::default(),
             approvals: approving::Config::default(),
@@ -84,9 +91,10 @@ impl Config {
     }
 
     /// The trace of a call: its caller's, or one of its own if somebody collects them.
-    pub(crate) fn trace(&self, parent: Option<&Trace>) -> Option<Arc<Trace>> {
+    pub(crate) fn trace(&self, parent: Option<&Trace>, hops: u8) -> Option<Arc<Trace>> {
         let begun = || self.traces.map(Trace::begin);
-        parent.map(Trace::child).or_else(begun).map(Arc::new)
+        let trace = parent.map(Trace::child).or_else(begun);
+        trace.map(|trace| Arc::new(trace.with_hops(hops.saturating_add(1))))
     }
 
     /// How long something may take that is started to be asked what it can do: more than a server that runs already.

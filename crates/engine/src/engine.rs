@@ -32,6 +32,7 @@ use crate::{
     config::Config,
     conversation::Messages,
     guarding::{self, Post},
+    hops,
     journal::Journal,
     limits::{self, Limits},
     peer::Peer,
@@ -186,7 +187,12 @@ impl Engine {
             return Err(closing::closed());
         }
         self.sync().await?;
-        let seat = self.0.limits.admit(&request.caller, self.0.journal.now())?;
+        let carried = request.trace.as_ref().map_or(0, |trace| trace.hops());
+        request.caller.hops = request.caller.hops.max(carried);
+        let most = self.0.config.max_hops;
+        hops::check(&request.caller, most)?;
+        let mut seat = self.0.limits.admit(&request.caller, self.0.journal.now())?;
+        self.0.limits.count_self_call(&request.caller, &request.target, most, &mut seat)?;
         let goes_on = self.continued(&request).await?;
         let goes_on = match goes_on {
             Some(task) => match Box::pin(self.approval_of(&task)).await? {
@@ -287,6 +293,7 @@ impl Engine {
             Some(task) => task.head.remote.clone(),
             None => Remote { task_id: None, context_id: request.context },
         };
+        let hops = request.caller.hops;
         let call = Call {
             task: goes_on
                 .map_or_else(|| request.id.unwrap_or_else(TaskId::fresh), |task| task.head.id.clone()),
@@ -296,7 +303,7 @@ impl Engine {
             parts: request.parts,
             continues,
             session,
-            trace: self.0.config.trace(request.trace.as_deref()),
+            trace: self.0.config.trace(request.trace.as_deref(), hops),
             spoken,
         };
         Ok((wall_clock, call))

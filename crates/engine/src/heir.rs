@@ -24,7 +24,7 @@ use crate::{
     attendance::BEAT,
     budget::TaskBudget,
     engine::{Engine, Inner, store_failure, verb_of},
-    redact::is_redacted,
+    redact::{is_omitted, is_redacted},
     run::{Leg, Run},
     running::Running,
     tasks::target_of,
@@ -158,6 +158,10 @@ impl Engine {
             let why = "the process stopped while this ran, and its arguments held secrets that are not kept; send it again";
             return Err(why.to_owned());
         }
+        if is_omitted(&task.head.args) && task.history.is_empty() {
+            let why = "the process stopped while this ran, and its arguments were too large to be kept; send it again";
+            return Err(why.to_owned());
+        }
         let permitted = self.inner().check(call_of(task, caller, target));
         Ok(self.inner().peer.send(permitted.map_err(|denied| denied.to_string())?))
     }
@@ -190,6 +194,7 @@ impl Engine {
             rights: Rights::ALL,
             token: None,
             proof: None,
+            hops: 0,
         }
     }
 }

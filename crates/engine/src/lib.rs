@@ -20,6 +20,7 @@ mod following;
 pub mod guarding;
 mod health;
 mod heir;
+mod hops;
 mod journal;
 pub mod limits;
 mod message_dedup;

@@ -16,13 +16,15 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 use rialto_model::{
-    call::Caller,
+    call::{Caller, CallerKind, Target},
     clock::Timestamp,
     failure::{Failure, Kind},
     json::Json,
     maps::FastMap,
 };
 use serde_json::json;
+
+use crate::hops;
 
 const HOUR: i64 = 3_600;
 const DAY: i64 = 24 * HOUR;
@@ -60,6 +62,8 @@ type Orgs = HashMap<String, Mutex<[Window; 2]>>;
 pub(crate) struct Seat {
     limits: Arc<Limits>,
     key: u64,
+    /// Under this an agent's call of itself is counted.
+    self_call: Option<u64>,
 }
 
 /// A stretch of time in which an org may make so many calls.
@@ -138,7 +142,29 @@ impl Limits {
             return Err(full(caller, most));
         }
         *count += 1;
-        Ok(Some(Seat { limits: Arc::clone(self), key }))
+        Ok(Some(Seat { limits: Arc::clone(self), key, self_call: None }))
+    }
+
+    /// Counts an agent's call of itself. What agents pass on may get lost on the way; that an agent is called by itself does not.
+    pub(crate) fn count_self_call(
+        &self,
+        caller: &Caller,
+        target: &Target,
+        max_hops: u8,
+        seat: &mut Option<Seat>,
+    ) -> Result<(), Failure> {
+        let is_self = caller.kind == CallerKind::Agent && caller.id.as_str() == target.agent.id.as_str();
+        let (true, Some(seat)) = (is_self, seat) else { return Ok(()) };
+        let key = self.hasher.hash_one(("self", caller.scope.org.as_str(), caller.id.as_str()));
+        let mut under_way = self.under_way.lock();
+        let count = under_way.entry(key).or_insert(0);
+        if *count >= usize::from(max_hops) {
+            drop(under_way);
+            return Err(hops::too_many(max_hops));
+        }
+        *count += 1;
+        seat.self_call = Some(key);
+        Ok(())
     }
 }
 
@@ -147,10 +173,12 @@ impl Limits {
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut under_way = self.limits.under_way.lock();
-        if let Some(count) = under_way.get_mut(&self.key) {
-            *count -= 1;
-            if *count == 0 {
-                under_way.remove(&self.key);
+        for key in std::iter::once(self.key).chain(self.self_call) {
+            if let Some(count) = under_way.get_mut(&key) {
+                *count -= 1;
+                if *count == 0 {
+                    under_way.remove(&key);
+                }
             }
         }
     }

@@ -14,7 +14,7 @@ use rialto_policy::{Action, Decision, Deed, Denied, Leave, Permitted, Question};
 use crate::{
     engine::{Engine, Inner, verb_of},
     journal::Announcement,
-    redact::redact,
+    redact::kept_args,
 };
 
 /// A call that may leave, now or once it is approved.
@@ -53,7 +53,8 @@ impl Engine {
             None => call,
         };
         let args = call.args();
-        let (verb, cost) = (verb_of(&call, redact(&args)), call.target.cost());
+        let (verb, cost) =
+            (verb_of(&call, kept_args(&args, self.inner().config.max_kept_args_bytes)), call.target.cost());
         let mut verdict = self.check_or_hold(call);
         if let Ok(Leave::OnceApproved(call, _)) = &verdict
             && call.continues.task_id.is_some()

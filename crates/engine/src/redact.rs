@@ -10,7 +10,11 @@ use rialto_model::{
     json::Json,
     message::{Content, Message},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// Stands in place of arguments that were too large to be kept.
+const OMITTED: &str = "rialto/omitted";
 
 /// The same JSON with whatever looks like a secret masked.
 pub fn redact(json: &Json) -> Json {
@@ -39,6 +43,22 @@ pub(crate) fn redact_message(mut message: Message, clean: Option<&Json>) -> Mess
     }
     message.metadata = message.metadata.as_ref().map(redact);
     message
+}
+
+/// Arguments as they are kept: without secrets, and only their size and hash when they are larger than `max` bytes (0: any size).
+pub(crate) fn kept_args(args: &Json, max: usize) -> Json {
+    if max == 0 || args.get().len() <= max {
+        return redact(args);
+    }
+    let hash: String = Sha256::digest(args.get()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let why = format!("larger than {max} bytes; calls.max_kept_args_bytes keeps more");
+    let omitted = json!({ "bytes": args.get().len(), "sha256": hash, "why": why });
+    Json::of(&json!({ OMITTED: omitted }))
+}
+
+/// Whether arguments were too large to be kept.
+pub(crate) fn is_omitted(args: &Json) -> bool {
+    args.get().starts_with(r#"{"rialto/omitted":"#)
 }
 
 /// Whether something was masked there.

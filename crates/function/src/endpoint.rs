@@ -10,7 +10,7 @@ use rialto_edge::{
     settings,
 };
 use rialto_model::{
-    call::Call,
+    call::{Call, HOPS_HEADER},
     deployed::{Endpoint, Function},
     failure::{Failure, Kind},
     json::Json,
@@ -28,6 +28,7 @@ const EXCERPT: usize = 500;
 
 /// The same for every attempt at one call, so that a function can tell whether it did it before.
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const HOPS: HeaderName = HeaderName::from_static(HOPS_HEADER);
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
@@ -52,6 +53,7 @@ pub(crate) async fn call(
     let trace = call.trace.as_deref();
     let own = [
         (KEY, Some(call.task.to_string())),
+        (HOPS, Some((u16::from(call.caller.hops) + 1).to_string())),
         (TRACEPARENT, trace.map(ToString::to_string)),
         (TRACESTATE, trace.and_then(|trace| trace.state().map(str::to_owned))),
         (BAGGAGE, trace.and_then(|trace| trace.baggage().map(str::to_owned))),

@@ -88,6 +88,7 @@ impl Direct {
         let mut client = self.client(parts, asked.client())?;
         let meta = &asked.params.meta;
         client.abilities = meta.abilities;
+        client.caller.hops = client.caller.hops.max(meta.hops);
         client.trace = trace::of(
             meta.traceparent.as_deref(),
             meta.tracestate.as_deref(),

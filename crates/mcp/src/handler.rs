@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use http::request::Parts;
 use rialto_model::{
-    call::{Caller, Door},
+    call::{Caller, Door, HOPS_META},
     failure::{Failure, Kind},
     json::{DEEPEST, Json},
 };
@@ -130,7 +130,9 @@ impl Handler {
     /// Who asks, and what it can bear.
     fn client(&self, context: &RequestContext<RoleServer>) -> Result<Client, ErrorData> {
         let parts = context.extensions.get::<Parts>();
-        let caller = self.caller(&context.extensions)?.clone();
+        let mut caller = self.caller(&context.extensions)?.clone();
+        let hops = context.meta.get(HOPS_META).map_or(0, read_hops);
+        caller.hops = caller.hops.max(hops);
         let door = match &self.whose {
             Whose::Known(_) => Door::McpStdio,
             Whose::Asked => Door::McpHttp,
@@ -431,4 +433,9 @@ fn signature() -> Option<MetaObject> {
 
 fn nobody() -> ErrorData {
     trouble::error(&Failure::new(Kind::Unauthenticated, "this request does not say who calls"))
+}
+
+/// A count of calls in `_meta`. One that cannot be read is the highest.
+fn read_hops(count: &Value) -> u8 {
+    count.as_u64().and_then(|count| u8::try_from(count).ok()).unwrap_or(u8::MAX)
 }

@@ -4,7 +4,10 @@ mod called;
 
 use std::borrow::Cow;
 
-use rialto_model::json::{Document, Raw};
+use rialto_model::{
+    call::HOPS_META,
+    json::{Document, Raw},
+};
 use rmcp::{
     ErrorData,
     model::{ClientCapabilities, CreateTaskResult, InputRequiredResult, ProtocolVersion, Tool},
@@ -50,6 +53,8 @@ pub(crate) struct Meta<'a> {
     /// The trace that the sender has begun.
     pub(crate) traceparent: Option<Cow<'a, str>>,
     pub(crate) tracestate: Option<Cow<'a, str>>,
+    /// How many calls through us led to this one.
+    pub(crate) hops: u8,
     pub(crate) baggage: Option<Cow<'a, str>>,
 }
 
@@ -164,7 +169,7 @@ impl<'a> Params<'a> {
 
 impl<'a> Meta<'a> {
     fn read(raw: Raw<'a>) -> Option<Self> {
-        let [version, capabilities, client, token, traceparent, tracestate, baggage] = pick(
+        let [version, capabilities, client, token, traceparent, tracestate, baggage, counted] = pick(
             raw,
             [
                 "io.modelcontextprotocol/protocolVersion",
@@ -174,6 +179,7 @@ impl<'a> Meta<'a> {
                 "traceparent",
                 "tracestate",
                 "baggage",
+                HOPS_META,
             ],
         )?;
         let client = match said(client) {
@@ -195,6 +201,7 @@ impl<'a> Meta<'a> {
             traceparent: maybe_text(traceparent)?,
             tracestate: maybe_text(tracestate)?,
             baggage: maybe_text(baggage)?,
+            hops: counted.map_or(0, |count| count.get().parse().unwrap_or(u8::MAX)),
         };
         progress_token.is_none_or(is_id).then_some(meta)
     }

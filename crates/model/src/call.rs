@@ -18,6 +18,11 @@ use crate::{
     trace::Trace,
 };
 
+/// Header, and member of MCP's `_meta` and of `tracestate` under its own names, that counts the calls which led to a request.
+pub const HOPS_HEADER: &str = "rialto-hops";
+/// Member of `_meta` that counts the calls which led to a request.
+pub const HOPS_META: &str = "rialto/hops";
+
 /// Which door a call came in by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -81,6 +86,9 @@ pub struct Caller {
     /// written down.
     #[serde(skip)]
     pub proof: Option<Proof>,
+    /// How many calls through this installation led to this one, as the request says: an agent that calls back passes it on.
+    #[serde(skip)]
+    pub hops: u8,
 }
 
 /// Who shall do the work.
@@ -213,6 +221,7 @@ impl Caller {
             rights: Rights::ALL,
             token: None,
             proof: None,
+            hops: 0,
         }
     }
 
@@ -230,7 +239,7 @@ impl Caller {
     /// The same caller for longer than one call.
     #[must_use]
     pub fn without_proof(self) -> Self {
-        Self { proof: None, ..self }
+        Self { proof: None, hops: 0, ..self }
     }
 }
 

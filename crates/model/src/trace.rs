@@ -13,6 +13,9 @@ const LONGEST_STATE: usize = 512;
 /// What applications send along; W3C asks for this much to be carried.
 const LONGEST_BAGGAGE: usize = 8_192;
 
+/// Member of `tracestate` that counts the calls which led to a request.
+const HOPS: &str = "rialto=";
+
 /// A call's place in a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
@@ -81,6 +84,29 @@ impl Trace {
     #[must_use]
     pub fn child(&self) -> Self {
         Self { span: low(ids::fresh_number()), parent: Some(self.span), ..self.clone() }
+    }
+
+    /// The same with a count of calls in `tracestate`, which tracing libraries pass on by themselves.
+    #[must_use]
+    pub fn with_hops(mut self, hops: u8) -> Self {
+        let mut state = format!("{HOPS}{hops}");
+        let others = self.state.as_deref().unwrap_or_default().split(',').map(str::trim);
+        for other in others.filter(|other| !other.is_empty() && !other.starts_with(HOPS)) {
+            if state.len() + 1 + other.len() > LONGEST_STATE {
+                break;
+            }
+            state.push(',');
+            state.push_str(other);
+        }
+        self.state = Some(state);
+        self
+    }
+
+    /// The count of calls that `tracestate` carries; none counted is 0.
+    pub fn hops(&self) -> u8 {
+        let mut members = self.state.as_deref().unwrap_or_default().split(',').map(str::trim);
+        let count = members.find_map(|member| member.strip_prefix(HOPS));
+        count.map_or(0, |count| count.parse().unwrap_or(u8::MAX))
     }
 
     /// Whether somebody collects it.

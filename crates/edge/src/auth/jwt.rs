@@ -228,6 +228,7 @@ impl Issuer {
             rights: self.rights(claims),
             token: None,
             proof: None,
+            hops: 0,
         })
     }
 

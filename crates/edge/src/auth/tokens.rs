@@ -99,6 +99,7 @@ impl Known {
             rights: token.rights,
             token: Some(TokenId::from(&token.id)),
             proof: None,
+            hops: 0,
         };
         let is_revoked = token.revoked_at.is_some();
         Some(Self { hash: unhex(&token.hash)?, caller, expires_at: token.expires_at, is_revoked })

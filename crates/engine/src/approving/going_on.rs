@@ -151,7 +151,7 @@ impl Engine {
                     parts: held.parts,
                     continues: held.continues,
                     session: held.session,
-                    trace: inner.config.trace(None),
+                    trace: inner.config.trace(None, 0),
                 }
             }
             Waits::Work => {

@@ -9,6 +9,7 @@ use futures::{StreamExt, stream};
 use rialto_engine::Config;
 use rialto_model::{
     agent::Trust,
+    call::{Caller, CallerKind},
     event::{Aside, Event},
     failure::Kind,
     message::{Artifact, Part},
@@ -115,4 +116,62 @@ async fn zero_is_without_a_limit() {
     let config = Config { max_task_bytes: 0, max_task_events: 0, ..Config::default() };
     let task = world(peer, config).await.call(json!({})).await.unwrap();
     assert_eq!(task.head.state, TaskState::Completed);
+}
+
+#[tokio::test]
+async fn a_call_that_too_many_others_led_to_is_refused() {
+    let world = world(ScriptedPeer::echo(), Config { max_hops: 3, ..Config::default() }).await;
+    let with_hops = |hops: u8| {
+        let mut request = world.request(json!({}));
+        request.caller.hops = hops;
+        request
+    };
+    world.engine.call(with_hops(2)).await.unwrap().finish().await.unwrap();
+    assert_eq!(world.peer.calls.lock()[0].caller.hops, 2, "what is sent carries the count on");
+    let failure = world.engine.call(with_hops(3)).await.unwrap_err();
+    assert!(
+        failure.message.contains("3 calls") && failure.message.contains("max_hops under [calls]"),
+        "{failure:?}"
+    );
+    let mut traced = world.request(json!({}));
+    let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    traced.trace = rialto_model::trace::Trace::parse(parent, Some("vendor=1,rialto=3")).map(Box::new);
+    let failure = world.engine.call(traced).await.unwrap_err();
+    assert!(failure.message.contains("max_hops"), "tracestate carries it too: {failure:?}");
+    assert_eq!(world.peer.calls.lock().len(), 1);
+}
+
+#[tokio::test]
+async fn an_agent_that_calls_itself_and_passes_nothing_on_is_refused_too() {
+    let peer = ScriptedPeer::with(|_| stream::iter([accepted("r", "c")]).chain(stream::pending()).boxed());
+    let mut world = world(peer, Config { max_hops: 3, ..Config::default() }).await;
+    let agent = world.engine.registry().find(&world.caller.scope, "vercel_ops").unwrap();
+    world.caller = Caller { kind: CallerKind::Agent, ..Caller::user(agent.id.as_str()) };
+    let mut running = Vec::new();
+    for _ in 0..3 {
+        running.push(world.engine.call(world.request(json!({}))).await.unwrap());
+    }
+    let failure = world.engine.call(world.request(json!({}))).await.unwrap_err();
+    assert!(failure.message.contains("max_hops"), "{failure:?}");
+    assert_eq!(running.len(), 3);
+}
+
+#[tokio::test]
+async fn large_arguments_reach_the_agent_and_are_kept_as_size_and_hash() {
+    let world = world(ScriptedPeer::echo(), Config::default()).await;
+    let task = world.call(json!({ "text": "x".repeat(200_000) })).await.unwrap();
+    assert_eq!(world.peer.calls.lock()[0].args().get().len(), 200_011);
+    let omitted = &task.head.args.value()["rialto/omitted"];
+    assert_eq!(omitted["bytes"], 200_011);
+    assert_eq!(omitted["sha256"].as_str().unwrap().len(), 64);
+    assert!(omitted["why"].as_str().unwrap().contains("calls.max_kept_args_bytes"));
+    for event in world.heard.events() {
+        assert!(
+            serde_json::to_string(&event).unwrap().len() < 2_000,
+            "hooks and the audit log have the note"
+        );
+    }
+    assert_eq!(world.heard.events().len(), 2);
+    let small = world.call(json!({ "text": "x".repeat(1_000) })).await.unwrap();
+    assert_eq!(small.head.args.value()["text"].as_str().unwrap().len(), 1_000);
 }

@@ -153,5 +153,6 @@ fn caller_of(scope: &rialto_model::ids::Scope, id: &rialto_model::call::CallerId
         rights: Rights::ALL,
         token: None,
         proof: None,
+        hops: 0,
     }
 }

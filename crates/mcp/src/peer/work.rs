@@ -6,7 +6,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures::stream::{self, Stream};
 use rialto_model::{
-    call::Call,
+    call::{Call, HOPS_META},
     event::{Aside, Event, Remote},
     failure::{Failure, Kind},
 };
@@ -325,12 +325,14 @@ fn declined(answers: &Answers) -> Option<Event> {
 }
 
 fn options(call: &Call) -> PeerRequestOptions {
-    let Some(trace) = &call.trace else { return PeerRequestOptions::no_options() };
     let mut meta = JsonObject::new();
-    meta.insert("traceparent".to_owned(), Value::String(trace.to_string()));
-    for (name, said) in [("tracestate", trace.state()), ("baggage", trace.baggage())] {
-        if let Some(said) = said {
-            meta.insert(name.to_owned(), Value::String(said.to_owned()));
+    meta.insert(HOPS_META.to_owned(), Value::from(u16::from(call.caller.hops) + 1));
+    if let Some(trace) = &call.trace {
+        meta.insert("traceparent".to_owned(), Value::String(trace.to_string()));
+        for (name, said) in [("tracestate", trace.state()), ("baggage", trace.baggage())] {
+            if let Some(said) = said {
+                meta.insert(name.to_owned(), Value::String(said.to_owned()));
+            }
         }
     }
     PeerRequestOptions::no_options().with_meta(RequestMetaObject::from(meta))

@@ -206,6 +206,8 @@ proptest! {
         };
         schema["type"] = json!("object");
         schema["$defs"] = json!({ "a": a, "b": b });
+        // One that refers to itself without end is replaced before it gets here.
+        prop_assume!(rialto_engine::schema::is_schema(&Json::of(&schema)).is_ok());
         let portable = made(schema.clone());
         prop_assert!(!portable.to_string().contains("$ref"));
         prop_assert!(["allOf", "anyOf", "oneOf", "not", "enum"].iter().all(|word| portable.get(word).is_none()));
