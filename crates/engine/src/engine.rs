@@ -16,6 +16,7 @@ use rialto_model::{
     json::Json,
     maps::FastMap,
     message::{ContentHash, MOST_PARTS, Message, Role},
+    size::parts_size,
     store::{Store, StoreError},
     task::{Task, TaskHead, TaskState},
     verb::{Verb, VerbEvent},
@@ -46,6 +47,7 @@ use crate::{
     running::Running,
     schema::Schemas,
     seen_messages::SeenMessages,
+    storage_quota::StorageQuota,
 };
 
 /// How often something is said again to a task that goes on while it is said.
@@ -91,6 +93,8 @@ pub(crate) struct Inner {
     /// What is remembered for choosing agents.
     pub(crate) router: Router,
     pub(crate) limits: Arc<Limits>,
+    /// How much orgs keep.
+    pub(crate) quota: StorageQuota,
     /// Counts what runs, to be waited for at the end.
     pub(crate) tracker: TaskTracker,
     /// Whether this process answers for its tasks, and under which number.
@@ -129,6 +133,7 @@ impl Engine {
             guarding,
             policies: Policies::new(parts.policy, parts.policy_loader),
             limits: Limits::new(&parts.config.limits),
+            quota: StorageQuota::new(&parts.config.limits),
             router: Router::new(parts.config.routing.clone()),
             config: parts.config,
             running: Mutex::default(),
@@ -151,6 +156,7 @@ impl Engine {
     /// Lets callers and orgs make so many calls from now on.
     pub fn limit(&self, limits: &limits::Config) {
         self.0.limits.change(limits);
+        self.0.quota.change(limits);
     }
 
     /// The agents.
@@ -191,6 +197,7 @@ impl Engine {
         request.caller.hops = request.caller.hops.max(carried);
         let most = self.0.config.max_hops;
         hops::check(&request.caller, most)?;
+        self.0.quota.check(&self.0.store, &request.caller.scope.org).await?;
         let mut seat = self.0.limits.admit(&request.caller, self.0.journal.now())?;
         self.0.limits.count_self_call(&request.caller, &request.target, most, &mut seat)?;
         let goes_on = self.continued(&request).await?;
@@ -228,6 +235,7 @@ impl Engine {
                 Task::new(head)
             }
         };
+        self.0.quota.add(&task.head.scope.org, parts_size(&call.get().parts));
         let begun = wants_begun.then(|| Box::new(task.clone()));
         let (caller, target) = (call.get().caller.clone(), call.get().target.clone());
         let events = match call {

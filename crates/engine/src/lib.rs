@@ -41,6 +41,7 @@ pub mod schema;
 pub mod search;
 mod seen_messages;
 mod stepping_in;
+mod storage_quota;
 mod tasks;
 mod token_validity;
 pub mod working;

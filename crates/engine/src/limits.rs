@@ -34,17 +34,21 @@ const DAY: i64 = 24 * HOUR;
 pub struct Config {
     /// How many calls of one caller may be under way at once.
     pub concurrent_calls: usize,
-    /// How many calls single orgs may make.
+    /// How many bytes of tasks and audit records each org may keep.
+    pub org_storage_bytes: u64,
+    /// What single orgs may.
     pub orgs: BTreeMap<String, Quota>,
 }
 
-/// How many calls an org may make. Zero is without a limit.
+/// How many calls an org may make, and how much it may keep. Zero is without a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quota {
     /// In each hour.
     pub calls_per_hour: u64,
     /// In each day, by UTC.
     pub calls_per_day: u64,
+    /// How many bytes of tasks and audit records it may keep; zero is what every org may.
+    pub storage_bytes: u64,
 }
 
 /// Counts.
@@ -80,7 +84,7 @@ struct Window {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { concurrent_calls: 256, orgs: BTreeMap::new() }
+        Self { concurrent_calls: 256, org_storage_bytes: 0, orgs: BTreeMap::new() }
     }
 }
 
@@ -240,8 +244,12 @@ mod tests {
     }
 
     fn limits(concurrent_calls: usize, calls_per_hour: u64, calls_per_day: u64) -> Arc<Limits> {
-        let quota = Quota { calls_per_hour, calls_per_day };
-        Limits::new(&Config { concurrent_calls, orgs: BTreeMap::from([("default".to_owned(), quota)]) })
+        let quota = Quota { calls_per_hour, calls_per_day, storage_bytes: 0 };
+        Limits::new(&Config {
+            concurrent_calls,
+            orgs: BTreeMap::from([("default".to_owned(), quota)]),
+            ..Config::default()
+        })
     }
 
     #[test]
@@ -275,11 +283,11 @@ mod tests {
     fn other_limits_count_from_now_on_and_what_was_counted_stays_counted() {
         let (limits, ann, now) = (limits(0, 2, 0), Caller::user("ann"), at("2026-08-01T12:10:00Z"));
         limits.admit(&ann, now).unwrap();
-        let quota = Quota { calls_per_hour: 1, calls_per_day: 0 };
+        let quota = Quota { calls_per_hour: 1, ..Quota::default() };
         let orgs = BTreeMap::from([("default".to_owned(), quota)]);
-        limits.change(&Config { concurrent_calls: 1, orgs });
+        limits.change(&Config { concurrent_calls: 1, orgs, ..Config::default() });
         assert!(limits.admit(&ann, now).unwrap_err().message.contains("hour"));
-        limits.change(&Config { concurrent_calls: 1, orgs: BTreeMap::new() });
+        limits.change(&Config { concurrent_calls: 1, ..Config::default() });
         let seat = limits.admit(&ann, now).unwrap();
         assert!(limits.admit(&ann, now).unwrap_err().message.contains("concurrent_calls"));
         drop(seat);

@@ -235,6 +235,7 @@ impl Run {
 
     /// Writes a batch down, and closes the announcement with it when this leg is over.
     async fn write(&mut self, batch: Vec<Event>, is_over: bool) -> Result<(), Failure> {
+        self.inner.quota.add(&self.task.head.scope.org, batch.iter().map(Event::size).sum());
         let failure = if is_over { failure_in(&batch) } else { None };
         let ending = is_over.then_some((&mut self.announcement, failure.as_ref()));
         match self.inner.journal.record(&mut self.task, batch, ending).await {

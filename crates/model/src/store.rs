@@ -263,6 +263,9 @@ pub trait Store: FlowStore {
     /// What the completed calls of a scope's org are said to have cost, in the order of the keys.
     async fn costs(&self, scope: &Scope, query: &CostQuery) -> Result<Vec<CostSum>, StoreError>;
 
+    /// Bytes that the tasks and audit records of each org take. It reads everything there is: not for every call.
+    async fn org_bytes(&self) -> Result<BTreeMap<OrgId, u64>, StoreError>;
+
     /// Forgets what is old, a bounded number of rows at a time: call it again while it finds something. Of the audit
     /// trail only the beginning goes, and the rest can still be verified. What processes that died have left to be
     /// written is written before.

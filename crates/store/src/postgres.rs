@@ -27,6 +27,7 @@ mod tasks;
 mod tenants;
 mod tls;
 mod tokens;
+mod usage;
 mod webhooks;
 
 use deadpool_postgres::{Client, Pool, Transaction};

@@ -30,6 +30,7 @@ mod tasks;
 mod tenants;
 mod tidier;
 mod tokens;
+mod usage;
 mod webhooks;
 mod writer;
 

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use futures::{StreamExt, stream};
-use rialto_engine::Config;
+use rialto_engine::{Config, limits};
 use rialto_model::{
     agent::Trust,
     call::{Caller, CallerKind},
@@ -174,4 +174,25 @@ async fn large_arguments_reach_the_agent_and_are_kept_as_size_and_hash() {
     assert_eq!(world.heard.events().len(), 2);
     let small = world.call(json!({ "text": "x".repeat(1_000) })).await.unwrap();
     assert_eq!(small.head.args.value()["text"].as_str().unwrap().len(), 1_000);
+}
+
+#[tokio::test]
+async fn an_org_that_keeps_more_than_its_quota_makes_no_new_calls() {
+    let limits = limits::Config { org_storage_bytes: 300_000, ..limits::Config::default() };
+    let big =
+        ScriptedPeer::telling(rialto_testkit::peer::finished_with(vec![Part::text("x".repeat(200_000))]));
+    let world = world(big, Config { limits, ..Config::default() }).await;
+    world.call(json!({})).await.unwrap();
+    world.call(json!({})).await.unwrap();
+    let failure = world.call(json!({})).await.unwrap_err();
+    assert_eq!(failure.kind, Kind::Busy);
+    assert!(failure.message.contains("limits.max_org_storage_bytes"), "{}", failure.message);
+    assert!(failure.message.contains("keep_tasks_hours"), "{}", failure.message);
+    let kept = world.store.org_bytes().await.unwrap();
+    let bytes = kept[&world.caller.scope.org];
+    assert!(bytes > 400_000 && bytes < 450_000, "the store counts the same: {bytes}");
+    let quota = limits::Quota { storage_bytes: 1_000_000, ..limits::Quota::default() };
+    let orgs = [(world.caller.scope.org.as_str().to_owned(), quota)].into();
+    world.engine.limit(&limits::Config { orgs, org_storage_bytes: 1, ..limits::Config::default() });
+    world.call(json!({})).await.unwrap();
 }

@@ -182,6 +182,10 @@ impl Store for Nowhere {
         Ok(Verdict::Sound { records: 0, last: 0, seal: String::new() })
     }
 
+    async fn org_bytes(&self) -> Result<BTreeMap<OrgId, u64>, StoreError> {
+        Ok(BTreeMap::new())
+    }
+
     async fn costs(&self, _: &Scope, _: &CostQuery) -> Result<Vec<CostSum>, StoreError> {
         Ok(Vec::new())
     }

@@ -18,7 +18,9 @@ pub(crate) struct Limits {
     pub(crate) wrong_tokens_per_minute: u32,
     /// How many calls of one caller may be under way at once, by all doors of this process.
     pub(crate) concurrent_calls: usize,
-    /// How many calls single orgs may make.
+    /// How many bytes of tasks and audit records each org may keep. The store is asked once a minute.
+    pub(crate) max_org_storage_bytes: u64,
+    /// What single orgs may.
     pub(crate) orgs: BTreeMap<String, OrgLimits>,
 }
 
@@ -30,6 +32,8 @@ pub(crate) struct OrgLimits {
     pub(crate) calls_per_hour: u64,
     /// How many in each day, by UTC.
     pub(crate) calls_per_day: u64,
+    /// How many bytes of tasks and audit records it may keep; zero is what every org may.
+    pub(crate) max_storage_bytes: u64,
 }
 
 // === impl Limits ===
@@ -49,9 +53,11 @@ impl Limits {
         let quota = |org: &OrgLimits| rialto_engine::limits::Quota {
             calls_per_hour: org.calls_per_hour,
             calls_per_day: org.calls_per_day,
+            storage_bytes: org.max_storage_bytes,
         };
         rialto_engine::limits::Config {
             concurrent_calls: self.concurrent_calls,
+            org_storage_bytes: self.max_org_storage_bytes,
             orgs: self.orgs.iter().map(|(name, org)| (name.clone(), quota(org))).collect(),
         }
     }
@@ -61,6 +67,13 @@ impl Default for Limits {
     fn default() -> Self {
         let concurrent_calls = rialto_engine::limits::Config::default().concurrent_calls;
         let (requests_per_second, burst, wrong_tokens_per_minute) = (0, 0, 30);
-        Self { requests_per_second, burst, wrong_tokens_per_minute, concurrent_calls, orgs: BTreeMap::new() }
+        Self {
+            requests_per_second,
+            burst,
+            wrong_tokens_per_minute,
+            concurrent_calls,
+            max_org_storage_bytes: 0,
+            orgs: BTreeMap::new(),
+        }
     }
 }

@@ -33,7 +33,7 @@ use tokio_postgres::IsolationLevel;
 
 use super::{
     PostgresStore, agents, approvals, audit, begin, costs, flows, journal::Line, message_claims, policies,
-    pushes, routing, secrets, snag::Snag, talks, tasks, tenants, tokens, webhooks,
+    pushes, routing, secrets, snag::Snag, talks, tasks, tenants, tokens, usage, webhooks,
 };
 
 #[async_trait]
@@ -237,6 +237,10 @@ impl Store for PostgresStore {
         // Ended here and now, so that it holds up nobody.
         reading.commit().await.map_err(Snag::from)?;
         Ok(verdict)
+    }
+
+    async fn org_bytes(&self) -> Result<BTreeMap<OrgId, u64>, StoreError> {
+        Ok(usage::org_bytes(&self.client().await?).await?)
     }
 
     async fn costs(&self, scope: &Scope, query: &CostQuery) -> Result<Vec<CostSum>, StoreError> {

@@ -40,7 +40,7 @@ use super::{
     talks::{self, Left},
     tasks, tenants,
     tokens::{self, TokenWrite},
-    webhooks,
+    usage, webhooks,
     writer::{Job, Write},
 };
 
@@ -268,6 +268,10 @@ impl Store for SqliteStore {
 
     async fn verify_audit_in_sight(&self, reached: Arc<AtomicU64>) -> Result<Verdict, StoreError> {
         self.read_journal(move |connection| audit::verify(connection, &reached)).await
+    }
+
+    async fn org_bytes(&self) -> Result<BTreeMap<OrgId, u64>, StoreError> {
+        self.read_journal(usage::org_bytes).await
     }
 
     async fn costs(&self, scope: &Scope, query: &CostQuery) -> Result<Vec<CostSum>, StoreError> {
