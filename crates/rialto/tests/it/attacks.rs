@@ -2,6 +2,7 @@
 //!
 //! What is asked for here reaches no agent, reads nobody's tasks and changes nothing; the tests look afterwards.
 
+mod agents;
 mod door;
 mod inside;
 mod orgs;
