@@ -131,7 +131,16 @@ fn a_trace_goes_on_at_the_agent_under_another_name_without_any_collector() {
         assert_ne!(fields[2], SPAN);
     }
     let states: Vec<_> = traces.iter().map(|[_, state, _]| state.as_deref()).collect();
-    assert_eq!(states, [Some("vendor=7"), Some("vendor=8"), None, None, None]);
+    assert_eq!(
+        states,
+        [
+            Some("rialto=1,vendor=7"),
+            Some("rialto=1,vendor=8"),
+            Some("rialto=1"),
+            Some("rialto=1"),
+            Some("rialto=1")
+        ]
+    );
     let baggage: Vec<_> = traces.iter().map(|[_, _, baggage]| baggage.as_deref()).collect();
     assert_eq!(baggage, [Some("user=ann"), Some("tier=gold"), None, None, Some("from=a2a")]);
 }
