@@ -149,7 +149,7 @@ const GOVERNED: &str = "rialto, governed";
 const GUARDED: &str = "rialto, guarded";
 
 /// One caller stands for many here, and each may have only so many calls under way.
-const UNLIMITED: &str = "[limits]\nconcurrent_calls = 0\n";
+const UNLIMITED: &str = "[limits]\nconcurrent_calls = 0\nrequests_per_second = 0\n";
 
 /// Everything that is looked for without being told how.
 const GUARDRAILS: &str =

@@ -74,7 +74,8 @@ pub(crate) async fn run(args: &Args) -> Result<Report, Trouble> {
     let data = tempfile::tempdir().map_err(during("no folder for the data"))?;
     program.add_agent(&format!("http://{}", agent.said), data.path()).await?;
     let (config, pipeline) = (data.path().join("bench.toml"), data.path().join("small.json"));
-    fs::write(&config, "[limits]\nconcurrent_calls = 0\n").map_err(during("no settings"))?;
+    fs::write(&config, "[limits]\nconcurrent_calls = 0\nrequests_per_second = 0\n")
+        .map_err(during("no settings"))?;
     fs::write(&pipeline, definition()).map_err(during("no pipeline"))?;
     let file = pipeline.to_string_lossy().into_owned();
     program.run(&["pipeline", "add", &file], data.path()).await?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use rialto_edge::site::Site;
+use rialto_edge::{site::Site, streams::StreamLimits};
 use rialto_engine::Engine;
 use rialto_flow::run::Runner;
 use rialto_hooks::live::Live;
@@ -24,7 +24,6 @@ use crate::{
     changes::Changes,
     office::Office,
     pages,
-    seats::Seats,
 };
 
 /// What a console is made of.
@@ -49,6 +48,8 @@ pub struct Parts {
     pub allow_secrets: bool,
     /// The largest body, in bytes.
     pub max_body_bytes: usize,
+    /// How many streams each caller may have open.
+    pub streams: StreamLimits,
     /// Ends streams that would not end by themselves.
     pub stop: CancellationToken,
 }
@@ -59,8 +60,6 @@ pub struct Console(Arc<Inner>);
 
 struct Inner {
     parts: Parts,
-    /// Who keeps a stream open takes one.
-    seats: Seats,
     live: Live,
     changes: Changes,
     /// Who has many cards fetched again.
@@ -77,10 +76,10 @@ impl Console {
     /// Puts it together.
     pub fn new(parts: Parts) -> Self {
         let live = Live::new(Arc::clone(&parts.store));
-        let (seats, changes) = (Seats::default(), Changes::new());
+        let changes = Changes::new();
         let (rounds, verifications) = (Rounds::default(), Verifications::default());
         let refused_sign_ins = RefusedSignIns::default();
-        Self(Arc::new(Inner { parts, seats, live, changes, rounds, verifications, refused_sign_ins }))
+        Self(Arc::new(Inner { parts, live, changes, rounds, verifications, refused_sign_ins }))
     }
 
     /// Its pages and its API. Requests must have come through the gate, which says who calls.
@@ -128,11 +127,6 @@ impl Console {
 
     pub(crate) fn verifications(&self) -> &Verifications {
         &self.0.verifications
-    }
-
-    /// For those who keep a stream open.
-    pub(crate) fn seats(&self) -> &Seats {
-        &self.0.seats
     }
 
     /// What comes on record.

@@ -17,7 +17,6 @@ pub mod office;
 mod operation;
 mod pages;
 mod schema_form;
-mod seats;
 mod text;
 
 pub use console::{Console, Parts};

@@ -39,6 +39,7 @@ use crate::{
     place::Places,
     refusal::{Refusal, draining, nothing_here, too_many_attempts, too_many_requests},
     revocable::TokenHold,
+    serve::Peer,
     session::Sessions,
     site::{self, Site},
     tally::{Counted, Tally},
@@ -55,7 +56,7 @@ pub struct Gated<S> {
     gate: Gate,
     inner: S,
     /// Who is at the other end of the connection, if that is known.
-    peer: Option<IpAddr>,
+    peer: Option<Peer>,
 }
 
 /// A path, with all below it, and what callers need to go there: one of these rights.
@@ -97,8 +98,10 @@ enum Verdict {
 // === impl Gate ===
 
 impl Gate {
-    /// A gate for what `guard` and `authentication` both accept.
+    /// A gate for what `guard` and `authentication` both accept. Where nobody needs a token, the port of a page counts too.
     pub fn new(guard: Guard, authentication: Authentication) -> Self {
+        let is_open = matches!(authentication, Authentication::Open(_));
+        let guard = if is_open { guard.checking_ports() } else { guard };
         let (site, places) = (Site::default(), Places::default());
         let (entrances, public, unlocked, shown) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self(Arc::new(Checks {
@@ -202,8 +205,8 @@ impl Gate {
     }
 
     /// Prepares `request` for what is behind, or answers it.
-    fn judge(&self, request: &mut Request, peer: Option<IpAddr>) -> Verdict {
-        let checks = &*self.0;
+    fn judge(&self, request: &mut Request, from: Option<&Peer>) -> Verdict {
+        let (checks, peer) = (&*self.0, from.map(|peer| peer.address));
         if checks.public.contains(&request.uri().path()) {
             return Verdict::Passes;
         }
@@ -230,7 +233,7 @@ impl Gate {
         if let Some(wait) = checks.limits.now().shut_out(|| checks.source(request, peer)) {
             return Verdict::Answered(checks.turn_away(too_many_attempts(wait)));
         }
-        let known = match checks.look(request) {
+        let known = match checks.look(request, from) {
             Answer::Wait => return Verdict::Waits,
             Answer::Known(known) => known,
         };
@@ -241,7 +244,7 @@ impl Gate {
     }
 
     /// The same for a request that had to wait.
-    async fn find(&self, request: &mut Request, peer: Option<IpAddr>) -> Option<Response> {
+    async fn find(&self, request: &mut Request, from: Option<&Peer>) -> Option<Response> {
         let found = match &self.0.authentication {
             Authentication::Open(caller) => Ok(caller.clone()),
             Authentication::Bearer(bearers) => match bearer(request.headers()).map(str::to_owned) {
@@ -250,11 +253,11 @@ impl Gate {
                     Some(cookie) => bearers.find(cookie.token.expose()).await.and_then(|caller| {
                         if bearers.is_good(&cookie.session) { Ok(caller) } else { Err(Denial::SignedOut) }
                     }),
-                    None => Err(denial),
+                    None => certified(from, denial),
                 },
             },
         };
-        self.0.admit(request, found, peer)
+        self.0.admit(request, found, from.map(|peer| peer.address))
     }
 }
 
@@ -269,7 +272,7 @@ impl<S> Layer<S> for Gate {
 // === impl Checks ===
 
 impl Checks {
-    fn look(&self, request: &Request) -> Answer {
+    fn look(&self, request: &Request, from: Option<&Peer>) -> Answer {
         if has_token(request.uri().query()) {
             return Answer::Known(Err(Denial::InQuery));
         }
@@ -277,7 +280,10 @@ impl Checks {
             Authentication::Open(caller) => Answer::Known(Ok(caller.clone())),
             Authentication::Bearer(bearers) => match bearer(request.headers()) {
                 Ok(token) => bearers.look(token),
-                Err(Denial::NoToken) => self.look_at_cookie(request, bearers),
+                Err(Denial::NoToken) => match self.look_at_cookie(request, bearers) {
+                    Answer::Known(Err(denial)) => Answer::Known(certified(from, denial)),
+                    answer => answer,
+                },
                 Err(denial) => Answer::Known(Err(denial)),
             },
         }
@@ -418,9 +424,9 @@ impl Checks {
 // === impl Gated ===
 
 impl<S: Clone> Gated<S> {
-    /// The same, for a connection from this address.
+    /// The same, for a connection from this peer.
     #[must_use]
-    pub fn facing(&self, peer: IpAddr) -> Self {
+    pub fn facing(&self, peer: Peer) -> Self {
         Self { peer: Some(peer), ..self.clone() }
     }
 }
@@ -440,7 +446,7 @@ where
     }
 
     fn call(&mut self, mut request: Request) -> Self::Future {
-        let verdict = self.gate.judge(&mut request, self.peer);
+        let verdict = self.gate.judge(&mut request, self.peer.as_ref());
         let (tally, door) = (self.gate.tally(), self.gate.0.door(request.uri().path()));
         match verdict {
             Verdict::Passes => {
@@ -452,12 +458,12 @@ where
                 Either::Right(Either::Left(ready(Ok(answer))))
             }
             Verdict::Waits => {
-                let (gate, peer) = (self.gate.clone(), self.peer);
+                let (gate, peer) = (self.gate.clone(), self.peer.clone());
                 // The one that was polled is ready, its copy need not be.
                 let copy = self.inner.clone();
                 let mut inner = std::mem::replace(&mut self.inner, copy);
                 Either::Right(Either::Right(Box::pin(async move {
-                    let answer = match gate.find(&mut request, peer).await {
+                    let answer = match gate.find(&mut request, peer.as_ref()).await {
                         None => {
                             let door = gate.0.door(request.uri().path());
                             let hold = gate.hold(&request);
@@ -471,6 +477,12 @@ where
             }
         }
     }
+}
+
+/// The caller whose certificate a request without a token came with.
+fn certified(from: Option<&Peer>, denial: Denial) -> Result<Caller, Denial> {
+    let caller = from.and_then(|peer| peer.certified.as_deref());
+    caller.filter(|_| denial == Denial::NoToken).cloned().ok_or(denial)
 }
 
 type Outcome<S> = Result<Response, <S as Service<Request>>::Error>;

@@ -11,7 +11,8 @@
 //! and lets nobody have more than their share ([`limits`]); browsers, which come with a cookie ([`session`]); what strangers are
 //! told about the way in ([`site`]); how trouble is numbered ([`status`]) and told ([`problem`]), and how an answer warns
 //! ([`warning`]); which doors are asked before the router ([`doors`]);
-//! how a listener starts and stops ([`serve`]), on which threads ([`lanes`]), and how a door is asked without one ([`inside`]).
+//! how a listener starts and stops, what connections it takes and how they are encrypted ([`serve`]), on which threads ([`lanes`]), and how a
+//! door is asked without one ([`inside`]); how many streams a caller keeps open ([`streams`]).
 
 pub mod address;
 pub mod auth;
@@ -41,6 +42,7 @@ pub mod session;
 pub mod settings;
 pub mod site;
 pub mod status;
+pub mod streams;
 pub mod tally;
 mod tls;
 pub mod trace;

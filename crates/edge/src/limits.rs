@@ -194,8 +194,7 @@ impl ShutOut {
     }
 }
 
-/// The address that a request is counted under: the peer's, or the one that a trusted proxy names. Loopback addresses
-/// are nobody's; and whoever has an IPv6 address has all those around it.
+/// The address that a request is counted under: the peer's, or the one that a trusted proxy names.
 pub(crate) fn source(peer: Option<IpAddr>, headers: &HeaderMap, trust_proxy: bool) -> Option<IpAddr> {
     let forwarded = || {
         let values = headers.get_all(FORWARDED_FOR).iter().next_back()?.to_str().ok()?;
@@ -204,6 +203,12 @@ pub(crate) fn source(peer: Option<IpAddr>, headers: &HeaderMap, trust_proxy: boo
         last.parse::<IpAddr>().ok().or_else(|| Some(last.parse::<SocketAddr>().ok()?.ip()))
     };
     let address = if trust_proxy { forwarded().or(peer) } else { peer }?;
+    network_of(address)
+}
+
+/// The address that whoever comes from `address` is counted under: none for loopback, and the network for IPv6, because whoever has one
+/// address there has all those around it.
+pub(crate) fn network_of(address: IpAddr) -> Option<IpAddr> {
     let address = address.to_canonical();
     match address {
         _ if address.is_loopback() => None,

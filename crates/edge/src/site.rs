@@ -25,6 +25,8 @@ pub struct Site {
     pub trust_proxy: bool,
     /// Orgs have names below this one: `<org>.<domain>`.
     pub domain: Option<String>,
+    /// Whether it speaks TLS itself.
+    pub is_encrypted: bool,
 }
 
 // === impl Site ===
@@ -65,7 +67,8 @@ impl Site {
     fn scheme(&self, headers: &HeaderMap) -> &'static str {
         let said = headers.get(FORWARDED_PROTO).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let nearest_client = said.split(',').next().unwrap_or_default().trim();
-        if self.trust_proxy && nearest_client.eq_ignore_ascii_case("https") { "https" } else { "http" }
+        let is_encrypted = self.trust_proxy && nearest_client.eq_ignore_ascii_case("https");
+        if self.is_encrypted || is_encrypted { "https" } else { "http" }
     }
 }
 

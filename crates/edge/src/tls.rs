@@ -127,7 +127,7 @@ impl Tls {
     }
 }
 
-fn roots(path: &Path) -> Result<RootCertStore, String> {
+pub(crate) fn roots(path: &Path) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in chain(path)? {
         roots.add(certificate).map_err(|error| unreadable(path, &error))?;
@@ -135,7 +135,7 @@ fn roots(path: &Path) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+pub(crate) fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match read {
         Ok(chain) if chain.is_empty() => Err(format!("there is no certificate in {}", path.display())),
@@ -143,7 +143,7 @@ fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     }
 }
 
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
+pub(crate) fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
     PrivateKeyDer::from_pem_file(path)
         .map_err(|error| format!("cannot read a private key from {}: {error}", path.display()))
 }

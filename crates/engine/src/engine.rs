@@ -198,7 +198,9 @@ impl Engine {
         let most = self.0.config.max_hops;
         hops::check(&request.caller, most)?;
         self.0.quota.check(&self.0.store, &request.caller.scope.org).await?;
-        let mut seat = self.0.limits.admit(&request.caller, self.0.journal.now())?;
+        let now = self.0.journal.now();
+        let mut seat = self.0.limits.admit(&request.caller, now)?;
+        self.0.limits.admit_tool(&request.caller, &request.target, now)?;
         self.0.limits.count_self_call(&request.caller, &request.target, most, &mut seat)?;
         let goes_on = self.continued(&request).await?;
         let goes_on = match goes_on {

@@ -10,7 +10,7 @@ use std::{
     hash::{BuildHasher, RandomState},
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -26,6 +26,7 @@ use serde_json::json;
 
 use crate::hops;
 
+const MINUTE: i64 = 60;
 const HOUR: i64 = 3_600;
 const DAY: i64 = 24 * HOUR;
 
@@ -38,6 +39,8 @@ pub struct Config {
     pub org_storage_bytes: u64,
     /// What single orgs may.
     pub orgs: BTreeMap<String, Quota>,
+    /// How many calls in each minute one caller may make of single tools, by their canonical names.
+    pub tools: BTreeMap<String, u64>,
 }
 
 /// How many calls an org may make, and how much it may keep. Zero is without a limit.
@@ -57,10 +60,22 @@ pub(crate) struct Limits {
     hasher: RandomState,
     under_way: Mutex<FastMap<u64, usize>>,
     orgs: RwLock<Orgs>,
+    /// Whether any tool has a limit.
+    counts_tools: AtomicBool,
+    tools: Mutex<ToolCounts>,
 }
 
 /// The hour and the day of each org that has a quota.
 type Orgs = HashMap<String, Mutex<[Window; 2]>>;
+
+/// Calls of tools that have a limit, in this minute.
+#[derive(Default)]
+struct ToolCounts {
+    max_per_minute: HashMap<String, u64>,
+    began_at: i64,
+    /// By caller and tool. It is emptied every minute.
+    used: FastMap<u64, u64>,
+}
 
 /// A caller's leave to have a call under way, for as long as it lives.
 pub(crate) struct Seat {
@@ -84,7 +99,7 @@ struct Window {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { concurrent_calls: 256, org_storage_bytes: 0, orgs: BTreeMap::new() }
+        Self { concurrent_calls: 256, org_storage_bytes: 0, orgs: BTreeMap::new(), tools: BTreeMap::new() }
     }
 }
 
@@ -97,6 +112,8 @@ impl Limits {
             hasher: RandomState::new(),
             under_way: Mutex::default(),
             orgs: RwLock::default(),
+            counts_tools: AtomicBool::default(),
+            tools: Mutex::default(),
         };
         limits.change(config);
         Arc::new(limits)
@@ -105,6 +122,10 @@ impl Limits {
     /// Allows something else from now on. What was counted stays counted.
     pub(crate) fn change(&self, config: &Config) {
         self.concurrent_calls.store(config.concurrent_calls, Ordering::Relaxed);
+        let limited = config.tools.iter().filter(|(_, max)| **max > 0);
+        let max_per_minute: HashMap<_, _> = limited.map(|(tool, max)| (tool.clone(), *max)).collect();
+        self.counts_tools.store(!max_per_minute.is_empty(), Ordering::Relaxed);
+        self.tools.lock().max_per_minute = max_per_minute;
         let mut orgs = self.orgs.write();
         let windows = |(org, quota): (&String, &Quota)| {
             let fresh = || [Window::new("hour", HOUR), Window::new("day", DAY)];
@@ -131,6 +152,35 @@ impl Limits {
             windows.iter_mut().for_each(|window| window.used += 1);
         }
         Ok(seat)
+    }
+
+    /// Counts a call of a tool; if there were too many in this minute, says when to try again.
+    pub(crate) fn admit_tool(&self, caller: &Caller, target: &Target, now: Timestamp) -> Result<(), Failure> {
+        if !self.counts_tools.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let tool = target.verb();
+        let key = self.hasher.hash_one((caller.scope.org.as_str(), caller.id.as_str(), &tool));
+        let mut counts = self.tools.lock();
+        let Some(max) = counts.max_per_minute.get(&tool).copied() else { return Ok(()) };
+        let now = now.as_second();
+        let began_at = now - now.rem_euclid(MINUTE);
+        if began_at != counts.began_at {
+            counts.began_at = began_at;
+            counts.used.clear();
+        }
+        let used = counts.used.entry(key).or_insert(0);
+        if *used >= max {
+            let wait = began_at + MINUTE - now;
+            let message = format!(
+                "{} has made its {max} calls of {tool} in this minute; the next begins in {wait} s, or raise \
+                 [limits.tools.\"{tool}\"] calls_per_minute",
+                caller.id
+            );
+            return Err(busy(message, wait));
+        }
+        *used += 1;
+        Ok(())
     }
 
     fn seat(self: &Arc<Self>, caller: &Caller) -> Result<Option<Seat>, Failure> {

@@ -65,8 +65,14 @@ pub struct Config {
     /// Whether HTTP clients of protocol versions before 2026-07-28 get a session, and with it news of changed tools.
     /// Without sessions such clients are served request by request, which survives a restart.
     pub legacy_sessions: bool,
-    /// How many such sessions there may be. One more ends the one that has been quiet the longest.
+    /// How many such sessions there may be in all. One more takes the place of one that nobody has used for `session_idle_secs`, or of the
+    /// caller's own that has been idle the longest; if there is none, it is refused.
     pub max_sessions: usize,
+    /// How many such sessions one caller may have. One more ends the caller's own that has been idle the longest; if none is idle, it
+    /// is refused.
+    pub max_sessions_per_caller: usize,
+    /// How long a session must have been idle, in seconds, before it may make room for another caller's.
+    pub session_idle_secs: u64,
     /// Host names this server answers to over HTTP, with or without port; `*` answers to every name.
     pub allowed_hosts: Vec<String>,
     /// Origins (`https://app.example.com:443`, `http://localhost:*`) whose web pages may call over HTTP.
@@ -169,7 +175,9 @@ impl Default for Config {
             flow_tools: false,
             invoking: Invoking::default(),
             legacy_sessions: true,
-            max_sessions: 1_000,
+            max_sessions: 5_000,
+            max_sessions_per_caller: 250,
+            session_idle_secs: 3_600,
             allowed_hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec(),
             allowed_origins: Vec::new(),
             max_body_bytes: 4 * 1024 * 1024,

@@ -32,6 +32,7 @@ use crate::{
     client::Client,
     config::{Config, Schemas, ToolErrors, ToolList, ToolNames},
     desk::{Begun, Desk},
+    http::LISTEN,
     listening::Listen,
     trace, trouble,
     underway::{Note, Underway},
@@ -41,9 +42,6 @@ use crate::{
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
-
-/// How a client says that it wants to hear of something.
-const LISTEN: &str = "subscriptions/listen";
 
 /// Answers requests directly.
 #[derive(Clone)]

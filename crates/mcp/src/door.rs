@@ -9,7 +9,7 @@ use std::{
 
 use axum::Router;
 use futures::future::BoxFuture;
-use rialto_edge::doors::Quick;
+use rialto_edge::{doors::Quick, streams::StreamLimits};
 use rialto_engine::Engine;
 use rialto_model::{agent::Agent, call::Caller, credential::Secret, failure::Failure, rights::Right};
 use rialto_policy::Action;
@@ -35,6 +35,7 @@ pub struct Door {
     desk: Arc<Desk>,
     /// Cancelled when everything is there that was to be there from the start.
     complete: Option<CancellationToken>,
+    streams: StreamLimits,
 }
 
 /// What a door lets its clients do beside calling.
@@ -90,7 +91,14 @@ pub enum ServeError {
 impl Door {
     /// A door to `engine`.
     pub fn new(engine: Engine, config: Config, control: Control) -> Self {
-        Self { desk: Desk::new(engine, config, control.load_agents), complete: None }
+        let (desk, streams) = (Desk::new(engine, config, control.load_agents), StreamLimits::default());
+        Self { desk, complete: None, streams }
+    }
+
+    /// The same, with this number of streams for each caller over HTTP.
+    #[must_use]
+    pub fn limit_streams(self, streams: StreamLimits) -> Self {
+        Self { streams, ..self }
     }
 
     /// Greets clients on stdin and stdout at once, and lists and calls tools when `complete` is cancelled: a client that has to wait for its
@@ -164,7 +172,7 @@ impl Door {
 
     /// The same, and the way past a router.
     pub fn doors(&self, stop: CancellationToken) -> (Router, Quick) {
-        http::doors(&self.desk, stop)
+        http::doors(&self.desk, stop, self.streams.clone())
     }
 }
 

@@ -1,10 +1,10 @@
 //! MCP over HTTP: one address, every protocol version.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use axum::{
     Json, Router,
-    body::{Body, to_bytes},
+    body::{Body, Bytes, to_bytes},
     extract::{Request, State},
     response::{IntoResponse, Response},
     routing::any,
@@ -12,10 +12,11 @@ use axum::{
 use futures::future::BoxFuture;
 use http::{
     HeaderMap, HeaderValue, Method, StatusCode, Uri,
-    header::{CONTENT_TYPE, WWW_AUTHENTICATE},
+    header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
+    request::Parts,
 };
 use http_body_util::LengthLimitError;
-use rialto_edge::doors::Quick;
+use rialto_edge::{doors::Quick, problem, streams::StreamLimits};
 use rialto_model::{
     call::Caller,
     json::{DEEPEST, is_too_deep},
@@ -33,8 +34,14 @@ use crate::{
     direct::Direct,
     handler::{Handler, Whose},
     params,
-    sessions::Sessions,
+    sessions::{NoSession, SessionLimits, Sessions},
 };
+
+/// Where a client says what its body asks for.
+const METHOD: &str = "mcp-method";
+
+/// How a client says that it wants to hear of something.
+pub(crate) const LISTEN: &str = "subscriptions/listen";
 
 /// Where a client names its session.
 const SESSION: &str = "mcp-session-id";
@@ -48,12 +55,18 @@ struct Http {
     sessions: Arc<Sessions>,
     service: StreamableHttpService<Handler, Sessions>,
     max_body_bytes: usize,
+    streams: StreamLimits,
 }
 
 /// The router of the door, and the way past it.
-pub(crate) fn doors(desk: &Arc<Desk>, stop: CancellationToken) -> (Router, Quick) {
+pub(crate) fn doors(desk: &Arc<Desk>, stop: CancellationToken, streams: StreamLimits) -> (Router, Quick) {
     let listeners = Listeners::new(desk.engine.clone());
-    let sessions = Arc::new(Sessions::new(desk.config.max_sessions, stop.clone()));
+    let limits = SessionLimits {
+        max: desk.config.max_sessions,
+        max_per_caller: desk.config.max_sessions_per_caller,
+        idle: Duration::from_secs(desk.config.session_idle_secs),
+    };
+    let sessions = Arc::new(Sessions::new(limits, stop.clone()));
     let config = service_config(&desk.config);
     tokio::spawn(Arc::clone(&listeners).tell(stop.clone()));
     tokio::spawn(Arc::clone(&sessions).end_revoked(desk.engine.clone()));
@@ -61,7 +74,7 @@ pub(crate) fn doors(desk: &Arc<Desk>, stop: CancellationToken) -> (Router, Quick
     let service =
         StreamableHttpService::new(move || Ok(handler.for_session()), Arc::clone(&sessions), config);
     let (direct, max_body_bytes) = (Direct::new(Arc::clone(desk), stop), desk.config.max_body_bytes);
-    let http = Arc::new(Http { direct, sessions, service, max_body_bytes });
+    let http = Arc::new(Http { direct, sessions, service, max_body_bytes, streams });
     let router = Router::new().route(PATH, any(routed)).with_state(Arc::clone(&http));
     let quick = Quick {
         knows: |request| request.uri().path() == PATH,
@@ -115,6 +128,11 @@ async fn serve(http: Arc<Http>, mut request: Request) -> Response {
             }
             response
         }
+        Method::GET => match request.extensions().get::<Caller>().map(|caller| http.streams.take(caller)) {
+            Some(Ok(slot)) => slot.hold(http.service.handle(request).await.map(Body::new)),
+            Some(Err(failure)) => problem::answer(&failure),
+            None => http.service.handle(request).await.map(Body::new),
+        },
         _ => http.service.handle(request).await.map(Body::new),
     }
 }
@@ -139,9 +157,70 @@ async fn post(http: &Http, request: Request) -> Response {
     {
         return (StatusCode::BAD_REQUEST, [(CONTENT_TYPE, "application/json")], refusal).into_response();
     }
+    let is_listening = parts.headers.get(METHOD).is_some_and(|method| method == LISTEN);
+    if is_listening {
+        return listen(http, parts, body).await;
+    }
     if let Some(response) = http.direct.answer(&parts, &body).await {
         return response;
     }
+    match method_of(&body).as_deref() {
+        Some(LISTEN) => listen(http, parts, body).await,
+        Some("initialize") if !parts.headers.contains_key(SESSION) => initialize(http, parts, body).await,
+        _ => pass_on(http, parts, body).await,
+    }
+}
+
+/// Answers a client that subscribes: a stream, for as long as it listens.
+async fn listen(http: &Http, parts: Parts, body: Bytes) -> Response {
+    let Some(caller) = parts.extensions.get::<Caller>() else { return pass_on(http, parts, body).await };
+    let slot = match http.streams.take(caller) {
+        Ok(slot) => slot,
+        Err(failure) => return problem::answer(&failure),
+    };
+    let response = match http.direct.answer(&parts, &body).await {
+        Some(response) => response,
+        None => pass_on(http, parts, body).await,
+    };
+    slot.hold(response)
+}
+
+/// Opens a session, if there is room for one more of its caller.
+async fn initialize(http: &Http, parts: Parts, body: Bytes) -> Response {
+    let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
+        return pass_on(http, parts, body).await;
+    };
+    match http.sessions.reserve(&caller).await {
+        Ok(_reserved) => pass_on(http, parts, body).await,
+        Err(reason) => no_session(&caller, reason),
+    }
+}
+
+fn no_session(caller: &Caller, reason: NoSession) -> Response {
+    let (status, code, message) = match reason {
+        NoSession::Caller(max) => (
+            StatusCode::TOO_MANY_REQUESTS,
+            "too-many-sessions",
+            format!(
+                "{} has {max} sessions, and all of them have a stream open; end one with DELETE, or raise [mcp] max_sessions_per_caller",
+                caller.id
+            ),
+        ),
+        NoSession::All(max) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too-many-sessions",
+            format!(
+                "this server has {max} sessions, and that is the limit; try again later, or raise [mcp] max_sessions"
+            ),
+        ),
+    };
+    let mut response = refused(status, code, &message);
+    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    response
+}
+
+/// Has rmcp answer.
+async fn pass_on(http: &Http, parts: Parts, body: Bytes) -> Response {
     let is_json = is_json(&parts.headers);
     let request = Request::from_parts(parts, Body::from(body.clone()));
     let response = http.service.handle(request).await.map(Body::new);
@@ -169,21 +248,26 @@ fn not_whole(error: &axum::Error, limit: usize) -> Response {
 
 /// What a caller lacks for what it asks. Nobody looks into the requests of those who lack nothing.
 fn lacking(rights: Rights, body: &[u8]) -> Option<Right> {
-    #[derive(Deserialize)]
-    struct Asked<'a> {
-        #[serde(borrow)]
-        method: Cow<'a, str>,
-    }
     if rights.have(Right::Call) && rights.have(Right::Discover) {
         return None;
     }
-    let needed = match &*serde_json::from_slice::<Asked<'_>>(body).ok()?.method {
+    let needed = match &*method_of(body)? {
         "tools/call" | "tasks/get" | "tasks/update" | "tasks/cancel" | "resources/read"
         | "resources/list" => Right::Call,
         "tools/list" => Right::Discover,
         _ => return None,
     };
     (!rights.have(needed)).then_some(needed)
+}
+
+/// The method that a body names.
+fn method_of(body: &[u8]) -> Option<Cow<'_, str>> {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        method: Cow<'a, str>,
+    }
+    serde_json::from_slice::<Named<'_>>(body).ok().map(|named| named.method)
 }
 
 /// The answer to a caller who lacks a right: the client may ask its user for a better token.

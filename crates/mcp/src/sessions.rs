@@ -1,8 +1,9 @@
 //! Sessions of HTTP clients that speak a protocol version before 2026-07-28.
 //!
 //! rmcp ends a session that has been idle for a while, even one with a call in flight or an open stream, and clients
-//! do not recover. So here no session ends by itself; instead their number is limited, and one too many ends the one
-//! that has been quiet the longest. A session belongs to the caller who opened it: nobody else may use it.
+//! do not recover. So here no session ends by itself; instead their number is limited, for each caller and in all. One too many ends
+//! the caller's own that has been idle the longest, and never one that another caller uses. A session belongs to the caller who opened
+//! it: nobody else may use it.
 
 use std::{
     collections::HashMap,
@@ -12,14 +13,17 @@ use std::{
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use futures::{Stream, StreamExt};
 use http::request::Parts;
 use parking_lot::Mutex;
 use rialto_engine::{Engine, TokenValidity};
-use rialto_model::{call::Caller, ids::TokenId};
+use rialto_model::{
+    call::{Caller, CallerId},
+    ids::{OrgId, TokenId},
+};
 use rmcp::{
     model::{ClientJsonRpcMessage, GetExtensions, ServerJsonRpcMessage},
     transport::{
@@ -38,18 +42,55 @@ const REVOCATION_POLL: Duration = Duration::from_secs(1);
 /// Keeps sessions, a limited number of them.
 pub(crate) struct Sessions {
     inner: LocalSessionManager,
-    known: Mutex<HashMap<SessionId, Arc<Known>>>,
-    max: usize,
+    table: Mutex<SessionTable>,
+    limits: SessionLimits,
     clock: AtomicU64,
+    started: Instant,
     /// Ends the streams that nobody else would end.
     stop: CancellationToken,
+}
+
+/// How many sessions there may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SessionLimits {
+    pub(crate) max: usize,
+    pub(crate) max_per_caller: usize,
+    /// After this time without use a session may make room for another caller's.
+    pub(crate) idle: Duration,
+}
+
+/// Why a caller gets no session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoSession {
+    /// It has as many as it may have, and all of them are in use.
+    Caller(usize),
+    /// There are as many as there may be, and none may be ended for it.
+    All(usize),
+}
+
+/// Room for one more session of a caller, until it is opened.
+pub(crate) struct Reservation<'a> {
+    sessions: &'a Sessions,
+    owner: Owner,
+}
+
+type Owner = (OrgId, CallerId);
+
+/// The sessions, and those that are about to be opened.
+#[derive(Default)]
+struct SessionTable {
+    known: HashMap<SessionId, Arc<Known>>,
+    reserved: HashMap<Owner, usize>,
 }
 
 /// What we know of a session beside what rmcp does.
 #[derive(Default)]
 struct Known {
     owner: OnceLock<Caller>,
+    /// The order of use.
     used: AtomicU64,
+    /// The time of use, in milliseconds since the start.
+    used_at: AtomicU64,
     open: AtomicUsize,
     /// Whether the token that it was opened with expires.
     may_expire: AtomicBool,
@@ -64,12 +105,13 @@ struct Used<S> {
 // === impl Sessions ===
 
 impl Sessions {
-    pub(crate) fn new(max: usize, stop: CancellationToken) -> Self {
+    pub(crate) fn new(limits: SessionLimits, stop: CancellationToken) -> Self {
         let mut inner = LocalSessionManager::default();
         inner.session_config.keep_alive = None;
         // An empty first event breaks clients before 2025-11-25: they read it as JSON.
         inner.session_config.sse_retry = None;
-        Self { inner, known: Mutex::default(), max: max.max(1), clock: AtomicU64::new(0), stop }
+        let (table, clock, started) = (Mutex::default(), AtomicU64::new(0), Instant::now());
+        Self { inner, table, limits, clock, started, stop }
     }
 
     /// Whether `caller` may use the session. One that is gone may be named by anybody: they learn that it is gone.
@@ -112,8 +154,8 @@ impl Sessions {
 
     /// The sessions that were opened with a token, and whether that may expire.
     fn owned_with_tokens(&self) -> Vec<(SessionId, TokenId, bool)> {
-        let known = self.known.lock();
-        let owned = known.iter().filter_map(|(id, session)| {
+        let table = self.table.lock();
+        let owned = table.known.iter().filter_map(|(id, session)| {
             let token = session.owner.get()?.token.clone()?;
             Some((Arc::clone(id), token, session.may_expire.load(Ordering::Relaxed)))
         });
@@ -126,32 +168,107 @@ impl Sessions {
         }
     }
 
+    /// Makes room for one more session of `caller`: of its own sessions, or of those that nobody has used for long.
+    pub(crate) async fn reserve(&self, caller: &Caller) -> Result<Reservation<'_>, NoSession> {
+        let owner = (caller.scope.org.clone(), caller.id.clone());
+        let ended = {
+            let mut table = self.table.lock();
+            let ended = table.make_room(&owner, self.limits, self.now())?;
+            *table.reserved.entry(owner.clone()).or_insert(0) += 1;
+            ended
+        };
+        let reservation = Reservation { sessions: self, owner };
+        for id in ended {
+            tracing::info!(
+                "session {id} made room for a new one; [mcp] max_sessions and max_sessions_per_caller are the limits"
+            );
+            if let Err(error) = self.close_session(&id).await {
+                tracing::debug!("session {id} could not be closed: {error}");
+            }
+        }
+        Ok(reservation)
+    }
+
     fn get(&self, id: &str) -> Option<Arc<Known>> {
-        self.known.lock().get(id).cloned()
+        self.table.lock().known.get(id).cloned()
     }
 
     fn used(&self, id: &SessionId) -> Option<Arc<Known>> {
         let session = self.get(id)?;
         session.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        session.used_at.store(self.now(), Ordering::Relaxed);
         Some(session)
     }
 
-    /// The sessions that must go so that there is room for one more: idle ones first, then the longest quiet.
-    fn too_many(&self) -> Vec<SessionId> {
-        let known = self.known.lock();
-        let excess = (known.len() + 1).saturating_sub(self.max);
-        if excess == 0 {
-            return Vec::new();
+    /// Milliseconds since the start.
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+// === impl SessionTable ===
+
+impl SessionTable {
+    /// The sessions that must end so that `owner` may have one more. They are taken out of the table.
+    fn make_room(
+        &mut self,
+        owner: &Owner,
+        limits: SessionLimits,
+        now: u64,
+    ) -> Result<Vec<SessionId>, NoSession> {
+        let total = self.known.len() + self.reserved.values().sum::<usize>();
+        let own = self.known.values().filter(|session| session.belongs_to(owner)).count()
+            + self.reserved.get(owner).copied().unwrap_or(0);
+        let mut ended = Vec::new();
+        if own >= limits.max_per_caller.max(1) {
+            ended.push(self.oldest_idle(owner).ok_or(NoSession::Caller(limits.max_per_caller))?);
         }
-        let mut ids: Vec<_> = known
-            .iter()
-            .map(|(id, session)| {
-                let is_busy = session.open.load(Ordering::Relaxed) > 0;
-                (is_busy, session.used.load(Ordering::Relaxed), Arc::clone(id))
-            })
-            .collect();
-        ids.sort();
-        ids.into_iter().map(|(.., id)| id).take(excess).collect()
+        if total >= limits.max.max(1) && ended.is_empty() {
+            let idle = u64::try_from(limits.idle.as_millis()).unwrap_or(u64::MAX);
+            let is_unused =
+                |session: &Known| now.saturating_sub(session.used_at.load(Ordering::Relaxed)) >= idle;
+            let unused = self.known.iter().filter(|(_, session)| session.is_idle() && is_unused(session));
+            ended.extend(unused.map(|(id, _)| Arc::clone(id)));
+            if ended.is_empty() {
+                ended.push(self.oldest_idle(owner).ok_or(NoSession::All(limits.max))?);
+            }
+        }
+        for id in &ended {
+            self.known.remove(id);
+        }
+        Ok(ended)
+    }
+
+    /// The session of `owner` that has been idle the longest.
+    fn oldest_idle(&self, owner: &Owner) -> Option<SessionId> {
+        let idle = self.known.iter().filter(|(_, session)| session.is_idle() && session.belongs_to(owner));
+        idle.min_by_key(|(_, session)| session.used.load(Ordering::Relaxed)).map(|(id, _)| Arc::clone(id))
+    }
+}
+
+// === impl Known ===
+
+impl Known {
+    fn belongs_to(&self, (org, id): &Owner) -> bool {
+        self.owner.get().is_some_and(|owner| owner.scope.org == *org && owner.id == *id)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.open.load(Ordering::Relaxed) == 0
+    }
+}
+
+// === impl Reservation ===
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        let mut table = self.sessions.table.lock();
+        if let Some(count) = table.reserved.get_mut(&self.owner) {
+            *count -= 1;
+            if *count == 0 {
+                table.reserved.remove(&self.owner);
+            }
+        }
     }
 }
 
@@ -160,12 +277,8 @@ impl SessionManager for Sessions {
     type Transport = WorkerTransport<LocalSessionWorker>;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
-        for id in self.too_many() {
-            tracing::info!("session {id} made room for a new one; `max_sessions` is the limit");
-            self.close_session(&id).await?;
-        }
         let (id, transport) = self.inner.create_session().await?;
-        self.known.lock().insert(Arc::clone(&id), Arc::default());
+        self.table.lock().known.insert(Arc::clone(&id), Arc::default());
         drop(self.used(&id));
         Ok((id, transport))
     }
@@ -187,7 +300,7 @@ impl SessionManager for Sessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        self.known.lock().remove(id);
+        self.table.lock().known.remove(id);
         self.inner.close_session(id).await
     }
 

@@ -50,7 +50,7 @@ pub(crate) async fn run(options: Demo, environment: &Environment) -> Result<(), 
     let door = Door::open("127.0.0.1:0").await.map_err(|error| Trouble::other(error.to_string()))?;
     let url = format!("http://{}/mcp", door.address());
     let sessions = office::sessions(&program.engine).await?;
-    let app = serve::app(&program, Authentication::Open(program.local_caller()), sessions, door.address())?;
+    let app = serve::app(&program, Authentication::Open(program.local_caller()), sessions, &door)?;
     let stop = program.stop().clone();
     let served = tokio::spawn(serve::serve_until(door, app, serve::lanes(&program)?, stop.clone()));
 

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use tokio::time::{Interval, MissedTickBehavior};
+use tokio::{
+    sync::watch,
+    time::{Interval, MissedTickBehavior},
+};
 use tokio_util::sync::CancellationToken;
 
 /// How often.
@@ -15,23 +18,46 @@ const SETTLED: Duration = Duration::from_millis(50);
 pub(crate) struct Looks {
     tick: Interval,
     stop: CancellationToken,
+    demand: watch::Receiver<u64>,
 }
+
+/// Why a look is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// It is time.
+    Tick,
+    /// It was asked for: everything is read again, changed or not.
+    Demand,
+}
+
+/// Has everything read again at once that is looked at: SIGHUP does. Cloning shares it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReloadSignal(watch::Sender<u64>);
 
 // === impl Looks ===
 
 impl Looks {
-    pub(crate) fn until(stop: CancellationToken) -> Self {
+    pub(crate) fn until(stop: CancellationToken, signal: &ReloadSignal) -> Self {
         let mut tick = tokio::time::interval(LOOK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { tick, stop }
+        Self { tick, stop, demand: signal.0.subscribe() }
     }
 
-    /// Waits for the next look. False when there is none.
-    pub(crate) async fn next(&mut self) -> bool {
+    /// Waits for the next look. None when there is none.
+    pub(crate) async fn next(&mut self) -> Option<Reason> {
         tokio::select! {
-            () = self.stop.cancelled() => false,
-            _ = self.tick.tick() => true,
+            () = self.stop.cancelled() => None,
+            Ok(()) = self.demand.changed() => Some(Reason::Demand),
+            _ = self.tick.tick() => Some(Reason::Tick),
         }
+    }
+}
+
+// === impl ReloadSignal ===
+
+impl ReloadSignal {
+    pub(crate) fn send(&self) {
+        self.0.send_modify(|count| *count += 1);
     }
 }
 

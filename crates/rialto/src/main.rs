@@ -1,5 +1,6 @@
 //! The program: reads the command line, puts the parts together, decides nothing.
 
+mod certificates;
 mod cli;
 mod commands;
 mod config;

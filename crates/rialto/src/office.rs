@@ -265,6 +265,7 @@ pub(crate) fn console_at_machine(program: &Program) -> Console {
         allow_private: true,
         allow_secrets: true,
         max_body_bytes: usize::MAX,
+        streams: rialto_edge::streams::StreamLimits::default(),
         stop: program.stop().clone(),
     })
 }

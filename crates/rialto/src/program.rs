@@ -25,6 +25,7 @@ use rialto_edge::{
     fetch::Fetch,
     limits::Limited,
     proxy::Proxies,
+    streams::StreamLimits,
 };
 use rialto_engine::{Engine, Parts, PolicyLoader, Prober, Registry, routing::Mesh};
 use rialto_flow::run::{self as flow, Runner};
@@ -44,6 +45,7 @@ use crate::{
     config::Config,
     environment::Environment,
     flows, guarding,
+    looking::ReloadSignal,
     policies::{Book, Policies, Shelf},
     private_files,
     reloading::Reloading,
@@ -84,6 +86,8 @@ pub(crate) struct Program {
     /// Whether no more calls are taken.
     pub(crate) draining: Arc<AtomicBool>,
     stop: CancellationToken,
+    /// Has configuration, policies and certificates read again.
+    reload: ReloadSignal,
     /// What writes something down at the end.
     closing: TaskTracker,
 }
@@ -206,6 +210,7 @@ impl Program {
             traces,
             draining: Arc::default(),
             stop: CancellationToken::new(),
+            reload: ReloadSignal::default(),
             closing: TaskTracker::new(),
         })
     }
@@ -251,7 +256,7 @@ impl Program {
             self.engine.clone(),
             self.policies.files().clone(),
             known,
-            self.stop.clone(),
+            (self.stop.clone(), self.reload.clone()),
         ));
         self.tools.start(self.engine.registry(), &self.stop);
         let (engine, stop) = (self.engine.clone(), self.stop.clone());
@@ -265,7 +270,17 @@ impl Program {
 
     /// Follows the configuration's file. With `is_whole`, what it does not name any more is removed.
     pub(crate) fn follow_file(&self, is_whole: bool) {
-        tokio::spawn(self.reloading.clone().watch(is_whole, self.stop.clone()));
+        tokio::spawn(self.reloading.clone().watch(is_whole, self.stop.clone(), self.reload.clone()));
+    }
+
+    /// Has configuration, policies and certificates read again when it is sent.
+    pub(crate) const fn reload(&self) -> &ReloadSignal {
+        &self.reload
+    }
+
+    /// Counts the streams of callers.
+    pub(crate) fn streams(&self) -> StreamLimits {
+        self.reloading.streams()
     }
 
     /// Counts the requests of callers.

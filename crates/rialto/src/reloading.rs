@@ -10,7 +10,7 @@ use std::{
     time::SystemTime,
 };
 
-use rialto_edge::limits::Limited;
+use rialto_edge::{limits::Limited, streams::StreamLimits};
 use rialto_engine::{Engine, Guarding, guarding::Asker};
 use rialto_flow::run::Runner;
 use rialto_guard::setting::SettingError;
@@ -21,7 +21,7 @@ use crate::{
     config::{Config, DEFAULT_FILE},
     environment::Environment,
     flows,
-    looking::{Looks, lasts},
+    looking::{Looks, Reason, ReloadSignal, lasts},
     tools,
 };
 
@@ -34,6 +34,7 @@ pub(crate) struct Reloading {
     engine: Engine,
     flows: Runner,
     requests: Arc<Limited>,
+    streams: StreamLimits,
     asker: Asker,
     environment: Environment,
     /// The configuration in force.
@@ -85,6 +86,7 @@ impl Reloading {
             engine: engine.clone(),
             flows: flows.clone(),
             requests: Arc::new(Limited::new(config.limits.requests())),
+            streams: StreamLimits::new(config.limits.concurrent_streams),
             asker,
             environment: environment.clone(),
             config: config.clone(),
@@ -97,12 +99,23 @@ impl Reloading {
         Arc::clone(&self.requests)
     }
 
+    /// Counts the streams of callers.
+    pub(crate) fn streams(&self) -> StreamLimits {
+        self.streams.clone()
+    }
+
     /// Looks at the files until it is told to stop. With `is_whole`, what they do not name any more is removed.
-    pub(crate) async fn watch(mut self: Box<Self>, is_whole: bool, stop: CancellationToken) {
-        let mut looks = Looks::until(stop);
-        while looks.next().await {
+    pub(crate) async fn watch(
+        mut self: Box<Self>,
+        is_whole: bool,
+        stop: CancellationToken,
+        signal: ReloadSignal,
+    ) {
+        let mut looks = Looks::until(stop, &signal);
+        while let Some(reason) = looks.next().await {
             let seen = Seen::of(&self.config);
-            if seen == self.seen || (seen.text.is_none() && self.seen.text.is_some()) {
+            let is_same = seen == self.seen && reason == Reason::Tick;
+            if is_same || (seen.text.is_none() && self.seen.text.is_some()) {
                 continue;
             }
             if !lasts(&seen, || Seen::of(&self.config)).await {
@@ -130,7 +143,8 @@ impl Reloading {
         }
         self.engine.limit(&config.limits.calls());
         self.requests.change(config.limits.requests());
-        tracing::info!("the configuration has changed, and counts from now on");
+        self.streams.change(config.limits.concurrent_streams);
+        tracing::info!("the configuration was read again, and counts from now on");
         if !restart.is_empty() {
             tracing::warn!(
                 "these changes of the configuration count after a restart: {}",

@@ -17,7 +17,7 @@ pub(crate) use self::{
     calls::CallCounts,
     guardrails::GuardCounts,
     log::{CallLog, LogFormat, start},
-    metrics::Metrics,
+    metrics::{ConnectionCounts, Metrics},
     pages::{HEALTH, METRICS, READY, router},
     ready::Readiness,
     traces::{Destination, Traces},

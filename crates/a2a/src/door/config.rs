@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rialto_a2a_wire::card::signature::Signer;
-use rialto_edge::address::Reach;
+use rialto_edge::{address::Reach, streams::StreamLimits};
 use rialto_model::{agent::Agent, call::Caller};
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,8 @@ pub struct Config {
     pub once_per_message: bool,
     /// The installation whose cards these are, which they are marked with.
     pub instance: Option<Instance>,
+    /// How many streams each caller may have open.
+    pub streams: StreamLimits,
     /// The skills that cards show to callers without a token.
     pub public_skills: PublicSkills,
 }
@@ -70,6 +72,7 @@ impl Default for Config {
             signer: None,
             once_per_message: true,
             instance: None,
+            streams: StreamLimits::default(),
             public_skills: PublicSkills::default(),
         }
     }

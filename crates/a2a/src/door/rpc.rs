@@ -56,6 +56,8 @@ enum Answer {
     Noted(String, Box<HeaderMap>),
     /// Why there is no stream, for somebody who reads nothing else.
     NoStream(String),
+    /// Why there is no stream now, and in how many seconds there may be one.
+    Later(String, u64),
     Stream(Id, TaskStream, Wire),
 }
 
@@ -116,6 +118,12 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
             response
         }
         Answer::NoStream(text) => lone(&sse::encode(None, &text)),
+        Answer::Later(text, seconds) => {
+            let mut response = json(text);
+            *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+            response
+        }
         Answer::Stream(id, events, wire) => told(wire, move |event| frame(&id, wire, event), events),
     }
 }
@@ -133,7 +141,9 @@ async fn batch(service: &Service, parts: &Parts, visit: &Visit, body: &[u8]) -> 
     for request in requests {
         answers.push(match answer_one(service, parts, visit.clone(), request.get().as_bytes(), true).await {
             Answer::None => continue,
-            Answer::One(text) | Answer::Noted(text, _) | Answer::NoStream(text) => text,
+            Answer::One(text) | Answer::Noted(text, _) | Answer::NoStream(text) | Answer::Later(text, _) => {
+                text
+            }
             Answer::Stream(id, _, wire) => refuse(&id, wire, &no_stream_in_batch()),
         });
     }
@@ -189,6 +199,9 @@ async fn answer_read(
             let (text, mut beside) = (written(&id, wire, &reply), HeaderMap::new());
             reply.put_beside(wire, &mut beside);
             if beside.is_empty() { Answer::One(text) } else { Answer::Noted(text, Box::new(beside)) }
+        }
+        Err(trouble) if is_for_stream && trouble.is_busy() => {
+            Answer::Later(refuse(&id, wire, &trouble.error), trouble.retry_after().unwrap_or(1))
         }
         Err(trouble) if is_for_stream && wire != Wire::V10 && incoming::reads_events_only(&parts.headers) => {
             Answer::NoStream(refuse(&id, wire, &trouble.error))

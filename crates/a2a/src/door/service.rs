@@ -188,6 +188,8 @@ impl Service {
     }
 
     async fn stream(&self, visit: &Visit, send: SendRequest) -> Result<Reply, Trouble> {
+        // Before anything begins that could not be told.
+        let slot = self.config.streams.take(&visit.caller)?;
         let history = visit.history(send.configuration.history_length);
         let wanted = visit.wanted(&send.message);
         let (task, following) = match self.say(visit, send, true).await? {
@@ -203,7 +205,7 @@ impl Service {
             Said::Again(id) => self.engine.follow(&visit.caller, id.as_str()).await?,
         };
         let mut telling = Telling::of(&task, following, history);
-        Ok(Reply::Stream(TaskStream::new(telling.activated(wanted).await, telling, self.stop())))
+        Ok(Reply::Stream(TaskStream::new(telling.activated(wanted).await, telling, self.stop(), slot)))
     }
 
     async fn get(&self, visit: &Visit, get: &GetTask) -> Result<Reply, Trouble> {
@@ -239,6 +241,7 @@ impl Service {
     }
 
     async fn subscribe(&self, visit: &Visit, wanted: &TaskRef) -> Result<Reply, Trouble> {
+        let slot = self.config.streams.take(&visit.caller)?;
         let id = self.find(visit, &wanted.id).await?.head.id;
         let (task, following) = self.engine.follow(&visit.caller, id.as_str()).await?;
         if task.head.state.is_terminal() {
@@ -251,7 +254,7 @@ impl Service {
         } else {
             Telling::of(&task, following, None)
         };
-        Ok(Reply::Stream(TaskStream::new(Vec::new(), telling, self.stop())))
+        Ok(Reply::Stream(TaskStream::new(Vec::new(), telling, self.stop(), slot)))
     }
 
     /// Hands a message to the engine. With `wants_begun` what it begins is told as it begins.

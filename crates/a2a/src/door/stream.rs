@@ -4,6 +4,7 @@ use std::{collections::VecDeque, pin::Pin, time::Duration};
 
 use futures::{Stream, StreamExt, stream};
 use rialto_a2a_wire::task::StreamEvent;
+use rialto_edge::streams::StreamSlot;
 use rialto_engine::Following;
 use rialto_model::{
     event::Recorded,
@@ -26,6 +27,7 @@ pub struct TaskStream {
     /// The extensions that are in use, as far as that is known before anything is told.
     pub activated: Vec<String>,
     events: Pin<Box<dyn Stream<Item = Told> + Send>>,
+    _slot: StreamSlot,
 }
 
 /// What is to be told of a task.
@@ -44,13 +46,18 @@ type Told = Result<StreamEvent, Trouble>;
 
 impl TaskStream {
     /// What is told, until `stop`: a stream that would wait ends when the server does, and whoever listens comes again.
-    pub(crate) fn new(activated: Vec<String>, telling: Telling, stop: CancellationToken) -> Self {
+    pub(crate) fn new(
+        activated: Vec<String>,
+        telling: Telling,
+        stop: CancellationToken,
+        slot: StreamSlot,
+    ) -> Self {
         let door = telling.task.head.door;
         let events = stream::unfold(telling, |mut telling| async move {
             let next = telling.next().await?;
             Some((next, telling))
         });
-        Self { door, activated, events: Box::pin(events.take_until(stop.cancelled_owned())) }
+        Self { door, activated, events: Box::pin(events.take_until(stop.cancelled_owned())), _slot: slot }
     }
 }
 

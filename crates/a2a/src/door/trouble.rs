@@ -51,6 +51,11 @@ impl Trouble {
         (status, rest::encode_other(wire, (status, name), &self.error))
     }
 
+    /// Whether the caller has as much as it may have, for now.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.kind == Some(Kind::Busy)
+    }
+
     /// How many seconds to wait before trying again, if that is known.
     pub(crate) fn retry_after(&self) -> Option<u64> {
         let data = self.error.data.as_ref().filter(|data| data.get().contains("retryAfter"))?;

@@ -13,6 +13,7 @@ use axum::response::{
     sse::{Event, KeepAlive, Sse},
 };
 use futures::{Stream, StreamExt, stream};
+use rialto_edge::streams::StreamSlot;
 use rialto_hooks::live::{News, Watch};
 use rialto_model::{
     call::Caller,
@@ -24,7 +25,7 @@ use rialto_model::{
 use serde_json::json;
 
 use super::asking::Asking;
-use crate::{Console, admin::audit::Record, changes::Watcher, console::store_failure, seats::Seat};
+use crate::{Console, admin::audit::Record, changes::Watcher, console::store_failure};
 
 /// How often a client hears that the stream is alive when nothing happens.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -45,7 +46,7 @@ struct Watching {
     records: Option<Watch>,
     changes: Watcher,
     due: VecDeque<Event>,
-    _seat: Seat,
+    _slot: StreamSlot,
 }
 
 pub(super) async fn watch(asking: Asking) -> Result<Response, Failure> {
@@ -55,7 +56,7 @@ pub(super) async fn watch(asking: Asking) -> Result<Response, Failure> {
         return Err(Right::Call.lacking());
     }
     console.engine().sync().await?;
-    let seat = console.seats().take(&caller)?;
+    let slot = console.parts().streams.take(&caller)?;
     let sees_all = console.sees_all(&caller);
     let most = if sees_all { u64::MAX } else { LATELY };
     let records = match Console::need(&caller, Right::Call) {
@@ -68,7 +69,7 @@ pub(super) async fn watch(asking: Asking) -> Result<Response, Failure> {
     let changes = console.changes().watch(&console).await?;
     let stop = console.parts().stop.clone();
     let watching =
-        Watching { console, caller, sees_all, records, changes, due: VecDeque::new(), _seat: seat };
+        Watching { console, caller, sees_all, records, changes, due: VecDeque::new(), _slot: slot };
     let over = async move {
         tokio::select! {
             () = stop.cancelled() => {}

@@ -109,9 +109,10 @@ pub(super) async fn events(asking: Asking) -> Result<Response, Failure> {
     };
     let told =
         stream::iter(events.into_iter().map(|recorded| Ok(event_of(&recorded)))).chain(later(following));
-    let (seat, stop) = (asking.console.seats().take(&asking.caller)?, asking.console.parts().stop.clone());
+    let parts = asking.console.parts();
+    let (slot, stop) = (parts.streams.take(&asking.caller)?, parts.stop.clone());
     let over = async move {
-        let _seat = seat;
+        let _slot = slot;
         tokio::select! {
             () = stop.cancelled() => {}
             () = tokio::time::sleep(LIFE) => {}

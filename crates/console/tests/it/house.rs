@@ -169,6 +169,7 @@ impl House {
             allow_private: false,
             allow_secrets: more.contains("machine-secrets"),
             max_body_bytes: 100_000,
+            streams: rialto_edge::streams::StreamLimits::default(),
             stop: CancellationToken::new(),
         });
         let authentication = authentication(&store, clock.clone(), needs_token).await;

@@ -53,13 +53,29 @@ async fn a_request_for_another_host_is_turned_away() {
 async fn a_page_of_another_origin_is_turned_away() {
     let server = guarded(&["Bridge.Example:443"]).await;
     for (origin, status) in [
-        ("http://localhost:3000", StatusCode::OK),
         ("https://bridge.example", StatusCode::OK),
-        ("https://BRIDGE.example:8443", StatusCode::OK),
+        ("https://BRIDGE.example:443", StatusCode::OK),
+        ("https://BRIDGE.example:8443", StatusCode::FORBIDDEN),
         ("https://evil.example", StatusCode::FORBIDDEN),
         ("null", StatusCode::FORBIDDEN),
     ] {
         assert_eq!(status_with(&server, header::ORIGIN, origin).await, status, "{origin}");
+    }
+}
+
+#[tokio::test]
+async fn where_nobody_needs_a_token_a_page_of_another_local_port_is_turned_away_unless_it_is_configured() {
+    let (server, configured) = (guarded(&[]).await, guarded(&["localhost:3000", "tools.example"]).await);
+    let own = format!("http://localhost:{}", server.address.port());
+    for (server, origin, status) in [
+        (&server, own.leak() as &'static str, StatusCode::OK),
+        (&server, "http://localhost:3000", StatusCode::FORBIDDEN),
+        (&server, "http://127.0.0.1", StatusCode::FORBIDDEN),
+        (&configured, "http://localhost:3000", StatusCode::OK),
+        (&configured, "http://localhost:3001", StatusCode::FORBIDDEN),
+        (&configured, "http://tools.example:7000", StatusCode::OK),
+    ] {
+        assert_eq!(status_with(server, header::ORIGIN, origin).await, status, "{origin}");
     }
 }
 

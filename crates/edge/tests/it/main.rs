@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod callers;
+mod connections;
 mod doors;
 mod house;
 mod http2;
@@ -17,4 +18,5 @@ mod redirects;
 mod resource;
 mod revocation;
 mod server;
+mod server_tls;
 mod tls;

@@ -17,7 +17,7 @@ use rialto_edge::{
     gate::{Entrance, Gate, Gated},
     guard::Guard,
     lanes::Lanes,
-    serve::Door,
+    serve::{Door, ServerTls, raise_descriptor_limit},
     session::{API, PAGES, Sessions},
 };
 use rialto_engine::AdminRecord;
@@ -33,14 +33,18 @@ use rialto_model::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    certificates,
     cli::Serve,
     commands::tokens::{self, Wanted},
     environment::Environment,
     flows::{self, hooks::HOOKS},
+    looking::ReloadSignal,
     office,
     output::{self, Trouble},
     program::Program,
-    telemetry::{self, CallCounts, GuardCounts, HEALTH, METRICS, Metrics, READY, Readiness},
+    telemetry::{
+        self, CallCounts, ConnectionCounts, GuardCounts, HEALTH, METRICS, Metrics, READY, Readiness,
+    },
 };
 
 /// The shortest token that the environment may give the owner, in characters.
@@ -54,7 +58,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn run(program: Program, serve: Serve, environment: &Environment) -> Result<(), Trouble> {
     let address = serve.addr.clone().unwrap_or_else(|| program.config.server.addr.clone());
-    let door = Door::open(&address).await.map_err(|error| Trouble::other(with_cause(&error)))?;
+    if let Some(why) = program.config.server.why_not_open().filter(|_| serve.allow_no_auth) {
+        return Err(Trouble::usage(why));
+    }
+    let (door, tls) = open(&program, &address).await?;
     if serve.allow_no_auth && !door.address().ip().is_loopback() {
         return Err(Trouble::usage(format!(
             "--allow-no-auth lets everybody in, so it works on loopback only, not on {address}; leave it out, and give callers tokens with `rialto tokens create NAME`"
@@ -70,8 +77,9 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     program.tools.configure(&program.config, &program.engine, true).await?;
     flows::configure(&program.config, &program.engine, &program.flows, true).await?;
     let sessions = office::sessions(&program.engine).await?;
-    let app = app(&program, authentication, sessions, door.address())?;
+    let app = app(&program, authentication, sessions, &door)?;
     let signals = Signals::listen();
+    reload_on_hangup(program.reload().clone(), program.stop().clone());
     program.log_calls();
     program.engine.take_post().await.map_err(|failure| Trouble::other(failure.message))?;
     program.start();
@@ -80,6 +88,9 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     program.keep_learning();
     program.keep_time();
     program.deliver();
+    if let Some(tls) = tls {
+        tokio::spawn(certificates::watch(tls, program.stop().clone(), program.reload().clone()));
+    }
     // What goes on when nobody waits for it any more goes on there, so they stay until the very end.
     let lanes = lanes(&program)?;
     greet(&program, door.address(), serve.allow_no_auth);
@@ -89,6 +100,39 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     }
     program.close().await;
     Ok(())
+}
+
+/// The listener with its limits, and its certificates if it speaks TLS.
+async fn open(program: &Program, address: &str) -> Result<(Door, Option<Arc<ServerTls>>), Trouble> {
+    let server = &program.config.server;
+    let tls = server.tls.clone().map(ServerTls::open).transpose().map_err(Trouble::usage)?.map(Arc::new);
+    let limits = server.connections(raise_descriptor_limit());
+    let door = Door::open(address).await.map_err(|error| Trouble::other(with_cause(&error)))?;
+    let door = door.limited(server.deadlines(), limits);
+    Ok(match &tls {
+        Some(tls) => (door.encrypted(Arc::clone(tls)), Some(Arc::clone(tls))),
+        None => (door, None),
+    })
+}
+
+/// Has configuration, policies and certificates read again with each SIGHUP, which would end the process otherwise.
+fn reload_on_hangup(reload: ReloadSignal, stop: CancellationToken) {
+    #[cfg(unix)]
+    match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()) {
+        Ok(mut hangup) => drop(tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    received = hangup.recv() => if received.is_none() { return },
+                    () = stop.cancelled() => return,
+                }
+                tracing::info!("received SIGHUP: configuration, policies and certificates are read again");
+                reload.send();
+            }
+        })),
+        Err(error) => tracing::warn!("SIGHUP cannot be received: {error}"),
+    }
+    #[cfg(not(unix))]
+    drop((reload, stop));
 }
 
 /// Brings the server to its end when it is told to stop. Comes back only if it is told so again: then at once.
@@ -109,10 +153,11 @@ pub(crate) fn app(
     program: &Program,
     authentication: Authentication,
     sessions: Arc<Sessions>,
-    address: SocketAddr,
+    door: &Door,
 ) -> Result<Gated<Doors>, Trouble> {
     let needs_token = matches!(authentication, Authentication::Bearer(_));
-    let gate = gate(program, authentication, address)?.with_sessions(sessions, &Console::before_sign_in());
+    let gate =
+        gate(program, authentication, door.address())?.with_sessions(sessions, &Console::before_sign_in());
     let calls = Arc::new(CallCounts::new(Arc::clone(program.engine.registry())));
     program.engine.bus().subscribe(calls.clone());
     let (engine, store) = (program.engine.clone(), Arc::clone(&program.store));
@@ -120,6 +165,7 @@ pub(crate) fn app(
     let found = Arc::new(GuardCounts::default());
     program.engine.bus().subscribe(found.clone());
     metrics.add(Box::new(found));
+    metrics.add(Box::new(ConnectionCounts(door.connections())));
     if let Some(traces) = &program.traces {
         metrics.add(Box::new(traces.counts()));
     }
@@ -195,6 +241,7 @@ fn console(program: &Program, needs_token: bool) -> Result<Console, Trouble> {
         allow_private: server.allow_private_over_api || !needs_token,
         allow_secrets: server.allow_commands_over_api,
         max_body_bytes: server.max_body_bytes,
+        streams: program.streams(),
         stop: program.stop().clone(),
     }))
 }
@@ -203,6 +250,7 @@ fn a2a_door(program: &Program, needs_token: bool) -> Result<rialto_a2a::door::Do
     let site = program.config.server.site().map_err(Trouble::usage)?;
     let mut config = program.config.a2a.door(needs_token).map_err(Trouble::usage)?;
     config.instance = Some(Instance::new(Arc::clone(&program.store)));
+    config.streams = program.streams();
     Ok(rialto_a2a::door::Door::new(program.engine.clone(), config, site))
 }
 
@@ -223,7 +271,7 @@ fn mcp_door(program: &Program, console: Console) -> rialto_mcp::Door {
         .boxed()
     };
     let control = Control { load_agents: LoadAgents::Registered(AgentRegistrar::new(register)) };
-    rialto_mcp::Door::new(program.engine.clone(), mcp, control)
+    rialto_mcp::Door::new(program.engine.clone(), mcp, control).limit_streams(program.streams())
 }
 
 /// The threads that connections are served on.
@@ -321,16 +369,17 @@ fn write_secret_file(path: &Path, text: &str) -> std::io::Result<()> {
 fn greet(program: &Program, address: SocketAddr, open: bool) {
     let skills = program.engine.registry().directory(&Scope::default()).len();
     let agents = program.engine.registry().agents(&Scope::default()).len();
+    let scheme = if program.config.server.tls.is_some() { "https" } else { "http" };
     output::line(format!(
-        "Rialto serves {skills} skills of {agents} agents as MCP tools at http://{address}/mcp"
+        "Rialto serves {skills} skills of {agents} agents as MCP tools at {scheme}://{address}/mcp"
     ));
     if let Some(data) = &program.data {
         output::line(format!("Data is kept in {}", data.display()));
     }
-    output::line(format!("Console:      http://{address}/factory"));
+    output::line(format!("Console:      {scheme}://{address}/factory"));
     let header = if open { "" } else { " --header \"Authorization: Bearer $RIALTO_TOKEN\"" };
     output::line(format!(
-        "Claude Code:  claude mcp add --transport http rialto http://{address}/mcp{header}"
+        "Claude Code:  claude mcp add --transport http rialto {scheme}://{address}/mcp{header}"
     ));
     if agents == 0 && skills == 0 {
         output::line("No agents yet: rialto agents add URL --allow");

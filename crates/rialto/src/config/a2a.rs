@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use rialto_a2a::door::PublicSkills;
+use rialto_edge::streams::StreamLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -94,6 +95,7 @@ impl A2a {
             once_per_message: self.once_per_message,
             instance: None,
             public_skills: self.public_skills,
+            streams: StreamLimits::default(),
         })
     }
 }

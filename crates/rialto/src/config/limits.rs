@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Limits {
-    /// How many requests a caller may send over HTTP each second, over time.
+    /// How many requests a caller may send over HTTP each second, over time. Programs of a team stay far below the default; one that loops
+    /// by mistake does not.
     pub(crate) requests_per_second: u32,
     /// How many requests a caller may send at once before that counts; at least as many as in a second.
     pub(crate) burst: u32,
@@ -18,10 +19,14 @@ pub(crate) struct Limits {
     pub(crate) wrong_tokens_per_minute: u32,
     /// How many calls of one caller may be under way at once, by all doors of this process.
     pub(crate) concurrent_calls: usize,
+    /// How many streams one caller may keep open over HTTP: subscriptions, streams of events, watchers of the console.
+    pub(crate) concurrent_streams: usize,
     /// How many bytes of tasks and audit records each org may keep. The store is asked once a minute.
     pub(crate) max_org_storage_bytes: u64,
     /// What single orgs may.
     pub(crate) orgs: BTreeMap<String, OrgLimits>,
+    /// How often each caller may call single tools, by their canonical names (`agent.skill`).
+    pub(crate) tools: BTreeMap<String, ToolLimits>,
 }
 
 /// How many calls an org may make. Zero is without a limit. Each process counts for itself, from its start.
@@ -34,6 +39,14 @@ pub(crate) struct OrgLimits {
     pub(crate) calls_per_day: u64,
     /// How many bytes of tasks and audit records it may keep; zero is what every org may.
     pub(crate) max_storage_bytes: u64,
+}
+
+/// How often each caller may call a tool. Zero is without a limit. Each process counts for itself, from its start.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct ToolLimits {
+    /// How many times in each minute.
+    pub(crate) calls_per_minute: u64,
 }
 
 // === impl Limits ===
@@ -59,6 +72,7 @@ impl Limits {
             concurrent_calls: self.concurrent_calls,
             org_storage_bytes: self.max_org_storage_bytes,
             orgs: self.orgs.iter().map(|(name, org)| (name.clone(), quota(org))).collect(),
+            tools: self.tools.iter().map(|(name, tool)| (name.clone(), tool.calls_per_minute)).collect(),
         }
     }
 }
@@ -66,14 +80,15 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         let concurrent_calls = rialto_engine::limits::Config::default().concurrent_calls;
-        let (requests_per_second, burst, wrong_tokens_per_minute) = (0, 0, 30);
         Self {
-            requests_per_second,
-            burst,
-            wrong_tokens_per_minute,
+            requests_per_second: 500,
+            burst: 5_000,
+            wrong_tokens_per_minute: 30,
             concurrent_calls,
+            concurrent_streams: 256,
             max_org_storage_bytes: 0,
             orgs: BTreeMap::new(),
+            tools: BTreeMap::new(),
         }
     }
 }

@@ -1,8 +1,11 @@
 //! `[server]`: where to listen, and to whom to answer.
 
-use std::{num::NonZero, thread};
+use std::{num::NonZero, thread, time::Duration};
 
-use rialto_edge::site::Site;
+use rialto_edge::{
+    serve::{ConnectionLimits, Deadlines, PerAddress, TlsConfig, connections_within},
+    site::Site,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -17,6 +20,22 @@ pub(crate) struct Server {
     pub(crate) allowed_hosts: Vec<String>,
     /// How many threads serve connections. Without it there is one for each processor.
     pub(crate) threads: Option<NonZero<usize>>,
+    /// How many connections may be open at once. The limit of open files lowers it, so that some are left for the store.
+    pub(crate) max_connections: usize,
+    /// How many of them may come from one address, loopback addresses included. Without it, that is 1000; loopback addresses are then not
+    /// counted, and with `trust_proxy` none are.
+    pub(crate) max_connections_per_address: Option<usize>,
+    /// How long a client may take to send the head of a request, and for the handshake of TLS, in milliseconds.
+    pub(crate) header_timeout_ms: NonZero<u64>,
+    /// How long a client may take to send the body of a request, in milliseconds.
+    pub(crate) body_timeout_ms: NonZero<u64>,
+    /// How long a connection may stay open without a request, in milliseconds.
+    pub(crate) idle_timeout_ms: NonZero<u64>,
+    /// How long a client may take none of a response that is sent to it, in milliseconds.
+    pub(crate) write_timeout_ms: NonZero<u64>,
+    /// TLS. Without it, what comes in is not encrypted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tls: Option<TlsConfig>,
     /// Largest request body, in bytes.
     pub(crate) max_body_bytes: usize,
     /// The address this server is reached at from outside (`https://bridge.example.com`), when that is another one than
@@ -57,7 +76,60 @@ impl Server {
 
     /// Whether something outside is known to lead here.
     pub(crate) const fn is_published(&self) -> bool {
-        self.public_url.is_some() || self.domain.is_some() || self.trust_proxy
+        self.public_url.is_some()
+            || self.domain.is_some()
+            || self.trust_proxy
+            || self.tls.is_some()
+            || !self.allowed_hosts.is_empty()
+    }
+
+    /// The setting that says that others reach this server, which needs no token then, and how to go on.
+    pub(crate) fn why_not_open(&self) -> Option<String> {
+        let setting = if self.public_url.is_some() {
+            "public_url"
+        } else if self.domain.is_some() {
+            "domain"
+        } else if self.trust_proxy {
+            "trust_proxy"
+        } else {
+            return None;
+        };
+        Some(format!(
+            "--allow-no-auth lets everybody in, and [server] {setting} says that others reach this server; leave out \
+             --allow-no-auth and give callers tokens with `rialto tokens create NAME`, or remove {setting}"
+        ))
+    }
+
+    /// How long clients may take.
+    pub(crate) const fn deadlines(&self) -> Deadlines {
+        const fn millis(value: NonZero<u64>) -> Duration {
+            Duration::from_millis(value.get())
+        }
+        Deadlines {
+            head: millis(self.header_timeout_ms),
+            body: millis(self.body_timeout_ms),
+            idle: millis(self.idle_timeout_ms),
+            write: millis(self.write_timeout_ms),
+        }
+    }
+
+    /// How many connections may be open, of the descriptors that this process may have.
+    pub(crate) fn connections(&self, descriptors: Option<usize>) -> ConnectionLimits {
+        let most = descriptors.map_or(usize::MAX, connections_within);
+        if most < self.max_connections {
+            tracing::warn!(
+                "at most {most} connections instead of [server] max_connections = {}: this process may have only {} files \
+                 open; raise that limit (ulimit -n)",
+                self.max_connections,
+                descriptors.unwrap_or_default()
+            );
+        }
+        let per_address = match self.max_connections_per_address {
+            Some(max) => PerAddress::Max(max),
+            None if self.trust_proxy => PerAddress::Unlimited,
+            None => PerAddress::Default,
+        };
+        ConnectionLimits { max: self.max_connections.min(most), per_address }
     }
 
     /// How this server is reached from outside.
@@ -74,16 +146,28 @@ impl Server {
             return Err("[server] domain must be a name like bridge.example.com".to_owned());
         }
         let (public_url, domain) = (self.public_url.clone(), self.domain.clone());
-        Ok(Site { public_url, trust_proxy: self.trust_proxy, domain })
+        Ok(Site { public_url, trust_proxy: self.trust_proxy, domain, is_encrypted: self.tls.is_some() })
     }
 }
 
 impl Default for Server {
     fn default() -> Self {
+        let deadlines = Deadlines::default();
+        let millis = |time: Duration| {
+            let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            NonZero::new(millis).unwrap_or(NonZero::<u64>::MIN)
+        };
         Self {
             addr: "127.0.0.1:8420".to_owned(),
             allowed_hosts: Vec::new(),
             threads: None,
+            max_connections: ConnectionLimits::default().max,
+            max_connections_per_address: None,
+            header_timeout_ms: millis(deadlines.head),
+            body_timeout_ms: millis(deadlines.body),
+            idle_timeout_ms: millis(deadlines.idle),
+            write_timeout_ms: millis(deadlines.write),
+            tls: None,
             max_body_bytes: 4 * 1024 * 1024,
             public_url: None,
             trust_proxy: false,

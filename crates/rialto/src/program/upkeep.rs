@@ -11,7 +11,7 @@ use rialto_policy::Source;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    looking::{Looks, lasts},
+    looking::{Looks, Reason, ReloadSignal, lasts},
     policies::Policies,
 };
 
@@ -23,17 +23,17 @@ pub(super) async fn watch(
     engine: Engine,
     policies: Policies,
     mut known: Option<Vec<Source>>,
-    stop: CancellationToken,
+    (stop, signal): (CancellationToken, ReloadSignal),
 ) {
-    let (mut looks, mut known_reads) = (Looks::until(stop), 0);
-    while looks.next().await {
+    let (mut looks, mut known_reads) = (Looks::until(stop, &signal), 0);
+    while let Some(reason) = looks.next().await {
         if let Err(failure) = engine.sync().await {
             tracing::error!("the registry could not be read: {failure}");
         }
         let (sources, reads) = (policies.sources().ok(), engine.policy_reads());
         let is_changed = sources != known;
         // Calls have them read too, and may have seen what stood in a file for a moment only.
-        if !is_changed && reads == known_reads {
+        if !is_changed && reads == known_reads && reason == Reason::Tick {
             continue;
         }
         if is_changed {

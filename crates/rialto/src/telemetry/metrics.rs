@@ -8,7 +8,7 @@ use prometheus_client::{
     metrics::MetricType,
     registry::Registry,
 };
-use rialto_edge::tally::Tally;
+use rialto_edge::{serve::Connections, tally::Tally};
 use rialto_engine::Engine;
 use rialto_model::{
     clock::{Clock, SystemClock},
@@ -24,6 +24,10 @@ pub(crate) struct Metrics(Registry);
 /// What came to the gate.
 #[derive(Debug)]
 struct Requests(Arc<Tally>);
+
+/// Connections to the listener.
+#[derive(Debug)]
+pub(crate) struct ConnectionCounts(pub(crate) Arc<Connections>);
 
 /// What the engine and the store can tell at any time.
 struct Standing {
@@ -79,6 +83,20 @@ impl Collector for Requests {
             refused.encode_family(&labels)?.encode_counter::<NoLabelSet, _, f64>(&count, None)?;
         }
         Ok(())
+    }
+}
+
+// === impl ConnectionCounts ===
+
+impl Collector for ConnectionCounts {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        encoder
+            .encode_descriptor("rialto_connections", "Open connections", None, MetricType::Gauge)?
+            .encode_gauge(&u64::try_from(self.0.open()).unwrap_or(u64::MAX))?;
+        let help = "Connections that were one too many, in all or from one address";
+        encoder
+            .encode_descriptor("rialto_connections_refused", help, None, MetricType::Counter)?
+            .encode_counter::<NoLabelSet, _, f64>(&self.0.refused(), None)
     }
 }
 

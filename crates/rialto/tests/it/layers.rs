@@ -154,6 +154,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rustix", &["rialto-edge"]),
     // What leaves over HTTP, and the way to a database.
     ("rustls", &["rialto-edge", "rialto-store"]),
+    // The names in the certificates of clients.
+    ("rustls-webpki", &["rialto-edge"]),
     // Workflows with the places of what is wrong with them, and with every digit.
     // Workflows are written in YAML, and so are the configurations of some MCP clients.
     ("saphyr-parser", &["rialto", "rialto-flow"]),

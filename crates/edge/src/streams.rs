@@ -1,0 +1,168 @@
+//! Streams that a caller keeps open: event streams, subscriptions, watchers of all protocols.
+//!
+//! A stream costs memory for as long as its client likes, so each caller has a maximum, and nobody can keep others out. Whoever answers
+//! with a stream takes a [`StreamSlot`] before any work begins, and holds it for as long as the stream lasts.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use axum::{body::Body, response::Response};
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use parking_lot::Mutex;
+use rialto_model::{
+    call::{Caller, CallerId},
+    failure::{Failure, Kind},
+    ids::OrgId,
+    json::Json,
+    maps::FastMap,
+};
+use serde_json::json;
+
+/// Seconds after which a caller with too many streams may try again.
+const RETRY_AFTER: u64 = 5;
+
+/// Streams that are open, by caller. Cloning shares them.
+#[derive(Clone, Debug, Default)]
+pub struct StreamLimits(Arc<Streams>);
+
+/// A stream that may be open, for as long as this lives.
+#[derive(Debug)]
+pub struct StreamSlot {
+    streams: Arc<Streams>,
+    owner: (OrgId, CallerId),
+}
+
+#[derive(Debug, Default)]
+struct Streams {
+    /// Zero is without a limit.
+    max_per_caller: AtomicUsize,
+    open: Mutex<FastMap<(OrgId, CallerId), usize>>,
+}
+
+/// A response's body, and its slot.
+struct HeldBody {
+    body: Body,
+    _slot: StreamSlot,
+}
+
+// === impl StreamLimits ===
+
+impl StreamLimits {
+    /// Each caller may have this number open; zero is without a limit.
+    pub fn new(max_per_caller: usize) -> Self {
+        let limits = Self::default();
+        limits.change(max_per_caller);
+        limits
+    }
+
+    /// Another maximum from now on. What is open stays open.
+    pub fn change(&self, max_per_caller: usize) {
+        self.0.max_per_caller.store(max_per_caller, Ordering::Relaxed);
+    }
+
+    /// Lets `caller` have one more stream open, if it may.
+    pub fn take(&self, caller: &Caller) -> Result<StreamSlot, Failure> {
+        let max = self.0.max_per_caller.load(Ordering::Relaxed);
+        let owner = (caller.scope.org.clone(), caller.id.clone());
+        let mut open = self.0.open.lock();
+        let count = open.entry(owner.clone()).or_insert(0);
+        if max > 0 && *count >= max {
+            let message = format!(
+                "{} has {max} streams open, and that is the limit; close one of them, or raise [limits] \
+                 concurrent_streams",
+                caller.id
+            );
+            let data = Json::of(&json!({ "retryAfter": RETRY_AFTER }));
+            return Err(Failure::new(Kind::Busy, message).with_data(data));
+        }
+        *count += 1;
+        Ok(StreamSlot { streams: Arc::clone(&self.0), owner })
+    }
+}
+
+// === impl StreamSlot ===
+
+impl StreamSlot {
+    /// Holds the slot for as long as the body of `response` lasts.
+    pub fn hold(self, response: Response) -> Response {
+        response.map(|body| Body::new(HeldBody { body, _slot: self }))
+    }
+}
+
+impl Drop for StreamSlot {
+    fn drop(&mut self) {
+        let mut open = self.streams.open.lock();
+        if let Some(count) = open.get_mut(&self.owner) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.owner);
+            }
+        }
+    }
+}
+
+// === impl HeldBody ===
+
+impl HttpBody for HeldBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_has_its_own_streams_and_one_that_ends_makes_room() {
+        let (limits, ann) = (StreamLimits::new(2), Caller::user("ann"));
+        let mut own: Vec<_> = (0..2).map(|_| limits.take(&ann).unwrap()).collect();
+        let refused = limits.take(&ann).unwrap_err();
+        assert_eq!((refused.kind, refused.data.unwrap().get()), (Kind::Busy, r#"{"retryAfter":5}"#));
+        assert!(refused.message.contains("ann") && refused.message.contains("concurrent_streams"));
+        let bob = limits.take(&Caller::user("bob")).unwrap();
+        own.pop();
+        own.push(limits.take(&ann).unwrap());
+        limits.change(3);
+        own.push(limits.take(&ann).unwrap());
+        drop((own, bob));
+        assert!(limits.0.open.lock().is_empty(), "who has no stream takes no room");
+    }
+
+    #[test]
+    fn a_slot_lasts_as_long_as_the_response_that_holds_it() {
+        let (limits, ann) = (StreamLimits::new(1), Caller::user("ann"));
+        let response = limits.take(&ann).unwrap().hold(Response::new(Body::from("told")));
+        assert!(limits.take(&ann).is_err());
+        drop(response);
+        assert!(limits.take(&ann).is_ok());
+    }
+
+    #[test]
+    fn without_a_limit_nobody_is_refused() {
+        let (limits, ann) = (StreamLimits::default(), Caller::user("ann"));
+        let open: Vec<_> = (0..10_000).map(|_| limits.take(&ann)).collect();
+        assert!(open.iter().all(Result::is_ok));
+    }
+}

@@ -1,0 +1,28 @@
+//! The server's certificates, read again when their files change.
+
+use std::sync::Arc;
+
+use rialto_edge::serve::ServerTls;
+use tokio_util::sync::CancellationToken;
+
+use crate::looking::{Looks, Reason, ReloadSignal, lasts};
+
+/// Reads the certificates again whenever their files have changed, or it is asked for. Files that cannot be used change nothing.
+pub(crate) async fn watch(tls: Arc<ServerTls>, stop: CancellationToken, signal: ReloadSignal) {
+    let mut looks = Looks::until(stop, &signal);
+    while let Some(reason) = looks.next().await {
+        if !tls.is_outdated() && reason == Reason::Tick {
+            continue;
+        }
+        // A certificate and its key are two files: they count when both have been the same for a moment.
+        if !lasts(&tls.files(), || tls.files()).await && reason == Reason::Tick {
+            continue;
+        }
+        match tls.reload() {
+            Ok(()) => tracing::info!("the certificates were read again, and count for new connections"),
+            Err(why) => {
+                tracing::warn!("the certificates were not reloaded, those before stay in force: {why}")
+            }
+        }
+    }
+}
