@@ -37,6 +37,7 @@ mod server;
 mod setup;
 mod stdio;
 mod stop;
+mod tls;
 mod tokens;
 mod tools;
 mod tools_api;

@@ -99,6 +99,15 @@ impl Rialto {
         Server::ready(self.start(&args))
     }
 
+    /// Starts a server that may have no more than this number of files open.
+    #[track_caller]
+    pub(crate) fn serve_within(&self, files: usize) -> Server {
+        let script = format!("ulimit -n {files} && exec {PROGRAM} serve --addr 127.0.0.1:0");
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &script]);
+        Server::ready(self.start_command("rialto serve with few files", command))
+    }
+
     /// Starts an MCP server on stdin and stdout.
     pub(crate) fn mcp(&self, args: &[&str]) -> Stdio {
         Stdio::new(self.start(&[&["mcp"], args].concat()))
@@ -114,9 +123,15 @@ impl Rialto {
     /// Starts a command.
     pub(crate) fn start(&self, args: &[&str]) -> Process {
         let mut command = Command::new(PROGRAM);
+        command.args(args);
+        self.start_command(&format!("rialto {}", args.join(" ")), command)
+    }
+
+    /// Starts a command in this installation's folder and environment.
+    fn start_command(&self, name: &str, mut command: Command) -> Process {
         let variables = self.variables.iter().map(|(name, value)| (name, value));
-        command.args(args).current_dir(self.folder()).env_clear().env("HOME", self.folder()).envs(variables);
-        Process::start(format!("rialto {}", args.join(" ")), &mut command)
+        command.current_dir(self.folder()).env_clear().env("HOME", self.folder()).envs(variables);
+        Process::start(name, &mut command)
     }
 }
 

@@ -83,7 +83,12 @@ impl Server {
         request(&format!("{}{path}", self.url), method, params, token, &[])
     }
 
-    /// Sends it a signal: `TERM`, `INT`.
+    /// Its number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Sends it a signal: `TERM`, `INT`, `HUP`.
     pub(crate) fn signal(&self, name: &str) {
         self.process.signal(name);
     }
