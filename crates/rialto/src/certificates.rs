@@ -21,7 +21,7 @@ pub(crate) async fn watch(tls: Arc<ServerTls>, stop: CancellationToken, signal: 
         match tls.reload() {
             Ok(()) => tracing::info!("the certificates were read again, and count for new connections"),
             Err(why) => {
-                tracing::warn!("the certificates were not reloaded, those before stay in force: {why}")
+                tracing::warn!("the certificates were not reloaded, those before stay in force: {why}");
             }
         }
     }

@@ -22,6 +22,7 @@ use rialto_edge::{
     auth::{Authentication, Bearers, Issuers, TokenBook},
     gate::{Entrance, Gate, Gated},
     guard::Guard,
+    serve::Peer,
     session::{API, PAGES, Sealing, Sessions},
 };
 use rialto_engine::{
@@ -286,7 +287,8 @@ impl House {
             request = request.header(*name, *value);
         }
         let request = request.body(Body::from(body.to_owned())).unwrap();
-        self.app.facing(IpAddr::from([192, 0, 2, 1])).oneshot(request).await.unwrap()
+        let peer = Peer { address: IpAddr::from([192, 0, 2, 1]), certified: None };
+        self.app.facing(peer).oneshot(request).await.unwrap()
     }
 }
 

@@ -96,6 +96,32 @@ fn session_stream(server: &Server, token: &str, session: &str) -> Opened {
     open(server, "GET /mcp", &headers, "")
 }
 
+/// Subscribes as clients of 2026-07-28 do.
+fn listen(server: &Server, token: &str) -> Opened {
+    let (method, bearer) = ("subscriptions/listen", format!("Bearer {token}"));
+    let params = json!({ "notifications": { "toolsListChanged": true }, "_meta": meta() });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+    let headers = [
+        ("Authorization", bearer.as_str()),
+        ("Accept", "application/json, text/event-stream"),
+        ("MCP-Protocol-Version", server::VERSION),
+        ("Mcp-Method", method),
+    ];
+    open(server, "POST /mcp", &headers, &body)
+}
+
+/// Calls a skill over A2A and wants to hear how it goes.
+fn stream(server: &Server, token: &str, skill: &str) -> Opened {
+    let part = json!({ "kind": "data", "data": {} });
+    let message = json!({
+        "kind": "message", "role": "user", "messageId": "m1", "parts": [part], "metadata": { "skillId": skill },
+    });
+    let params = json!({ "message": message });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": params }).to_string();
+    let bearer = format!("Bearer {token}");
+    open(server, "POST /a2a", &[("Authorization", &bearer), ("Accept", "text/event-stream")], &body)
+}
+
 #[test]
 fn sessions_of_one_caller_end_none_of_another() {
     let rialto = Rialto::fresh()
@@ -144,32 +170,7 @@ fn streams_of_all_kinds_are_counted_for_their_caller() {
             "",
         )
     };
-    let modern = |method: &str, params: Value| {
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
-        let headers = [
-            ("Authorization", "Bearer mine"),
-            ("Accept", "application/json, text/event-stream"),
-            ("MCP-Protocol-Version", server::VERSION),
-            ("Mcp-Method", method),
-        ];
-        open(&server, "POST /mcp", &headers, &body)
-    };
-    let listen = || {
-        let wanted = json!({ "toolsListChanged": true });
-        modern("subscriptions/listen", json!({ "notifications": wanted, "_meta": meta() }))
-    };
-    let stream = |skill: &str| {
-        let part = json!({ "kind": "data", "data": {}, "metadata": { "skill": skill } });
-        let text = json!({ "message": { "kind": "message", "role": "user", "messageId": "m1", "parts": [part], "metadata": { "skillId": skill } } });
-        let body =
-            json!({ "jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": text }).to_string();
-        open(
-            &server,
-            "POST /a2a",
-            &[("Authorization", "Bearer mine"), ("Accept", "text/event-stream")],
-            &body,
-        )
-    };
+    let (listen, stream) = (|| listen(&server, "mine"), || stream(&server, "mine", "desk.echo"));
     let legacy = session(&initialize(&server, "mine"));
     let open = [watch("mine"), listen(), session_stream(&server, "mine", &legacy)];
     assert!(
@@ -177,7 +178,7 @@ fn streams_of_all_kinds_are_counted_for_their_caller() {
         "{}",
         open.iter().map(|opened| opened.head.as_str()).collect::<String>()
     );
-    for refused in [watch("mine"), listen(), session_stream(&server, "mine", &legacy), stream("desk.echo")] {
+    for refused in [watch("mine"), listen(), session_stream(&server, "mine", &legacy), stream()] {
         assert_later(&refused);
     }
     let rest = http::post(
