@@ -39,7 +39,7 @@ use crate::{
     place::Places,
     refusal::{Refusal, draining, nothing_here, too_many_attempts, too_many_requests},
     revocable::TokenHold,
-    serve::Peer,
+    serve::ConnectionPeer,
     session::Sessions,
     site::{self, Site},
     tally::{Counted, Tally},
@@ -56,7 +56,7 @@ pub struct Gated<S> {
     gate: Gate,
     inner: S,
     /// Who is at the other end of the connection, if that is known.
-    peer: Option<Peer>,
+    peer: Option<ConnectionPeer>,
 }
 
 /// A path, with all below it, and what callers need to go there: one of these rights.
@@ -205,7 +205,7 @@ impl Gate {
     }
 
     /// Prepares `request` for what is behind, or answers it.
-    fn judge(&self, request: &mut Request, from: Option<&Peer>) -> Verdict {
+    fn judge(&self, request: &mut Request, from: Option<&ConnectionPeer>) -> Verdict {
         let (checks, peer) = (&*self.0, from.map(|peer| peer.address));
         if checks.public.contains(&request.uri().path()) {
             return Verdict::Passes;
@@ -244,7 +244,7 @@ impl Gate {
     }
 
     /// The same for a request that had to wait.
-    async fn find(&self, request: &mut Request, from: Option<&Peer>) -> Option<Response> {
+    async fn find(&self, request: &mut Request, from: Option<&ConnectionPeer>) -> Option<Response> {
         let found = match &self.0.authentication {
             Authentication::Open(caller) => Ok(caller.clone()),
             Authentication::Bearer(bearers) => match bearer(request.headers()).map(str::to_owned) {
@@ -272,7 +272,7 @@ impl<S> Layer<S> for Gate {
 // === impl Checks ===
 
 impl Checks {
-    fn look(&self, request: &Request, from: Option<&Peer>) -> Answer {
+    fn look(&self, request: &Request, from: Option<&ConnectionPeer>) -> Answer {
         if has_token(request.uri().query()) {
             return Answer::Known(Err(Denial::InQuery));
         }
@@ -426,7 +426,7 @@ impl Checks {
 impl<S: Clone> Gated<S> {
     /// The same, for a connection from this peer.
     #[must_use]
-    pub fn facing(&self, peer: Peer) -> Self {
+    pub fn facing(&self, peer: ConnectionPeer) -> Self {
         Self { peer: Some(peer), ..self.clone() }
     }
 }
@@ -480,7 +480,7 @@ where
 }
 
 /// The caller whose certificate a request without a token came with.
-fn certified(from: Option<&Peer>, denial: Denial) -> Result<Caller, Denial> {
+fn certified(from: Option<&ConnectionPeer>, denial: Denial) -> Result<Caller, Denial> {
     let caller = from.and_then(|peer| peer.certified.as_deref());
     caller.filter(|_| denial == Denial::NoToken).cloned().ok_or(denial)
 }

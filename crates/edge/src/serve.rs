@@ -85,7 +85,7 @@ pub struct Door {
 
 /// Who is at the other end of a connection.
 #[derive(Clone, Debug)]
-pub struct Peer {
+pub struct ConnectionPeer {
     /// Its address.
     pub address: IpAddr,
     /// The caller that its certificate stands for.
@@ -151,7 +151,7 @@ impl Door {
     /// requests and returns when the open ones are answered.
     pub async fn serve<A, F>(self, app_for: F, lanes: Lanes, stop: impl Future<Output = ()> + Send)
     where
-        F: Fn(Peer) -> A + Send + Sync + 'static,
+        F: Fn(ConnectionPeer) -> A + Send + Sync + 'static,
         A: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
         A::Future: Send,
     {
@@ -205,7 +205,7 @@ impl Open {
         app_for: &Arc<F>,
         lanes: &Lanes,
     ) where
-        F: Fn(Peer) -> A + Send + Sync + 'static,
+        F: Fn(ConnectionPeer) -> A + Send + Sync + 'static,
         A: Service<Request, Response = Response, Error = Infallible> + Clone + Send + 'static,
         A::Future: Send,
     {
@@ -218,7 +218,7 @@ impl Open {
             if let Ok(stream) = TcpStream::from_std(stream)
                 && let Some((stream, certified)) = open.transport(stream).await
             {
-                let app = app_for(Peer { address, certified });
+                let app = app_for(ConnectionPeer { address, certified });
                 Box::pin(serve_one(stream, app, lanes, open)).await;
             }
             drop((seat, permit));

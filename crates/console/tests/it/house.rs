@@ -22,7 +22,7 @@ use rialto_edge::{
     auth::{Authentication, Bearers, Issuers, TokenBook},
     gate::{Entrance, Gate, Gated},
     guard::Guard,
-    serve::Peer,
+    serve::ConnectionPeer,
     session::{API, PAGES, Sealing, Sessions},
 };
 use rialto_engine::{
@@ -287,7 +287,7 @@ impl House {
             request = request.header(*name, *value);
         }
         let request = request.body(Body::from(body.to_owned())).unwrap();
-        let peer = Peer { address: IpAddr::from([192, 0, 2, 1]), certified: None };
+        let peer = ConnectionPeer { address: IpAddr::from([192, 0, 2, 1]), certified: None };
         self.app.facing(peer).oneshot(request).await.unwrap()
     }
 }
