@@ -81,8 +81,8 @@ impl Default for Limits {
     fn default() -> Self {
         let concurrent_calls = rialto_engine::limits::Config::default().concurrent_calls;
         Self {
-            requests_per_second: 500,
-            burst: 5_000,
+            requests_per_second: 2_000,
+            burst: 20_000,
             wrong_tokens_per_minute: 30,
             concurrent_calls,
             concurrent_streams: 256,

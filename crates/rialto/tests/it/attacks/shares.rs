@@ -223,5 +223,5 @@ fn a_tool_that_has_a_limit_is_called_that_often_by_each_caller() {
 fn a_loop_that_runs_away_is_slowed_down_by_default_and_a_team_is_not() {
     let rialto = Rialto::fresh().with("RIALTO_TOKEN", "mine");
     let shown = rialto.cli(&["config", "show"]).ok().out;
-    assert!(shown.contains("requests_per_second = 500") && shown.contains("burst = 5000"), "{shown}");
+    assert!(shown.contains("requests_per_second = 2000") && shown.contains("burst = 20000"), "{shown}");
 }
