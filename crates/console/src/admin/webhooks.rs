@@ -216,7 +216,8 @@ fn org(console: &Console, caller: &Caller, wanted: &Wanted) -> Result<OrgId, Fai
 
 fn phases(events: &[String]) -> Result<Vec<Phase>, Failure> {
     if events.is_empty() {
-        return Ok(Phase::ALL.to_vec());
+        // Whoever wants to know of calls is not told of administration unasked.
+        return Ok(Phase::ALL.into_iter().filter(|phase| *phase != Phase::Admin).collect());
     }
     let phase = |name: &String| {
         Phase::ALL.into_iter().find(|phase| phase.as_str() == name).ok_or_else(|| {

@@ -250,6 +250,10 @@ impl Tour {
         self.ask("PUT", "/secrets/key", r#"{"value":"hunter2"}"#).await;
         self.get("/secrets").await;
         self.ask("DELETE", "/secrets/key", "").await;
+        self.post("/projects", json!({ "project": "ops" })).await;
+        self.get("/projects").await;
+        self.get("/orgs").await;
+        self.ask("DELETE", "/projects/ops", "").await;
     }
 }
 
@@ -267,8 +271,11 @@ async fn every_operation_answers_as_the_document_says() {
     tour.approvals().await;
     tour.rules().await;
     tour.records().await;
-    // A stream is text, and has no end.
-    let all = routes().filter(|route| route.path != "/api/v1/events").map(name);
+    // A stream is text, and has no end. Orgs come and go at the machine.
+    let is_elsewhere = |route: &&Route| {
+        route.path == "/api/v1/events" || route.path.starts_with("/api/v1/orgs") && route.method != "GET"
+    };
+    let all = routes().filter(|route| !is_elsewhere(route)).map(name);
     let missing: Vec<String> = all.filter(|name| !tour.asked.contains(name)).collect();
     assert_eq!(missing, Vec::<String>::new());
 }

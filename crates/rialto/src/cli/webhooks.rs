@@ -32,7 +32,7 @@ pub(crate) enum Webhooks {
 pub(crate) struct AddWebhook {
     /// Where events are sent
     pub(crate) url: String,
-    /// Which events, with commas between them; all if none is named
+    /// Which events, with commas between them; all but `admin` if none is named
     #[arg(long, value_name = "EVENTS", value_delimiter = ',')]
     pub(crate) events: Vec<EventName>,
     /// The environment variable the key is in that events are signed with; one is made and kept if none is named

@@ -117,7 +117,7 @@ impl Server {
     pub(crate) fn connections(&self, descriptors: Option<usize>) -> ConnectionLimits {
         let most = descriptors.map_or(usize::MAX, connections_within);
         if most < self.max_connections {
-            tracing::warn!(
+            tracing::info!(
                 "at most {most} connections instead of [server] max_connections = {}: this process may have only {} files \
                  open; raise that limit (ulimit -n)",
                 self.max_connections,

@@ -141,12 +141,12 @@ fn ten_thousand_silent_connections_and_five_thousand_idle_streams_are_carried() 
     let rialto = Rialto::fresh()
         .with("RIALTO_LIMITS__CONCURRENT_STREAMS", "0")
         .with("RIALTO_SERVER__HEADER_TIMEOUT_MS", "600000")
-        .with("RIALTO_TOKEN", "mine");
+        .with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
     assert!(rialto_edge::serve::raise_descriptor_limit().is_none_or(|limit| limit >= 16_000), "ulimit -n");
     let server = rialto.serve(&[]);
     let host = host(&server);
     let request = format!(
-        "GET /api/v1/events HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer mine\r\nAccept: text/event-stream\r\n\r\n"
+        "GET /api/v1/events HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer owners-token-of-at-least-32-characters\r\nAccept: text/event-stream\r\n\r\n"
     );
     let streams: Vec<_> = (0..5_000)
         .map(|_| {
@@ -162,11 +162,14 @@ fn ten_thousand_silent_connections_and_five_thousand_idle_streams_are_carried() 
     let silent = silent(&host, 10_000);
     assert_eq!((silent.len(), streams.len()), (10_000, 5_000));
     let mut kept = Kept::open(&host);
-    let (metrics, _) = kept.get(&host, "/metrics", "mine");
+    let (metrics, _) = kept.get(&host, "/metrics", "owners-token-of-at-least-32-characters");
     assert!(counted(&metrics, "rialto_connections") >= 15_000, "{metrics}");
-    let worst = (0..50).map(|_| kept.get(&host, "/healthz", "mine").1).max().unwrap();
+    let worst = (0..50)
+        .map(|_| kept.get(&host, "/healthz", "owners-token-of-at-least-32-characters").1)
+        .max()
+        .unwrap();
     let begun = Instant::now();
-    let fresh = Kept::open(&host).get(&host, "/healthz", "mine").0;
+    let fresh = Kept::open(&host).get(&host, "/healthz", "owners-token-of-at-least-32-characters").0;
     assert_eq!(status(&fresh), 200);
     let fresh = begun.elapsed();
     let about = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();

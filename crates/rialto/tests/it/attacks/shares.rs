@@ -127,7 +127,7 @@ fn sessions_of_one_caller_end_none_of_another() {
     let rialto = Rialto::fresh()
         .with("RIALTO_MCP__MAX_SESSIONS", "6")
         .with("RIALTO_MCP__MAX_SESSIONS_PER_CALLER", "4")
-        .with("RIALTO_TOKEN", "mine");
+        .with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
     let (ann, eve) = (token(&rialto, &["ann"]), token(&rialto, &["eve", "--org", "acme"]));
     let server = rialto.serve(&[]);
     let own = session(&initialize(&server, &ann));
@@ -148,7 +148,7 @@ fn sessions_of_one_caller_end_none_of_another() {
     let second = session(&initialize(&server, &ann));
     session(&initialize(&server, &ann));
     assert_eq!((listed(&ann, &own), listed(&ann, &second)), (404, 200));
-    let third = initialize(&server, "mine");
+    let third = initialize(&server, "owners-token-of-at-least-32-characters");
     assert_eq!(third.status, 503, "nobody's session ends for a caller who has none: {third:?}");
     assert!(third.head.contains("\r\nretry-after: 5") && third.body.contains("max_sessions"), "{third:?}");
     drop(streams);
@@ -157,7 +157,9 @@ fn sessions_of_one_caller_end_none_of_another() {
 #[test]
 fn streams_of_all_kinds_are_counted_for_their_caller() {
     let agent = SampleAgent::named("Desk");
-    let rialto = Rialto::fresh().with("RIALTO_LIMITS__CONCURRENT_STREAMS", "3").with("RIALTO_TOKEN", "mine");
+    let rialto = Rialto::fresh()
+        .with("RIALTO_LIMITS__CONCURRENT_STREAMS", "3")
+        .with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
     rialto.trust(&agent.url);
     let eve = token(&rialto, &["eve", "--scope", "call"]);
     let server = rialto.serve(&[]);
@@ -170,15 +172,27 @@ fn streams_of_all_kinds_are_counted_for_their_caller() {
             "",
         )
     };
-    let (listen, stream) = (|| listen(&server, "mine"), || stream(&server, "mine", "desk.echo"));
-    let legacy = session(&initialize(&server, "mine"));
-    let open = [watch("mine"), listen(), session_stream(&server, "mine", &legacy)];
+    let (listen, stream) = (
+        || listen(&server, "owners-token-of-at-least-32-characters"),
+        || stream(&server, "owners-token-of-at-least-32-characters", "desk.echo"),
+    );
+    let legacy = session(&initialize(&server, "owners-token-of-at-least-32-characters"));
+    let open = [
+        watch("owners-token-of-at-least-32-characters"),
+        listen(),
+        session_stream(&server, "owners-token-of-at-least-32-characters", &legacy),
+    ];
     assert!(
         open.iter().all(is_open),
         "{}",
         open.iter().map(|opened| opened.head.as_str()).collect::<String>()
     );
-    for refused in [watch("mine"), listen(), session_stream(&server, "mine", &legacy), stream()] {
+    for refused in [
+        watch("owners-token-of-at-least-32-characters"),
+        listen(),
+        session_stream(&server, "owners-token-of-at-least-32-characters", &legacy),
+        stream(),
+    ] {
         assert_later(&refused);
     }
     let rest = http::post(
@@ -191,7 +205,9 @@ fn streams_of_all_kinds_are_counted_for_their_caller() {
     assert_eq!(agent.heard(), [""; 0], "what cannot be told does not begin");
     assert!(is_open(&watch(&eve)), "another caller has its own");
     drop(open);
-    until("those that ended make room", || is_open(&watch("mine")).then_some(()));
+    until("those that ended make room", || {
+        is_open(&watch("owners-token-of-at-least-32-characters")).then_some(())
+    });
 }
 
 #[test]
@@ -221,7 +237,7 @@ fn a_tool_that_has_a_limit_is_called_that_often_by_each_caller() {
 
 #[test]
 fn a_loop_that_runs_away_is_slowed_down_by_default_and_a_team_is_not() {
-    let rialto = Rialto::fresh().with("RIALTO_TOKEN", "mine");
+    let rialto = Rialto::fresh().with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
     let shown = rialto.cli(&["config", "show"]).ok().out;
     assert!(shown.contains("requests_per_second = 2000") && shown.contains("burst = 20000"), "{shown}");
 }

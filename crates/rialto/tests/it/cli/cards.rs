@@ -145,7 +145,7 @@ fn what_an_agent_says_about_itself_cannot_move_the_cursor() {
     agent.change_card(|card| card["skills"][0]["description"] = json!("a\u{1b}[2J\u{202e}b"));
     rialto.trust(&agent.url);
     let table = rialto.cli(&["agents", "show", "desk"]).ok().out;
-    assert!(table.contains("a [2J b"), "{table}");
+    assert!(table.contains("a[2Jb") && table.contains("2 hidden characters"), "{table}");
     assert!(!table.contains(['\u{1b}', '\u{202e}']), "{table:?}");
 }
 

@@ -19,7 +19,7 @@ struct Encrypted {
 
 impl Encrypted {
     fn start(more: &str) -> Self {
-        let rialto = Rialto::fresh().with("RIALTO_TOKEN", "mine");
+        let rialto = Rialto::fresh().with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
         put(rialto.folder(), "server");
         let config = format!("[server.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n{more}");
         fs::write(rialto.folder().join("rialto.toml"), config).unwrap();
@@ -118,7 +118,7 @@ fn a_certificate_of_a_client_stands_for_its_caller() {
 
 #[test]
 fn files_that_cannot_be_used_are_named_at_the_start() {
-    let rialto = Rialto::fresh().with("RIALTO_TOKEN", "mine");
+    let rialto = Rialto::fresh().with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
     put(rialto.folder(), "server");
     for (config, words) in [
         ("cert = \"nothing.pem\"\nkey = \"key.pem\"", ["[server.tls] cert", "nothing.pem"]),
