@@ -32,7 +32,7 @@ pub(crate) use self::{
     flows::{AddFlow, Flows, ListRuns, Pipeline, ResumeRun, RunFlow},
     guard::{ActionName, Guard, GuardTest},
     install::{Client, ClientCommand, Install, Uninstall},
-    orgs::{CreateOrg, Orgs, Projects},
+    orgs::{CreateOrg, Orgs, Projects, Tenants},
     policy::{AddPolicy, AllowCalls, OnShelf, Policy, PolicyTest},
     remote::{Remote, Tenant, TypedOptions},
     routing::{Dispatch, Dispatches, RouteCommand, Routing, WorkFlags},
@@ -105,12 +105,8 @@ pub(crate) enum Command {
     Tasks(Tasks),
     #[command(flatten)]
     Record(Record),
-    /// List, create and remove orgs
-    #[command(subcommand)]
-    Orgs(Orgs),
-    /// List, create and remove the projects of an org
-    #[command(subcommand)]
-    Projects(Projects),
+    #[command(flatten)]
+    Tenants(Tenants),
     /// Say who may do what: write, check, test and list policies
     #[command(subcommand)]
     Policy(Policy),

@@ -90,10 +90,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Guard(command) => run_guard(&common, environment, command).await,
         Command::Workflow(command) => run_workflow(&common, environment, command).await,
         Command::Policy(command) => run_policy(&common, environment, command).await,
-        Command::Mcp(options) => {
-            let program = open_for_client(&common, &options, environment).await?;
-            Box::pin(mcp::run(program.within(common.tenant.scope()), options)).await
-        }
+        Command::Mcp(options) => Box::pin(run_mcp(&common, environment, options)).await,
         Command::Serve(options) => run_serve(&common, environment, options).await,
         Command::Agents(command) => run_agents(&common, environment, command).await,
         Command::Tools(command) => run_tools(&common, environment, command).await,
@@ -104,11 +101,13 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         Command::Secrets(command) => run_secrets(&common, environment, command).await,
         Command::Record(command) => Box::pin(run_record(&common, environment, command)).await,
         Command::Tokens(command) => run_tokens(&common, environment, command).await,
-        Command::Orgs(command) => orgs::run_orgs(&Desk::open(&common, environment).await?, command).await,
-        Command::Projects(command) => {
-            orgs::run_projects(&Desk::open(&common, environment).await?, command).await
-        }
+        Command::Tenants(command) => run_tenants(&common, environment, command).await,
     }
+}
+
+async fn run_mcp(common: &Common, environment: &Environment, options: cli::Mcp) -> Result<(), Trouble> {
+    let program = open_for_client(common, &options, environment).await?;
+    mcp::run(program.within(common.tenant.scope()), options).await
 }
 
 async fn run_serve(common: &Common, environment: &Environment, options: cli::Serve) -> Result<(), Trouble> {
@@ -138,6 +137,14 @@ async fn run_agents(common: &Common, environment: &Environment, command: cli::Ag
 
 async fn run_tokens(common: &Common, environment: &Environment, command: cli::Tokens) -> Result<(), Trouble> {
     tokens::run(&Desk::open(common, environment).await?, command, common.tenant.org.as_deref()).await
+}
+
+async fn run_tenants(
+    common: &Common,
+    environment: &Environment,
+    command: cli::Tenants,
+) -> Result<(), Trouble> {
+    orgs::run(&Desk::open(common, environment).await?, command).await
 }
 
 async fn run_record(common: &Common, environment: &Environment, command: cli::Record) -> Result<(), Trouble> {

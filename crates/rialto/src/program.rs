@@ -179,7 +179,6 @@ impl Program {
         let flows = Runner::new(flow::Ports { store: Arc::clone(&store) }, config.flows.clone());
         let peer = tools.peers(A2aPeer::new(config.agents.calls.clone(), ports), &flows);
         let traces = start_traces(&config, &fetch, environment)?;
-        let calls = calls(&config, traces.is_some());
         let engine = Engine::new(Parts {
             store: Arc::clone(&store),
             registry,
@@ -187,7 +186,7 @@ impl Program {
             policy,
             policy_loader: Some(loader(policies.clone())),
             clock,
-            config: calls,
+            config: calls(&config, traces.is_some()),
         });
         connect(&engine, traces.as_ref(), config.mesh.open(&fetch, &secrets), &flows);
         let asker = guarding::asker(Arc::clone(&fetch), Arc::clone(&secrets));

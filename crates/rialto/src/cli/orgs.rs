@@ -5,6 +5,16 @@ use clap::{Args, Subcommand};
 use super::{Listing, tokens::slug};
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum Tenants {
+    /// List, create and remove orgs
+    #[command(subcommand)]
+    Orgs(Orgs),
+    /// List, create and remove the projects of an org
+    #[command(subcommand)]
+    Projects(Projects),
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum Orgs {
     /// List orgs with their projects
     List(Listing),

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
-    cli::{CreateOrg, Listing, Orgs, Projects},
+    cli::{CreateOrg, Listing, Orgs, Projects, Tenants},
     desk::{Desk, read},
     output::{self, Trouble},
 };
@@ -36,7 +36,14 @@ struct ProjectRow {
     tokens: usize,
 }
 
-pub(crate) async fn run_orgs(desk: &Desk, command: Orgs) -> Result<(), Trouble> {
+pub(crate) async fn run(desk: &Desk, command: Tenants) -> Result<(), Trouble> {
+    match command {
+        Tenants::Orgs(command) => run_orgs(desk, command).await,
+        Tenants::Projects(command) => run_projects(desk, command).await,
+    }
+}
+
+async fn run_orgs(desk: &Desk, command: Orgs) -> Result<(), Trouble> {
     match command {
         Orgs::List(listing) => list_orgs(desk, listing).await,
         Orgs::Create(new) => create_org(desk, &new).await,
@@ -48,7 +55,7 @@ pub(crate) async fn run_orgs(desk: &Desk, command: Orgs) -> Result<(), Trouble> 
     }
 }
 
-pub(crate) async fn run_projects(desk: &Desk, command: Projects) -> Result<(), Trouble> {
+async fn run_projects(desk: &Desk, command: Projects) -> Result<(), Trouble> {
     match command {
         Projects::List(listing) => list_projects(desk, listing).await,
         Projects::Create { name } => {

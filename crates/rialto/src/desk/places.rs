@@ -1,7 +1,7 @@
 //! Which commands can be given to a server, and which are about this machine.
 
 use crate::{
-    cli::{Command, Common, Orgs, Policy, Secrets, Workflow},
+    cli::{Command, Common, Orgs, Policy, Secrets, Tenants, Workflow},
     output::Trouble,
 };
 
@@ -47,8 +47,7 @@ const fn place(command: &Command) -> Place {
         | Command::Doctor(_)
         | Command::Tasks(_)
         | Command::Tokens(_)
-        | Command::Orgs(Orgs::List(_))
-        | Command::Projects(_)
+        | Command::Tenants(Tenants::Orgs(Orgs::List(_)) | Tenants::Projects(_))
         | Command::Guard(_)
         | Command::Routing(_)
         | Command::Workflow(Workflow::Kept(_))
@@ -63,7 +62,7 @@ const fn place(command: &Command) -> Place {
         | Command::Client(_)
         | Command::Completions { .. }
         | Command::Workflow(Workflow::File(_))
-        | Command::Orgs(_)
+        | Command::Tenants(Tenants::Orgs(_))
         | Command::Policy(Policy::Schema) => Place::ThisMachine,
         Command::Policy(Policy::Check { files }) if !files.is_empty() => Place::ThisMachine,
         Command::Policy(policy) if !matches!(policy, Policy::Fmt { .. }) => Place::Anywhere,

@@ -197,7 +197,7 @@ fn streams_of_all_kinds_are_counted_for_their_caller() {
     }
     let rest = http::post(
         &format!("{}/message:stream", server.url),
-        &[("Authorization", "Bearer mine")],
+        &[("Authorization", "Bearer owners-token-of-at-least-32-characters")],
         &json!({ "message": { "role": "ROLE_USER", "messageId": "m2", "parts": [{ "text": "hello" }] } })
             .to_string(),
     );

@@ -12,8 +12,7 @@ use crate::harness::{
 const HTML: (&str, &str) = ("Accept", "text/html");
 
 fn owner() -> Rialto {
-    let rialto = Rialto::fresh().with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
-    rialto
+    Rialto::fresh().with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters")
 }
 
 fn ask(server: &Server, method: &str, path: &str, body: &str) -> Answer {

@@ -37,10 +37,9 @@ fn owner() -> Rialto {
 
 /// The same, without leave to register agents of this machine.
 fn owner_from_afar() -> Rialto {
-    let rialto = Rialto::fresh()
+    Rialto::fresh()
         .with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters")
-        .with("RIALTO_CALLS__PROBE_INTERVAL_SECS", "1");
-    rialto
+        .with("RIALTO_CALLS__PROBE_INTERVAL_SECS", "1")
 }
 
 /// An agent with the skills of the workflow, and the workflow.
