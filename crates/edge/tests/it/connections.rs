@@ -75,9 +75,8 @@ impl Served {
 async fn rest(stream: &mut TcpStream) -> (String, Duration) {
     let (begun, mut bytes) = (Instant::now(), Vec::new());
     // A server that hangs up on unread bytes resets the connection.
-    let _ = timeout(PATIENCE, stream.read_to_end(&mut bytes))
-        .await
-        .unwrap_or_else(|_| panic!("the server does not hang up"));
+    let ended = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await;
+    assert!(ended.is_ok(), "the server does not hang up");
     (String::from_utf8(bytes).unwrap(), begun.elapsed())
 }
 
