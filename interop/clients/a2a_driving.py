@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 INTERFACE = ("send", "stream", "get", "list", "cancel", "resubscribe")
@@ -23,6 +24,20 @@ def parse(description: str, bindings: tuple[str, ...] = ("jsonrpc",)) -> argpars
     parser.add_argument("--token", help="shown as the card asks for it")
     parser.add_argument("--binding", choices=bindings, default="jsonrpc")
     return parser.parse_args()
+
+
+def channel(card_url: str, target: str, interceptors=None):
+    """A gRPC channel. Its address has no scheme, so it is encrypted where the card was.
+
+    The authority is the one of HTTPS: the file SSL_CERT_FILE, which OpenSSL and httpx read themselves.
+    """
+    import grpc  # only the gRPC binding needs it
+
+    if not card_url.startswith("https://"):
+        return grpc.aio.insecure_channel(target, interceptors=interceptors)
+    ca = os.environ.get("SSL_CERT_FILE")
+    credentials = grpc.ssl_channel_credentials(Path(ca).read_bytes() if ca else None)
+    return grpc.aio.secure_channel(target, credentials, interceptors=interceptors)
 
 
 def say(line: dict[str, Any]) -> None:
@@ -113,7 +128,7 @@ def card(shown: dict[str, Any]) -> dict[str, Any]:
     """A card's JSON, of any generation."""
     return {
         "name": shown["name"],
-        "skills": [skill["id"] for skill in shown["skills"]],
+        "skills": [skill["id"] for skill in shown.get("skills") or []],
         "streaming": shown["capabilities"].get("streaming", False),
         "push": shown["capabilities"].get("pushNotifications", False),
         "schemes": sorted(shown.get("securitySchemes") or {}),

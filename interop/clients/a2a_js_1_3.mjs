@@ -128,7 +128,7 @@ function told(event) {
   return { status: status(statusUpdate.status), task_id: statusUpdate.taskId };
 }
 
-const neutralCard = ({ name, skills, capabilities, securitySchemes = {} }) => ({
+const neutralCard = ({ name, skills = [], capabilities, securitySchemes = {} }) => ({
   name,
   skills: skills.map(({ id }) => id),
   streaming: capabilities.streaming ?? false,

@@ -49,7 +49,7 @@ class Client:
                 push_notification_configs=list(pushes),
                 httpx_client=http,
                 supported_transports=[BINDINGS[args.binding]],
-                grpc_channel_factory=lambda url: channel(url, args.token, slug),
+                grpc_channel_factory=lambda target: channel(args, target, slug),
             )
             return ClientFactory(config).create(card, interceptors=[AuthInterceptor(store)])
 
@@ -99,11 +99,11 @@ class Client:
         return driving.card(shown(await self.plain.get_card(context=context())))
 
 
-def channel(url: str, token: str | None, slug: str | None):
+def channel(args, target: str, slug: str | None):
     """Shows the token with every call, and says which agent is meant: for gRPC, too, the SDK has no interceptors of its own."""
     import grpc  # only the gRPC binding needs it
 
-    more = [("authorization", f"Bearer {token}")] if token else []
+    more = [("authorization", f"Bearer {args.token}")] if args.token else []
     more += [("rialto-agent", slug)] if slug else []
 
     def shown(details):
@@ -117,7 +117,7 @@ def channel(url: str, token: str | None, slug: str | None):
         async def intercept_unary_stream(self, go_on, details, request):
             return await go_on(shown(details), request)
 
-    return grpc.aio.insecure_channel(url, interceptors=[Unary(), Stream()])
+    return driving.channel(args.url, target, [Unary(), Stream()])
 
 
 def context() -> ClientCallContext:

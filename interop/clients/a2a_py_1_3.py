@@ -51,7 +51,7 @@ class Client:
                 streaming=streaming,
                 httpx_client=http,
                 supported_protocol_bindings=[BINDINGS[args.binding]],
-                grpc_channel_factory=channel,
+                grpc_channel_factory=lambda target: driving.channel(args.url, target),
             )
             return ClientFactory(config).create(card, interceptors=[AuthInterceptor(store)])
 
@@ -121,12 +121,6 @@ class Client03(Client):
         if name in ("list", "push_list", "push_delete"):
             raise AttributeError(name)
         return super().__getattribute__(name)
-
-
-def channel(url: str):
-    import grpc  # only the gRPC binding needs it
-
-    return grpc.aio.insecure_channel(url)
 
 
 def context() -> ClientCallContext:

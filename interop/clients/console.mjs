@@ -1,6 +1,6 @@
 // A person at the console, played by Chromium: opens pages of a real server, clicks, types, and says what is not as it should be.
 //
-//     console.mjs SCENARIO --url URL [--token TOKEN] [--agent URL] [--other URL] [--guest TOKEN] [--shots FOLDER]
+//     console.mjs SCENARIO --url URL [--token TOKEN] [--agent URL] [--other URL] [--guest TOKEN] [--shots FOLDER] [--spki DIGEST]
 //
 // It ends with 0 when everything was as it should be; else it says on stderr what was not.
 
@@ -20,12 +20,14 @@ const axe = require('axe-core').source;
 
 const { values: given, positionals } = parseArgs({
   allowPositionals: true,
-  options: { url: { type: 'string' }, token: { type: 'string' }, agent: { type: 'string' }, other: { type: 'string' }, guest: { type: 'string' }, shots: { type: 'string' } },
+  options: { url: { type: 'string' }, token: { type: 'string' }, agent: { type: 'string' }, other: { type: 'string' }, guest: { type: 'string' }, shots: { type: 'string' }, spki: { type: 'string' } },
 });
 /** So long something may take where others are at work too. Nothing waits longer than it has to. */
 const PATIENCE = 60_000;
 /** Without any script, forms post and redirect. */
 const HAS_SCRIPT = positionals[0] !== 'plain';
+const PROGRAM = '/usr/bin/chromium';
+const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 const EVERY_PAGE = [
   '', '/agents', '/register', '/tools', '/tasks', '/workflows', '/approvals', '/dispatches', '/policies', '/policies/new', '/policies/starter.cedar',
   '/policies/test?action=a2a_invoke&target=desk.echo', '/policies/matrix', '/guardrails', '/tokens', '/audit', '/audit/verify',
@@ -811,6 +813,32 @@ const scenarios = {
     assert.equal(await call('desk.echo', {}, token.trim()), 200);
   },
 
+  /** Over TLS: the cookie stays with it, a page keeps up with what happens, and every address shown is an encrypted one. */
+  async encrypted(person) {
+    const { page } = person;
+    const stranger = await chromium.launch({ executablePath: PROGRAM, headless: true, args: ARGS });
+    await assert.rejects((await stranger.newPage()).goto(given.url), /ERR_CERT_AUTHORITY_INVALID/, 'only the key that is named is trusted');
+    await stranger.close();
+    await person.signIn();
+    assert.equal(page.url(), `${given.url}/factory`);
+    assert.equal(await page.evaluate(() => performance.getEntriesByType('navigation')[0].nextHopProtocol), 'h2');
+    const [cookie] = (await page.context().cookies()).filter(({ name }) => name === 'rialto_session');
+    assert.deepEqual([cookie.secure, cookie.httpOnly, cookie.sameSite], [true, true, 'Strict']);
+    const shown = await page.locator('main').innerText();
+    assert.ok(shown.includes(`${given.url}/mcp`), shown);
+    assert.doesNotMatch(shown, /http:\/\/(localhost|127\.)/);
+    await person.open('/tasks');
+    await page.waitForFunction(() => Number(document.documentElement.dataset.looks ?? 0) > 0);
+    const status = await page.evaluate(async (token) => {
+      const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` };
+      return (await fetch('/call/desk.greet', { method: 'POST', headers, body: '{"name":"Ann"}' })).status;
+    }, given.token);
+    assert.equal(status, 200);
+    await page.locator('tbody tr').filter({ hasText: 'greet' }).first().waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await person.arrive('Sign in to Rialto');
+  },
+
   /** Without any script. */
   async plain(person) {
     const { page } = person;
@@ -1072,9 +1100,10 @@ const scenarios = {
 const scenario = scenarios[positionals[0]];
 assert.ok(scenario, `there is no scenario ${positionals[0]}; there are ${Object.keys(scenarios).join(', ')}`);
 const profile = mkdtempSync(join(tmpdir(), 'rialto-console-'));
-const args = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+// A certificate counts by the SHA-256 of its key: no other one does.
+const trusted = given.spki ? [`--ignore-certificate-errors-spki-list=${given.spki}`] : [];
 const context = await chromium.launchPersistentContext(profile, {
-  executablePath: '/usr/bin/chromium', headless: true, args, colorScheme: 'light', viewport: { width: 1280, height: 820 },
+  executablePath: PROGRAM, headless: true, args: [...ARGS, ...trusted], colorScheme: 'light', viewport: { width: 1280, height: 820 },
   javaScriptEnabled: HAS_SCRIPT,
 });
 try {

@@ -21,4 +21,5 @@ mod questions;
 mod relay;
 mod servers;
 mod text_agents;
+mod tls;
 mod troubles;

@@ -5,6 +5,7 @@
 
 pub(crate) mod a2a_client;
 pub(crate) mod agent;
+pub(crate) mod authority;
 pub(crate) mod client;
 pub(crate) mod coder;
 pub(crate) mod grpc;

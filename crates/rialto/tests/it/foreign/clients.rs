@@ -42,8 +42,8 @@ fn the_inspector_lists_and_calls_over_stdio_and_http() {
 #[test]
 fn a_client_without_the_token_is_not_let_in() {
     let server = Rialto::fresh().serve(&[]);
-    let without = Door::Http { url: server.mcp(), token: None };
-    let wrong = Door::Http { url: server.mcp(), token: Some("rialto_0000".to_owned()) };
+    let without = Door::Http { url: server.mcp(), token: None, ca: None };
+    let wrong = Door::Http { url: server.mcp(), token: Some("rialto_0000".to_owned()), ca: None };
     for era in [Era::Auto, Era::Legacy] {
         McpClient::refused(Sdk::Python, era, &without);
         McpClient::refused(Sdk::TypeScript, era, &without);

@@ -59,7 +59,7 @@ fn desk_with_deploy(rialto: &Rialto) -> SampleAgent {
 /// Plays a scenario at a server, and fails with what the browser saw.
 #[track_caller]
 #[expect(clippy::print_stdout, reason = "what the browser measured is worth reading after a good run too")]
-fn play(scenario: &str, server: &Server, more: &[(&str, &str)]) {
+pub(super) fn play(scenario: &str, server: &Server, more: &[(&str, &str)]) {
     let token = server.token.as_deref().unwrap_or("owners-token-of-at-least-32-characters");
     let mut command = Command::new(interop());
     command.args(["console", scenario, "--url", &server.url, "--token", token]);

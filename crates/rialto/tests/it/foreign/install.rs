@@ -10,13 +10,18 @@ use std::{
 use crate::harness::{interop, rialto::Rialto};
 
 /// What a client prints when it is asked for its servers.
-fn listed(rialto: &Rialto, client: &str, variables: &[(&str, &str)]) -> String {
+pub(super) fn listed(rialto: &Rialto, client: &str, variables: &[(&str, &str)]) -> String {
+    run(rialto, &[client, "mcp", "list"], variables)
+}
+
+/// What a client prints, run with these words in this installation's home.
+pub(super) fn run(rialto: &Rialto, words: &[&str], variables: &[(&str, &str)]) -> String {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let cache = std::env::var_os("HOME").unwrap_or_default();
     let installed = std::env::var_os("RIALTO_INTEROP_HOME")
         .unwrap_or_else(|| Path::new(&cache).join(".cache/rialto/interop").into_os_string());
     let mut command = Command::new(interop());
-    command.args([client, "mcp", "list"]).current_dir(rialto.folder()).env_clear();
+    command.args(words).current_dir(rialto.folder()).env_clear();
     command.env("PATH", path).env("HOME", rialto.folder()).env("RIALTO_INTEROP_HOME", installed);
     command.env("GEMINI_API_KEY", "none-needed").env("DISABLE_AUTOUPDATER", "1");
     command.envs(variables.iter().copied());

@@ -82,7 +82,11 @@ impl Kind {
 impl A2aClient {
     /// Starts a client and has it read the card at `url`.
     pub(crate) fn start(kind: Kind, url: &str, token: Option<&str>) -> Result<Self, String> {
-        let door = Door::Http { url: url.to_owned(), token: token.map(str::to_owned) };
+        Self::enter(kind, &Door::Http { url: url.to_owned(), token: token.map(str::to_owned), ca: None })
+    }
+
+    /// Starts a client and has it read the card there.
+    pub(crate) fn enter(kind: Kind, door: &Door) -> Result<Self, String> {
         let command = &mut door.entered_by(&[kind.peer, "--binding", kind.binding]);
         let process = Process::start(kind.name, command);
         let mut client =

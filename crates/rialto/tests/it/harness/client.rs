@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    path::PathBuf,
     process::Command,
     time::{Duration, Instant},
 };
@@ -33,8 +34,8 @@ pub(crate) enum Era {
 pub(crate) enum Door {
     /// It starts the program itself, with these variables.
     Stdio { command: Vec<String>, variables: Vec<(String, String)> },
-    /// It goes to a server.
-    Http { url: String, token: Option<String> },
+    /// It goes to a server, whose certificate is of the authority in the file `ca` if it has one.
+    Http { url: String, token: Option<String>, ca: Option<PathBuf> },
 }
 
 /// A connected client.
@@ -106,9 +107,12 @@ impl Door {
                     .args(program)
                     .envs(variables.iter().map(|(name, value)| (name, value)));
             }
-            Self::Http { url, token } => {
+            Self::Http { url, token, ca } => {
                 command.args(["--url", url]);
                 command.args(token.iter().flat_map(|token| ["--token", token]));
+                // Python's clients read the one, Node's the other.
+                let files = ca.iter().flat_map(|ca| [("SSL_CERT_FILE", ca), ("NODE_EXTRA_CA_CERTS", ca)]);
+                command.envs(files);
             }
         }
         command

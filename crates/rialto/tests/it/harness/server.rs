@@ -42,9 +42,23 @@ impl Server {
             }
         };
         let token = first_token(&greeting);
-        let health = format!("{url}/healthz");
-        until("the server is healthy", || http::get(&health).filter(|answer| answer.status == 200));
+        // Over TLS a client that knows the authority waits for the first response.
+        if url.starts_with("http://") {
+            let health = format!("{url}/healthz");
+            until("the server is healthy", || http::get(&health).filter(|answer| answer.status == 200));
+        }
         Self { url, token, greeting, process }
+    }
+
+    /// The rest of the next line that begins so, among those it prints once it is ready.
+    #[track_caller]
+    pub(crate) fn printed(&self, start: &str) -> String {
+        loop {
+            let line = self.process.line().unwrap_or_else(|| panic!("there is no line \"{start}\""));
+            if let Some(rest) = line.strip_prefix(start) {
+                return rest.to_owned();
+            }
+        }
     }
 
     /// Where MCP clients go.
@@ -54,7 +68,7 @@ impl Server {
 
     /// The door of SDK clients, with the token if there is one.
     pub(crate) fn door(&self) -> Door {
-        Door::Http { url: self.mcp(), token: self.token.clone() }
+        Door::Http { url: self.mcp(), token: self.token.clone(), ca: None }
     }
 
     /// The tools that are listed now.
