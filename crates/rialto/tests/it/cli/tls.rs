@@ -8,6 +8,9 @@ use std::{
 
 use crate::harness::{process::Process, rialto::Rialto, root, until};
 
+/// The owner's.
+const TOKEN: &str = "owners-token-of-at-least-32-characters";
+
 /// A server with certificates in its folder.
 struct Encrypted {
     rialto: Rialto,
@@ -19,7 +22,7 @@ struct Encrypted {
 
 impl Encrypted {
     fn start(more: &str) -> Self {
-        let rialto = Rialto::fresh().with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
+        let rialto = Rialto::fresh().with("RIALTO_TOKEN", TOKEN);
         put(rialto.folder(), "server");
         let config = format!("[server.tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n{more}");
         fs::write(rialto.folder().join("rialto.toml"), config).unwrap();
@@ -117,8 +120,26 @@ fn a_certificate_of_a_client_stands_for_its_caller() {
 }
 
 #[test]
+fn another_rialto_reaches_it_with_the_authority_in_its_configuration() {
+    let function = "[[functions]]\nname = \"say\"\ncommand = [\"/bin/echo\", \"hello from there\"]\n";
+    let server = Encrypted::start(function);
+    let list = ["tools", "list", "--server", &server.url];
+    let stranger = Rialto::fresh().with("RIALTO_TOKEN", TOKEN).cli(&list);
+    assert_ne!(stranger.status, 0);
+    assert!(stranger.err.contains("UnknownIssuer") && stranger.err.contains("ca_file"), "{}", stranger.err);
+    let ca = file("ca.pem").display().to_string();
+    let other = Rialto::fresh().with("RIALTO_OUTBOUND__CA_FILE", &ca).with("RIALTO_TOKEN", TOKEN);
+    assert!(other.cli(&list).ok().out.contains("say"));
+    let add = ["agents", "add", &server.url, "--trust", "trusted", "--token-env", "RIALTO_TOKEN"];
+    let added = other.cli(&add).ok();
+    assert!(added.out.contains("rialto_default.say"), "{}", added.out);
+    let called = other.cli(&["call", "rialto_default.say", "{}"]).ok();
+    assert!(called.out.contains("hello from there"), "{}", called.out);
+}
+
+#[test]
 fn files_that_cannot_be_used_are_named_at_the_start() {
-    let rialto = Rialto::fresh().with("RIALTO_TOKEN", "owners-token-of-at-least-32-characters");
+    let rialto = Rialto::fresh().with("RIALTO_TOKEN", TOKEN);
     put(rialto.folder(), "server");
     for (config, words) in [
         ("cert = \"nothing.pem\"\nkey = \"key.pem\"", ["[server.tls] cert", "nothing.pem"]),
