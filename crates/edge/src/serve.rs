@@ -28,7 +28,8 @@ use axum::{
     extract::Request,
     response::{IntoResponse, Response},
 };
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderValue, StatusCode, Version, header};
+use http_body::Body as _;
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -40,7 +41,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::Service;
 
 use self::{
-    body::{TimedBody, TrackedBody},
+    body::{TimedBody, TrackedBody, UnreadBody, discard},
     connections::ConnectionPermit,
     deadlines::{Activity, InFlight, Observed, Verdict, Watch},
     transport::Transport,
@@ -276,14 +277,26 @@ where
     let activity = Arc::<Activity>::default();
     let stream = TokioIo::new(Observed::new(stream, Arc::clone(&activity)));
     let mut watch = Watch::new(Arc::clone(&activity), open.deadlines);
-    let body_limit = open.deadlines.body;
+    let (body_limit, tasks) = (open.deadlines.body, open.tasks.clone());
     // What is served here is always ready, so it need not be asked whether it is.
     let app = service_fn(move |request: http::Request<Incoming>| {
         let in_flight = activity.begin(request.version());
-        let timed = |body| Body::new(TimedBody::new(body, body_limit, Arc::clone(&activity)));
+        let has_rest = request.version() == Version::HTTP_2 && !request.body().is_end_stream();
+        let unread = has_rest.then(Arc::<UnreadBody>::default);
+        let timed = |body| {
+            let body = TimedBody::new(body, body_limit, Arc::clone(&activity));
+            Body::new(match &unread {
+                Some(unread) => body.leaving_rest_to(Arc::clone(unread)),
+                None => body,
+            })
+        };
         let answer = app.clone().call(request.map(timed));
+        let tasks = has_rest.then(|| tasks.clone());
         async move {
             let Ok(answer) = answer.await;
+            if let (Some(rest), Some(tasks)) = (unread.and_then(|unread| unread.take()), tasks) {
+                tasks.spawn(discard(rest));
+            }
             after_the_others().await;
             Ok::<_, Infallible>(finish(answer, in_flight))
         }

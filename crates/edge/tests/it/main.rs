@@ -20,3 +20,4 @@ mod revocation;
 mod server;
 mod server_tls;
 mod tls;
+mod unread;
