@@ -17,6 +17,7 @@ use crate::harness::{
 const FUNCTIONS: &str = r#"
 [a2a]
 push_private = true
+public_skills = "all"
 
 [[functions]]
 name = "say"

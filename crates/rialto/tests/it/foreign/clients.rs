@@ -70,8 +70,8 @@ fn lists_and_calls(sdk: Sdk) {
             {
                 assert_eq!(count(name), 1, "{name} in {listed:?}");
             }
-            let may_load = matches!(door, Door::Stdio { .. });
-            assert_eq!(count("load_agent"), usize::from(may_load), "{listed:?}");
+            // The person at the machine, and the owner of the server.
+            assert_eq!(count("load_agent"), 1, "{listed:?}");
             assert_eq!(client.list(), listed);
             assert_eq!(client.call("plain01_agent.say", &json!({ "name": "Ann" })).text(), "hello Ann");
             assert_eq!(client.call("plain01_agent.echo", &json!({ "a": [1] })).data(), &json!({ "a": [1] }));
@@ -90,6 +90,12 @@ fn lists_and_calls(sdk: Sdk) {
             several_calls_run_at_once(&mut client);
             client.leave();
         }
+        let made = rialto.json(&["tokens", "create", "guest", "--json"]);
+        let guest =
+            Door::Http { url: server.mcp(), token: made["token"].as_str().map(str::to_owned), ca: None };
+        let listed = McpClient::start(sdk, era, &guest).greeted_with();
+        assert!(!listed.contains(&"load_agent".to_owned()), "{listed:?}");
+        assert!(listed.contains(&"plain01_agent.say".to_owned()), "{listed:?}");
     }
 }
 
