@@ -16,6 +16,7 @@ mod words;
 use std::ops::Range;
 
 use self::anchors::Anchors;
+pub(crate) use self::keys::KEYS;
 use crate::{
     guards::CompileError,
     kind::{Kind, Kinds},

@@ -10,7 +10,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 
 use crate::{
     kind::{Kind, Kinds},
-    scan::{Hit, Scanner},
+    scan::{Hit, KEYS, Scanner},
 };
 
 /// What stands in the place of a secret.
@@ -142,29 +142,35 @@ static BEGINNINGS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(words).ok()
 });
 
-/// Pieces that every name of a secret has one of, however it is written. Most arguments have none, and are not looked at again.
-static SUSPICIOUS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let pieces = [
-        "pass",
-        "pwd",
-        "pin",
-        "pw",
-        "otp",
-        "cvv",
-        "cvc",
-        "psk",
-        "dsn",
-        "jwt",
-        "secret",
-        "token",
-        "key",
-        "authori",
-        "creden",
-        "connection",
-        "cookie",
-        "bearer",
-    ];
-    AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA)).build(pieces).ok()
+/// Pieces that every name of a secret has one of, however it is written.
+const NAME_PIECES: [&str; 18] = [
+    "pass",
+    "pwd",
+    "pin",
+    "pw",
+    "otp",
+    "cvv",
+    "cvc",
+    "psk",
+    "dsn",
+    "jwt",
+    "secret",
+    "token",
+    "key",
+    "authori",
+    "creden",
+    "connection",
+    "cookie",
+    "bearer",
+];
+
+/// Prefilter: pieces of names, beginnings and anchors of the scanner together, so that a text without any of them, which most arguments
+/// are, is read once.
+static HINTS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    let scanned = Kinds::of(&SCANNED);
+    let anchors = KEYS.iter().filter(|key| scanned.has(key.kind)).map(|key| key.prefix);
+    let words = NAME_PIECES.into_iter().chain(PREFIXES).chain(MARKS).chain(anchors);
+    AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA)).build(words).ok()
 });
 
 static SCANNER: LazyLock<Option<Scanner>> = LazyLock::new(|| Scanner::new(Kinds::of(&SCANNED)).ok());
@@ -196,17 +202,25 @@ pub fn may_hold_secret(json: &str) -> bool {
     // What is escaped is not seen before it is read.
     json.contains('\\')
         || json.contains("://") && json.contains('@')
-        || has_suspicious_name(json)
-        || has_secret(json)
+        || has_hint(json) && (has_suspicious_name(json) || !find_secrets(json).is_empty())
+        || has_random_word(json)
+}
+
+/// Whether a text has any word that secrets or their names have.
+fn has_hint(text: &str) -> bool {
+    HINTS.as_ref().is_none_or(|hints| hints.is_match(text))
 }
 
 /// Whether a secret stands in a text.
 pub fn has_secret(text: &str) -> bool {
-    !find_secrets(text).is_empty() || has_random_word(text)
+    (text.contains("://") || has_hint(text)) && !find_secrets(text).is_empty() || has_random_word(text)
 }
 
 /// The text with every secret in it masked.
 pub fn mask_secrets(text: &str) -> Cow<'_, str> {
+    if !text.contains("://") && !has_hint(text) {
+        return Cow::Borrowed(text);
+    }
     let found = find_secrets(text);
     if found.is_empty() {
         return Cow::Borrowed(text);
@@ -295,12 +309,8 @@ fn passwords(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
 
 /// Whether a member's name in a JSON text could be that of a secret.
 fn has_suspicious_name(json: &str) -> bool {
-    SUSPICIOUS.as_ref().is_none_or(|words| words.is_match(json))
-        && json
-            .split('"')
-            .skip(1)
-            .step_by(2)
-            .any(|text| text.len() <= 80 && secret_name(text) != SecretName::Harmless)
+    let mut texts = json.split('"').skip(1).step_by(2);
+    texts.any(|text| text.len() <= 80 && has_hint(text) && secret_name(text) != SecretName::Harmless)
 }
 
 /// The words of a name, in lower case: `apiKey`, `API_KEY` and `api-key` are alike.

@@ -60,10 +60,12 @@ impl Anchors {
         }
         // What is hidden or wrapped is any of the others: then all of them are looked for.
         let is_deep = kinds.has(Kind::HiddenText) || kinds.has(Kind::EncodedInstruction);
-        for (phrase, pattern) in PHRASES.iter().zip(PATTERNS.iter()) {
+        for (n, phrase) in PHRASES.iter().enumerate() {
             if !is_deep && !kinds.has(phrase.kind) {
                 continue;
             }
+            // Asked for here and not before: whoever wants no phrases need not hold their patterns, which are many megabytes.
+            let Some(pattern) = PATTERNS.get(n) else { continue };
             let pattern = pattern.clone().map_err(|error| CompileError::BuiltIn(error.to_string()))?;
             phrase.anchors.iter().for_each(|word| add(word, Rule::Phrase(phrases.len())));
             phrases.push((phrase.kind, pattern));
@@ -81,6 +83,9 @@ impl Anchors {
 
     /// Has every place looked at where an anchor stands.
     pub(crate) fn scan(&self, text: &str, found: &mut impl FnMut(Kind, Range<usize>)) {
+        if self.rules.is_empty() {
+            return;
+        }
         // Up to where keys, values and each phrase were read: nothing is read twice for the same.
         let (mut keyed, mut valued, mut searched) = (0, 0, Vec::new());
         for anchor in self.words.find_overlapping_iter(text) {
