@@ -5,12 +5,13 @@
 
 use std::{
     fs, io,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
 /// How the names begin of what the program keeps in its data folder. Whatever else somebody has put there is theirs.
-const OURS: [&str; 6] = ["rialto.db", "generation", "daybook-", "runner-", "webhooks", "backup"];
+const OURS: [&str; 7] =
+    ["rialto.db", "generation", "daybook-", "runner-", "webhooks", "backup", "owner-token"];
 
 /// So deep below the data folder, and at so many entries, it is looked.
 const MAX_DEPTH: usize = 3;
@@ -35,8 +36,10 @@ pub(crate) fn find_open(folder: &Path) -> Vec<OpenFile> {
     found
 }
 
-/// Closes all of that, as far as it belongs to us.
+/// Makes the folder for its owner alone if it is not there, and else closes what is open in it, as far as it belongs to us.
 pub(crate) fn close_to_others(folder: &Path) {
+    // A folder that cannot be made is told of by whoever writes to it.
+    let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     for OpenFile { path, mode } in find_open(folder) {
         if mode & STICKY != 0 {
             continue;

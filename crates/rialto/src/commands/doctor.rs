@@ -103,7 +103,8 @@ async fn examine(common: &Common, environment: &Environment) -> Vec<Finding> {
     };
     let mut findings = vec![good("configuration", "valid")];
     let folder = crate::data_folder(common, &config, environment);
-    findings.push(private_files(&folder));
+    // Looked at before the folder is opened, which closes it.
+    let files = private_files(&folder);
     let (place, fix) = match &config.store.url {
         Some(url) => {
             (url.to_string(), "see that the database server runs, and that [store] url is right".to_owned())
@@ -122,10 +123,12 @@ async fn examine(common: &Common, environment: &Environment) -> Vec<Finding> {
         }
         Err(error) => {
             findings.push(bad("store", error.to_string(), &fix));
+            findings.push(files);
             return findings;
         }
     };
     findings.push(good("store", format!("opens in {place}")));
+    findings.push(files);
     findings.push(good("policies", format!("{} in force", program.engine.policy().ids().len())));
     findings.push(tools(&program));
     findings.push(tool_names(&program));

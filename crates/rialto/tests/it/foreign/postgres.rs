@@ -75,7 +75,9 @@ fn a_database_that_cannot_be_reached_is_told_of_with_its_fix_and_without_the_pas
     let shown = rialto.cli(&["config", "show"]).ok().out;
     assert!(shown.contains(":***@127.0.0.1"), "{shown}");
     let well = rialto.json(&["doctor", "--json"]);
-    assert!(well[1]["finding"].as_str().unwrap().contains(":***@127.0.0.1"), "{well}");
+    let found = |what: &str| well.as_array().unwrap().iter().find(|finding| finding["what"] == what).unwrap();
+    assert!(found("store")["finding"].as_str().unwrap().contains(":***@127.0.0.1"), "{well}");
+    assert_eq!(found("files")["level"], "ok", "{well}");
 
     postgres.stop();
     let silent = ready();
@@ -83,7 +85,7 @@ fn a_database_that_cannot_be_reached_is_told_of_with_its_fix_and_without_the_pas
     assert!(silent.body.contains("[store] url"), "{}", silent.body);
     let findings = rialto.cli(&["doctor", "--json"]).exit(1);
     let told: Value = findings.json();
-    assert_eq!((&told[1]["what"], &told[1]["level"]), (&json!("store"), &json!("error")));
+    assert_eq!((&told[1]["what"], &told[1]["level"]), (&json!("store"), &json!("error")), "{told}");
     assert!(told[1]["finding"].as_str().unwrap().contains("start it, or mend [store] url"), "{told}");
     // A client's own server does not go on without what is kept there.
     let refused = rialto.cli(&["mcp"]).exit(1);
