@@ -340,3 +340,19 @@ fn an_org_is_removed_with_all_that_belongs_to_it_and_nothing_else() {
     assert_eq!(projects.as_array().unwrap().len(), 2, "{projects}");
     orgs.rialto.cli(&["projects", "remove", "ops", "--org", "beta"]).ok();
 }
+
+/// The starter policy opens trusted agents to everybody: who may only administer agents trusts none.
+#[test]
+fn the_right_to_administer_agents_alone_opens_no_agent() {
+    let orgs = TwoOrgs::set();
+    orgs.rialto
+        .cli(&["policy", "add", "allow-admin", "admin_agents", "--caller", "bob", "--org", "acme"])
+        .ok();
+    let made = orgs.rialto.json(&["tokens", "create", "bob", "--scope", "admin", "--org", "acme", "--json"]);
+    let bob = made["token"].as_str().unwrap();
+    let path = format!("/api/v1/agents/{}/trust", orgs.acme.agent_id);
+    let trust = |level: &str| ask(&orgs.server, bob, "POST", &path, &json!({ "trust": level }));
+    let refused = trust("trusted");
+    assert!(refused.status == 403 && refused.body.contains("admin_policies"), "{refused:?}");
+    assert_eq!(trust("external").status, 200);
+}

@@ -111,3 +111,10 @@ fn the_first_token_is_in_a_file_of_its_owner_and_its_hash_everywhere_else() {
         }
     }
 }
+
+#[test]
+fn a_short_token_in_the_environment_makes_nobody_the_owner() {
+    let refused =
+        Rialto::fresh().with("RIALTO_TOKEN", "abc").cli(&["serve", "--addr", "127.0.0.1:0"]).exit(2);
+    assert!(refused.err.contains("at least 32") && !refused.err.contains("abc"), "{}", refused.err);
+}
