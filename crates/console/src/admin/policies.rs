@@ -511,9 +511,10 @@ impl Meant {
             }),
             "allow-tag" if name.is_empty() => Err(invalid("target: name a tag".to_owned())),
             "allow-tag" => Ok(Self::Tag(name.to_owned())),
-            "allow-admin" if usual.caller.trim().is_empty() && usual.role.trim().is_empty() => {
-                Err(invalid("caller: say who may administer".to_owned()))
-            }
+            "allow-admin" if usual.caller.trim().is_empty() && usual.role.trim().is_empty() => Err(invalid(
+                "caller: say who may administer: a caller (`--caller NAME`) or the role (`--role owner`)"
+                    .to_owned(),
+            )),
             "allow-admin" if name == "all" => Ok(Self::Admin(Action::ADMIN.to_vec())),
             "allow-admin" => match Action::parse(name).filter(|action| action.is_admin()) {
                 Some(action) => Ok(Self::Admin(vec![action])),
