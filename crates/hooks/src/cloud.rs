@@ -83,7 +83,8 @@ mod tests {
     #[test]
     fn an_event_on_the_wire() {
         let seal = "0123456789abcdef".repeat(4);
-        let record = Audited { record: 42, seal, event: announced(Phase::PreVerb, "default", "task_1") };
+        let record =
+            Audited { record: 42, follows: 41, seal, event: announced(Phase::PreVerb, "default", "task_1") };
         let event = CloudEvent::of(&record, "https://bridge.example");
         insta::assert_snapshot!(serde_json::to_string_pretty(&event).unwrap());
     }

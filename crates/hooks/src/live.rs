@@ -170,13 +170,13 @@ impl Watch {
                     Err(RecvError::Closed) => std::future::pending().await,
                 },
             };
-            let next = self.seen.map_or(record.record, |seen| seen.saturating_add(1));
-            if record.record < next {
+            let seen = self.seen.unwrap_or(record.follows);
+            if record.record <= seen {
                 continue;
             }
-            if record.record > next {
-                let missed = record.record - next;
-                self.seen = Some(record.record - 1);
+            if record.follows > seen {
+                let missed = record.follows - seen;
+                self.seen = Some(record.follows);
                 self.read.push_front(record);
                 return Ok(self.missed(missed));
             }

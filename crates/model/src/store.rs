@@ -242,7 +242,7 @@ pub trait Store: FlowStore {
     async fn audit_trail(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError>;
 
     /// At most so many records behind this one, of all orgs, in order; fewer when they are large, but at least one if there
-    /// is any. Records that were swept are not among them: then the first has a higher number than the next.
+    /// is any. Records that were swept are not among them: then the first follows a higher number than this one.
     ///
     /// It makes nobody wait and writes nothing, so what was acknowledged a moment ago may come with the next look; no
     /// record ever appears before one that was already seen.

@@ -8,6 +8,7 @@ mod address;
 mod agents;
 mod approvals;
 mod audit;
+mod chains;
 mod column;
 mod connect;
 mod costs;
@@ -65,7 +66,10 @@ impl PostgresStore {
     pub async fn open(url: &StoreUrl, config: &Config, parse: CardParser) -> Result<Self, StoreError> {
         let Address { config: target, tls } = Address::parse(url)?;
         let tls = Tls::new(tls.as_ref())?;
-        let pool = connect::pool(target.clone(), tls.clone(), config)?;
+        let shared = usize::from(config.connections.max(2));
+        let pool = connect::pool(target.clone(), tls.clone(), config, shared)?;
+        // The journal waits for nobody.
+        let writing = connect::pool(target.clone(), tls.clone(), config, 1)?;
         let generation = Generation::default();
         {
             let mut client = pool.get().await.map_err(Snag::from)?;
@@ -75,7 +79,7 @@ impl PostgresStore {
         let others = Others::default();
         let listener = Listener { target, tls, generation: generation.clone(), others: others.clone() };
         let listener = tokio::spawn(listener.run()).abort_handle();
-        let journal = Journal::start(pool.clone(), generation.clone());
+        let journal = Journal::start(writing, generation.clone());
         Ok(Self { pool, parse, generation, others, journal, listener })
     }
 

@@ -148,7 +148,7 @@ impl Round {
         let parts = &self.office.parts;
         let margin = parts.config.timeout() + SPARE;
         let Some(hold) = &mut self.hold else { return Ok(false) };
-        hold.miss_up_to(record.record);
+        hold.miss_up_to(record.follows);
         let is_old = || later(record.event.emitted_at, parts.config.give_up()) < now;
         if !hold.webhook.wants(&record.event) {
             hold.webhook.standing.handled = record.record;
@@ -224,10 +224,10 @@ impl Hold {
     /// Counts what was swept away before it could be delivered.
     fn miss_up_to(&mut self, record: u64) {
         let standing = &mut self.webhook.standing;
-        let missing = record.saturating_sub(standing.handled + 1);
+        let missing = record.saturating_sub(standing.handled);
         if missing > 0 {
             standing.lost += missing;
-            standing.handled = record - 1;
+            standing.handled = record;
             tracing::warn!(
                 webhook.id = self.webhook.id,
                 "webhook {} was too far behind: {missing} audit records were swept before it could be told",

@@ -110,8 +110,10 @@ pub enum AuditOutcome {
 /// A record of the audit trail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audited {
-    /// Its place in the trail; there are no gaps.
+    /// Its place in the trail. Numbers grow; some are never given.
     pub record: u64,
+    /// The number that was given before it. Whoever has seen less than that has missed what was forgotten since.
+    pub follows: u64,
     /// Seals this record and all before it, in hex.
     pub seal: String,
     /// What was announced.

@@ -1,9 +1,13 @@
-//! The audit trail: what the bus announced, in order, each record sealed together with all before it ([`crate::chain`]).
+//! The audit trail, to read: what the bus announced, each record sealed in the chain of the process that wrote it ([`chains`](super::chains)).
 //!
-//! Whoever adds to it, in whichever process, holds the row with the end of the trail until the commit. So numbers have no
-//! gaps, and they appear in their order.
+//! The number of a record is given before its transaction is committed, so a lower one can appear after a higher one. Whoever reads
+//! along must not miss it: each writer holds an advisory lock on the number that was given last before its own, and readers
+//! go no further than the lowest of these locks ([`end`]).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    collections::HashMap,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use deadpool_postgres::{GenericClient, Transaction};
 use futures::{TryStreamExt, pin_mut};
@@ -12,12 +16,14 @@ use rialto_model::{
     call::CallerId,
     ids::{AgentId, OrgId, TaskId},
     store::{AuditFilter, AuditOutcome, Audited, StoreError, Verdict},
-    verb::{Outcome, VerbEvent},
+    verb::VerbEvent,
 };
+use sha2::{Digest, Sha256};
 use tokio_postgres::Row;
 
 use super::{
-    column::{Cells, limit, nanoseconds, nearest, signed},
+    chains::{CROSS_LINK, CrossLink, Filed, SealedRecords, link, start},
+    column::{Cells, limit, nearest, signed},
     snag::Snag,
     sql::{self, Value},
 };
@@ -29,107 +35,43 @@ const BATCH: i64 = 5_000;
 /// Whoever reads along is given no more text than about this at once.
 const MUCH: i64 = 1024 * 1024;
 
-/// What a record is searched by. It is taken from the event, and compared with it again by whoever verifies.
-#[derive(PartialEq, Eq)]
-struct Filed<'a> {
-    phase: &'a str,
-    verb: &'a str,
-    agent: &'a str,
-    caller: &'a str,
-    task: &'a str,
-    outcome: Option<&'a str>,
-    denied: bool,
-    estimated_millionths: Option<i64>,
+/// The upper bits of the locks on numbers of records; the lower 44 are the number.
+const LOCKS: i64 = 0x5_2494;
+
+/// Whoever holds this lock sweeps.
+const SWEEPING: i64 = 0x0052_4941_4c54_4f01;
+
+/// The number that was given last.
+const GIVEN: &str =
+    "SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END AS given FROM audit_records";
+
+/// Holds it until the transaction ends.
+pub(super) const HOLD: &str = "
+    SELECT pg_advisory_xact_lock_shared(($1::bigint << 44) | CASE WHEN is_called THEN last_value ELSE last_value - 1 END),
+        (SELECT number FROM generation) AS number
+    FROM audit_records";
+
+/// Where each chain begins after what was swept, and where it ends.
+type Ends = HashMap<i64, Link>;
+
+/// Holds the number that was given last until the transaction that adds these records ends. Answers the generation.
+pub(super) async fn hold(client: &impl GenericClient, sealed: &SealedRecords<'_>) -> Result<u64, Snag> {
+    if sealed.is_empty() {
+        return Ok(0);
+    }
+    Cells(&sql::row(client, HOLD, &[&LOCKS]).await?).number("number")
 }
 
-// === impl Filed ===
-
-impl<'a> Filed<'a> {
-    fn of(event: &'a VerbEvent) -> Self {
-        Self {
-            phase: event.phase.as_str(),
-            verb: &event.verb.verb,
-            agent: &event.verb.agent_card_id,
-            caller: &event.verb.caller,
-            task: &event.verb.task_id,
-            outcome: event.outcome.map(|outcome| match outcome {
-                Outcome::Completed => "completed",
-                Outcome::Waiting => "waiting",
-                Outcome::Failed => "failed",
-            }),
-            denied: event.context.denied,
-            estimated_millionths: event.estimated_cents.map(|cents| signed(cents.millionths())),
-        }
-    }
-
-    fn read(row: &'a Row) -> Result<Self, Snag> {
-        Ok(Self {
-            phase: row.try_get("phase")?,
-            verb: row.try_get("verb")?,
-            agent: row.try_get("agent")?,
-            caller: row.try_get("caller")?,
-            task: row.try_get("task")?,
-            outcome: row.try_get("outcome")?,
-            denied: row.try_get("denied")?,
-            estimated_millionths: row.try_get("estimated_millionths")?,
-        })
-    }
-}
-
-/// The end of the trail, which is ours until the transaction ends. The number beside it is the generation.
-pub(super) async fn hold(client: &impl GenericClient) -> Result<(Link, u64), Snag> {
-    let select =
-        "SELECT last_record, last_seal, number FROM audit_chain, generation FOR UPDATE OF audit_chain";
-    let row = sql::row(client, select, &[]).await?;
-    Ok((link(&row, "last_record", "last_seal")?, Cells(&row).number("number")?))
-}
-
-/// Adds records behind the end of the trail, which is held.
-pub(super) async fn append(
-    client: &impl GenericClient,
-    mut link: Link,
-    events: &[&VerbEvent],
-) -> Result<(), Snag> {
-    if events.is_empty() {
-        return Ok(());
-    }
-    let (mut records, mut moments, mut texts, mut seals) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for event in events {
-        let mut text = Vec::new();
-        event.record(&mut text);
-        let (text, at) = (String::from_utf8(text).map_err(Snag::corrupt)?, nanoseconds(event.emitted_at)?);
-        link = link.next(event.verb.org_id.as_bytes(), at, text.as_bytes());
-        records.push(link.record);
-        moments.push(at);
-        texts.push(text);
-        seals.push(link.seal.to_vec());
-    }
-    let filed: Vec<Filed<'_>> = events.iter().map(|event| Filed::of(event)).collect();
-    let orgs: Vec<&str> = events.iter().map(|event| &*event.verb.org_id).collect();
-    let insert = "
-        INSERT INTO audit (record, org, at, event, phase, verb, agent, caller, task, outcome, denied,
-            estimated_millionths, seal)
-        SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[],
-            $8::text[], $9::text[], $10::text[], $11::boolean[], $12::bigint[], $13::bytea[])";
-    let values: [Value<'_>; 13] = [
-        &records,
-        &orgs,
-        &moments,
-        &texts,
-        &each(&filed, |filed| filed.phase),
-        &each(&filed, |filed| filed.verb),
-        &each(&filed, |filed| filed.agent),
-        &each(&filed, |filed| filed.caller),
-        &each(&filed, |filed| filed.task),
-        &each(&filed, |filed| filed.outcome),
-        &each(&filed, |filed| filed.denied),
-        &each(&filed, |filed| filed.estimated_millionths),
-        &seals,
-    ];
-    let update = "UPDATE audit_chain SET last_record = $1, last_seal = $2";
-    let (seal, last) = (link.seal.to_vec(), link.record);
-    let end: [Value<'_>; 2] = [&last, &seal];
-    futures::try_join!(sql::execute(client, insert, &values), sql::execute(client, update, &end)).map(drop)
+/// The number up to which no record can appear any more that is not there yet.
+pub(super) async fn end(client: &impl GenericClient) -> Result<u64, Snag> {
+    // In this order: what is given after the first look is behind what it has found.
+    let given = Cells(&sql::row(client, GIVEN, &[]).await?).number("given")?;
+    let select = "
+        SELECT min(((classid::bigint & 4095) << 32) | objid::bigint) AS held FROM pg_locks
+        WHERE locktype = 'advisory' AND objsubid = 1 AND classid::bigint >> 12 = $1
+            AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    let held = Cells(&sql::row(client, select, &[&LOCKS]).await?).maybe_number("held")?;
+    Ok(held.map_or(given, |held| held.min(given)))
 }
 
 /// The records of an org that were asked for, newest first.
@@ -159,7 +101,8 @@ pub(super) async fn trail(
     let task = filter.task.as_ref().map(TaskId::as_str);
     let values: [Value<'_>; 8] =
         [&org.as_str(), &since, &until, &before, &agent, &caller, &task, &limit(filter.limit)];
-    audited(&sql::rows(client, &select, &values).await?)
+    let rows = sql::rows(client, &select, &values).await?;
+    rows.iter().map(audited).collect()
 }
 
 /// At most so many records behind this one, in order.
@@ -168,100 +111,176 @@ pub(super) async fn after(
     record: u64,
     most: usize,
 ) -> Result<Vec<Audited>, Snag> {
+    let end = end(client).await?;
     let select = "
         SELECT record, seal, event FROM (
             SELECT record, seal, event, sum(octet_length(event)) OVER (ORDER BY record) - octet_length(event) AS before
-            FROM (SELECT * FROM audit WHERE record > $1 ORDER BY record LIMIT $2) AS wanted
+            FROM (
+                SELECT * FROM audit WHERE record > $1 AND record <= $4 AND phase <> $5 ORDER BY record LIMIT $2
+            ) AS wanted
         ) AS measured
         WHERE before < $3 ORDER BY record";
-    audited(&sql::rows(client, select, &[&signed(record), &limit(most), &MUCH]).await?)
-}
-
-/// The number of the last record.
-pub(super) async fn end(client: &impl GenericClient) -> Result<u64, Snag> {
-    let row = sql::row(client, "SELECT last_record FROM audit_chain", &[]).await?;
-    Cells(&row).number("last_record")
+    let values: [Value<'_>; 5] = [&signed(record), &limit(most), &MUCH, &signed(end), &CROSS_LINK];
+    let rows = sql::rows(client, select, &values).await?;
+    let mut records = rows.iter().map(audited).collect::<Result<Vec<_>, _>>()?;
+    let swept = "SELECT coalesce(max(record), 0) AS swept FROM audit_swept";
+    let swept = Cells(&sql::row(client, swept, &[]).await?).number("swept")?;
+    let first = records.first().map_or(u64::MAX, |first| first.record);
+    let mut follows = swept.min(first.saturating_sub(1)).max(record);
+    for record in &mut records {
+        record.follows = std::mem::replace(&mut follows, record.record);
+    }
+    Ok(records)
 }
 
 /// Compares every record with its seal. The transaction sees all of it at one moment: records that are added meanwhile are
 /// the next look's.
 pub(super) async fn verify(reading: &Transaction<'_>, reached: &AtomicU64) -> Result<Verdict, Snag> {
-    let chain = sql::row(reading, "SELECT * FROM audit_chain", &[]).await?;
-    let mut at = link(&chain, "swept_record", "swept_seal")?;
-    let swept = at.record;
+    let swept = links(reading, "SELECT chain, number, seal FROM audit_swept").await?;
+    let last =
+        links(reading, "SELECT chain, last_number AS number, last_seal AS seal FROM audit_chains").await?;
+    let mut ends: Ends = last.keys().map(|&chain| (chain, begin(&swept, chain))).collect();
+    let mut crossings = crossings(reading, &swept).await?;
+    let (mut records, mut newest) = (0, 0);
+    // Numbers of one chain grow with those of the whole trail.
     let select = reading.prepare("SELECT * FROM audit ORDER BY record").await?;
     let rows = reading.query_raw(&select, std::iter::empty::<i64>()).await?;
     pin_mut!(rows);
     while let Some(row) = rows.try_next().await? {
-        match follow(&at, &row)? {
-            Ok(next) => at = next,
+        let chain: i64 = row.try_get("chain")?;
+        let at = *ends.entry(chain).or_insert_with(|| begin(&swept, chain));
+        let next = match follow(chain, &at, &row)? {
+            Ok(next) => next,
             Err(broken) => return Ok(broken),
+        };
+        if crossings.remove(&(chain, next.record)).is_some_and(|seal| seal != hex(&next.seal)) {
+            let why =
+                format!("record {} is not the one that other chains have seen", named(chain, next.record));
+            return Ok(Verdict::Broken { record: number(next.record), why });
         }
-        reached.store(number(at.record), Ordering::Relaxed);
+        ends.insert(chain, next);
+        newest = row.try_get("record")?;
+        records += u64::from(row.try_get::<_, &str>("phase")? != CROSS_LINK);
+        reached.store(number(newest), Ordering::Relaxed);
     }
-    Ok(at.verdict(swept, &link(&chain, "last_record", "last_seal")?))
+    for (&chain, end) in &ends {
+        let last = last.get(&chain).copied().unwrap_or_else(|| start(chain));
+        if let broken @ Verdict::Broken { .. } = end.verdict(begin(&swept, chain).record, &last) {
+            return Ok(broken);
+        }
+    }
+    if let Some((&(chain, record), _)) = crossings.iter().next() {
+        let why = format!("record {} is missing, which other chains have seen", named(chain, record));
+        return Ok(Verdict::Broken { record: number(record), why });
+    }
+    if newest == 0 {
+        newest = sql::row(reading, GIVEN, &[]).await?.try_get("given")?;
+    }
+    Ok(Verdict::Sound { records, last: number(newest), seal: seal_of(&ends) })
 }
 
-/// Forgets the oldest records from before `moment`. Answers how many went.
+/// Forgets the oldest records from before `moment`. Answers how many went. If somebody else is sweeping, it is left to them.
 pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<u64, Snag> {
-    let chain = sql::row(client, "SELECT * FROM audit_chain FOR UPDATE", &[]).await?;
-    let (last, swept) =
-        (link(&chain, "last_record", "last_seal")?, link(&chain, "swept_record", "swept_seal")?);
+    let lock = sql::row(client, "SELECT pg_try_advisory_xact_lock($1)", &[&SWEEPING]).await?;
+    if !lock.try_get::<_, bool>(0)? {
+        return Ok(0);
+    }
+    let end = signed(end(client).await?);
     // Announcements are written in about the order they were made; the first younger one ends the sweep.
     let select = "SELECT record FROM audit WHERE at >= $1 ORDER BY record LIMIT 1";
     let keep_from = sql::maybe_row(client, select, &[&nearest(moment)]).await?;
     let keep_from: Option<i64> = keep_from.map(|row| row.try_get(0)).transpose()?;
-    let up_to = keep_from.map_or(last.record, |record| record - 1).min(swept.record.saturating_add(BATCH));
-    let Some(row) =
-        sql::maybe_row(client, "SELECT record, seal FROM audit WHERE record = $1", &[&up_to]).await?
-    else {
-        return Ok(0);
-    };
-    let swept = link(&row, "record", "seal")?;
-    let update = "UPDATE audit_chain SET swept_record = $1, swept_seal = $2";
-    sql::execute(client, update, &[&swept.record, &swept.seal.to_vec()]).await?;
+    let most = keep_from.map_or(end, |record| record - 1).min(end);
+    let select = "
+        SELECT max(record) AS up_to FROM (SELECT record FROM audit WHERE record <= $1 ORDER BY record LIMIT $2) AS oldest";
+    let up_to: Option<i64> = sql::row(client, select, &[&most, &BATCH]).await?.try_get("up_to")?;
+    let Some(up_to) = up_to else { return Ok(0) };
+    let remember = "
+        INSERT INTO audit_swept (chain, number, seal, record)
+        SELECT DISTINCT ON (chain) chain, number, seal, record FROM audit WHERE record <= $1 ORDER BY chain, record DESC
+        ON CONFLICT (chain) DO UPDATE SET number = excluded.number, seal = excluded.seal, record = excluded.record";
+    sql::execute(client, remember, &[&up_to]).await?;
     sql::execute(client, "DELETE FROM audit WHERE record <= $1", &[&up_to]).await
 }
 
-/// Whether a record is the one that follows `link`.
-fn follow(link: &Link, row: &Row) -> Result<Result<Link, Verdict>, Snag> {
-    let (record, at): (i64, i64) = (row.try_get("record")?, row.try_get("at")?);
-    let broken = |record: i64, why: String| Ok(Err(Verdict::Broken { record: number(record), why }));
+/// Whether a record is the one that follows `link` in its chain.
+fn follow(chain: i64, link: &Link, row: &Row) -> Result<Result<Link, Verdict>, Snag> {
+    let (record, at): (i64, i64) = (row.try_get("number")?, row.try_get("at")?);
+    let broken = |record: i64, why: &str| {
+        let why = format!("record {} {why}", named(chain, record));
+        Ok(Err(Verdict::Broken { record: number(record), why }))
+    };
     if record != link.record + 1 {
-        let missing = link.record + 1;
-        return broken(missing, format!("record {missing} is missing"));
+        return broken(link.record + 1, "is missing");
     }
     let (org, text): (&str, &str) = (row.try_get("org")?, row.try_get("event")?);
     let next = link.next(org.as_bytes(), at, text.as_bytes());
     if row.try_get::<_, &[u8]>("seal")? != next.seal {
-        return broken(record, format!("record {record} is not as it was written"));
+        return broken(record, "is not as it was written");
     }
     // What it is searched by is not sealed, but says the same.
-    let is_filed = serde_json::from_str::<VerbEvent>(text)
-        .is_ok_and(|event| Filed::read(row).is_ok_and(|filed| filed == Filed::of(&event)));
+    let filed = Filed::read(row)?;
+    let is_filed = if filed == Filed::cross_link() {
+        serde_json::from_str::<Vec<CrossLink>>(text).is_ok()
+    } else {
+        serde_json::from_str::<VerbEvent>(text).is_ok_and(|event| filed == Filed::of(&event))
+    };
     if !is_filed {
-        return broken(record, format!("record {record} is not filed under what it says"));
+        return broken(record, "is not filed under what it says");
     }
     Ok(Ok(next))
 }
 
-fn audited(rows: &[Row]) -> Result<Vec<Audited>, Snag> {
-    let read = |row: &Row| {
-        let record = Cells(row).number("record")?;
-        let event = serde_json::from_str(row.try_get("event")?)
-            .map_err(|error| StoreError::Corrupt(format!("audit record {record}: {error}")))?;
-        Ok(Audited { record, seal: hex(row.try_get("seal")?), event })
-    };
-    rows.iter().map(read).collect()
+/// What records say about the ends of other chains, by chain and number, as far as it was not swept.
+async fn crossings(reading: &Transaction<'_>, swept: &Ends) -> Result<HashMap<(i64, i64), String>, Snag> {
+    let rows = sql::rows(reading, "SELECT event FROM audit WHERE phase = 'cross-link'", &[]).await?;
+    let mut crossings = HashMap::new();
+    for row in &rows {
+        // What cannot be read is found when its record is compared.
+        let told: Vec<CrossLink> = serde_json::from_str(row.try_get("event")?).unwrap_or_default();
+        let kept = told.into_iter().filter(|told| told.number > begin(swept, told.chain).record);
+        crossings.extend(kept.map(|told| ((told.chain, told.number), told.seal)));
+    }
+    Ok(crossings)
 }
 
-fn link(row: &Row, record: &str, seal: &str) -> Result<Link, Snag> {
-    let bytes: &[u8] = row.try_get(seal)?;
-    // What cannot be read is no link, and then the records do not fit it.
-    let seal = bytes.try_into().unwrap_or([0xff; 32]);
-    Ok(Link { record: row.try_get(record)?, seal })
+async fn links(client: &impl GenericClient, select: &str) -> Result<Ends, Snag> {
+    let rows = sql::rows(client, select, &[]).await?;
+    rows.iter().map(|row| Ok((row.try_get("chain")?, link(row, "number", "seal")?))).collect()
 }
 
-fn each<'a, 'b, T>(filed: &'b [Filed<'a>], of: impl Fn(&'b Filed<'a>) -> T) -> Vec<T> {
-    filed.iter().map(of).collect()
+/// Where what is left of a chain begins.
+fn begin(swept: &Ends, chain: i64) -> Link {
+    swept.get(&chain).copied().unwrap_or_else(|| start(chain))
+}
+
+/// One seal for the whole trail: that of its chain, or of all of them together.
+fn seal_of(ends: &Ends) -> String {
+    let mut used: Vec<_> = ends.iter().filter(|(_, end)| end.record > 0).collect();
+    used.sort_unstable_by_key(|(chain, _)| **chain);
+    match used[..] {
+        [] => hex(&Link::START.seal),
+        [(_, end)] => hex(&end.seal),
+        _ => {
+            let mut hasher = Sha256::new();
+            for (chain, end) in used {
+                hasher.update(chain.to_le_bytes());
+                hasher.update(end.record.to_le_bytes());
+                hasher.update(end.seal);
+            }
+            hex(&hasher.finalize())
+        }
+    }
+}
+
+/// A record as people are told of it.
+fn named(chain: i64, record: i64) -> String {
+    if chain == 0 { record.to_string() } else { format!("{record} of chain {chain}") }
+}
+
+fn audited(row: &Row) -> Result<Audited, Snag> {
+    let record = Cells(row).number("record")?;
+    let event = serde_json::from_str(row.try_get("event")?)
+        .map_err(|error| StoreError::Corrupt(format!("audit record {record}: {error}")))?;
+    Ok(Audited { record, follows: record.saturating_sub(1), seal: hex(row.try_get("seal")?), event })
 }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The steps to the schema that this program knows, from nothing.
-const MIGRATIONS: [(&str, &str); 8] = [
+const MIGRATIONS: [(&str, &str); 9] = [
     ("V1__everything", include_str!("../../migrations/postgres/V1__everything.sql")),
     ("V2__seeds", include_str!("../../migrations/postgres/V2__seeds.sql")),
     ("V3__routing", include_str!("../../migrations/postgres/V3__routing.sql")),
@@ -26,10 +26,11 @@ const MIGRATIONS: [(&str, &str); 8] = [
     ("V6__message_claims", include_str!("../../migrations/postgres/V6__message_claims.sql")),
     ("V7__tenants", include_str!("../../migrations/postgres/V7__tenants.sql")),
     ("V8__token_origins", include_str!("../../migrations/postgres/V8__token_origins.sql")),
+    ("V9__audit_chains", include_str!("../../migrations/postgres/V9__audit_chains.sql")),
 ];
 
 /// The number of that schema.
-const SCHEMA: usize = 8;
+const SCHEMA: usize = 9;
 
 /// Whoever holds this lock changes the schema.
 const LOCK: i64 = 0x0052_4941_4c54_4f00;
@@ -37,11 +38,16 @@ const LOCK: i64 = 0x0052_4941_4c54_4f00;
 /// How long somebody waits for a connection that others use.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The connections that are shared.
-pub(super) fn pool(target: Target, tls: Tls, config: &Config) -> Result<Pool, StoreError> {
+/// So many connections.
+pub(super) fn pool(
+    target: Target,
+    tls: Tls,
+    config: &Config,
+    connections: usize,
+) -> Result<Pool, StoreError> {
     let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let builder = Pool::builder(Manager::from_config(target, tls, manager))
-        .max_size(usize::from(config.connections.max(2)))
+        .max_size(connections)
         .wait_timeout(Some(PATIENCE))
         .create_timeout(Some(PATIENCE))
         .runtime(Runtime::Tokio1);

@@ -1,16 +1,17 @@
 //! The one task of this process that writes to the journal.
 //!
-//! The audit trail is one chain, so of all transactions that add to it, in whichever process, one goes at a time, and each
-//! waits for the server's disk. What is waiting here meanwhile goes together into the next one. Nobody is answered before the commit,
-//! and nothing spoils its neighbours: what is refused has written nothing, and when something breaks, the transaction
-//! is rolled back and each is tried alone.
+//! What waits while a transaction is committed goes together into the next one: with many calls under way, one commit serves many of them.
+//! All statements of a transaction leave at once, and then its commit, so it costs two round trips. Nobody is answered before the
+//! commit, and nothing spoils its neighbours: when something is refused, nothing is written and the others go again without
+//! it; when something breaks, each is tried alone.
 
 use std::{
     collections::{HashSet, VecDeque},
     time::Duration,
 };
 
-use deadpool_postgres::{GenericClient, Pool};
+use deadpool_postgres::{Client, GenericClient, Pool};
+use jiff::Timestamp;
 use rialto_model::{
     ids::{ContextId, SkillId},
     store::{Entry, StoreError},
@@ -24,6 +25,7 @@ use tokio::{
 
 use super::{
     audit,
+    chains::{self, Chain, SealedRecords},
     column::{Cells, json, nanoseconds, signed},
     generation::Generation,
     snag::Snag,
@@ -39,6 +41,32 @@ const QUEUE: usize = 1024;
 
 /// How long a transaction may take before it counts as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// So many chains of audit records are tried when others use them.
+const CHAINS_TRIED: usize = 8;
+
+/// Writes new tasks, and answers which were new.
+const OPEN: &str = "
+    INSERT INTO tasks (id, org, project, caller, door, agent, agent_url, skill, session, args, state, open,
+        version, remote_task_id, remote_context_id, created_at, updated_at, context, message, runner)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
+        $9::text[], $10::text[], $11::text[], $12::boolean[], $13::bigint[], $14::text[], $15::text[], $16::bigint[],
+        $17::bigint[], $18::text[], $19::text[], $20::bigint[])
+    ON CONFLICT (id) DO NOTHING RETURNING id";
+
+/// Moves tasks on that have as many events as expected, and answers which.
+const ADVANCE: &str = "
+    UPDATE tasks SET state = new.state, open = new.open, version = new.version,
+        remote_task_id = new.remote_task_id, remote_context_id = new.remote_context_id, updated_at = new.updated_at
+    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::boolean[], $5::bigint[], $6::text[], $7::text[], $8::bigint[])
+        AS new (id, expected, state, open, version, remote_task_id, remote_context_id, updated_at)
+    WHERE tasks.id = new.id AND tasks.version = new.expected RETURNING tasks.id";
+
+/// Writes events. One that is there already belongs to a task that does not move on, so nothing of this will stay.
+const ADD_EVENTS: &str = "
+    INSERT INTO task_events (task, last, at, events)
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[])
+    ON CONFLICT (task, last) DO NOTHING";
 
 /// Something to be written to the journal.
 pub(super) enum Line {
@@ -61,15 +89,32 @@ pub(super) struct Journal(mpsc::Sender<Job>);
 struct Scribe {
     pool: Pool,
     generation: Generation,
+    /// Whether the connection may be left in the middle of a transaction.
+    is_dirty: bool,
+    /// Our chain of audit records; none while it must be read again.
+    chain: Option<Chain>,
+    /// The chain that was ours last.
+    preferred: Option<i64>,
+}
+
+/// How a transaction ended.
+enum Flight {
+    /// All of it is written.
+    Committed,
+    /// Nothing is written, because of these.
+    Refused(Vec<(usize, StoreError)>),
+    /// Nothing is written, because somebody else has added to our chain.
+    Overtaken,
 }
 
 // === impl Journal ===
 
 impl Journal {
-    /// Starts the task. It ends when the last of these is gone, after what was handed over is written.
+    /// Starts the task, with connections that nobody else uses. It ends when the last of these is gone, after what was handed over
+    /// is written.
     pub(super) fn start(pool: Pool, generation: Generation) -> Self {
         let (sender, jobs) = mpsc::channel(QUEUE);
-        tokio::spawn(Scribe { pool, generation }.run(jobs));
+        tokio::spawn(Scribe { pool, generation, is_dirty: false, chain: None, preferred: None }.run(jobs));
         Self(sender)
     }
 
@@ -115,7 +160,7 @@ impl Line {
 // === impl Scribe ===
 
 impl Scribe {
-    async fn run(self, mut jobs: mpsc::Receiver<Job>) {
+    async fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
         let (mut waiting, mut fresh) = (VecDeque::new(), Vec::new());
         loop {
             if waiting.is_empty() && jobs.recv_many(&mut fresh, BATCH).await == 0 {
@@ -136,56 +181,142 @@ impl Scribe {
         }
     }
 
-    async fn commit(&self, lines: &[Line]) -> Vec<Outcome> {
-        match self.together(lines).await {
-            Ok(outcomes) => outcomes,
-            Err(snag) if lines.len() > 1 && snag.may_be_one_lines() => {
-                let mut outcomes = Vec::with_capacity(lines.len());
-                for line in lines {
-                    outcomes.push(self.alone(line).await);
+    async fn commit(&mut self, lines: &[Line]) -> Vec<Outcome> {
+        let mut outcomes: Vec<Option<Outcome>> = lines.iter().map(|_| None).collect();
+        loop {
+            let left: Vec<usize> = (0..lines.len()).filter(|&index| outcomes[index].is_none()).collect();
+            if left.is_empty() {
+                break;
+            }
+            let together: Vec<&Line> = left.iter().map(|&index| &lines[index]).collect();
+            match self.together(&together).await {
+                Ok(refused) if refused.is_empty() => {
+                    left.iter().for_each(|&index| outcomes[index] = Some(Ok(())));
                 }
-                outcomes
+                Ok(refused) => {
+                    refused.into_iter().for_each(|(at, error)| outcomes[left[at]] = Some(Err(error)));
+                }
+                Err(snag) if left.len() > 1 && snag.may_be_one_lines() => {
+                    for &index in &left {
+                        outcomes[index] = Some(self.alone(&lines[index]).await);
+                    }
+                }
+                Err(snag) => {
+                    let fault = snag.fault();
+                    left.iter().for_each(|&index| outcomes[index] = Some(Err(fault.clone().into())));
+                }
             }
-            Err(snag) => {
-                let fault = snag.fault();
-                lines.iter().map(|_| Err(fault.clone().into())).collect()
-            }
+        }
+        outcomes.into_iter().map(|outcome| outcome.unwrap_or(Ok(()))).collect()
+    }
+
+    async fn alone(&mut self, line: &Line) -> Outcome {
+        match self.together(&[line]).await?.pop() {
+            Some((_, refusal)) => Err(refusal),
+            None => Ok(()),
         }
     }
 
-    async fn alone(&self, line: &Line) -> Outcome {
-        let mut outcomes = self.together(std::slice::from_ref(line)).await?;
-        outcomes.pop().unwrap_or(Ok(()))
-    }
-
-    async fn together(&self, lines: &[Line]) -> Result<Vec<Outcome>, Snag> {
+    /// Writes these lines. Answers which were refused: then nothing is written.
+    async fn together(&mut self, lines: &[&Line]) -> Result<Vec<(usize, StoreError)>, Snag> {
         let late =
             || Snag::Unreached(Fault::plain("PostgreSQL took too long to commit; see what holds it up"));
-        time::timeout(PATIENCE, Box::pin(self.transact(lines))).await.map_err(|_| late())?
+        for _ in 0..CHAINS_TRIED {
+            let flight = time::timeout(PATIENCE, Box::pin(self.fly(lines))).await.map_err(|_| late())??;
+            match flight {
+                Flight::Committed => return Ok(Vec::new()),
+                Flight::Refused(refused) => return Ok(refused),
+                // The next one is another chain.
+                Flight::Overtaken => self.preferred = None,
+            }
+        }
+        Err(Snag::Unreached(Fault::plain("other processes use every chain of audit records; try again")))
     }
 
-    async fn transact(&self, lines: &[Line]) -> Result<Vec<Outcome>, Snag> {
-        let mut client = self.pool.get().await?;
-        let transaction = client.transaction().await?;
-        let (opened, advanced) = futures::try_join!(open(&transaction, lines), advance(&transaction, lines))?;
-        let outcomes: Vec<Outcome> = lines.iter().map(|line| outcome(line, &opened, &advanced)).collect();
-        let accepted =
-            || lines.iter().zip(&outcomes).filter(|(_, outcome)| outcome.is_ok()).map(|(line, _)| line);
-        let announced: Vec<&VerbEvent> = accepted().flat_map(Line::announced).collect();
-        add_events(&transaction, accepted()).await?;
-        let mut seen = None;
-        if !announced.is_empty() {
-            let (link, generation) = audit::hold(&transaction).await?;
-            audit::append(&transaction, link, &announced).await?;
-            seen = Some(generation);
+    async fn fly(&mut self, lines: &[&Line]) -> Result<Flight, Snag> {
+        let now = Timestamp::now();
+        let client = self.client().await?;
+        let events: Vec<&VerbEvent> = lines.iter().flat_map(|line| line.announced()).collect();
+        // Until the commit is known to have worked, it is not known where our chain ends.
+        let mut chain = match self.chain.take() {
+            Some(chain) => chain,
+            None => Chain::take(&client, self.preferred, now).await?,
+        };
+        self.preferred = Some(chain.id());
+        let crossing = if events.is_empty() { Vec::new() } else { chain.crossing(&client).await? };
+        let sealed = chain.seal(&crossing, &events, now)?;
+        prepare(&client).await?;
+        self.is_dirty = true;
+        let written = write(&client, lines, &chain, &sealed, now).await;
+        let is_committed =
+            written.as_ref().is_ok_and(|written| written.is_ours && written.refused.is_empty());
+        client.batch_execute(if is_committed { "COMMIT" } else { "ROLLBACK" }).await?;
+        self.is_dirty = false;
+        let Written { refused, is_ours, generation } = written?;
+        if !is_ours {
+            return Ok(Flight::Overtaken);
         }
-        transaction.commit().await?;
-        // A change whose message has not come yet is noticed with the next line at the latest.
-        if let Some(generation) = seen {
+        if is_committed {
+            chain.committed(&sealed);
+            // A change whose message has not come yet is noticed with the next line at the latest.
             self.generation.advance(generation);
         }
-        Ok(outcomes)
+        self.chain = Some(chain);
+        Ok(if is_committed { Flight::Committed } else { Flight::Refused(refused) })
     }
+
+    /// The connection. One that a transaction was given up on is closed, which rolls it back.
+    async fn client(&mut self) -> Result<Client, Snag> {
+        let client = self.pool.get().await?;
+        if !self.is_dirty {
+            return Ok(client);
+        }
+        drop(Client::take(client));
+        let client = self.pool.get().await?;
+        self.is_dirty = false;
+        Ok(client)
+    }
+}
+
+/// What a transaction has found, before it is committed.
+struct Written {
+    refused: Vec<(usize, StoreError)>,
+    /// Whether our chain ended where we thought.
+    is_ours: bool,
+    generation: u64,
+}
+
+/// Prepares what this connection has not prepared before, so that the statements of a transaction can leave together.
+async fn prepare(client: &Client) -> Result<(), Snag> {
+    for statement in [OPEN, ADVANCE, ADD_EVENTS, audit::HOLD, chains::ADVANCE, chains::INSERT] {
+        client.prepare_cached(statement).await?;
+    }
+    Ok(())
+}
+
+/// Begins a transaction and writes these lines. All statements leave before the first is answered, and are carried out in their order.
+async fn write(
+    client: &Client,
+    lines: &[&Line],
+    chain: &Chain,
+    sealed: &SealedRecords<'_>,
+    now: Timestamp,
+) -> Result<Written, Snag> {
+    let begin = async { Ok(client.batch_execute("BEGIN").await?) };
+    let ((), opened, advanced, (), generation, is_ours, ()) = futures::try_join!(
+        begin,
+        open(client, lines),
+        advance(client, lines),
+        add_events(client, lines),
+        audit::hold(client, sealed),
+        chain.advance(client, sealed, now),
+        sealed.insert(client, chain.id()),
+    )?;
+    let refused = lines
+        .iter()
+        .enumerate()
+        .filter_map(|(index, line)| refusal(line, &opened, &advanced).map(|refusal| (index, refusal)));
+    Ok(Written { refused: refused.collect(), is_ours, generation })
 }
 
 /// How many of those who wait may go together: none that is about the same task as one before it.
@@ -198,29 +329,23 @@ fn apart(waiting: &VecDeque<Job>) -> usize {
         .count()
 }
 
-fn outcome(line: &Line, opened: &HashSet<String>, advanced: &HashSet<String>) -> Outcome {
+/// Why a line cannot be written, if it cannot.
+fn refusal(line: &Line, opened: &HashSet<String>, advanced: &HashSet<String>) -> Option<StoreError> {
     match line {
         Line::Open(entry) if !opened.contains(entry.head.id.as_str()) => {
-            Err(StoreError::Taken(format!("the task id {}", entry.head.id)))
+            Some(StoreError::Taken(format!("the task id {}", entry.head.id)))
         }
-        Line::Append(entry) if !advanced.contains(entry.head.id.as_str()) => Err(StoreError::Conflict),
-        _ => Ok(()),
+        Line::Append(entry) if !advanced.contains(entry.head.id.as_str()) => Some(StoreError::Conflict),
+        _ => None,
     }
 }
 
 /// Writes new tasks. Answers which were new.
-async fn open(client: &impl GenericClient, lines: &[Line]) -> Result<HashSet<String>, Snag> {
-    let heads: Vec<&TaskHead> = lines.iter().filter_map(Line::head).collect();
+async fn open(client: &impl GenericClient, lines: &[&Line]) -> Result<HashSet<String>, Snag> {
+    let heads: Vec<&TaskHead> = lines.iter().filter_map(|line| line.head()).collect();
     if heads.is_empty() {
         return Ok(HashSet::new());
     }
-    let insert = "
-        INSERT INTO tasks (id, org, project, caller, door, agent, agent_url, skill, session, args, state, open,
-            version, remote_task_id, remote_context_id, created_at, updated_at, context, message, runner)
-        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-            $9::text[], $10::text[], $11::text[], $12::boolean[], $13::bigint[], $14::text[], $15::text[], $16::bigint[],
-            $17::bigint[], $18::text[], $19::text[], $20::bigint[])
-        ON CONFLICT (id) DO NOTHING RETURNING id";
     let values: [Value<'_>; 20] = [
         &each(&heads, |head| head.id.as_str()),
         &each(&heads, |head| head.scope.org.as_str()),
@@ -243,21 +368,15 @@ async fn open(client: &impl GenericClient, lines: &[Line]) -> Result<HashSet<Str
         &each(&heads, |head| head.message.as_deref()),
         &each(&heads, |head| head.runner.get().cast_signed()),
     ];
-    ids(client, insert, &values).await
+    ids(client, OPEN, &values).await
 }
 
 /// Moves tasks on that have as many events as expected. Answers which.
-async fn advance(client: &impl GenericClient, lines: &[Line]) -> Result<HashSet<String>, Snag> {
-    let entries: Vec<&Entry> = lines.iter().filter_map(Line::entry).collect();
+async fn advance(client: &impl GenericClient, lines: &[&Line]) -> Result<HashSet<String>, Snag> {
+    let entries: Vec<&Entry> = lines.iter().filter_map(|line| line.entry()).collect();
     if entries.is_empty() {
         return Ok(HashSet::new());
     }
-    let update = "
-        UPDATE tasks SET state = new.state, open = new.open, version = new.version,
-            remote_task_id = new.remote_task_id, remote_context_id = new.remote_context_id, updated_at = new.updated_at
-        FROM unnest($1::text[], $2::bigint[], $3::text[], $4::boolean[], $5::bigint[], $6::text[], $7::text[], $8::bigint[])
-            AS new (id, expected, state, open, version, remote_task_id, remote_context_id, updated_at)
-        WHERE tasks.id = new.id AND tasks.version = new.expected RETURNING tasks.id";
     let values: [Value<'_>; 8] = [
         &each(&entries, |entry| entry.head.id.as_str()),
         &each(&entries, |entry| signed(entry.expected)),
@@ -268,22 +387,16 @@ async fn advance(client: &impl GenericClient, lines: &[Line]) -> Result<HashSet<
         &each(&entries, |entry| entry.head.remote.context_id.as_deref()),
         &moments(&entries, |entry| entry.head.updated_at)?,
     ];
-    ids(client, update, &values).await
+    ids(client, ADVANCE, &values).await
 }
 
-/// Writes the events of what was accepted.
-async fn add_events<'a>(
-    client: &impl GenericClient,
-    accepted: impl Iterator<Item = &'a Line>,
-) -> Result<(), Snag> {
+/// Writes the events of new tasks and of those that were there.
+async fn add_events(client: &impl GenericClient, lines: &[&Line]) -> Result<(), Snag> {
     let entries: Vec<&Entry> =
-        accepted.filter_map(Line::told).filter(|entry| !entry.events.is_empty()).collect();
+        lines.iter().filter_map(|line| line.told()).filter(|entry| !entry.events.is_empty()).collect();
     if entries.is_empty() {
         return Ok(());
     }
-    let insert = "
-        INSERT INTO task_events (task, last, at, events)
-        SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[])";
     let texts = entries.iter().map(|entry| json(&entry.events)).collect::<Result<Vec<_>, _>>()?;
     let values: [Value<'_>; 4] = [
         &each(&entries, |entry| entry.head.id.as_str()),
@@ -291,7 +404,7 @@ async fn add_events<'a>(
         &moments(&entries, |entry| entry.at)?,
         &texts,
     ];
-    sql::execute(client, insert, &values).await.map(drop)
+    sql::execute(client, ADD_EVENTS, &values).await.map(drop)
 }
 
 /// The number of the last of the events.

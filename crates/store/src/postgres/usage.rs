@@ -14,7 +14,7 @@ pub(super) async fn org_bytes(client: &impl GenericClient) -> Result<BTreeMap<Or
              UNION ALL
              SELECT tasks.org, octet_length(events) FROM task_events JOIN tasks ON tasks.id = task_events.task
              UNION ALL
-             SELECT org, octet_length(event) FROM audit
+             SELECT org, octet_length(event) FROM audit WHERE phase <> 'cross-link'
          ) AS kept GROUP BY org";
     let rows = sql::rows(client, select, &[]).await?;
     rows.iter().map(Cells).map(|row| Ok((OrgId::from(row.text("org")?), row.number("bytes")?))).collect()

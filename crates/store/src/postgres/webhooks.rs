@@ -8,6 +8,7 @@ use rialto_model::{
 };
 
 use super::{
+    audit,
     column::{Cells, json, maybe_nanoseconds, nanoseconds, signed},
     snag::Snag,
     sql::{self, Value},
@@ -24,8 +25,8 @@ pub(super) async fn add(client: &impl GenericClient, webhook: &Webhook) -> Resul
     let phases: Vec<&str> = webhook.phases.iter().map(|phase| phase.as_str()).collect();
     let insert = "
         INSERT INTO webhooks (id, org, url, phases, secret, allow_private, created_at, handled, delivered, lost, failures)
-        SELECT $1, $2, $3, $4, $5, $6, $7, last_record, 0, 0, 0 FROM audit_chain";
-    let values: [Value<'_>; 7] = [
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 0, 0, 0)";
+    let values: [Value<'_>; 8] = [
         &webhook.id,
         &webhook.org.as_str(),
         &webhook.url,
@@ -33,6 +34,7 @@ pub(super) async fn add(client: &impl GenericClient, webhook: &Webhook) -> Resul
         &json(&webhook.secret)?,
         &webhook.allow_private,
         &nanoseconds(webhook.created_at)?,
+        &signed(audit::end(client).await?),
     ];
     let inserted = sql::execute(client, insert, &values).await.map(drop);
     inserted.map_err(|snag| snag.or_taken("webhook_id", || format!("the webhook name {}", webhook.id)))

@@ -192,7 +192,12 @@ fn audited(row: &Row<'_>) -> Result<Audited, Snag> {
     let text = row.get_ref("event")?.as_str().map_err(rusqlite::Error::from)?;
     let event = serde_json::from_str(text)
         .map_err(|error| StoreError::Corrupt(format!("audit record {record}: {error}")))?;
-    Ok(Audited { record, seal: hex(&row.get::<_, [u8; 32]>("seal")?), event })
+    Ok(Audited {
+        record,
+        follows: record.saturating_sub(1),
+        seal: hex(&row.get::<_, [u8; 32]>("seal")?),
+        event,
+    })
 }
 
 /// The moment in nanoseconds, or the last one that can be said like that: a search may ask for the year 3000.

@@ -118,7 +118,7 @@ async fn a_process_that_stands_still_holds_up_one_change_and_not_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn several_processes_write_one_trail_without_a_gap() {
+async fn several_processes_write_one_trail_each_in_a_chain_of_its_own() {
     let server = Server::start();
     let url = server.database();
     let stores = [Arc::new(open(&url).await), Arc::new(open(&url).await), Arc::new(open(&url).await)];
@@ -143,8 +143,12 @@ async fn several_processes_write_one_trail_without_a_gap() {
     }
     for store in &stores {
         let verdict = store.verify_audit().await.unwrap();
-        assert!(matches!(verdict, Verdict::Sound { records: 960, last: 960, .. }), "{verdict:?}");
+        assert!(matches!(verdict, Verdict::Sound { records: 960, .. }), "{verdict:?}");
     }
+    assert_eq!(
+        server.sql("rialto_0", "SELECT count(DISTINCT chain) FROM audit WHERE phase = 'post-verb'"),
+        "3"
+    );
     assert_eq!(stores[0].events(&TaskId::from("task_7_7"), 0).await.unwrap().len(), 2);
 }
 
@@ -184,6 +188,75 @@ async fn a_record_that_was_changed_or_filed_elsewhere_is_found() {
     server.sql("rialto_0", "TRUNCATE audit");
     let all = Verdict::Broken { record: 1, why: "record 1 and all up to 3 are missing".to_owned() };
     assert_eq!(store.verify_audit().await.unwrap(), all);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_chain_that_was_removed_or_cut_short_as_a_whole_is_found() {
+    let server = Server::start();
+    let url = server.database();
+    let (one, other) = (open(&url).await, open(&url).await);
+    one.audit(vec![announced(Phase::PreVerb, "default", "1"); 3]).await.unwrap();
+    // The first record of the other says where the one ends.
+    other.audit(vec![announced(Phase::PreVerb, "default", "2"); 2]).await.unwrap();
+    assert!(matches!(other.verify_audit().await.unwrap(), Verdict::Sound { records: 5, .. }));
+    assert_eq!(other.audit_after(0, 10).await.unwrap().len(), 5, "nobody is shown cross-links");
+
+    let broken = |why: &str| Verdict::Broken { record: 3, why: why.to_owned() };
+    server.sql("rialto_0", "DELETE FROM audit WHERE chain = 0 AND number = 3");
+    let cut = "UPDATE audit_chains SET last_number = 2, last_seal = (SELECT seal FROM audit WHERE number = 2 AND chain = 0)
+        WHERE chain = 0";
+    server.sql("rialto_0", cut);
+    assert_eq!(
+        other.verify_audit().await.unwrap(),
+        broken("record 3 is missing, which other chains have seen")
+    );
+    server.sql("rialto_0", "DELETE FROM audit WHERE chain = 0; DELETE FROM audit_chains WHERE chain = 0");
+    assert_eq!(
+        other.verify_audit().await.unwrap(),
+        broken("record 3 is missing, which other chains have seen")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_reads_along_misses_no_record_that_is_committed_late() {
+    let server = Server::start();
+    let url = server.database();
+    let store = open(&url).await;
+    store.audit(vec![announced(Phase::PreVerb, "default", "1")]).await.unwrap();
+    // Somebody has been given a number, and takes its time.
+    let slow =
+        "BEGIN; SELECT pg_advisory_xact_lock_shared((337044::bigint << 44) | last_value) FROM audit_records;
+        SELECT nextval('audit_records'); SELECT pg_sleep(600)";
+    let mut slow = server.session("rialto_0", slow);
+    until("it has its number", async || {
+        server.sql("rialto_0", "SELECT last_value FROM audit_records") == "2"
+    })
+    .await;
+    store.audit(vec![announced(Phase::PreVerb, "default", "3")]).await.unwrap();
+    assert_eq!(store.audit_end().await.unwrap(), 1);
+    assert_eq!(store.audit_after(0, 10).await.unwrap().len(), 1);
+    slow.kill().unwrap();
+    slow.wait().unwrap();
+    server.sql("rialto_0", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)%' AND pid <> pg_backend_pid()");
+    until("the other record is seen", async || store.audit_end().await.unwrap() == 3).await;
+    let read = store.audit_after(1, 10).await.unwrap();
+    assert_eq!(read.iter().map(|record| (record.record, record.follows)).collect::<Vec<_>>(), [(3, 1)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_whose_chain_was_taken_goes_on_in_another() {
+    let server = Server::start();
+    let url = server.database();
+    let store = open(&url).await;
+    store.audit(vec![announced(Phase::PreVerb, "default", "1")]).await.unwrap();
+    server.sql("rialto_0", "UPDATE audit_chains SET used_at = 0");
+    let other = open(&url).await;
+    other.audit(vec![announced(Phase::PreVerb, "default", "2")]).await.unwrap();
+    store.audit(vec![announced(Phase::PreVerb, "default", "3")]).await.unwrap();
+    other.audit(vec![announced(Phase::PreVerb, "default", "4")]).await.unwrap();
+    let chains = "SELECT string_agg(chain::text, ',' ORDER BY record) FROM audit WHERE phase <> 'cross-link'";
+    assert_eq!(server.sql("rialto_0", chains), "0,0,1,0");
+    assert!(matches!(store.verify_audit().await.unwrap(), Verdict::Sound { records: 4, .. }));
 }
 
 #[tokio::test]

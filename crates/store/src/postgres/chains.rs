@@ -1,0 +1,306 @@
+//! The chains that audit records are sealed in: one for each process that writes.
+//!
+//! A process remembers where its chain ends, and each commit moves that end on only from there. So nobody waits for a lock, and a chain
+//! that somebody else has taken meanwhile is noticed before anything is written to it. From time to time a chain says where the
+//! others end ([`CrossLink`]): none of them can be removed as a whole.
+
+use std::time::Duration;
+
+use deadpool_postgres::{Client, GenericClient};
+use jiff::Timestamp;
+use rialto_model::verb::{Outcome, VerbEvent};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+use tokio_postgres::Row;
+
+use super::{
+    column::{json, nanoseconds, signed},
+    snag::Snag,
+    sql::{self, Value},
+};
+use crate::chain::{Link, hex};
+
+/// A chain that was not used for so long can be taken by another process.
+const UNUSED: Duration = Duration::from_secs(60);
+
+/// How often a chain says where the others end.
+const CROSSING: Duration = Duration::from_secs(60);
+
+/// The phase of a record that says where other chains end. It is no event: nobody is shown it.
+pub(super) const CROSS_LINK: &str = "cross-link";
+
+/// Moves the end of a chain on.
+pub(super) const ADVANCE: &str = "
+    UPDATE audit_chains SET last_number = $1, last_seal = $2, used_at = $3
+    WHERE chain = $4 AND last_number = $5 AND last_seal = $6";
+
+/// Adds records. Their places in the whole trail are given here, in their order.
+pub(super) const INSERT: &str = "
+    INSERT INTO audit (chain, number, org, at, event, phase, verb, agent, caller, task, outcome, denied,
+        estimated_millionths, seal)
+    SELECT $1, * FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[],
+        $9::text[], $10::text[], $11::text[], $12::boolean[], $13::bigint[], $14::bytea[])";
+
+/// The chain of this process.
+pub(super) struct Chain {
+    id: i64,
+    /// Its last record.
+    end: Link,
+    /// When it says next where the others end.
+    crosses_at: Instant,
+}
+
+/// Where another chain ended when a record was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct CrossLink {
+    pub(super) chain: i64,
+    pub(super) number: i64,
+    pub(super) seal: String,
+}
+
+/// What a record is searched by. It is taken from the event, and compared with it again by whoever verifies.
+#[derive(Default, PartialEq, Eq)]
+pub(super) struct Filed<'a> {
+    phase: &'a str,
+    verb: &'a str,
+    agent: &'a str,
+    caller: &'a str,
+    task: &'a str,
+    outcome: Option<&'a str>,
+    denied: bool,
+    estimated_millionths: Option<i64>,
+}
+
+/// A record before it is sealed.
+struct Draft<'a> {
+    org: &'a str,
+    at: i64,
+    text: String,
+    filed: Filed<'a>,
+}
+
+/// Records behind the end of a chain, sealed.
+pub(super) struct SealedRecords<'a> {
+    drafts: Vec<Draft<'a>>,
+    links: Vec<Link>,
+}
+
+// === impl Chain ===
+
+impl Chain {
+    /// Takes a chain: this one, if it is given and nobody else uses it, or else one that was not used for a while, or else a new one.
+    pub(super) async fn take(client: &Client, preferred: Option<i64>, now: Timestamp) -> Result<Self, Snag> {
+        let crosses_at = Instant::now();
+        if let Some(id) = preferred {
+            let select = "SELECT chain, last_number, last_seal FROM audit_chains WHERE chain = $1";
+            if let Some(row) = sql::maybe_row(client, select, &[&id]).await? {
+                return Ok(Self { id, end: link(&row, "last_number", "last_seal")?, crosses_at });
+            }
+        }
+        let now = nanoseconds(now)?;
+        let unused = now.saturating_sub(i64::try_from(UNUSED.as_nanos()).unwrap_or(i64::MAX));
+        let take = "
+            UPDATE audit_chains SET used_at = $1
+            WHERE chain = (SELECT chain FROM audit_chains WHERE used_at < $2 ORDER BY chain LIMIT 1 FOR UPDATE SKIP LOCKED)
+            RETURNING chain, last_number, last_seal";
+        if let Some(row) = sql::maybe_row(client, take, &[&now, &unused]).await? {
+            return Ok(Self {
+                id: row.try_get("chain")?,
+                end: link(&row, "last_number", "last_seal")?,
+                crosses_at,
+            });
+        }
+        loop {
+            let row =
+                sql::row(client, "SELECT coalesce(max(chain), 0) + 1 AS next FROM audit_chains", &[]).await?;
+            let id: i64 = row.try_get("next")?;
+            let end = start(id);
+            let insert = "
+                INSERT INTO audit_chains (chain, last_number, last_seal, used_at)
+                VALUES ($1, $2, $3, $4) ON CONFLICT (chain) DO NOTHING";
+            let values: [Value<'_>; 4] = [&id, &end.record, &end.seal.to_vec(), &now];
+            if sql::execute(client, insert, &values).await? == 1 {
+                return Ok(Self { id, end, crosses_at });
+            }
+        }
+    }
+
+    pub(super) const fn id(&self) -> i64 {
+        self.id
+    }
+
+    /// Where the others end, if that is to be said now.
+    pub(super) async fn crossing(&self, client: &Client) -> Result<Vec<CrossLink>, Snag> {
+        if Instant::now() < self.crosses_at {
+            return Ok(Vec::new());
+        }
+        let select =
+            "SELECT chain, last_number, last_seal FROM audit_chains WHERE chain <> $1 AND last_number > 0";
+        let rows = sql::rows(client, select, &[&self.id]).await?;
+        let read = |row: &Row| {
+            let end = link(row, "last_number", "last_seal")?;
+            Ok(CrossLink { chain: row.try_get("chain")?, number: end.record, seal: hex(&end.seal) })
+        };
+        rows.iter().map(read).collect()
+    }
+
+    /// Seals events behind its end, and before them where the other chains end.
+    pub(super) fn seal<'a>(
+        &self,
+        crossing: &[CrossLink],
+        events: &[&'a VerbEvent],
+        now: Timestamp,
+    ) -> Result<SealedRecords<'a>, Snag> {
+        let mut drafts = Vec::with_capacity(events.len() + 1);
+        if !crossing.is_empty() {
+            let filed = Filed::cross_link();
+            drafts.push(Draft { org: "", at: nanoseconds(now)?, text: json(&crossing)?, filed });
+        }
+        for event in events {
+            drafts.push(Draft::of(event)?);
+        }
+        let mut links = Vec::with_capacity(drafts.len());
+        let mut end = self.end;
+        for draft in &drafts {
+            end = end.next(draft.org.as_bytes(), draft.at, draft.text.as_bytes());
+            links.push(end);
+        }
+        Ok(SealedRecords { drafts, links })
+    }
+
+    /// Moves its end on in the database, from where we think it is. Answers whether it was there.
+    pub(super) async fn advance(
+        &self,
+        client: &impl GenericClient,
+        sealed: &SealedRecords<'_>,
+        now: Timestamp,
+    ) -> Result<bool, Snag> {
+        let Some(last) = sealed.links.last() else { return Ok(true) };
+        let values: [Value<'_>; 6] = [
+            &last.record,
+            &last.seal.to_vec(),
+            &nanoseconds(now)?,
+            &self.id,
+            &self.end.record,
+            &self.end.seal.to_vec(),
+        ];
+        Ok(sql::execute(client, ADVANCE, &values).await? == 1)
+    }
+
+    /// Goes on behind these records: they are committed.
+    pub(super) fn committed(&mut self, sealed: &SealedRecords<'_>) {
+        if let Some(last) = sealed.links.last() {
+            self.end = *last;
+        }
+        if Instant::now() >= self.crosses_at {
+            self.crosses_at = Instant::now() + CROSSING;
+        }
+    }
+}
+
+// === impl SealedRecords ===
+
+impl SealedRecords<'_> {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    pub(super) async fn insert(&self, client: &impl GenericClient, chain: i64) -> Result<(), Snag> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let numbers: Vec<i64> = self.links.iter().map(|link| link.record).collect();
+        let seals: Vec<&[u8]> = self.links.iter().map(|link| link.seal.as_slice()).collect();
+        let values: [Value<'_>; 14] = [
+            &chain,
+            &numbers,
+            &self.each(|draft| draft.org),
+            &self.each(|draft| draft.at),
+            &self.each(|draft| draft.text.as_str()),
+            &self.each(|draft| draft.filed.phase),
+            &self.each(|draft| draft.filed.verb),
+            &self.each(|draft| draft.filed.agent),
+            &self.each(|draft| draft.filed.caller),
+            &self.each(|draft| draft.filed.task),
+            &self.each(|draft| draft.filed.outcome),
+            &self.each(|draft| draft.filed.denied),
+            &self.each(|draft| draft.filed.estimated_millionths),
+            &seals,
+        ];
+        sql::execute(client, INSERT, &values).await.map(drop)
+    }
+
+    fn each<'b, T>(&'b self, of: impl Fn(&'b Draft<'b>) -> T) -> Vec<T> {
+        self.drafts.iter().map(of).collect()
+    }
+}
+
+// === impl Draft ===
+
+impl<'a> Draft<'a> {
+    fn of(event: &'a VerbEvent) -> Result<Self, Snag> {
+        let mut text = Vec::new();
+        event.record(&mut text);
+        let text = String::from_utf8(text).map_err(Snag::corrupt)?;
+        Ok(Self {
+            org: &event.verb.org_id,
+            at: nanoseconds(event.emitted_at)?,
+            text,
+            filed: Filed::of(event),
+        })
+    }
+}
+
+// === impl Filed ===
+
+impl<'a> Filed<'a> {
+    /// That of a record that says where other chains end.
+    pub(super) fn cross_link() -> Self {
+        Self { phase: CROSS_LINK, ..Self::default() }
+    }
+
+    pub(super) fn of(event: &'a VerbEvent) -> Self {
+        Self {
+            phase: event.phase.as_str(),
+            verb: &event.verb.verb,
+            agent: &event.verb.agent_card_id,
+            caller: &event.verb.caller,
+            task: &event.verb.task_id,
+            outcome: event.outcome.map(|outcome| match outcome {
+                Outcome::Completed => "completed",
+                Outcome::Waiting => "waiting",
+                Outcome::Failed => "failed",
+            }),
+            denied: event.context.denied,
+            estimated_millionths: event.estimated_cents.map(|cents| signed(cents.millionths())),
+        }
+    }
+
+    pub(super) fn read(row: &'a Row) -> Result<Self, Snag> {
+        Ok(Self {
+            phase: row.try_get("phase")?,
+            verb: row.try_get("verb")?,
+            agent: row.try_get("agent")?,
+            caller: row.try_get("caller")?,
+            task: row.try_get("task")?,
+            outcome: row.try_get("outcome")?,
+            denied: row.try_get("denied")?,
+            estimated_millionths: row.try_get("estimated_millionths")?,
+        })
+    }
+}
+
+/// Before the first record of a chain. Chains begin with different seals, so that none can be passed off as another.
+pub(super) fn start(chain: i64) -> Link {
+    if chain == 0 {
+        return Link::START;
+    }
+    Link { record: 0, seal: Sha256::digest(chain.to_le_bytes()).into() }
+}
+
+/// A link that stands in two columns. What cannot be read is no link, and then the records do not fit it.
+pub(super) fn link(row: &Row, number: &str, seal: &str) -> Result<Link, Snag> {
+    let bytes: &[u8] = row.try_get(seal)?;
+    Ok(Link { record: row.try_get(number)?, seal: bytes.try_into().unwrap_or([0xff; 32]) })
+}
