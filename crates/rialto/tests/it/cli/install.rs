@@ -91,6 +91,31 @@ fn every_client_gets_an_entry_that_connects_and_loses_it_without_a_trace() {
 }
 
 #[test]
+fn a_private_file_stays_private() {
+    let rialto = Rialto::fresh();
+    let file = write(rialto.folder().join(".claude.json"), "{}", 0o600);
+    rialto.cli(&["install", "claude-code", "--yes"]).ok();
+    assert!(read(&file).contains("rialto"));
+    assert_eq!(format!("{:o}", mode(&file)), "600", "others could read what the client keeps there");
+}
+
+#[test]
+fn a_second_installation_keeps_the_backup_of_the_first() {
+    let rialto = Rialto::fresh();
+    let text = "{\"theme\":\"dark\"}";
+    write(rialto.folder().join(".gemini/settings.json"), text, 0o644);
+    for agent in ["https://a.example", "https://b.example"] {
+        rialto.cli(&["install", "gemini", "--agent", agent, "--yes"]).ok();
+    }
+    let files = fs::read_dir(rialto.folder().join(".gemini")).unwrap().map(|file| file.unwrap().path());
+    let backups: Vec<String> = files
+        .filter(|file| file.to_str().unwrap().ends_with("before-rialto"))
+        .map(|file| read(&file))
+        .collect();
+    assert_eq!(backups, [text]);
+}
+
+#[test]
 fn a_private_file_stays_private_and_its_symlink_a_symlink() {
     let rialto = Rialto::fresh();
     let text = "{\n  \"big\": 12345678901234567890.10\n}\n";
@@ -158,6 +183,7 @@ fn a_file_that_has_changed_since_loses_only_the_entry_and_the_backup_stays() {
 
 #[test]
 fn each_clients_own_variables_say_where_its_file_is() {
+    let mut wrong = Vec::new();
     for (client, variable, path) in [
         ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"),
         ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
@@ -175,23 +201,33 @@ fn each_clients_own_variables_say_where_its_file_is() {
         let elsewhere = tempfile::tempdir().unwrap();
         let place = elsewhere.path().join("place");
         let rialto = Rialto::fresh().with(variable, &place.display().to_string());
-        rialto.cli(&["install", client, "--yes"]).ok();
+        let said = rialto.cli(&["install", client, "--yes"]);
         let file = if path.is_empty() { place } else { place.join(path) };
-        assert!(read(&file).contains("rialto"), "{variable}");
-        let left = fs::read_dir(rialto.folder()).unwrap().count();
-        assert_eq!(left, 0, "{variable}: nothing is written below the home folder");
+        let is_there = fs::read_to_string(&file).is_ok_and(|text| text.contains("rialto"));
+        let is_elsewhere = fs::read_dir(rialto.folder()).unwrap().count() > 0;
+        if said.status != 0 || !is_there || is_elsewhere {
+            wrong.push(format!(
+                "{client} with {variable}: there {is_there}, below the home folder {is_elsewhere}"
+            ));
+        }
     }
+    assert_eq!(wrong, Vec::<String>::new());
 }
 
 #[test]
-fn agents_are_checked_and_merged_and_folders_are_carried_into_the_entry() {
+fn an_agent_that_is_no_url_is_refused_and_nothing_is_written() {
     let rialto = Rialto::fresh();
     for wrong in ["not-a-url", "agents.example.com"] {
         let said = rialto.cli(&["install", "cursor", "--agent", wrong, "--yes"]).exit(2);
         assert!(said.err.contains(wrong) && said.err.contains("--agent https://"), "{}", said.err);
     }
+    assert!(!rialto.folder().join(".cursor/mcp.json").exists());
+}
+
+#[test]
+fn agents_are_merged_and_folders_are_carried_into_the_entry() {
+    let rialto = Rialto::fresh();
     let file = rialto.folder().join(".cursor/mcp.json");
-    assert!(!file.exists());
     let first = ["install", "cursor", "--agent", "https://a.example", "--data", "elsewhere", "--yes"];
     rialto.cli(&first).ok();
     rialto
