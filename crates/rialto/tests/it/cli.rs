@@ -16,6 +16,7 @@ mod deaths;
 mod digits;
 mod dispatches;
 mod events;
+mod first_use;
 mod flow_deaths;
 mod flows;
 mod grpc;

@@ -19,6 +19,7 @@ pub(crate) mod process;
 pub(crate) mod receiver;
 pub(crate) mod rialto;
 pub(crate) mod server;
+pub(crate) mod silent;
 pub(crate) mod stdio;
 pub(crate) mod twice;
 pub(crate) mod upstream;

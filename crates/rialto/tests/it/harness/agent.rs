@@ -40,6 +40,8 @@ struct Memory {
     card_delay: Mutex<Duration>,
     /// The bodies it was sent.
     heard: Mutex<Vec<String>>,
+    /// The token without which a message is answered with 401.
+    demanded: Mutex<Option<String>>,
     /// What came in their `Authorization` headers.
     tokens: Mutex<Vec<String>>,
     /// What came in their `traceparent`, `tracestate` and `baggage` headers.
@@ -95,6 +97,7 @@ impl SampleAgent {
             card: Mutex::new(card),
             card_delay: Mutex::default(),
             heard: Mutex::default(),
+            demanded: Mutex::default(),
             tokens: Mutex::default(),
             traces: Mutex::default(),
             done_at: Mutex::default(),
@@ -139,6 +142,11 @@ impl SampleAgent {
     /// From now on, whoever asks for its card gets this instead.
     pub(crate) fn show_instead(&self, status: u16, body: &str) {
         *self.memory.card.lock().unwrap() = (status, body.to_owned());
+    }
+
+    /// From now on a message without this token is answered with 401. The card stays public.
+    pub(crate) fn demand_token(&self, token: &str) {
+        *self.memory.demanded.lock().unwrap() = Some(format!("Bearer {token}"));
     }
 
     /// From now on it takes so long to show its card.
@@ -204,7 +212,12 @@ async fn enough(State(memory): State<Arc<Memory>>) {
 
 async fn answer(State(memory): State<Arc<Memory>>, headers: HeaderMap, body: String) -> Response {
     let token = headers.get(header::AUTHORIZATION).map(|token| token.to_str().unwrap().to_owned());
+    let is_refused =
+        memory.demanded.lock().unwrap().as_ref().is_some_and(|demanded| Some(demanded) != token.as_ref());
     memory.tokens.lock().unwrap().extend(token);
+    if is_refused {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
     memory.traces.lock().unwrap().push(["traceparent", "tracestate", "baggage"].map(text));
     memory.heard.lock().unwrap().push(body.clone());

@@ -32,6 +32,8 @@ while IFS= read -r line; do
     *'"name":"slowly"'*)
       printf '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1,"total":2,"message":"half way"}}\n' "$token"
       text "$id" "done" false ;;
+    # 80,000 bytes, as a server that takes screenshots sends them.
+    *'"name":"picture"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"the screen"},{"type":"image","mimeType":"image/png","data":"%s"}]}}\n' "$id" "$(head -c 80000 /dev/zero | base64 | tr -d '\n')" ;;
     # Asks its client, and goes on with the answer.
     *'"name":"ask"'*) asker=$id
       printf '{"jsonrpc":"2.0","id":"e1","method":"elicitation/create","params":{"message":"Which color?","requestedSchema":{"type":"object","properties":{"color":{"type":"string","enum":["red","green"]}},"required":["color"]}}}\n' ;;
@@ -71,6 +73,9 @@ while IFS= read -r line; do
   esac
 done
 "#;
+
+/// Length of the image data that the tool `picture` sends: 80,000 bytes in base64.
+pub(crate) const PICTURE_BASE64_LEN: usize = 106_668;
 
 /// The script, in a folder of its own, with its tools.
 pub(crate) struct Upstream {
