@@ -64,6 +64,8 @@ rialto uninstall claude-code
 - `--http URL --token-env NAME` has the client connect to a running server. The token itself is not written: the client reads it from the variable `NAME`. Claude
   Desktop has no HTTP servers in its file, and Cline and Zed read no variables for headers; use the entry without `--http` there.
 - Codex gets `default_tools_approval_mode = "approve"`, without which `codex exec` refuses every call. Rialto's policies still decide about each call.
+- `codex mcp list` says `enabled` of any entry: it neither starts a command nor opens an MCP session. `rialto install --check codex` connects. The tests (`foreign::install`) have
+  `codex exec` start the installed entry, on stdio and over HTTP, and its model call an agent.
 - A file that cannot be edited safely (YAML in flow style, for example) is left alone, and the text to paste is printed.
 - Codex passes only a few variables on to the programs that it starts (`HOME` and `PATH` among them). Keep secrets of agents with `rialto secrets`, not in
   variables, or name the variables in `env_vars` of its entry.

@@ -1,4 +1,5 @@
-//! `rialto install`, judged by the clients themselves: each lists its servers, and ours is connected.
+//! `rialto install`, judged by the clients themselves: each lists its servers, and ours is connected. The list of Codex starts no server, so
+//! Codex has a model call a tool.
 
 use std::{
     fs,
@@ -7,7 +8,13 @@ use std::{
     process::Command,
 };
 
-use crate::harness::{interop, rialto::Rialto};
+use crate::harness::{agent::SampleAgent, interop, peer::Peer, rialto::Rialto};
+
+/// The key that Codex sends to its model, which checks none.
+const MODEL_KEY: (&str, &str) = ("MODEL_KEY", "none-needed");
+
+/// How Codex is run with nobody before it. It prints what happens as lines of JSON.
+const CODEX_EXEC: [&str; 5] = ["codex", "exec", "--json", "--skip-git-repo-check", "Greet Ann."];
 
 /// What a client prints when it is asked for its servers.
 pub(super) fn listed(rialto: &Rialto, client: &str, variables: &[(&str, &str)]) -> String {
@@ -32,6 +39,18 @@ pub(super) fn run(rialto: &Rialto, words: &[&str], variables: &[(&str, &str)]) -
 /// Installs into a symlinked file in a folder of the client's own, has the client list it, and takes it out again.
 #[track_caller]
 fn install_and_list(client: (&str, &str), variable: &str, file: &str, text: &str) -> String {
+    install_and_run((client.0, &[]), variable, (file, text), &[client.1, "mcp", "list"])
+}
+
+/// Installs a client's entry with these options into a symlinked file in a folder of the client's own, runs the client, and takes the entry
+/// out again. Returns what the client printed.
+#[track_caller]
+fn install_and_run(
+    (client, options): (&str, &[&str]),
+    variable: &str,
+    (file, text): (&str, &str),
+    words: &[&str],
+) -> String {
     let folder = tempfile::tempdir().unwrap();
     let rialto = Rialto::fresh().with(variable, &folder.path().display().to_string());
     let (target, link) = (rialto.folder().join("dotfile"), folder.path().join(file));
@@ -39,17 +58,17 @@ fn install_and_list(client: (&str, &str), variable: &str, file: &str, text: &str
     fs::set_permissions(&target, fs::Permissions::from_mode(0o600)).unwrap();
     fs::create_dir_all(link.parent().unwrap()).unwrap();
     symlink(&target, &link).unwrap();
-    rialto.cli(&["install", client.0, "--yes"]).ok();
+    rialto.cli(&[&["install", client, "--yes"], options].concat()).ok();
     let installed = fs::read_to_string(&target).unwrap();
-    rialto.cli(&["install", "--check", client.0]).ok();
-    let list = listed(&rialto, client.1, &[(variable, folder.path().to_str().unwrap())]);
+    rialto.cli(&["install", "--check", client]).ok();
+    let printed = run(&rialto, words, &[(variable, folder.path().to_str().unwrap()), MODEL_KEY]);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink(), "the symlink stays");
     assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
     // Some clients write to their file whenever they run; what we wrote is restored from what we wrote.
     fs::write(&target, installed).unwrap();
-    rialto.cli(&["uninstall", client.0, "--yes"]).ok();
+    rialto.cli(&["uninstall", client, "--yes"]).ok();
     assert_eq!(fs::read_to_string(&target).unwrap(), text);
-    list
+    printed
 }
 
 #[test]
@@ -71,6 +90,55 @@ fn codex_has_the_entry_that_is_installed() {
     let text = "# mine\nmodel = \"x\" # why\n";
     let list = install_and_list(("codex", "codex"), "CODEX_HOME", "config.toml", text);
     assert!(list.contains("rialto") && list.contains("enabled"), "{list}");
+}
+
+/// A model on loopback that has Codex greet Ann with the skill `greet` of `desk`, and then says what the tool returned.
+fn greeting_model() -> Peer {
+    let words = ["--tool", "mcp__rialto.desk_greet", "--arguments", r#"{"name": "Ann"}"#];
+    Peer::start("responses_model", &words)
+}
+
+/// A configuration of Codex, with comments, for a model at this address. `required` has Codex wait for the tools before the first turn; an
+/// installation keeps it.
+fn codex_config(model: &str) -> String {
+    format!(
+        "# mine\nmodel = \"m\" # why\nmodel_provider = \"loopback\"\napproval_policy = \"never\"\n\
+         check_for_update_on_startup = false\n\n[model_providers.loopback]\nname = \"loopback\"\n\
+         base_url = \"{model}/v1\"\nenv_key = \"MODEL_KEY\"\nwire_api = \"responses\"\n\n\
+         [analytics]\nenabled = false\n\n[mcp_servers.rialto]\nrequired = true # mine too\n"
+    )
+}
+
+/// The tool was offered to the model and called, the agent was reached once, and the model read the answer.
+#[track_caller]
+fn assert_greeted(printed: &str, agent: &SampleAgent) {
+    assert!(printed.contains("mcp__rialto.desk_greet returned:"), "{printed}");
+    assert!(printed.contains("hello Ann"), "{printed}");
+    let heard = agent.heard();
+    assert!(matches!(heard.as_slice(), [only] if only.contains("Ann")), "{heard:?}");
+}
+
+#[test]
+fn codex_starts_the_entry_that_is_installed_and_its_model_calls_an_agent() {
+    let (agent, model) = (SampleAgent::named("Desk"), greeting_model());
+    let text = codex_config(&model.url);
+    let options = ["--agent", &agent.url];
+    let printed = install_and_run(("codex", &options), "CODEX_HOME", ("config.toml", &text), &CODEX_EXEC);
+    assert_greeted(&printed, &agent);
+}
+
+#[test]
+fn codex_connects_over_http_with_a_token_from_a_variable_and_its_model_calls_an_agent() {
+    let (rialto, agent, model) = (Rialto::with_defaults(), SampleAgent::named("Desk"), greeting_model());
+    rialto.cli(&["agents", "add", &agent.url, "--allow"]).ok();
+    let server = rialto.serve(&[]);
+    let made = rialto.json(&["tokens", "create", "client", "--json"]);
+    let config = rialto.folder().join(".codex/config.toml");
+    fs::create_dir(config.parent().unwrap()).unwrap();
+    fs::write(config, codex_config(&model.url)).unwrap();
+    rialto.cli(&["install", "codex", "--http", &server.mcp(), "--token-env", "MY_TOKEN", "--yes"]).ok();
+    let token = ("MY_TOKEN", made["token"].as_str().unwrap());
+    assert_greeted(&run(&rialto, &CODEX_EXEC, &[token, MODEL_KEY]), &agent);
 }
 
 #[test]
