@@ -98,15 +98,29 @@ fn greeting_model() -> Peer {
     Peer::start("responses_model", &words)
 }
 
-/// A configuration of Codex, with comments, for a model at this address. `required` has Codex wait for the tools before the first turn; an
-/// installation keeps it.
+/// Member of an entry that has Codex wait for the tools before the first turn, however slow this machine is.
+const REQUIRED: &str = "required = true\n";
+
+/// A configuration of Codex, with comments, for a model at this address.
 fn codex_config(model: &str) -> String {
     format!(
         "# mine\nmodel = \"m\" # why\nmodel_provider = \"loopback\"\napproval_policy = \"never\"\n\
          check_for_update_on_startup = false\n\n[model_providers.loopback]\nname = \"loopback\"\n\
          base_url = \"{model}/v1\"\nenv_key = \"MODEL_KEY\"\nwire_api = \"responses\"\n\n\
-         [analytics]\nenabled = false\n\n[mcp_servers.rialto]\nrequired = true # mine too\n"
+         [analytics]\nenabled = false\n"
     )
+}
+
+/// Installs with these options where Codex looks when no variable says otherwise, and runs it. The entry is what `install` writes, and
+/// [`REQUIRED`].
+#[track_caller]
+fn install_and_exec(rialto: &Rialto, model: &Peer, options: &[&str], variables: &[(&str, &str)]) -> String {
+    let config = rialto.folder().join(".codex/config.toml");
+    fs::create_dir(config.parent().unwrap()).unwrap();
+    fs::write(&config, codex_config(&model.url)).unwrap();
+    rialto.cli(&[&["install", "codex", "--yes"], options].concat()).ok();
+    fs::write(&config, fs::read_to_string(&config).unwrap() + REQUIRED).unwrap();
+    run(rialto, &CODEX_EXEC, &[&[MODEL_KEY], variables].concat())
 }
 
 /// The tool was offered to the model and called, the agent was reached once, and the model read the answer.
@@ -121,9 +135,16 @@ fn assert_greeted(printed: &str, agent: &SampleAgent) {
 #[test]
 fn codex_starts_the_entry_that_is_installed_and_its_model_calls_an_agent() {
     let (agent, model) = (SampleAgent::named("Desk"), greeting_model());
-    let text = codex_config(&model.url);
+    let text = codex_config(&model.url) + "\n[mcp_servers.rialto] # mine too\n" + REQUIRED;
     let options = ["--agent", &agent.url];
     let printed = install_and_run(("codex", &options), "CODEX_HOME", ("config.toml", &text), &CODEX_EXEC);
+    assert_greeted(&printed, &agent);
+}
+
+#[test]
+fn codex_does_not_refuse_to_call_an_agent_with_the_entry_that_is_installed() {
+    let (rialto, agent, model) = (Rialto::with_defaults(), SampleAgent::named("Desk"), greeting_model());
+    let printed = install_and_exec(&rialto, &model, &["--agent", &agent.url], &[]);
     assert_greeted(&printed, &agent);
 }
 
@@ -133,12 +154,9 @@ fn codex_connects_over_http_with_a_token_from_a_variable_and_its_model_calls_an_
     rialto.cli(&["agents", "add", &agent.url, "--allow"]).ok();
     let server = rialto.serve(&[]);
     let made = rialto.json(&["tokens", "create", "client", "--json"]);
-    let config = rialto.folder().join(".codex/config.toml");
-    fs::create_dir(config.parent().unwrap()).unwrap();
-    fs::write(config, codex_config(&model.url)).unwrap();
-    rialto.cli(&["install", "codex", "--http", &server.mcp(), "--token-env", "MY_TOKEN", "--yes"]).ok();
+    let options = ["--http", &server.mcp(), "--token-env", "MY_TOKEN"];
     let token = ("MY_TOKEN", made["token"].as_str().unwrap());
-    assert_greeted(&run(&rialto, &CODEX_EXEC, &[token, MODEL_KEY]), &agent);
+    assert_greeted(&install_and_exec(&rialto, &model, &options, &[token]), &agent);
 }
 
 #[test]
