@@ -20,7 +20,9 @@ from watch import Heard
 
 EXACT, DEGRADED, UNSUPPORTED, FAILED = "exact", "degraded", "not supported", "failed"
 SKILLS = ("order", "picture", "work", "paint")
-OWN = ("load_agent", "list_agents", "send_message", "get_task", "cancel_task")
+OWN = ("list_agents", "send_message", "get_task", "cancel_task")
+# Over HTTP it is listed to callers that may administer agents, which these clients may not.
+OWN_ON_STDIO = ("load_agent",)
 ORDER = {"customer": "Änne «日本»", "lines": [{"sku": "a-1", "count": 2}, {"sku": "b.2", "count": 40}]}
 WORK = 20
 LONG = 40  # longer than Rialto waits for an agent: 30 s
@@ -165,7 +167,8 @@ def is_over(text: str) -> bool:
 def listed(seen: Seen) -> Verdict:
     offered = seen.play.offered()
     words = "\n".join(turn.words for turn in seen.play.turns)
-    wanted = [seen.client.tool(name) for name in (*(f"desk.{skill}" for skill in SKILLS), *OWN)]
+    own = OWN + OWN_ON_STDIO if seen.session.server.transport == "stdio" else OWN
+    wanted = [seen.client.tool(name) for name in (*(f"desk.{skill}" for skill in SKILLS), *own)]
     missing = [name for name in wanted if name not in offered and name not in words]
     if missing:
         return Verdict(FAILED, f"not offered: {', '.join(missing)}")
