@@ -18,6 +18,7 @@ use tokio::time::sleep;
 
 use crate::{
     agent,
+    database::{Database, Work},
     governed::Governed,
     load::{Asker, Connection, Crowd, Seen, Template},
     mcp::Era,
@@ -62,6 +63,15 @@ pub(crate) struct Args {
     /// Measure Rialto once more with all built-in guardrails looking both ways.
     #[arg(long, conflicts_with = "without_rialto")]
     guarded: bool,
+    /// Measure Rialto once more with this store. PostgreSQL is started from the system's package.
+    #[arg(long, value_enum, conflicts_with = "without_rialto")]
+    store: Option<OtherStore>,
+}
+
+/// A store besides the embedded one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum OtherStore {
+    Postgres,
 }
 
 /// What is compared, over which road.
@@ -71,6 +81,7 @@ struct Plan<'a> {
     with_rialto: bool,
     governed: bool,
     guarded: bool,
+    store: Option<OtherStore>,
 }
 
 /// What was measured.
@@ -85,7 +96,20 @@ pub(crate) struct Report {
     /// The CPU per call of the governed one in terms of the other.
     #[serde(skip_serializing_if = "Option::is_none")]
     governed_cpu: Option<f64>,
+    /// What PostgreSQL did for each call, if it was measured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    postgres: Vec<Postgres>,
     checks: Vec<Check>,
+}
+
+/// Rialto with PostgreSQL in terms of Rialto with SQLite, and what PostgreSQL did for each call.
+#[derive(Serialize)]
+struct Postgres {
+    connections: usize,
+    per_second: f64,
+    cpu: f64,
+    postgres_cpu_us_per_call: f64,
+    commits_per_call: f64,
 }
 
 /// One candidate at one number of connections.
@@ -140,6 +164,7 @@ struct Stage {
     _processes: [Process; 2],
     _rialto: Vec<(Served, TempDir)>,
     _governed: Option<Governed>,
+    database: Option<Database>,
 }
 
 const AGENT: &str = "agent alone";
@@ -147,6 +172,7 @@ const PROXY: &str = "bare proxy";
 const RIALTO: &str = "rialto";
 const GOVERNED: &str = "rialto, governed";
 const GUARDED: &str = "rialto, guarded";
+const POSTGRES: &str = "rialto, PostgreSQL";
 
 /// One caller stands for many here, and each may have only so many calls under way.
 const UNLIMITED: &str = "[limits]\nconcurrent_calls = 0\nrequests_per_second = 0\n";
@@ -166,14 +192,16 @@ const SETTLE: Duration = Duration::from_millis(200);
 
 /// Measures MCP calls.
 pub(crate) async fn run(args: &Args) -> Result<Report, Trouble> {
-    let Args { load, era, without_rialto, governed, guarded } = args;
+    let Args { load, era, without_rialto, governed, guarded, store } = args;
     let (road, with_rialto) = (Speaks::Mcp(*era), !without_rialto);
-    Plan { load, road, with_rialto, governed: *governed, guarded: *guarded }.carry_out().await
+    let plan = Plan { load, road, with_rialto, governed: *governed, guarded: *guarded, store: *store };
+    plan.carry_out().await
 }
 
 /// Measures messages of A2A 1.0 to the same agent of 0.3.
 pub(crate) async fn translate(load: &Load) -> Result<Report, Trouble> {
-    let plan = Plan { load, road: Speaks::Relay, with_rialto: true, governed: false, guarded: false };
+    let plan =
+        Plan { load, road: Speaks::Relay, with_rialto: true, governed: false, guarded: false, store: None };
     plan.carry_out().await
 }
 
@@ -182,22 +210,27 @@ pub(crate) async fn translate(load: &Load) -> Result<Report, Trouble> {
 impl Plan<'_> {
     async fn carry_out(&self) -> Result<Report, Trouble> {
         let stage = Stage::set(self).await?;
-        let mut rows = Vec::new();
+        let (mut rows, mut postgres) = (Vec::new(), Vec::new());
         for &connections in &self.load.connections {
-            rows.extend(stage.measure(self.load, connections).await?);
+            let before = stage.work().await?;
+            let measured = stage.measure(self.load, connections).await?;
+            let worked = before.zip(stage.work().await?);
+            postgres.extend(worked.and_then(|worked| Postgres::of(&measured, worked, connections)));
+            rows.extend(measured);
         }
         let ratios: Vec<_> =
             self.load.connections.iter().filter_map(|&connections| Ratio::of(&rows, connections)).collect();
         let busy = busiest(&rows);
         let governed_cpu = busy.and_then(|busy| governed(&rows, busy));
         let mut checks = busy.map(|busy| targets(&rows, &ratios, busy, governed_cpu)).unwrap_or_default();
+        checks.extend(postgres.iter().filter(|at| busy == Some(at.connections)).flat_map(Postgres::targets));
         if self.road == Speaks::Relay {
             // The others are for MCP calls.
             checks.retain(|check| check.is_about("calls/s"));
         }
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let seconds = self.load.seconds.as_secs_f64();
-        Ok(Report { road: self.road, seconds, cores, rows, ratios, governed_cpu, checks })
+        Ok(Report { road: self.road, seconds, cores, rows, ratios, governed_cpu, postgres, checks })
     }
 }
 
@@ -221,7 +254,23 @@ impl Stage {
             let token = Some(governed.token.clone());
             candidates.push(Candidate::served(GOVERNED, &governed.served, plan.road, token));
         }
-        Ok(Self { candidates, _processes: [agent, proxy], _rialto: rialto, _governed: governed })
+        let mut database = None;
+        if plan.store == Some(OtherStore::Postgres) {
+            let started = Database::start().await?;
+            let (served, data) = serve_on(program, &agent.said, &started).await?;
+            candidates.push(Candidate::served(POSTGRES, &served, plan.road, None));
+            rialto.push((served, data));
+            database = Some(started);
+        }
+        Ok(Self { candidates, _processes: [agent, proxy], _rialto: rialto, _governed: governed, database })
+    }
+
+    /// What PostgreSQL has done so far, if it is there.
+    async fn work(&self) -> Result<Option<Work>, Trouble> {
+        match &self.database {
+            Some(database) => database.work().await.map(Some),
+            None => Ok(None),
+        }
     }
 
     async fn measure(&self, load: &Load, connections: usize) -> Result<Vec<Row>, Trouble> {
@@ -259,11 +308,28 @@ async fn serve_with(
 ) -> Result<(Served, TempDir), Trouble> {
     let program = program.find()?;
     let data = tempfile::tempdir().map_err(during("no folder for the data"))?;
-    program.add_agent(&format!("http://{agent}"), data.path()).await?;
     let config = data.path().join("bench.toml");
     fs::write(&config, settings).map_err(during("the settings could not be written"))?;
     let config = config.to_string_lossy();
+    program.add_agent_with(&format!("http://{agent}"), data.path(), &["--config", &config]).await?;
     Ok((program.serve_with(data.path(), &["--allow-no-auth", "--config", &config]).await?, data))
+}
+
+/// One that shares a PostgreSQL database with others.
+pub(crate) async fn serve_on(
+    program: &program::Args,
+    agent: &str,
+    database: &Database,
+) -> Result<(Served, TempDir), Trouble> {
+    serve_with(program, agent, &format!("{UNLIMITED}[store]\nurl = \"{}\"\n", database.url)).await
+}
+
+/// Somebody who makes MCP calls.
+pub(crate) async fn asker(address: SocketAddr, era: Era) -> Result<Asker, Trouble> {
+    let mut connection = Connection::open(address).await?;
+    let candidate = Candidate { name: RIALTO, pid: 0, address, speaks: Speaks::Mcp(era), token: None };
+    let template = candidate.template(&mut connection).await?;
+    Ok(Asker::new(connection, template))
 }
 
 // === impl Candidate ===
@@ -331,6 +397,32 @@ impl Row {
             cpu_us_per_call: cpu.as_secs_f64() * 1e6 / calls.max(1) as f64,
             memory: process::memory(candidate.pid)?,
         })
+    }
+}
+
+// === impl Postgres ===
+
+impl Postgres {
+    fn of(rows: &[Row], (before, after): (Work, Work), connections: usize) -> Option<Self> {
+        let row = |name| rows.iter().find(|row| row.candidate == name);
+        let (postgres, sqlite) = (row(POSTGRES)?, row(RIALTO)?);
+        let per_call = |amount: f64| amount / postgres.calls.max(1) as f64;
+        Some(Self {
+            connections,
+            per_second: postgres.per_second / sqlite.per_second,
+            cpu: postgres.cpu_us_per_call / sqlite.cpu_us_per_call,
+            postgres_cpu_us_per_call: per_call(after.cpu.saturating_sub(before.cpu).as_secs_f64() * 1e6),
+            commits_per_call: per_call(after.commits.saturating_sub(before.commits) as f64),
+        })
+    }
+
+    fn targets(&self) -> [Check; 3] {
+        let at = format!("with PostgreSQL at {} connections", self.connections);
+        [
+            Check::at_least(format!("calls/s {at}, as a share of SQLite's"), self.per_second, 0.35, ""),
+            Check::at_most(format!("CPU per call {at}, as a multiple of SQLite's"), self.cpu, 2.0, ""),
+            Check::at_most(format!("commits per call {at}"), self.commits_per_call, 0.1, ""),
+        ]
     }
 }
 
@@ -427,6 +519,15 @@ impl Display for Report {
         }
         if let Some(times) = self.governed_cpu {
             writeln!(f, "rialto, governed : rialto: {times:.2} times its CPU")?;
+        }
+        for Postgres { connections, per_second, cpu, postgres_cpu_us_per_call, commits_per_call } in
+            &self.postgres
+        {
+            writeln!(
+                f,
+                "PostgreSQL : SQLite at {connections} connections: {per_second:.2} of its calls/s, {cpu:.2} times its CPU; \
+                 {commits_per_call:.3} commits and {postgres_cpu_us_per_call:.1} µs of PostgreSQL's CPU per call"
+            )?;
         }
         for (row, example) in self.rows.iter().filter_map(|row| Some((row, row.error_example.as_ref()?))) {
             writeln!(f, "a wrong answer of {} at {} connections: {example}", row.candidate, row.connections)?;

@@ -8,6 +8,7 @@
 mod agent;
 mod bridge;
 mod child;
+mod database;
 mod fleet;
 mod governed;
 mod guard;
@@ -15,6 +16,7 @@ mod guardrails;
 mod list;
 mod load;
 mod mcp;
+mod nodes;
 mod pipelines;
 mod process;
 mod program;
@@ -56,6 +58,8 @@ enum Command {
     Translate(bridge::Load),
     /// Tasks that are acknowledged before they are done, and many who listen to one.
     Tasks(tasks::Args),
+    /// One, two and three nodes that share a PostgreSQL database.
+    Nodes(nodes::Args),
     /// Small pipelines of three steps each.
     Pipelines(pipelines::Args),
     /// Pages of tools/list with 1, 1,000 and 100,000 skills.
@@ -99,6 +103,7 @@ async fn run(cli: &Cli) -> Result<ExitCode, Trouble> {
         Command::Bridge(args) => Box::pin(bridge::run(args)).await.map(|report| show(cli, &report)),
         Command::Translate(load) => Box::pin(bridge::translate(load)).await.map(|report| show(cli, &report)),
         Command::Tasks(args) => Box::pin(tasks::run(args)).await.map(|report| show(cli, &report)),
+        Command::Nodes(args) => Box::pin(nodes::run(args)).await.map(|report| show(cli, &report)),
         Command::Pipelines(args) => Box::pin(pipelines::run(args)).await.map(|report| show(cli, &report)),
         Command::List(args) => Box::pin(list::run(args)).await.map(|report| show(cli, &report)),
         Command::Start(args) => start::run(args).await.map(|report| show(cli, &report)),

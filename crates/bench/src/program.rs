@@ -86,7 +86,16 @@ impl Program {
 
     /// Registers one agent that may be called.
     pub(crate) async fn add_agent(&self, url: &str, data: &Path) -> Result<(), Trouble> {
-        self.run(&["agents", "add", url, "--trust", "trusted"], data).await.map(drop)
+        self.add_agent_with(url, data, &[]).await
+    }
+
+    /// The same with these arguments. One that another node has registered is there already.
+    pub(crate) async fn add_agent_with(&self, url: &str, data: &Path, more: &[&str]) -> Result<(), Trouble> {
+        let known = self.run(&[&["agents", "list", "--json"], more].concat(), data).await?;
+        if known.contains(url) {
+            return Ok(());
+        }
+        self.run(&[&["agents", "add", url, "--trust", "trusted"], more].concat(), data).await.map(drop)
     }
 
     /// Makes a bearer token.

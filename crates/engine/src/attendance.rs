@@ -8,7 +8,7 @@
 
 use std::{
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rialto_model::{
@@ -19,13 +19,10 @@ use rialto_model::{
 };
 use tokio::sync::Mutex;
 
-use crate::engine::{Engine, store_failure};
-
-/// How often a process says that it is there.
-pub(crate) const BEAT: Duration = Duration::from_secs(5);
-
-/// How long it may be silent.
-const SILENCE: Duration = Duration::from_secs(20);
+use crate::{
+    engine::{Engine, Inner, store_failure},
+    lease_keeper::LeaseKeeper,
+};
 
 /// Whether a process answers for its tasks, and under which number.
 #[derive(Default)]
@@ -37,6 +34,10 @@ pub(crate) struct Attendance {
     beats: AtomicBool,
     /// Whether it takes over what others leave behind.
     keeps_watch: AtomicBool,
+    /// Numbers under which it was taken for gone.
+    lost: parking_lot::Mutex<Vec<Runner>>,
+    /// When it could first say again that it is at work, after it could not.
+    beating_since: parking_lot::Mutex<Option<Instant>>,
     /// Held by whoever takes the number.
     taking: Mutex<()>,
 }
@@ -56,8 +57,42 @@ impl Attendance {
         self.keeps_watch.store(true, Ordering::Relaxed);
     }
 
+    /// This number was taken for gone.
+    pub(crate) fn lose(&self, runner: Runner) {
+        self.lost.lock().push(runner);
+    }
+
+    /// Whether what a process of this number worked on may be others' now, although it is this one.
+    pub(crate) fn is_lost(&self, runner: Runner) -> bool {
+        runner != Runner::NOBODY && self.lost.lock().contains(&runner)
+    }
+
+    /// It could say, or could not say, that it is at work.
+    pub(crate) fn note_beat(&self, is_heard: bool) {
+        let mut since = self.beating_since.lock();
+        *since = if is_heard { since.or_else(|| Some(Instant::now())) } else { None };
+    }
+
+    /// Whether the others have had time to say that they are at work since the store is there. While it was away, nobody could.
+    fn knows_who_is_gone(&self, lease: Duration) -> bool {
+        self.beating_since.lock().is_some_and(|since| since.elapsed() > lease)
+    }
+
     fn set(&self, runner: Runner) {
         self.runner.store(runner.get(), Ordering::Relaxed);
+    }
+}
+
+// === impl Inner ===
+
+impl Inner {
+    /// Whether another process works on a task of this one, because this one was taken for gone.
+    pub(crate) async fn was_taken_over(&self, head: &TaskHead) -> Result<bool, StoreError> {
+        if !self.attendance.is_lost(head.runner) {
+            return Ok(false);
+        }
+        let known = self.store.task(&head.scope, head.id.as_str()).await?;
+        Ok(known.is_none_or(|known| known.runner != head.runner))
     }
 }
 
@@ -93,7 +128,7 @@ impl Engine {
             if !self.inner().store.attend(runner).await.map_err(store_failure)? {
                 self.beat(runner).await.map_err(store_failure)?;
                 attendance.beats.store(true, Ordering::Relaxed);
-                self.beat_on(runner);
+                self.beat_on();
             }
             attendance.set(runner);
         }
@@ -142,21 +177,46 @@ impl Engine {
 
     pub(crate) async fn beat(&self, runner: Runner) -> Result<(), StoreError> {
         let inner = self.inner();
-        let until = inner.journal.now().checked_add(SILENCE).unwrap_or_else(|_| inner.journal.now());
-        inner.store.beat(runner, until).await
+        let until = inner.journal.now().checked_add(inner.store.lease());
+        inner.store.beat(runner, until.unwrap_or_else(|_| inner.journal.now())).await
+    }
+
+    /// Says again that this process is at work. Answers whether it was not taken for gone.
+    pub(crate) async fn renew(&self, runner: Runner) -> Result<bool, StoreError> {
+        let inner = self.inner();
+        let until = inner.journal.now().checked_add(inner.store.lease());
+        inner.store.renew(runner, until.unwrap_or_else(|_| inner.journal.now())).await
+    }
+
+    /// Takes another number in place of one under which this process was taken for gone. What it worked on is others' now.
+    pub(crate) async fn start_anew(&self, lost: Runner) -> Result<(), StoreError> {
+        let attendance = &self.inner().attendance;
+        if attendance.runner() != lost {
+            return Ok(());
+        }
+        attendance.lose(lost);
+        let runner = Runner::fresh();
+        self.beat(runner).await?;
+        attendance.set(runner);
+        tracing::warn!(
+            "this process was silent for so long that others took over its tasks; it works on under another number"
+        );
+        Ok(())
+    }
+
+    /// Whether processes that are not heard of may be taken for gone.
+    pub(crate) fn knows_who_is_gone(&self) -> bool {
+        let store = &self.inner().store;
+        store.sees_deaths() || self.inner().attendance.knows_who_is_gone(store.lease())
     }
 
     /// Says that this process is at work for as long as its engine is there.
-    fn beat_on(&self, runner: Runner) {
-        let engine = self.faint();
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(BEAT).await;
-                let Some(engine) = engine.get().filter(|engine| engine.runner() == runner) else { return };
-                if let Err(error) = engine.beat(runner).await {
-                    tracing::error!("this process could not say that it is at work: {error}");
-                }
+    fn beat_on(&self) {
+        match LeaseKeeper::start(self) {
+            Ok(keeper) => keeper.forget(),
+            Err(error) => {
+                tracing::error!("this process cannot go on saying that it is at work: {error}");
             }
-        });
+        }
     }
 }

@@ -21,9 +21,9 @@ use rialto_policy::Permitted;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    attendance::BEAT,
     budget::TaskBudget,
     engine::{Engine, Inner, store_failure, verb_of},
+    lease_keeper::LeaseKeeper,
     redact::{is_omitted, is_redacted},
     run::{Leg, Run},
     running::Running,
@@ -32,6 +32,9 @@ use crate::{
 
 /// How long a task of an agent that only its caller knows is left to its caller.
 const CALLERS_TIME: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// While a lease lasts, tasks that others left are looked for so many times.
+const LOOKS: u32 = 6;
 
 /// How many tasks are taken over at once.
 const AT_ONCE: usize = 100;
@@ -49,8 +52,12 @@ impl Engine {
     /// Keeps watch until it is told to stop: says that this process is at work where that needs saying, and takes over what
     /// others leave behind.
     pub async fn keep_post(&self, stop: CancellationToken) {
-        let attendance = &self.inner().attendance;
-        attendance.keep_watch();
+        self.inner().attendance.keep_watch();
+        let keeper = LeaseKeeper::start(self);
+        if let Err(error) = &keeper {
+            tracing::error!("this process cannot say that it is at work: {error}");
+        }
+        let mut is_failing = false;
         while !stop.is_cancelled() {
             let runner = match self.attend().await {
                 Ok(runner) => runner,
@@ -59,19 +66,18 @@ impl Engine {
                     Runner::NOBODY
                 }
             };
-            if attendance.beats()
-                && let Err(error) = self.beat(runner).await
-            {
-                tracing::error!("this process could not say that it is at work: {error}");
-            }
-            if runner != Runner::NOBODY
-                && let Err(error) = self.take_over(runner).await
-            {
-                tracing::error!("tasks of processes that are gone could not be taken over: {error}");
+            if runner != Runner::NOBODY && self.knows_who_is_gone() {
+                let taken = self.take_over(runner).await;
+                if let Err(error) = &taken
+                    && !is_failing
+                {
+                    tracing::error!("tasks of processes that are gone could not be taken over: {error}");
+                }
+                is_failing = taken.is_err();
             }
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = tokio::time::sleep(BEAT) => {}
+                () = tokio::time::sleep(self.inner().store.lease() / LOOKS) => {}
             }
         }
     }

@@ -22,6 +22,7 @@ mod health;
 mod heir;
 mod hops;
 mod journal;
+mod lease_keeper;
 pub mod limits;
 mod message_dedup;
 pub mod outlook;

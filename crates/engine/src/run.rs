@@ -235,6 +235,10 @@ impl Run {
 
     /// Writes a batch down, and closes the announcement with it when this leg is over.
     async fn write(&mut self, batch: Vec<Event>, is_over: bool) -> Result<(), Failure> {
+        let was_taken_over = self.inner.was_taken_over(&self.task.head).await;
+        if was_taken_over.map_err(|error| self.lost(error))? {
+            return self.overtaken().await;
+        }
         self.inner.quota.add(&self.task.head.scope.org, batch.iter().map(Event::size).sum());
         let failure = if is_over { failure_in(&batch) } else { None };
         let ending = is_over.then_some((&mut self.announcement, failure.as_ref()));

@@ -9,6 +9,7 @@ mod nowhere;
 use std::{
     collections::BTreeMap,
     sync::{Arc, atomic::AtomicU64},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -178,8 +179,22 @@ pub trait Store: FlowStore {
     /// Gives up a claim whose task was never begun. A claim of another task stays.
     async fn release_message(&self, claim: &MessageClaim) -> Result<(), StoreError>;
 
+    /// How long a process that is at work may be silent before its tasks are taken over.
+    fn lease(&self) -> Duration {
+        Duration::from_secs(10)
+    }
+
+    /// Whether the death of a process is seen at once, so that nobody has to wait until its lease is over.
+    fn sees_deaths(&self) -> bool {
+        true
+    }
+
     /// Says that a process is at work and will have said so again by `until`.
     async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError>;
+
+    /// Says it again. The answer is no when the process was taken for gone meanwhile: its tasks are others' now. To be called by one thread at a
+    /// time, whose runtime keeps whatever connection this needs.
+    async fn renew(&self, runner: Runner, until: Timestamp) -> Result<bool, StoreError>;
 
     /// Shows that a process is at work for as long as it lives, where its death is seen without any beats. Where it is not,
     /// the answer is no, and it is to say so with [`Store::beat`].

@@ -15,12 +15,14 @@ mod costs;
 mod flows;
 mod generation;
 mod journal;
+mod leases;
 mod message_claims;
 mod policies;
 mod port;
 mod pushes;
 mod routing;
 mod secrets;
+mod server_clock;
 mod snag;
 mod sql;
 mod talks;
@@ -39,6 +41,8 @@ use self::{
     address::Address,
     generation::{Generation, Listener, Others},
     journal::Journal,
+    leases::Leases,
+    server_clock::ServerClock,
     snag::Snag,
     tls::Tls,
 };
@@ -56,6 +60,8 @@ pub struct PostgresStore {
     generation: Generation,
     others: Others,
     journal: Journal,
+    leases: Leases,
+    clock: ServerClock,
     listener: AbortHandle,
 }
 
@@ -70,17 +76,19 @@ impl PostgresStore {
         let pool = connect::pool(target.clone(), tls.clone(), config, shared)?;
         // The journal waits for nobody.
         let writing = connect::pool(target.clone(), tls.clone(), config, 1)?;
-        let generation = Generation::default();
+        let (generation, clock) = (Generation::default(), ServerClock::default());
         {
             let mut client = pool.get().await.map_err(Snag::from)?;
             connect::prepare(&mut client).await?;
-            generation.advance(generation::read(&client).await?);
+            generation.advance(generation::read(&client, &clock).await?);
         }
         let others = Others::default();
-        let listener = Listener { target, tls, generation: generation.clone(), others: others.clone() };
+        let leases = Leases::new(target.clone(), tls.clone());
+        let (followed, others_here, clock_here) = (generation.clone(), others.clone(), clock.clone());
+        let listener = Listener { target, tls, generation: followed, others: others_here, clock: clock_here };
         let listener = tokio::spawn(listener.run()).abort_handle();
-        let journal = Journal::start(writing, generation.clone());
-        Ok(Self { pool, parse, generation, others, journal, listener })
+        let journal = Journal::start(writing, generation.clone(), leases.numbers());
+        Ok(Self { pool, parse, generation, others, journal, leases, clock, listener })
     }
 
     async fn client(&self) -> Result<Client, StoreError> {

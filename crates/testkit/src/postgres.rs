@@ -119,6 +119,11 @@ impl Server {
         format!("postgres://{USER}:{PASSWORD}@127.0.0.1:{}/{database}", self.port)
     }
 
+    /// Its process id, while it runs.
+    pub fn id(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
     /// The port it listens on.
     pub const fn port(&self) -> u16 {
         self.port

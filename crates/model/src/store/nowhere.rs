@@ -118,6 +118,10 @@ impl Store for Nowhere {
         Ok(())
     }
 
+    async fn renew(&self, _: Runner, _: Timestamp) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+
     async fn is_at_work(&self, _: Runner, _: Timestamp) -> Result<bool, StoreError> {
         Ok(false)
     }

@@ -63,8 +63,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("rialto-testkit", &["rialto-model", "rialto-policy", "rialto-engine"]),
-    // The load harness measures the codecs, the guardrails and the choice of agents directly.
-    ("rialto-bench", &["rialto-model", "rialto-a2a-wire", "rialto-guard", "rialto-route"]),
+    // The load harness measures the codecs, the guardrails and the choice of agents directly, and starts PostgreSQL as tests do.
+    ("rialto-bench", &["rialto-model", "rialto-a2a-wire", "rialto-guard", "rialto-route", "rialto-testkit"]),
 ];
 
 /// Libraries that are words of the language: any crate may use them.

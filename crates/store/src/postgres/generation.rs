@@ -17,11 +17,13 @@ use std::{
 
 use deadpool_postgres::GenericClient;
 use futures::{StreamExt, stream};
+use jiff::Timestamp;
 use tokio::{sync::mpsc, time};
 use tokio_postgres::{AsyncMessage, Client, Config as Target, Connection, Socket};
 
 pub(super) use self::others::Others;
 use super::{
+    server_clock::ServerClock,
     snag::Snag,
     tls::{Encrypted, Tls},
 };
@@ -49,6 +51,7 @@ pub(super) struct Listener {
     pub(super) tls: Tls,
     pub(super) generation: Generation,
     pub(super) others: Others,
+    pub(super) clock: ServerClock,
 }
 
 // === impl Generation ===
@@ -64,9 +67,13 @@ impl Generation {
     }
 }
 
-/// The number as it is in the database.
-pub(super) async fn read(client: &Client) -> Result<u64, Snag> {
-    let row = client.query_one("SELECT number FROM generation", &[]).await?;
+/// The number as it is in the database. What its clock shows is taken down too.
+pub(super) async fn read(client: &Client, clock: &ServerClock) -> Result<u64, Snag> {
+    let select =
+        "SELECT number, (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint FROM generation";
+    let before = Timestamp::now();
+    let row = client.query_one(select, &[]).await?;
+    clock.set(before, row.try_get(1)?, Timestamp::now());
     Ok(number(row.try_get(0)?))
 }
 
@@ -110,7 +117,7 @@ impl Listener {
             tracing::info!("changes by other processes are heard of again");
         }
         loop {
-            let number = in_time(read(&client)).await?;
+            let number = in_time(read(&client, &self.clock)).await?;
             self.generation.advance(number);
             in_time(notice.give(number)).await?;
             // Woken or not, it is read again: if the connection is gone, that says why.

@@ -28,6 +28,7 @@ use super::{
     chains::{self, Chain, SealedRecords},
     column::{Cells, json, nanoseconds, signed},
     generation::Generation,
+    leases::Own,
     snag::Snag,
     sql::{self, Value},
 };
@@ -54,13 +55,13 @@ const OPEN: &str = "
         $17::bigint[], $18::text[], $19::text[], $20::bigint[])
     ON CONFLICT (id) DO NOTHING RETURNING id";
 
-/// Moves tasks on that have as many events as expected, and answers which.
+/// Moves tasks on that have as many events as expected, and answers which. One that we work on must still be ours.
 const ADVANCE: &str = "
     UPDATE tasks SET state = new.state, open = new.open, version = new.version,
         remote_task_id = new.remote_task_id, remote_context_id = new.remote_context_id, updated_at = new.updated_at
-    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::boolean[], $5::bigint[], $6::text[], $7::text[], $8::bigint[])
-        AS new (id, expected, state, open, version, remote_task_id, remote_context_id, updated_at)
-    WHERE tasks.id = new.id AND tasks.version = new.expected RETURNING tasks.id";
+    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::boolean[], $5::bigint[], $6::text[], $7::text[], $8::bigint[],
+        $9::bigint[]) AS new (id, expected, state, open, version, remote_task_id, remote_context_id, updated_at, runner)
+    WHERE tasks.id = new.id AND tasks.version = new.expected AND new.runner IN (0, tasks.runner) RETURNING tasks.id";
 
 /// Writes events. One that is there already belongs to a task that does not move on, so nothing of this will stay.
 const ADD_EVENTS: &str = "
@@ -89,6 +90,7 @@ pub(super) struct Journal(mpsc::Sender<Job>);
 struct Scribe {
     pool: Pool,
     generation: Generation,
+    own: Own,
     /// Whether the connection may be left in the middle of a transaction.
     is_dirty: bool,
     /// Our chain of audit records; none while it must be read again.
@@ -112,9 +114,11 @@ enum Flight {
 impl Journal {
     /// Starts the task, with connections that nobody else uses. It ends when the last of these is gone, after what was handed over
     /// is written.
-    pub(super) fn start(pool: Pool, generation: Generation) -> Self {
+    pub(super) fn start(pool: Pool, generation: Generation, own: Own) -> Self {
         let (sender, jobs) = mpsc::channel(QUEUE);
-        tokio::spawn(Scribe { pool, generation, is_dirty: false, chain: None, preferred: None }.run(jobs));
+        tokio::spawn(
+            Scribe { pool, generation, own, is_dirty: false, chain: None, preferred: None }.run(jobs),
+        );
         Self(sender)
     }
 
@@ -247,7 +251,7 @@ impl Scribe {
         let sealed = chain.seal(&crossing, &events, now)?;
         prepare(&client).await?;
         self.is_dirty = true;
-        let written = write(&client, lines, &chain, &sealed, now).await;
+        let written = write(&client, lines, &chain, &sealed, (&self.own, now)).await;
         let is_committed =
             written.as_ref().is_ok_and(|written| written.is_ours && written.refused.is_empty());
         client.batch_execute(if is_committed { "COMMIT" } else { "ROLLBACK" }).await?;
@@ -300,13 +304,13 @@ async fn write(
     lines: &[&Line],
     chain: &Chain,
     sealed: &SealedRecords<'_>,
-    now: Timestamp,
+    (own, now): (&Own, Timestamp),
 ) -> Result<Written, Snag> {
     let begin = async { Ok(client.batch_execute("BEGIN").await?) };
     let ((), opened, advanced, (), generation, is_ours, ()) = futures::try_join!(
         begin,
         open(client, lines),
-        advance(client, lines),
+        advance(client, lines, own),
         add_events(client, lines),
         audit::hold(client, sealed),
         chain.advance(client, sealed, now),
@@ -372,12 +376,12 @@ async fn open(client: &impl GenericClient, lines: &[&Line]) -> Result<HashSet<St
 }
 
 /// Moves tasks on that have as many events as expected. Answers which.
-async fn advance(client: &impl GenericClient, lines: &[&Line]) -> Result<HashSet<String>, Snag> {
+async fn advance(client: &impl GenericClient, lines: &[&Line], own: &Own) -> Result<HashSet<String>, Snag> {
     let entries: Vec<&Entry> = lines.iter().filter_map(|line| line.entry()).collect();
     if entries.is_empty() {
         return Ok(HashSet::new());
     }
-    let values: [Value<'_>; 8] = [
+    let values: [Value<'_>; 9] = [
         &each(&entries, |entry| entry.head.id.as_str()),
         &each(&entries, |entry| signed(entry.expected)),
         &each(&entries, |entry| entry.head.state.as_str()),
@@ -386,6 +390,7 @@ async fn advance(client: &impl GenericClient, lines: &[&Line]) -> Result<HashSet
         &each(&entries, |entry| entry.head.remote.task_id.as_deref()),
         &each(&entries, |entry| entry.head.remote.context_id.as_deref()),
         &moments(&entries, |entry| entry.head.updated_at)?,
+        &each(&entries, |entry| own.or_nobody(entry.head.runner)),
     ];
     ids(client, ADVANCE, &values).await
 }

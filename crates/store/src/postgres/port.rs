@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, atomic::AtomicU64},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -32,8 +33,8 @@ use rialto_model::{
 use tokio_postgres::IsolationLevel;
 
 use super::{
-    PostgresStore, agents, approvals, audit, begin, costs, flows, journal::Line, message_claims, policies,
-    pushes, routing, secrets, snag::Snag, talks, tasks, tenants, tokens, usage, webhooks,
+    PostgresStore, agents, approvals, audit, begin, costs, flows, journal::Line, leases, message_claims,
+    policies, pushes, routing, secrets, snag::Snag, talks, tasks, tenants, tokens, usage, webhooks,
 };
 
 #[async_trait]
@@ -142,12 +143,25 @@ impl Store for PostgresStore {
         Ok(message_claims::release(&self.client().await?, claim).await?)
     }
 
+    fn lease(&self) -> Duration {
+        leases::LEASE
+    }
+
+    fn sees_deaths(&self) -> bool {
+        false
+    }
+
     async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError> {
-        Ok(talks::beat(&self.client().await?, runner, until).await?)
+        self.leases.own(runner);
+        Ok(talks::beat(&self.client().await?, runner, self.clock.there(until)).await?)
+    }
+
+    async fn renew(&self, runner: Runner, until: Timestamp) -> Result<bool, StoreError> {
+        Ok(self.leases.renew(runner, self.clock.there(until)).await?)
     }
 
     async fn is_at_work(&self, runner: Runner, now: Timestamp) -> Result<bool, StoreError> {
-        Ok(talks::is_at_work(&self.client().await?, runner, now).await?)
+        Ok(talks::is_at_work(&self.client().await?, runner, self.clock.there(now)).await?)
     }
 
     async fn claim(&self, task: &TaskId, runner: Runner) -> Result<(), StoreError> {
@@ -166,7 +180,7 @@ impl Store for PostgresStore {
     ) -> Result<Vec<TaskHead>, StoreError> {
         let mut client = self.client().await?;
         let transaction = begin(&mut client).await?;
-        let taken = talks::take_over(&transaction, runner, now, limit).await?;
+        let taken = talks::take_over(&transaction, runner, self.clock.there(now), limit).await?;
         self.commit(transaction, false).await?;
         Ok(taken)
     }

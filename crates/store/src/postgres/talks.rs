@@ -68,6 +68,16 @@ pub(super) async fn beat(client: &impl GenericClient, runner: Runner, until: Tim
     sql::execute(client, upsert, &[&runner.get().cast_signed(), &nanoseconds(until)?]).await.map(drop)
 }
 
+/// A process is still at work. Answers whether nobody has taken it for gone. On a connection that is used for nothing else.
+pub(super) async fn renew(
+    client: &tokio_postgres::Client,
+    runner: Runner,
+    until: Timestamp,
+) -> Result<bool, Snag> {
+    let update = "UPDATE runners SET until = $2 WHERE id = $1";
+    Ok(client.execute(update, &[&runner.get().cast_signed(), &nanoseconds(until)?]).await? == 1)
+}
+
 /// Whether a process has said that it is at work, and is not late to say so again.
 pub(super) async fn is_at_work(
     client: &impl GenericClient,

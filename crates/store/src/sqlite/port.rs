@@ -154,6 +154,10 @@ impl Store for SqliteStore {
         self.transact(move |transaction| talks::beat(transaction, runner, until)).await
     }
 
+    async fn renew(&self, runner: Runner, until: Timestamp) -> Result<bool, StoreError> {
+        self.transact(move |transaction| talks::renew(transaction, runner, until)).await
+    }
+
     async fn attend(&self, runner: Runner) -> Result<bool, StoreError> {
         Ok(self.readers.as_ref().is_some_and(|readers| self.presence.show(readers.folder(), runner)))
     }

@@ -149,6 +149,12 @@ pub(super) fn beat(connection: &Connection, runner: Runner, until: Timestamp) ->
     Ok(())
 }
 
+/// A process is still at work. Answers whether nobody has taken it for gone.
+pub(super) fn renew(connection: &Connection, runner: Runner, until: Timestamp) -> Result<bool, Snag> {
+    let mut update = connection.prepare_cached("UPDATE runners SET until = ?2 WHERE id = ?1")?;
+    Ok(update.execute(params![runner.get().cast_signed(), At(until)])? == 1)
+}
+
 /// A process works no more.
 pub(super) fn retire(connection: &Connection, runner: Runner) -> Result<(), Snag> {
     connection.prepare_cached("DELETE FROM runners WHERE id = ?1")?.execute([runner.get().cast_signed()])?;

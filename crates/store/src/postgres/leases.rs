@@ -1,0 +1,102 @@
+//! The leases of this process: what it works on is its own for as long as it renews them.
+//!
+//! They are renewed on a connection of their own, by a thread of their own, so that neither many calls nor a pool without a free
+//! connection make a living process look dead. Whoever has lost a lease finds that its tasks are others', and writes nothing to them.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use parking_lot::RwLock;
+use rialto_model::ids::Runner;
+use tokio::{sync::Mutex, task::AbortHandle, time};
+use tokio_postgres::{Client, Config as Target};
+
+use super::{snag::Snag, talks, tls::Tls};
+use crate::fault::Fault;
+
+/// A process that was silent for so long is gone.
+pub(super) const LEASE: Duration = Duration::from_secs(3);
+
+/// A server that takes longer to answer than this is not there.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// The processes that we are or were, and the connection that tells of them.
+pub(super) struct Leases {
+    target: Target,
+    tls: Tls,
+    own: Own,
+    connection: Mutex<Option<Connection>>,
+}
+
+/// The numbers under which this process works or has worked.
+#[derive(Clone, Default)]
+pub(super) struct Own(Arc<RwLock<HashSet<u64>>>);
+
+struct Connection {
+    client: Client,
+    driver: AbortHandle,
+}
+
+// === impl Own ===
+
+impl Own {
+    /// The number, if it is one of ours; else zero.
+    pub(super) fn or_nobody(&self, runner: Runner) -> i64 {
+        let is_ours = runner != Runner::NOBODY && self.0.read().contains(&runner.get());
+        if is_ours { runner.get().cast_signed() } else { 0 }
+    }
+}
+
+// === impl Leases ===
+
+impl Leases {
+    pub(super) fn new(target: Target, tls: Tls) -> Self {
+        Self { target, tls, own: Own::default(), connection: Mutex::new(None) }
+    }
+
+    /// Our numbers.
+    pub(super) fn numbers(&self) -> Own {
+        self.own.clone()
+    }
+
+    /// This number is one of ours.
+    pub(super) fn own(&self, runner: Runner) {
+        self.own.0.write().insert(runner.get());
+    }
+
+    /// Renews a lease. Answers whether it was not lost.
+    pub(super) async fn renew(&self, runner: Runner, until: Timestamp) -> Result<bool, Snag> {
+        let mut connection = self.connection.lock().await;
+        let renewing = async {
+            let ready = match connection.take() {
+                Some(ready) if !ready.client.is_closed() => ready,
+                _ => self.connect().await?,
+            };
+            let is_renewed = talks::renew(&ready.client, runner, until).await?;
+            // One that was given up on is not used again: it is closed when this is dropped.
+            *connection = Some(ready);
+            Ok(is_renewed)
+        };
+        let silent = || {
+            Snag::Unreached(Fault::plain(
+                "the PostgreSQL server does not answer; see that it runs and can be reached",
+            ))
+        };
+        time::timeout(SILENCE, renewing).await.map_err(|_| silent())?
+    }
+
+    async fn connect(&self) -> Result<Connection, Snag> {
+        let (client, connection) = self.target.connect(self.tls.clone()).await?;
+        let driver = tokio::spawn(async move {
+            // Why it ended is told to whoever uses it next.
+            let _ = connection.await;
+        });
+        Ok(Connection { client, driver: driver.abort_handle() })
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
