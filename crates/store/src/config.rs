@@ -33,7 +33,7 @@ pub struct Config {
     /// PEM file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<StoreUrl>,
-    /// At most so many connections to PostgreSQL, besides three: one listens, one writes tasks and audit records, one says that this node is alive.
+    /// At most so many connections to PostgreSQL, besides four: one listens, two write tasks and audit records, one says that this node is alive.
     pub connections: u16,
     /// What an acknowledged write survives. With PostgreSQL, `normal` leaves that to the server (`synchronous_commit`), and
     /// `full` asks it to wait for its disk.

@@ -40,7 +40,7 @@ use tokio::task::AbortHandle;
 use self::{
     address::Address,
     generation::{Generation, Listener, Others},
-    journal::Journal,
+    journal::{Journal, WRITERS},
     leases::Leases,
     server_clock::ServerClock,
     snag::Snag,
@@ -75,7 +75,8 @@ impl PostgresStore {
         let shared = usize::from(config.connections.max(2));
         let pool = connect::pool(target.clone(), tls.clone(), config, shared)?;
         // The journal waits for nobody.
-        let writing = connect::pool(target.clone(), tls.clone(), config, 1)?;
+        let writing = || connect::pool(target.clone(), tls.clone(), config, 1);
+        let writing: [_; WRITERS] = [writing()?, writing()?];
         let (generation, clock) = (Generation::default(), ServerClock::default());
         {
             let mut client = pool.get().await.map_err(Snag::from)?;
@@ -87,7 +88,7 @@ impl PostgresStore {
         let (followed, others_here, clock_here) = (generation.clone(), others.clone(), clock.clone());
         let listener = Listener { target, tls, generation: followed, others: others_here, clock: clock_here };
         let listener = tokio::spawn(listener.run()).abort_handle();
-        let journal = Journal::start(writing, generation.clone(), leases.numbers());
+        let journal = Journal::start(writing, &generation, &leases.numbers());
         Ok(Self { pool, parse, generation, others, journal, leases, clock, listener })
     }
 

@@ -1,6 +1,7 @@
-//! The one task of this process that writes to the journal.
+//! The one task of this process that has the journal written.
 //!
-//! What waits while a transaction is committed goes together into the next one: with many calls under way, one commit serves many of them.
+//! What comes in a moment, or while transactions are committed, goes together into the next one: with many calls under way, one commit serves
+//! many of them.
 //! All statements of a transaction leave at once, and then its commit, so it costs two round trips. Nobody is answered before the
 //! commit, and nothing spoils its neighbours: when something is refused, nothing is written and the others go again without
 //! it; when something breaks, each is tried alone.
@@ -34,11 +35,20 @@ use super::{
 };
 use crate::fault::Fault;
 
+/// So many transactions are under way at a time: while one waits for the disk, the other is made.
+pub(super) const WRITERS: usize = 2;
+
 /// At most so many lines go into one transaction.
 const BATCH: usize = 256;
 
 /// So many may wait; then their askers wait.
 const QUEUE: usize = 1024;
+
+/// When so many went together, the next ones are waited for.
+const CROWD: usize = 8;
+
+/// So long.
+const MOMENT: Duration = Duration::from_millis(2);
 
 /// How long a transaction may take before it counts as lost.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -86,16 +96,28 @@ type Job = (Line, oneshot::Sender<Outcome>);
 #[derive(Clone)]
 pub(super) struct Journal(mpsc::Sender<Job>);
 
-/// Who writes them.
+/// Gathers lines and hands them to whoever is free to write them.
+struct Desk {
+    jobs: mpsc::Receiver<Job>,
+    waiting: VecDeque<Job>,
+    /// Who is free; the one that wrote last is at the end.
+    free: Vec<Scribe>,
+    /// Where those come back who have written.
+    back: (mpsc::Sender<Scribe>, mpsc::Receiver<Scribe>),
+    /// How many went together last.
+    crowd: usize,
+}
+
+/// Writes lines, on a connection and in a chain of its own.
 struct Scribe {
     pool: Pool,
     generation: Generation,
     own: Own,
     /// Whether the connection may be left in the middle of a transaction.
     is_dirty: bool,
-    /// Our chain of audit records; none while it must be read again.
+    /// Its chain of audit records; none while it must be read again.
     chain: Option<Chain>,
-    /// The chain that was ours last.
+    /// The chain that it had last.
     preferred: Option<i64>,
 }
 
@@ -112,13 +134,21 @@ enum Flight {
 // === impl Journal ===
 
 impl Journal {
-    /// Starts the task, with connections that nobody else uses. It ends when the last of these is gone, after what was handed over
-    /// is written.
-    pub(super) fn start(pool: Pool, generation: Generation, own: Own) -> Self {
+    /// Starts the task, with pools of one connection each that nobody else uses. It ends when the last of these is gone, after what was
+    /// handed over is written.
+    pub(super) fn start(pools: [Pool; WRITERS], generation: &Generation, own: &Own) -> Self {
         let (sender, jobs) = mpsc::channel(QUEUE);
-        tokio::spawn(
-            Scribe { pool, generation, own, is_dirty: false, chain: None, preferred: None }.run(jobs),
-        );
+        let scribe = |pool| Scribe {
+            pool,
+            generation: generation.clone(),
+            own: own.clone(),
+            is_dirty: false,
+            chain: None,
+            preferred: None,
+        };
+        let free = pools.into_iter().rev().map(scribe).collect();
+        let desk = Desk { jobs, waiting: VecDeque::new(), free, back: mpsc::channel(WRITERS), crowd: 0 };
+        tokio::spawn(desk.run());
         Self(sender)
     }
 
@@ -161,30 +191,55 @@ impl Line {
     }
 }
 
-// === impl Scribe ===
+// === impl Desk ===
 
-impl Scribe {
-    async fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
-        let (mut waiting, mut fresh) = (VecDeque::new(), Vec::new());
+impl Desk {
+    async fn run(mut self) {
+        let mut fresh = Vec::new();
         loop {
-            if waiting.is_empty() && jobs.recv_many(&mut fresh, BATCH).await == 0 {
-                return;
+            if self.waiting.is_empty() && self.jobs.recv_many(&mut fresh, BATCH).await == 0 {
+                break;
             }
-            waiting.extend(fresh.drain(..));
-            while waiting.len() < BATCH
-                && let Ok(job) = jobs.try_recv()
+            if self.crowd >= CROWD && self.jobs.len() < self.crowd {
+                // The others of a crowd come in a moment: one commit for all of them is cheaper for everybody.
+                time::sleep(MOMENT).await;
+            }
+            let Some(mut scribe) = self.free().await else { break };
+            self.waiting.extend(fresh.drain(..));
+            while self.waiting.len() < BATCH
+                && let Ok(job) = self.jobs.try_recv()
             {
-                waiting.push_back(job);
+                self.waiting.push_back(job);
             }
-            let together = apart(&waiting);
-            let (lines, replies): (Vec<_>, Vec<_>) = waiting.drain(..together).unzip();
-            for (reply, outcome) in replies.into_iter().zip(self.commit(&lines).await) {
-                // Whoever asked may have gone away; what was written stays written.
-                let _ = reply.send(outcome);
-            }
+            self.crowd = apart(&self.waiting);
+            let (lines, replies): (Vec<_>, Vec<_>) = self.waiting.drain(..self.crowd).unzip();
+            let back = self.back.0.clone();
+            tokio::spawn(async move {
+                for (reply, outcome) in replies.into_iter().zip(scribe.commit(&lines).await) {
+                    // Whoever asked may have gone away; what was written stays written.
+                    let _ = reply.send(outcome);
+                }
+                // It is not waited for when all is over.
+                let _ = back.send(scribe).await;
+            });
         }
     }
 
+    /// Somebody who is free. With little to do it is always the same one.
+    async fn free(&mut self) -> Option<Scribe> {
+        while let Ok(scribe) = self.back.1.try_recv() {
+            self.free.push(scribe);
+        }
+        match self.free.pop() {
+            Some(scribe) => Some(scribe),
+            None => self.back.1.recv().await,
+        }
+    }
+}
+
+// === impl Scribe ===
+
+impl Scribe {
     async fn commit(&mut self, lines: &[Line]) -> Vec<Outcome> {
         let mut outcomes: Vec<Option<Outcome>> = lines.iter().map(|_| None).collect();
         loop {
