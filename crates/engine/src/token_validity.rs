@@ -3,7 +3,7 @@
 //! A request is checked where it comes in. What goes on by itself after that (a call that waits for approval, a schedule, a session) asks
 //! here before it does anything in its caller's name.
 
-use rialto_model::{clock::Timestamp, failure::Failure, ids::TokenId};
+use rialto_model::{clock::Timestamp, failure::Failure, ids::TokenId, store::Token};
 
 use crate::engine::{Engine, store_failure};
 
@@ -27,16 +27,17 @@ impl Engine {
     /// Until when a token counts, as the store has it now.
     pub async fn token_validity(&self, id: &TokenId) -> Result<TokenValidity, Failure> {
         let tokens = self.inner().store.tokens().await.map_err(store_failure)?;
-        let Some(token) = tokens.into_iter().find(|token| token.id == id.as_str()) else {
-            let is_stored = id.as_str().starts_with(STORED);
-            return Ok(if is_stored { TokenValidity::Ended } else { TokenValidity::Unlimited });
-        };
-        Ok(match token.expires_at {
-            _ if token.revoked_at.is_some() => TokenValidity::Ended,
-            Some(end) if end <= self.now() => TokenValidity::Ended,
-            Some(end) => TokenValidity::Until(end),
-            None => TokenValidity::Unlimited,
-        })
+        Ok(validity(&tokens, id, self.now()))
+    }
+
+    /// Those among `ids` that were revoked or removed, or have expired.
+    pub(crate) async fn ended_tokens(&self, ids: Vec<TokenId>) -> Result<Vec<TokenId>, Failure> {
+        if ids.is_empty() {
+            return Ok(ids);
+        }
+        let (tokens, now) = (self.inner().store.tokens().await.map_err(store_failure)?, self.now());
+        let has_ended = |id: &TokenId| validity(&tokens, id, now) == TokenValidity::Ended;
+        Ok(ids.into_iter().filter(has_ended).collect())
     }
 
     /// Whether what was begun with this token may go on; what was begun without one may.
@@ -50,5 +51,19 @@ impl Engine {
     /// The number that moves with every change of tokens, in any process.
     pub fn generation(&self) -> u64 {
         self.inner().store.generation()
+    }
+}
+
+/// Until when a token counts, among those that the store has.
+fn validity(stored: &[Token], id: &TokenId, now: Timestamp) -> TokenValidity {
+    let Some(token) = stored.iter().find(|token| token.id == id.as_str()) else {
+        let is_stored = id.as_str().starts_with(STORED);
+        return if is_stored { TokenValidity::Ended } else { TokenValidity::Unlimited };
+    };
+    match token.expires_at {
+        _ if token.revoked_at.is_some() => TokenValidity::Ended,
+        Some(end) if end <= now => TokenValidity::Ended,
+        Some(end) => TokenValidity::Until(end),
+        None => TokenValidity::Unlimited,
     }
 }

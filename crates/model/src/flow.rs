@@ -100,6 +100,12 @@ pub struct FlowRun {
     pub scope: Scope,
     /// Whose it is.
     pub caller: CallerId,
+    /// The access token it runs with: no step is called once that was revoked or has expired.
+    #[serde(skip)]
+    pub token: Option<TokenId>,
+    /// How many calls through this installation led to it.
+    #[serde(skip)]
+    pub hops: u8,
     /// What is run.
     pub name: String,
     /// Which text of it; none for one that was given with the call.
@@ -212,6 +218,8 @@ pub struct RunChange {
     pub run: TaskId,
     /// Who says so: only whoever took the run last may.
     pub driver: String,
+    /// The access token it runs with: that of the caller who answered it last.
+    pub token: Option<TokenId>,
     /// Where it stands now.
     pub state: RunState,
     /// What it has made.

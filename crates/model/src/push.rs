@@ -9,7 +9,7 @@ use crate::{
     call::CallerId,
     card::Dialect,
     credential::Secret,
-    ids::{Scope, TaskId},
+    ids::{Scope, TaskId, TokenId},
     json::Extra,
 };
 
@@ -24,6 +24,8 @@ pub struct Push {
     pub scope: Scope,
     /// Whose it is.
     pub caller: CallerId,
+    /// The access token it was set with: it ends when that is revoked or expires.
+    pub created_with: Option<TokenId>,
     /// Where it is told.
     pub url: String,
     /// What it is shown, so that it knows that the call is meant for it.

@@ -23,7 +23,7 @@ use crate::{
     credential::Secret,
     event::{Event, Recorded},
     flow::FlowStore,
-    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId},
+    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId, TokenId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
     routing::{
@@ -365,6 +365,12 @@ pub trait Store: FlowStore {
     /// Writes down how far somebody was told, and lets go of it; refused when `holder` does not have it any more. The answer
     /// says whether it was taken.
     async fn note_push(&self, push: &Push, holder: &str) -> Result<bool, StoreError>;
+
+    /// The access tokens that push notification configs were set with, each once.
+    async fn push_tokens(&self) -> Result<Vec<TokenId>, StoreError>;
+
+    /// Removes the push notification configs that were set with an access token. Answers how many there were.
+    async fn remove_pushes_of(&self, token: &TokenId) -> Result<u64, StoreError>;
 
     /// Those that were given up, the newest first.
     async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, StoreError>;

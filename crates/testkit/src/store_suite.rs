@@ -134,6 +134,7 @@ macro_rules! store_suite {
             a_push_comes_back_as_it_was_put,
             a_push_is_due_while_its_task_is_ahead_of_it,
             a_push_that_fails_waits_and_is_given_up,
+            pushes_are_removed_with_their_token,
             no_more_slots_are_given_out_than_there_are,
             an_open_task_takes_a_slot_and_counts_once,
             a_slot_whose_task_never_came_is_free_again,

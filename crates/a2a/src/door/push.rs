@@ -38,7 +38,7 @@ impl Service {
     pub(crate) async fn create_push(&self, visit: &Visit, config: PushConfig) -> Result<Reply, Trouble> {
         let id = config.task_id.clone().unwrap_or_default();
         let task = self.find(visit, &id).await?;
-        let push = self.push_of(&task.head, visit.wire, config, task.head.version)?;
+        let push = self.push_of(visit, &task.head, config)?;
         let known = self.engine.pushes(&visit.caller, &task.head.id).await?;
         if known.len() >= MOST && known.iter().all(|known| known.id != push.id) {
             let message = format!("task {id} is told to {MOST} addresses already; delete one first");
@@ -52,11 +52,11 @@ impl Service {
     /// Has somebody told of a task from its beginning.
     pub(crate) async fn push_along(
         &self,
+        visit: &Visit,
         head: &TaskHead,
-        wire: Wire,
         config: PushConfig,
     ) -> Result<(), Trouble> {
-        let push = self.push_of(head, wire, config, head.version)?;
+        let push = self.push_of(visit, head, config)?;
         self.engine.put_push(&push).await?;
         self.asked_to_push.notify_one();
         Ok(())
@@ -125,13 +125,14 @@ impl Service {
         Ok(())
     }
 
-    fn push_of(&self, head: &TaskHead, wire: Wire, config: PushConfig, told: u64) -> Result<Push, Trouble> {
+    fn push_of(&self, visit: &Visit, head: &TaskHead, config: PushConfig) -> Result<Push, Trouble> {
         self.check_push(&config)?;
         Ok(Push {
             task: head.id.clone(),
-            id: config.id.filter(|id| !id.is_empty()).unwrap_or_else(|| unnamed(wire)),
+            id: config.id.filter(|id| !id.is_empty()).unwrap_or_else(|| unnamed(visit.wire)),
             scope: head.scope.clone(),
             caller: head.caller.clone(),
+            created_with: visit.caller.token.clone(),
             url: config.url,
             token: config.token.filter(|token| !token.is_empty()).map(Secret::from),
             login: config.authentication.map(|login| Login {
@@ -141,11 +142,11 @@ impl Service {
             dialect: if head.door == Door::A2aFirst {
                 rialto_model::card::Dialect::V01
             } else {
-                wire.dialect()
+                visit.wire.dialect()
             },
             extra: config.extra,
             created_at: self.engine.now(),
-            standing: PushStanding { told, ..PushStanding::default() },
+            standing: PushStanding { told: head.version, ..PushStanding::default() },
         })
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A task's events are its outbox: each config remembers the last one that was taken. They are brought in order, one at a
 //! time for each config; one that fails is tried again, later and later, and given up in the end. What was given up is
-//! listed.
+//! listed. A config whose access token has ended is removed, and nothing more is brought to it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,6 +21,7 @@ use rialto_model::{
     task::Task,
     webhook::Lease,
 };
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{render, service::Service};
@@ -30,6 +31,9 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// How often otherwise: another process may have been asked.
 const IDLE: Duration = Duration::from_secs(5);
+
+/// How long it is taken for granted that a config's access token has not expired. Revocation is noticed at once.
+const TOKEN_TRUST: Duration = Duration::from_secs(2);
 
 /// How long one delivery may take.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -51,6 +55,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// What a receiver says is of no interest; it is read so that the connection can be used again.
 const MOST_READ: usize = 64 * 1024;
+
+/// When a config's access token was last found to count.
+struct TokenCheck {
+    generation: u64,
+    at: Instant,
+}
 
 /// Brings push notifications.
 pub struct Pusher {
@@ -75,8 +85,9 @@ impl Pusher {
 
     /// Brings what there is to bring until it is told to stop.
     pub async fn run(self, stop: CancellationToken) {
-        let mut is_busy = true;
+        let (mut is_busy, mut checked) = (true, None);
         while !stop.is_cancelled() {
+            self.remove_ended(&mut checked).await;
             tokio::select! {
                 () = stop.cancelled() => return,
                 served = self.round() => is_busy = match served {
@@ -98,7 +109,7 @@ impl Pusher {
     }
 
     /// Serves everybody who has something to hear, and answers how many that were.
-    pub(crate) async fn round(&self) -> Result<usize, StoreError> {
+    async fn round(&self) -> Result<usize, StoreError> {
         let now = self.clock.now();
         let until = now.checked_add(LEASE).unwrap_or(now);
         let lease = Lease { holder: self.holder.clone(), now, until };
@@ -106,6 +117,29 @@ impl Pusher {
         let served = due.len();
         stream::iter(due).for_each_concurrent(AT_ONCE, |push| self.serve(push)).await;
         Ok(served)
+    }
+
+    /// Removes the configs of access tokens that have ended, if some may have since the last time.
+    async fn remove_ended(&self, checked: &mut Option<TokenCheck>) {
+        let generation = self.service.engine.generation();
+        if checked.as_ref().is_some_and(|check| check.is_fresh(generation)) {
+            return;
+        }
+        *checked = Some(TokenCheck { generation, at: Instant::now() });
+        if let Err(failure) = self.service.engine.remove_ended_pushes().await {
+            tracing::error!("push notification configs of ended tokens could not be removed: {failure}");
+        }
+    }
+
+    /// Whether a config's access token still counts. Nothing is delivered while that cannot be told.
+    async fn is_authorized(&self, push: &Push, checked: &mut Option<TokenCheck>) -> bool {
+        let generation = self.service.engine.generation();
+        if push.created_with.is_none() || checked.as_ref().is_some_and(|check| check.is_fresh(generation)) {
+            return true;
+        }
+        let counts = self.service.engine.may_go_on(push.created_with.as_ref()).await.unwrap_or(false);
+        *checked = counts.then(|| TokenCheck { generation, at: Instant::now() });
+        counts
     }
 
     /// Brings what one config has not heard, and writes down how far that came.
@@ -126,7 +160,7 @@ impl Pusher {
         let Some(head) = self.store.task(&push.scope, push.task.as_str()).await? else { return Ok(()) };
         let events = self.store.events(&push.task, 0).await?;
         let mut task = Task::new(head.as_opened());
-        let mut brought = 0;
+        let (mut brought, mut checked) = (0, None);
         for recorded in &events {
             task.apply(&recorded.event, recorded.at);
             if recorded.seq <= push.standing.told {
@@ -134,6 +168,9 @@ impl Pusher {
             }
             let event = render::event(&task.head, recorded, task.head.state);
             if let Some(event) = event.filter(|_| is_told(&recorded.event)) {
+                if !self.is_authorized(push, &mut checked).await {
+                    return Ok(());
+                }
                 let body = body(push.dialect, &task, &event);
                 if let Err(why) = self.bring(push, body).await {
                     self.failed(push, why);
@@ -202,6 +239,15 @@ impl Pusher {
         // Whatever it is, and whether or not it comes whole: the status was said.
         let _ = answer.body.read().await;
         if status.is_success() { Ok(()) } else { Err(format!("it answered with HTTP status {status}")) }
+    }
+}
+
+// === impl TokenCheck ===
+
+impl TokenCheck {
+    /// Whether nothing can have ended since, but for what expired a moment ago.
+    fn is_fresh(&self, generation: u64) -> bool {
+        self.generation == generation && self.at.elapsed() < TOKEN_TRUST
     }
 }
 

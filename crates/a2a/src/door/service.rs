@@ -308,7 +308,7 @@ impl Service {
             _ => None,
         };
         if let Some((head, config)) = begun {
-            self.push_along(&head, visit.wire, config).boxed().await?;
+            self.push_along(visit, &head, config).boxed().await?;
         }
         Ok(said)
     }

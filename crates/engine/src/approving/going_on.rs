@@ -141,7 +141,9 @@ impl Engine {
             Waits::Call if !decided.approved => return Err(denied(approval, decided)),
             Waits::Call => {
                 let held = self.inner().open_held(approval).await?;
-                let caller = waiter.caller.clone().unwrap_or_else(|| held.caller.clone());
+                let mut caller = waiter.caller.clone().unwrap_or_else(|| held.caller.clone());
+                caller.hops = caller.hops.max(held.hops);
+                let hops = caller.hops;
                 Call {
                     task: task.head.id.clone(),
                     caller,
@@ -151,11 +153,14 @@ impl Engine {
                     parts: held.parts,
                     continues: held.continues,
                     session: held.session,
-                    trace: inner.config.trace(None, 0),
+                    trace: inner.config.trace(None, hops),
                 }
             }
             Waits::Work => {
-                let caller = waiter.caller.clone().unwrap_or_else(|| self.caller_of(&task.head));
+                // Whoever decides, the work goes on with the token of the call that it waits in.
+                let token = approval.token.clone();
+                let caller =
+                    waiter.caller.clone().unwrap_or_else(|| Caller { token, ..self.caller_of(&task.head) });
                 let parts = vec![Verdict::part(approval, decided)];
                 Call { parts, spoken: None, ..call_of(task, &caller, target) }
             }

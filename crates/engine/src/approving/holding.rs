@@ -33,6 +33,9 @@ pub(super) struct Held {
     pub(super) metadata: Option<Json>,
     pub(super) continues: Remote,
     pub(super) session: Arc<str>,
+    /// How many calls through us led to this one: a circle of agents does not begin anew by waiting.
+    #[serde(default)]
+    pub(super) hops: u8,
 }
 
 // === impl Engine ===
@@ -127,6 +130,7 @@ impl Held {
             None => (None, None),
         };
         Self {
+            hops: call.caller.hops,
             caller: call.caller,
             parts: call.parts,
             message,

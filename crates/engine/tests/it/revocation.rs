@@ -103,3 +103,17 @@ async fn an_expired_token_denies_what_waits_in_the_next_process() {
     assert!(failure.message.contains("was revoked or has expired"), "{failure}");
     assert!(later.peer.calls.lock().is_empty());
 }
+
+#[tokio::test]
+async fn a_call_that_waited_still_counts_the_calls_that_led_to_it() {
+    let mut world = World::with_policies(ScriptedPeer::echo(), Config::default(), OPS).await;
+    world.caller.hops = 5;
+    let task = world.call(json!({})).await.unwrap();
+    assert_eq!(task.head.state, TaskState::InputRequired);
+    let _keeper = keep(&world);
+    let by = Decider::Operator("olga".to_owned());
+    let waiting = world.engine.approvals(&by, Default::default()).await.unwrap().remove(0);
+    world.engine.decide_on(&by, waiting.id.as_str(), true, None).await.unwrap();
+    assert_eq!(ended(&world, &task).await.head.state, TaskState::Completed);
+    assert_eq!(world.peer.calls.lock()[0].caller.hops, 5);
+}

@@ -239,6 +239,7 @@ impl Driver {
         RunChange {
             run: self.run.id.clone(),
             driver: self.id.clone(),
+            token: self.crew.caller.token.clone(),
             state: self.run.state,
             output: self.run.output.clone(),
             failure: self.run.failure.clone(),

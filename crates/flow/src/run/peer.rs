@@ -219,6 +219,8 @@ impl Inner {
             id: call.task,
             scope: call.caller.scope.clone(),
             caller: call.caller.id.clone(),
+            token: call.caller.token.clone(),
+            hops: call.caller.hops,
             name: wanted.name,
             version: wanted.version,
             definition: wanted.definition,
@@ -240,13 +242,18 @@ impl Inner {
 
     /// Goes on with a run that is written down, or tells how it ended.
     async fn go_on(self: Arc<Self>, successor: Successor) -> Result<BoxStream<'static, Event>, Failure> {
-        let Successor { run: id, caller, trace, answer } = successor;
+        let Successor { run: id, mut caller, trace, answer } = successor;
         let engine = self.engine()?;
         self.wait_for(&id).await;
         let driver_id = fresh();
         let record = self.store.take_run(&id, &driver_id).await.map_err(stored)?;
         let record = record.filter(|record| record.run.scope == caller.scope);
         let mut record = record.ok_or_else(|| forgotten(&id))?;
+        if answer.is_none() {
+            // Nobody has said anything new, so it goes on with the token that it had, in whichever process that was.
+            caller.token.clone_from(&record.run.token);
+        }
+        caller.hops = caller.hops.max(record.run.hops);
         let workflow = self.workflow_of(&record.run).await?;
         let (done, total) = (over(&record, &workflow), workflow.nodes.len());
         let has_moved = free(&engine, &caller, &mut record).await;

@@ -122,6 +122,7 @@ impl Runner {
             return Ok(next);
         }
         let given = cron_of(&workflow, schedule.number).and_then(|(_, input)| input.cloned());
+        let caller = Caller { token: flow.token.clone(), ..caller };
         let target = self.book().target_of(engine, &caller, &schedule.name, false).await?;
         let args = given.unwrap_or_else(Json::empty_object);
         let request = Request {

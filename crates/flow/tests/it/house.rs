@@ -60,6 +60,8 @@ pub(crate) struct Ahead(Mutex<Duration>);
 pub(crate) struct Office {
     /// What each skill was called with, in order.
     pub(crate) calls: Mutex<Vec<(String, Json)>>,
+    /// How many calls led to each.
+    pub(crate) hops: Mutex<Vec<u8>>,
     pub(crate) canceled: Mutex<Vec<String>>,
     pub(crate) let_go: Arc<Semaphore>,
     at_once: Arc<AtomicUsize>,
@@ -258,6 +260,7 @@ impl Default for Office {
     fn default() -> Self {
         Self {
             calls: Mutex::default(),
+            hops: Mutex::default(),
             canceled: Mutex::default(),
             let_go: Arc::new(Semaphore::new(0)),
             at_once: Arc::default(),
@@ -301,6 +304,7 @@ impl Peer for Office {
         let call = call.into_inner();
         let skill = call.target.skill_id().to_owned();
         self.calls.lock().push((skill.clone(), call.args()));
+        self.hops.lock().push(call.caller.hops);
         if call.continues.task_id.is_some() {
             return stream::iter(finished(call.parts.into_iter().next().unwrap())).boxed();
         }

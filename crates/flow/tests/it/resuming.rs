@@ -5,6 +5,7 @@ use std::time::Duration;
 use rialto_engine::Engine;
 use rialto_model::{
     ids::TaskId,
+    store::Token,
     task::{Task, TaskState},
 };
 
@@ -56,6 +57,100 @@ nodes:
     assert_eq!(over.head.state, TaskState::Completed, "{:?}", over.failure);
     assert_eq!(made(&over), r#"{"n":1,"all":true}"#);
     assert_eq!(house.called(), ["echo", "slow", "echo"], "each was called once");
+}
+
+/// A run whose second step is under way in a process that is gone, begun with the token `tok_1`.
+async fn abandoned() -> (House, TaskId) {
+    let mut house = House::new().await;
+    house.engine.take_post().await.unwrap();
+    house.store.put_token(&token(&house)).await.unwrap();
+    house.caller.token = Some("tok_1".into());
+    let text = r#"
+nodes:
+  hung: { type: tool, tool: office.slow, args: { n: 1 } }
+  last: { type: tool, tool: office.echo, args: { n: "{{ nodes.hung.n }}" } }
+"#;
+    let request = house.inline(text, "{}").await;
+    let mut running = house.engine.call(request).await.unwrap();
+    let run = running.task().clone();
+    while house.called().is_empty() {
+        let _ = tokio::time::timeout(Duration::from_millis(10), running.next()).await;
+    }
+    let step = house.record(&run).await.steps[0].task.clone().unwrap();
+    while house.engine.look(&house.caller, step.as_str()).await.unwrap().head.remote.task_id.is_none() {
+        let _ = tokio::time::timeout(Duration::from_millis(10), running.next()).await;
+    }
+    (house, run)
+}
+
+fn token(house: &House) -> Token {
+    Token {
+        id: "tok_1".to_owned(),
+        hash: "0".repeat(64),
+        scope: house.caller.scope.clone(),
+        caller: house.caller.id.clone(),
+        kind: house.caller.kind,
+        rights: house.caller.rights,
+        created_at: house.engine.now(),
+        expires_at: None,
+        revoked_at: None,
+        created_by: None,
+        session_of: None,
+    }
+}
+
+/// How a run ends in the process that takes it over.
+async fn taken_over(house: &House, run: &TaskId) -> Task {
+    let heir = house.later(LATER).await;
+    heir.engine.take_post().await.unwrap();
+    let stop = tokio_util::sync::CancellationToken::new();
+    let (engine, stopped) = (heir.engine.clone(), stop.clone());
+    let post = tokio::spawn(async move { engine.keep_post(stopped).await });
+    let over = in_the_end(&heir.engine, &heir, run).await;
+    stop.cancel();
+    post.await.unwrap();
+    over
+}
+
+#[tokio::test]
+async fn a_run_that_is_taken_over_calls_nothing_more_when_its_token_was_revoked() {
+    let (house, run) = abandoned().await;
+    house.store.revoke_token("tok_1", house.engine.now()).await.unwrap();
+    let over = taken_over(&house, &run).await;
+    assert_eq!(over.head.state, TaskState::Failed);
+    let failure = over.failure.unwrap();
+    assert!(failure.message.contains("was revoked or has expired"), "{failure}");
+    assert_eq!(house.called(), ["slow"], "the last step is not called");
+}
+
+#[tokio::test]
+async fn a_run_that_is_taken_over_goes_on_while_its_token_is_good() {
+    let (house, run) = abandoned().await;
+    let over = taken_over(&house, &run).await;
+    assert_eq!(over.head.state, TaskState::Completed, "{:?}", over.failure);
+    assert_eq!(house.called(), ["slow", "echo"]);
+    assert_eq!(house.record(&run).await.run.token, Some("tok_1".into()), "it keeps its token");
+}
+
+#[tokio::test]
+async fn a_run_that_was_approved_by_somebody_else_keeps_its_token_and_its_hops() {
+    let mut house = House::new().await;
+    house.store.put_token(&token(&house)).await.unwrap();
+    (house.caller.token, house.caller.hops) = (Some("tok_1".into()), 2);
+    let text = r#"
+nodes:
+  may: { type: approval, question: "May it?" }
+  last: { type: tool, tool: office.echo, args: { n: 1 }, depends_on: [may] }
+"#;
+    let task = house.run(text, "{}").await.unwrap();
+    let other = house.later(Duration::from_secs(1)).await;
+    let approval = other.approvals().await.remove(0);
+    other.decide(&approval, true).await;
+    let over = other.settled(&task.head.id).await;
+    assert_eq!(over.head.state, TaskState::Completed, "{:?}", over.failure);
+    let run = house.record(&task.head.id).await.run;
+    assert_eq!((run.token, run.hops), (Some("tok_1".into()), 2));
+    assert_eq!(*house.office.hops.lock(), [2], "the step carries the count on");
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use crate::{
     cost::{CostQuery, CostSum},
     credential::Secret,
     event::{Event, Recorded},
-    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId},
+    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId, TokenId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
     routing::{
@@ -292,6 +292,14 @@ impl Store for Nowhere {
 
     async fn note_push(&self, _: &Push, _: &str) -> Result<bool, StoreError> {
         Ok(false)
+    }
+
+    async fn push_tokens(&self) -> Result<Vec<TokenId>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn remove_pushes_of(&self, _: &TokenId) -> Result<u64, StoreError> {
+        Ok(0)
     }
 
     async fn dead_pushes(&self, _: &Scope, _: usize) -> Result<Vec<Push>, StoreError> {

@@ -15,7 +15,7 @@ use rialto_model::{
     cost::{CostQuery, CostSum},
     credential::Secret,
     event::{Event, Recorded},
-    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId},
+    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId, TokenId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
     routing::{
@@ -410,6 +410,14 @@ impl Store for PostgresStore {
 
     async fn note_push(&self, push: &Push, holder: &str) -> Result<bool, StoreError> {
         Ok(pushes::note(&self.client().await?, push, holder).await?)
+    }
+
+    async fn push_tokens(&self) -> Result<Vec<TokenId>, StoreError> {
+        Ok(pushes::tokens(&self.client().await?).await?)
+    }
+
+    async fn remove_pushes_of(&self, token: &TokenId) -> Result<u64, StoreError> {
+        Ok(pushes::remove_of(&self.client().await?, token).await?)
     }
 
     async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, StoreError> {

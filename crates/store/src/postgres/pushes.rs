@@ -4,7 +4,7 @@ use deadpool_postgres::GenericClient;
 use rialto_model::{
     call::CallerId,
     credential::Secret,
-    ids::{Scope, TaskId},
+    ids::{Scope, TaskId, TokenId},
     push::{Login, Push, PushStanding},
     webhook::Lease,
 };
@@ -23,12 +23,12 @@ pub(super) async fn put(client: &impl GenericClient, push: &Push) -> Result<(), 
     let credentials = login.and_then(|login| login.credentials.as_ref()).map(Secret::expose);
     let insert = "
         INSERT INTO push_configs (task, id, org, project, caller, url, token, schemes, credentials, dialect, extra,
-            created_at, told, failures, dead)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 0, FALSE)
-        ON CONFLICT (task, id) DO UPDATE SET url = excluded.url, token = excluded.token, schemes = excluded.schemes,
+            created_at, told, created_with, failures, dead)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 0, FALSE)
+        ON CONFLICT (task, id) DO UPDATE SET created_with = excluded.created_with, url = excluded.url, token = excluded.token, schemes = excluded.schemes,
             credentials = excluded.credentials, dialect = excluded.dialect, extra = excluded.extra, failures = 0,
             next_attempt_at = NULL, last_error = NULL, dead = FALSE";
-    let values: [Value<'_>; 13] = [
+    let values: [Value<'_>; 14] = [
         &push.task.as_str(),
         &push.id,
         &push.scope.org.as_str(),
@@ -42,6 +42,7 @@ pub(super) async fn put(client: &impl GenericClient, push: &Push) -> Result<(), 
         &json(&push.extra)?,
         &nanoseconds(push.created_at)?,
         &signed(push.standing.told),
+        &push.created_with.as_ref().map(TokenId::as_str),
     ];
     sql::execute(client, insert, &values).await.map(drop)
 }
@@ -56,6 +57,19 @@ pub(super) async fn of_task(client: &impl GenericClient, task: &TaskId) -> Resul
 pub(super) async fn remove(client: &impl GenericClient, task: &TaskId, id: &str) -> Result<bool, Snag> {
     let delete = "DELETE FROM push_configs WHERE task = $1 AND id = $2";
     Ok(sql::execute(client, delete, &[&task.as_str(), &id]).await? > 0)
+}
+
+/// The access tokens that configs were set with, each once.
+pub(super) async fn tokens(client: &impl GenericClient) -> Result<Vec<TokenId>, Snag> {
+    let select =
+        "SELECT DISTINCT created_with FROM push_configs WHERE created_with IS NOT NULL ORDER BY created_with";
+    let rows = sql::rows(client, select, &[]).await?;
+    rows.iter().map(|row| Ok(TokenId::from(Cells(row).text("created_with")?))).collect()
+}
+
+/// Removes the configs that were set with an access token.
+pub(super) async fn remove_of(client: &impl GenericClient, token: &TokenId) -> Result<u64, Snag> {
+    sql::execute(client, "DELETE FROM push_configs WHERE created_with = $1", &[&token.as_str()]).await
 }
 
 /// Those that have something to be told now, and are ours to tell from now on. What somebody else is just taking is left to
@@ -120,6 +134,7 @@ fn push(row: &Row) -> Result<Push, Snag> {
         id: row.text("id")?,
         scope: row.scope()?,
         caller: CallerId::from(row.text("caller")?),
+        created_with: row.get::<Option<String>>("created_with")?.map(TokenId::from),
         url: row.text("url")?,
         token: row.get::<Option<String>>("token")?.map(Secret::from),
         login: row.get::<Option<String>>("schemes")?.map(|schemes| Login {

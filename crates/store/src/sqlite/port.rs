@@ -14,7 +14,7 @@ use rialto_model::{
     cost::{CostQuery, CostSum},
     credential::Secret,
     event::{Event, Recorded},
-    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId},
+    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId, TokenId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
     routing::{
@@ -420,6 +420,15 @@ impl Store for SqliteStore {
     async fn note_push(&self, push: &Push, holder: &str) -> Result<bool, StoreError> {
         let (push, holder) = (push.clone(), holder.to_owned());
         self.transact(move |transaction| pushes::note(transaction, &push, &holder)).await
+    }
+
+    async fn push_tokens(&self) -> Result<Vec<TokenId>, StoreError> {
+        self.read(pushes::tokens).await
+    }
+
+    async fn remove_pushes_of(&self, token: &TokenId) -> Result<u64, StoreError> {
+        let token = token.clone();
+        self.transact(move |transaction| pushes::remove_of(transaction, &token)).await
     }
 
     async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, StoreError> {

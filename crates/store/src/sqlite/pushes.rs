@@ -4,7 +4,7 @@ use rialto_model::{
     call::CallerId,
     card::Dialect,
     credential::Secret,
-    ids::{Scope, TaskId},
+    ids::{Scope, TaskId, TokenId},
     push::{Login, Push, PushStanding},
     webhook::Lease,
 };
@@ -24,11 +24,11 @@ pub(super) fn put(connection: &Connection, push: &Push) -> Result<(), Snag> {
     let extra = serde_json::to_string(&push.extra)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
     let mut insert = connection.prepare_cached(
-        "INSERT INTO push_configs (task, id, org, project, caller, url, token, schemes, credentials, dialect, extra,
+        "INSERT INTO push_configs (task, id, org, project, caller, created_with, url, token, schemes, credentials, dialect, extra,
              created_at, told, failures, dead)
-         VALUES (:task, :id, :org, :project, :caller, :url, :token, :schemes, :credentials, :dialect, :extra,
+         VALUES (:task, :id, :org, :project, :caller, :created_with, :url, :token, :schemes, :credentials, :dialect, :extra,
              :created_at, :told, 0, 0)
-         ON CONFLICT (task, id) DO UPDATE SET url = excluded.url, token = excluded.token, schemes = excluded.schemes,
+         ON CONFLICT (task, id) DO UPDATE SET created_with = excluded.created_with, url = excluded.url, token = excluded.token, schemes = excluded.schemes,
              credentials = excluded.credentials, dialect = excluded.dialect, extra = excluded.extra, failures = 0,
              next_attempt_at = NULL, last_error = NULL, dead = 0",
     )?;
@@ -38,6 +38,7 @@ pub(super) fn put(connection: &Connection, push: &Push) -> Result<(), Snag> {
         ":org": push.scope.org.as_str(),
         ":project": push.scope.project.as_str(),
         ":caller": push.caller.as_str(),
+        ":created_with": push.created_with.as_ref().map(TokenId::as_str),
         ":url": push.url,
         ":token": push.token.as_ref().map(Secret::expose),
         ":schemes": schemes,
@@ -62,6 +63,21 @@ pub(super) fn of_task(connection: &Connection, task: &TaskId) -> Result<Vec<Push
 pub(super) fn remove(connection: &Connection, task: &TaskId, id: &str) -> Result<bool, Snag> {
     let mut delete = connection.prepare_cached("DELETE FROM push_configs WHERE task = ?1 AND id = ?2")?;
     Ok(delete.execute([task.as_str(), id])? > 0)
+}
+
+/// The access tokens that configs were set with, each once.
+pub(super) fn tokens(connection: &Connection) -> Result<Vec<TokenId>, Snag> {
+    let mut select = connection.prepare_cached(
+        "SELECT DISTINCT created_with FROM push_configs WHERE created_with IS NOT NULL ORDER BY created_with",
+    )?;
+    let tokens = select.query_map([], |row| Ok(TokenId::from(row.get::<_, String>(0)?)))?;
+    Ok(tokens.collect::<Result<_, _>>()?)
+}
+
+/// Removes the configs that were set with an access token.
+pub(super) fn remove_of(connection: &Connection, token: &TokenId) -> Result<u64, Snag> {
+    let mut delete = connection.prepare_cached("DELETE FROM push_configs WHERE created_with = ?1")?;
+    Ok(u64::try_from(delete.execute([token.as_str()])?).unwrap_or(u64::MAX))
 }
 
 /// Those that have something to be told now, and are ours to tell from now on.
@@ -131,6 +147,7 @@ fn push(row: &Row<'_>) -> rusqlite::Result<Push> {
         id: row.get("id")?,
         scope: scope(row)?,
         caller: CallerId::from(row.get::<_, String>("caller")?),
+        created_with: row.get::<_, Option<String>>("created_with")?.map(TokenId::from),
         url: row.get("url")?,
         token: row.get::<_, Option<String>>("token")?.map(Secret::from),
         login: schemes.map(|schemes| Login {

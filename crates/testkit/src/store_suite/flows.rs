@@ -62,8 +62,16 @@ pub async fn a_removed_definition_is_kept_for_its_runs(store: &dyn Store) {
 
 /// Everything that a run needs to go on is there again, digit for digit.
 pub async fn a_run_comes_back_with_its_steps(store: &dyn Store) {
-    let run = FlowRun { definition: Some("nodes: []".to_owned()), version: None, ..run("task_1") };
+    let run = FlowRun {
+        definition: Some("nodes: []".to_owned()),
+        version: None,
+        token: Some("tok_1".into()),
+        hops: 3,
+        ..run("task_1")
+    };
     assert!(store.begin_run(&run, "d1", &[step("a")]).await.unwrap());
+    let begun = store.run(&Scope::default(), &run.id).await.unwrap().unwrap();
+    assert_eq!(begun.run, run);
     let done = FlowStep {
         task: Some(TaskId::from("task_a")),
         state: StepState::Completed,
@@ -78,11 +86,22 @@ pub async fn a_run_comes_back_with_its_steps(store: &dyn Store) {
     let failure = Failure::new(Kind::PeerFailed, "no");
     let failed = FlowStep { attempt: 2, state: StepState::Failed, failure: Some(failure), ..step("a") };
     let steps = vec![done.clone(), held.clone(), failed.clone()];
-    let waits =
-        RunChange { state: RunState::Waiting, wakes_at: Some(at(99)), steps, ..change("task_1", "d1") };
+    let waits = RunChange {
+        state: RunState::Waiting,
+        wakes_at: Some(at(99)),
+        steps,
+        token: Some("tok_2".into()),
+        ..change("task_1", "d1")
+    };
     assert!(store.change_run(waits).await.unwrap());
     let expected = RunRecord {
-        run: FlowRun { state: RunState::Waiting, wakes_at: Some(at(99)), updated_at: at(1), ..run },
+        run: FlowRun {
+            state: RunState::Waiting,
+            wakes_at: Some(at(99)),
+            updated_at: at(1),
+            token: Some("tok_2".into()),
+            ..run
+        },
         steps: vec![done, held, failed],
     };
     let id = TaskId::from("task_1");
@@ -228,6 +247,8 @@ fn run(id: &str) -> FlowRun {
         id: TaskId::from(id),
         scope: Scope::default(),
         caller: "ann".into(),
+        token: None,
+        hops: 0,
         name: "deploy".to_owned(),
         version: Some(1),
         definition: None,
@@ -250,6 +271,7 @@ fn change(run: &str, driver: &str) -> RunChange {
     RunChange {
         run: TaskId::from(run),
         driver: driver.to_owned(),
+        token: None,
         state: RunState::Running,
         output: None,
         failure: None,

@@ -20,6 +20,7 @@ fn push(task: &str, id: &str) -> Push {
         id: id.to_owned(),
         scope: Scope::default(),
         caller: "ann".into(),
+        created_with: None,
         url: "https://hooks.example/a".to_owned(),
         token: Some(Secret::from("shown")),
         login: Some(Login { schemes: vec!["Bearer".to_owned()], credentials: Some(Secret::from("key")) }),
@@ -37,12 +38,14 @@ fn lease(holder: &str, now: i64) -> Lease {
 /// What is asked for comes back as it was put, can be replaced, and removed once.
 pub async fn a_push_comes_back_as_it_was_put(store: &dyn Store) {
     store.open_task(&head("task_1"), Vec::new()).await.unwrap();
-    let (full, bare) = (push("task_1", "a"), Push { token: None, login: None, ..push("task_1", "b") });
+    let full = Push { created_with: Some("tok_1".into()), ..push("task_1", "a") };
+    let bare = Push { token: None, login: None, ..push("task_1", "b") };
     store.put_push(&full).await.unwrap();
     store.put_push(&bare).await.unwrap();
     let task = TaskId::from("task_1");
     assert_eq!(store.pushes(&task).await.unwrap(), [full.clone(), bare.clone()]);
-    let moved = Push { url: "https://hooks.example/b".to_owned(), ..full };
+    let moved =
+        Push { url: "https://hooks.example/b".to_owned(), created_with: Some("tok_2".into()), ..full };
     store.put_push(&moved).await.unwrap();
     assert_eq!(store.pushes(&task).await.unwrap(), [moved, bare]);
     assert!(store.remove_push(&task, "a").await.unwrap());
@@ -91,4 +94,19 @@ pub async fn a_push_that_fails_waits_and_is_given_up(store: &dyn Store) {
     assert_eq!(store.dead_pushes(&Scope::default(), 9).await.unwrap(), [failed]);
     store.sweep(Sweep { tasks_before: Some(at(100)), audit_before: None }).await.unwrap();
     assert!(store.dead_pushes(&Scope::default(), 9).await.unwrap().is_empty());
+}
+
+/// Those that were set with an access token go with it, and no others do.
+pub async fn pushes_are_removed_with_their_token(store: &dyn Store) {
+    store.open_task(&head("task_1"), Vec::new()).await.unwrap();
+    let set = |id: &str, token: &str| Push { created_with: Some(token.into()), ..push("task_1", id) };
+    for config in [set("a", "tok_1"), set("b", "tok_2"), set("c", "tok_1"), push("task_1", "d")] {
+        store.put_push(&config).await.unwrap();
+    }
+    assert_eq!(store.push_tokens().await.unwrap(), ["tok_1".into(), "tok_2".into()]);
+    assert_eq!(store.remove_pushes_of(&"tok_1".into()).await.unwrap(), 2);
+    assert_eq!(store.remove_pushes_of(&"tok_1".into()).await.unwrap(), 0, "they are removed once");
+    let left = store.pushes(&TaskId::from("task_1")).await.unwrap();
+    assert_eq!(left, [set("b", "tok_2"), push("task_1", "d")]);
+    assert_eq!(store.push_tokens().await.unwrap(), ["tok_2".into()]);
 }

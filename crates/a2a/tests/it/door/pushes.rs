@@ -9,6 +9,14 @@ use parking_lot::Mutex;
 use rialto_a2a::door::Config;
 use rialto_a2a_wire::card::signature::Signer;
 use rialto_edge::fetch::{Fetch, FetchError, Request as Fetched, Response};
+use rialto_model::{
+    call::{Caller, CallerKind},
+    clock::{Clock, Timestamp},
+    ids::{Scope, TaskId},
+    rights::Rights,
+    store::{Store, Token},
+};
+use rialto_store::SqliteStore;
 use serde_json::{Value, json};
 
 use super::house::{Client, House, post, said, said_0_3, steady};
@@ -221,4 +229,93 @@ async fn a_0_1_receiver_that_wants_to_see_nothing_else_is_shown_the_signature() 
     let shown = headers["authorization"].to_str().unwrap();
     assert!(claims(shown.strip_prefix("Bearer ").unwrap())["iat"].is_number(), "{shown}");
     assert!(!headers.contains_key("x-a2a-signature"));
+}
+
+/// A token of ann's in the store.
+fn token(id: &str) -> Token {
+    Token {
+        id: id.to_owned(),
+        hash: id.repeat(13),
+        scope: Scope::default(),
+        caller: "ann".into(),
+        kind: CallerKind::User,
+        rights: Rights::ALL,
+        created_at: Timestamp::UNIX_EPOCH,
+        expires_at: None,
+        revoked_at: None,
+        created_by: None,
+        session_of: None,
+    }
+}
+
+/// The names of the configs that ann is shown.
+async fn listed(ann: &Client, task: &Value) -> Vec<String> {
+    let listed = ann.rpc("ListTaskPushNotificationConfigs", json!({ "taskId": task })).await;
+    let configs = listed["result"]["configs"].as_array().cloned().unwrap_or_default();
+    configs.iter().map(|config| config["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn nothing_is_brought_for_a_token_that_was_revoked() {
+    let house = House::new().await;
+    let ann = |id: &str| house.caller(Caller { token: Some(id.into()), ..Caller::user("ann") });
+    let task = ask(&ann("tok_a")).await;
+    for id in ["tok_a", "tok_b"] {
+        house.store.put_token(&token(id)).await.unwrap();
+        let config = json!({ "taskId": task, "id": id, "url": "http://127.0.0.1:9/hook", "token": id });
+        let created = ann(id).rpc("CreateTaskPushNotificationConfig", config).await;
+        assert_eq!(created["result"]["id"], id, "{created}");
+    }
+    assert_eq!(listed(&ann("tok_b"), &task).await, ["tok_a", "tok_b"]);
+    house.store.revoke_token("tok_a", house.clock.now()).await.unwrap();
+    assert_eq!(listed(&ann("tok_b"), &task).await, ["tok_b"]);
+    answer(&ann("tok_b"), &task).await;
+    let got = Arc::new(Receiver::default()).hears(&house, 2).await;
+    let receivers: Vec<&str> =
+        got.iter().map(|(headers, _)| headers["x-a2a-notification-token"].to_str().unwrap()).collect();
+    assert_eq!(receivers, ["tok_b", "tok_b"]);
+    let task = TaskId::from(task.as_str().unwrap());
+    assert_eq!(house.store.pushes(&task).await.unwrap().len(), 1, "it is removed, not only left out");
+}
+
+/// Revokes a token while the first of several deliveries is under way.
+struct Revoking {
+    store: Arc<SqliteStore>,
+    count: Mutex<usize>,
+}
+
+impl Fetch for Revoking {
+    fn fetch(&self, _: Fetched) -> BoxFuture<'static, Result<Response, FetchError>> {
+        *self.count.lock() += 1;
+        let store = Arc::clone(&self.store);
+        async move {
+            store.revoke_token("tok_a", Timestamp::UNIX_EPOCH).await.unwrap();
+            Ok(Response::fixed(StatusCode::OK, ""))
+        }
+        .boxed()
+    }
+}
+
+#[tokio::test]
+async fn deliveries_that_are_due_stop_when_their_token_is_revoked_in_between() {
+    let house = House::new().await;
+    house.store.put_token(&token("tok_a")).await.unwrap();
+    let ann = house.caller(Caller { token: Some("tok_a".into()), ..Caller::user("ann") });
+    let mut params = said("ask");
+    params["configuration"] = json!({ "taskPushNotificationConfig": { "url": "http://127.0.0.1:9/hook" } });
+    let task = ann.rpc("SendMessage", params).await["result"]["task"]["id"].take();
+    answer(&ann, &task).await;
+    let receiver = Arc::new(Revoking { store: house.store.clone(), count: Mutex::new(0) });
+    let pusher = house.door.pusher(house.store.clone(), receiver.clone(), house.clock.clone());
+    let running = tokio::spawn(pusher.run(house.stop.clone()));
+    let task = TaskId::from(task.as_str().unwrap());
+    super::house::within(async {
+        while !house.store.pushes(&task).await.unwrap().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    house.stop.cancel();
+    super::house::within(running).await.unwrap();
+    assert_eq!(*receiver.count.lock(), 1, "three were due");
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
     flow::{FlowRun, FlowStep, RunChange, RunFilter, RunRecord, RunState},
-    ids::{Scope, TaskId},
+    ids::{Scope, TaskId, TokenId},
     json::Json,
 };
 use serde::Serialize;
@@ -29,10 +29,10 @@ pub(super) async fn begin(
 ) -> Result<bool, Snag> {
     let insert = "
         INSERT INTO flow_runs (id, org, project, caller, name, version, definition, input, depth, state, output, failure,
-            wakes_at, driver, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+            wakes_at, driver, created_at, updated_at, token, hops)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
         ON CONFLICT (id) DO NOTHING";
-    let values: [Value<'_>; 16] = [
+    let values: [Value<'_>; 18] = [
         &run.id.as_str(),
         &run.scope.org.as_str(),
         &run.scope.project.as_str(),
@@ -49,6 +49,8 @@ pub(super) async fn begin(
         &driver,
         &nanoseconds(run.created_at)?,
         &nanoseconds(run.updated_at)?,
+        &run.token.as_ref().map(TokenId::as_str),
+        &i64::from(run.hops),
     ];
     let is_new = sql::execute(client, insert, &values).await? > 0;
     if is_new {
@@ -104,9 +106,9 @@ pub(super) async fn list(
 /// Writes down what has changed, if whoever says so has the run.
 pub(super) async fn change(client: &impl GenericClient, change: &RunChange) -> Result<bool, Snag> {
     let update = "
-        UPDATE flow_runs SET state = $3, output = $4, failure = $5, wakes_at = $6, updated_at = $7
+        UPDATE flow_runs SET state = $3, output = $4, failure = $5, wakes_at = $6, updated_at = $7, token = $8
         WHERE id = $1 AND driver = $2 AND state IN ('running', 'waiting')";
-    let values: [Value<'_>; 7] = [
+    let values: [Value<'_>; 8] = [
         &change.run.as_str(),
         &change.driver,
         &word(&change.state)?,
@@ -114,6 +116,7 @@ pub(super) async fn change(client: &impl GenericClient, change: &RunChange) -> R
         &maybe(change.failure.as_ref())?,
         &maybe_nanoseconds(change.wakes_at)?,
         &nanoseconds(change.at)?,
+        &change.token.as_ref().map(TokenId::as_str),
     ];
     let is_taken = sql::execute(client, update, &values).await? > 0;
     if is_taken {
@@ -216,6 +219,8 @@ fn run(row: &Row) -> Result<FlowRun, Snag> {
         id: TaskId::from(row.text("id")?),
         scope: row.scope()?,
         caller: CallerId::from(row.text("caller")?),
+        token: row.get::<Option<String>>("token")?.map(TokenId::from),
+        hops: u8::try_from(row.number("hops")?).unwrap_or(u8::MAX),
         name: row.text("name")?,
         version: row.maybe_number("version")?,
         definition: row.get("definition")?,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
     flow::{FlowRun, FlowStep, RunChange, RunFilter, RunRecord, RunState},
-    ids::{Scope, TaskId},
+    ids::{Scope, TaskId, TokenId},
     json::Json,
 };
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params, params};
@@ -26,9 +26,9 @@ pub(super) fn begin(
     steps: &[FlowStep],
 ) -> Result<bool, Snag> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO flow_runs (id, org, project, caller, name, version, definition, input, depth, state, output,
+        "INSERT INTO flow_runs (id, org, project, caller, token, hops, name, version, definition, input, depth, state, output,
              failure, wakes_at, driver, created_at, updated_at)
-         VALUES (:id, :org, :project, :caller, :name, :version, :definition, :input, :depth, :state, :output,
+         VALUES (:id, :org, :project, :caller, :token, :hops, :name, :version, :definition, :input, :depth, :state, :output,
              :failure, :wakes_at, :driver, :created_at, :updated_at)
          ON CONFLICT (id) DO NOTHING",
     )?;
@@ -37,6 +37,8 @@ pub(super) fn begin(
         ":org": run.scope.org.as_str(),
         ":project": run.scope.project.as_str(),
         ":caller": run.caller.as_str(),
+        ":token": run.token.as_ref().map(TokenId::as_str),
+        ":hops": run.hops,
         ":name": run.name,
         ":version": run.version,
         ":definition": run.definition,
@@ -92,13 +94,14 @@ pub(super) fn list(connection: &Connection, of: &Scope, filter: &RunFilter) -> R
 /// Writes down what has changed, if whoever says so has the run.
 pub(super) fn change(connection: &Connection, change: &RunChange) -> Result<bool, Snag> {
     let mut update = connection.prepare_cached(
-        "UPDATE flow_runs SET state = :state, output = :output, failure = :failure, wakes_at = :wakes_at,
+        "UPDATE flow_runs SET token = :token, state = :state, output = :output, failure = :failure, wakes_at = :wakes_at,
              updated_at = :at
          WHERE id = :id AND driver = :driver AND state IN ('running', 'waiting')",
     )?;
     let changed = update.execute(named_params! {
         ":id": change.run.as_str(),
         ":driver": change.driver,
+        ":token": change.token.as_ref().map(TokenId::as_str),
         ":state": Word(change.state),
         ":output": change.output.as_ref().map(Json::get),
         ":failure": maybe_json(change.failure.as_ref())?,
@@ -199,6 +202,8 @@ fn run(row: &Row<'_>) -> rusqlite::Result<FlowRun> {
         id: TaskId::from(row.get::<_, String>("id")?),
         scope: scope(row)?,
         caller: CallerId::from(row.get::<_, String>("caller")?),
+        token: row.get::<_, Option<String>>("token")?.map(TokenId::from),
+        hops: row.get("hops")?,
         name: row.get("name")?,
         version: row.get("version")?,
         definition: row.get("definition")?,
