@@ -18,7 +18,7 @@ use std::{sync::Arc, time::Duration};
 use http::{HeaderMap, header};
 use rialto_model::{
     call::Caller,
-    clock::Clock,
+    clock::{Clock, Timestamp},
     ids::{TokenId, fresh},
     store::Token,
 };
@@ -54,16 +54,32 @@ pub struct Bearers {
     streams: OpenStreams,
 }
 
+/// A caller that is let in.
+#[derive(Clone)]
+pub(crate) struct Admitted {
+    pub(crate) caller: Caller,
+    /// When the signed token it came with ends, clock skew included. None for tokens of ours, which are known by their ids.
+    pub(crate) ends_at: Option<Timestamp>,
+}
+
 /// What a token comes to, as far as can be said without waiting.
 pub(crate) enum Answer {
     /// It is known, and so is what to do about it.
-    Known(Result<Caller, Denial>),
+    Known(Result<Admitted, Denial>),
     /// Something has to be read first.
     Wait,
 }
 
 /// SHA-256 of a token.
 type Hash = [u8; 32];
+
+// === impl Admitted ===
+
+impl From<Caller> for Admitted {
+    fn from(caller: Caller) -> Self {
+        Self { caller, ends_at: None }
+    }
+}
 
 // === impl Bearers ===
 
@@ -78,7 +94,7 @@ impl Bearers {
         loop {
             // Without the store nothing new is known; the next round tries again.
             let _ = self.book.catch_up().await;
-            self.streams.end_where(|token| !self.is_good(token));
+            self.streams.end_where(self.clock.now(), |token| !self.is_good(token));
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(REVOCATION_POLL) => {}
@@ -101,6 +117,15 @@ impl Bearers {
         let watched = self.streams.watch(id);
         // It may have ended between the check of the request and now.
         if !self.is_good(id) {
+            watched.cancel();
+        }
+        watched
+    }
+
+    /// Is cancelled when a signed token ends.
+    pub(crate) fn watch_until(&self, end: Timestamp) -> Arc<CancellationToken> {
+        let watched = self.streams.watch_until(end);
+        if end <= self.clock.now() {
             watched.cancel();
         }
         watched
@@ -142,18 +167,18 @@ impl Bearers {
         }
         let hash = Sha256::digest(token.as_bytes()).into();
         match self.book.table().caller(&hash, &*self.clock) {
-            Some(known) => Answer::Known(known),
+            Some(known) => Answer::Known(known.map(Admitted::from)),
             None if self.may_be_signed(token) => self.issuers.look(token, &hash),
             None => Answer::Known(Err(Denial::Unknown)),
         }
     }
 
     /// Who comes with `token`, after reading whatever has changed.
-    pub(crate) async fn find(&self, token: &str) -> Result<Caller, Denial> {
+    pub(crate) async fn find(&self, token: &str) -> Result<Admitted, Denial> {
         self.book.catch_up().await?;
         let hash = Sha256::digest(token.as_bytes()).into();
         match self.book.table().caller(&hash, &*self.clock) {
-            Some(known) => known,
+            Some(known) => known.map(Admitted::from),
             None if self.may_be_signed(token) => self.issuers.find(token, &hash).await,
             None => Err(Denial::Unknown),
         }

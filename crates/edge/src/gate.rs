@@ -33,12 +33,12 @@ use rialto_model::{
 use tower::{Layer, Service};
 
 use crate::{
-    auth::{Answer, Authentication, Challenge, Denial, bearer},
+    auth::{Admitted, Answer, Authentication, Challenge, Denial, bearer},
     guard::{Guard, host_of},
     limits::{self, Limited},
     place::Places,
     refusal::{Refusal, draining, nothing_here, too_many_attempts, too_many_requests},
-    revocable::TokenHold,
+    revocable::{SignedTokenEnd, TokenHold},
     serve::ConnectionPeer,
     session::Sessions,
     site::{self, Site},
@@ -246,7 +246,7 @@ impl Gate {
     /// The same for a request that had to wait.
     async fn find(&self, request: &mut Request, from: Option<&ConnectionPeer>) -> Option<Response> {
         let found = match &self.0.authentication {
-            Authentication::Open(caller) => Ok(caller.clone()),
+            Authentication::Open(caller) => Ok(caller.clone().into()),
             Authentication::Bearer(bearers) => match bearer(request.headers()).map(str::to_owned) {
                 Ok(token) => bearers.find(&token).await,
                 Err(denial) => match self.0.token_in_cookie(request).filter(|_| denial == Denial::NoToken) {
@@ -277,7 +277,7 @@ impl Checks {
             return Answer::Known(Err(Denial::InQuery));
         }
         match &self.authentication {
-            Authentication::Open(caller) => Answer::Known(Ok(caller.clone())),
+            Authentication::Open(caller) => Answer::Known(Ok(caller.clone().into())),
             Authentication::Bearer(bearers) => match bearer(request.headers()) {
                 Ok(token) => bearers.look(token),
                 Err(Denial::NoToken) => match self.look_at_cookie(request, bearers) {
@@ -292,11 +292,11 @@ impl Checks {
     fn admit(
         &self,
         request: &mut Request,
-        found: Result<Caller, Denial>,
+        found: Result<Admitted, Denial>,
         peer: Option<IpAddr>,
     ) -> Option<Response> {
-        let mut caller = match found {
-            Ok(caller) => caller,
+        let Admitted { mut caller, ends_at } = match found {
+            Ok(admitted) => admitted,
             Err(denial) => {
                 if self.limits.now().counts_tokens() && denial.is_wrong_token() {
                     self.limits.now().wrong_token(self.source(request, peer));
@@ -324,6 +324,9 @@ impl Checks {
         self.guard.limit(request.body_mut());
         caller.hops = hops(request.headers());
         request.extensions_mut().insert(caller);
+        if let Some(end) = ends_at {
+            request.extensions_mut().insert(SignedTokenEnd(end));
+        }
         None
     }
 
@@ -480,9 +483,9 @@ where
 }
 
 /// The caller whose certificate a request without a token came with.
-fn certified(from: Option<&ConnectionPeer>, denial: Denial) -> Result<Caller, Denial> {
+fn certified(from: Option<&ConnectionPeer>, denial: Denial) -> Result<Admitted, Denial> {
     let caller = from.and_then(|peer| peer.certified.as_deref());
-    caller.filter(|_| denial == Denial::NoToken).cloned().ok_or(denial)
+    caller.filter(|_| denial == Denial::NoToken).cloned().map(Admitted::from).ok_or(denial)
 }
 
 type Outcome<S> = Result<Response, <S as Service<Request>>::Error>;

@@ -1,7 +1,8 @@
 //! Responses that end with the token they were made for.
 //!
 //! Every response passes here, whatever protocol made it, so no kind of stream can be forgotten. A response of known length is as good as
-//! sent; one that may stay open (events, watches, long answers) is bound to its token and, for a browser, to its session.
+//! sent; one that may stay open (events, watches, long answers) is bound to its token and, for a browser, to its session. A token that others
+//! have signed ends at its `exp`, as late as clocks may differ.
 
 use std::{
     future::Future,
@@ -14,7 +15,7 @@ use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use http::Extensions;
 use http_body::{Body as _, Frame, SizeHint};
-use rialto_model::{call::Caller, ids::TokenId};
+use rialto_model::{call::Caller, clock::Timestamp, ids::TokenId};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::{
@@ -22,10 +23,16 @@ use crate::{
     session::Session,
 };
 
+/// When the signed token of a request ends.
+#[derive(Clone, Copy)]
+pub(crate) struct SignedTokenEnd(pub(crate) Timestamp);
+
 /// The token that a request came with, kept until its response is there.
 pub(crate) struct TokenHold {
     bearers: Arc<Bearers>,
-    token: TokenId,
+    /// A token of ours, or none for one that others have signed.
+    token: Option<TokenId>,
+    ends_at: Option<Timestamp>,
     session: Option<TokenId>,
     /// The generation of tokens when the request was let in.
     generation: u64,
@@ -47,12 +54,16 @@ struct Watched {
 // === impl TokenHold ===
 
 impl TokenHold {
-    /// Keeps the token of a request that was let in, if it came with one of ours.
+    /// Keeps the token of a request that was let in, if it came with one.
     pub(crate) fn new(authentication: &Authentication, extensions: &Extensions) -> Option<Self> {
         let Authentication::Bearer(bearers) = authentication else { return None };
         let session = extensions.get::<Session>().and_then(|session| session.id.clone());
-        let token = extensions.get::<Caller>()?.token.clone().or_else(|| session.clone())?;
-        Some(Self { bearers: Arc::clone(bearers), token, session, generation: bearers.generation() })
+        let token = extensions.get::<Caller>().and_then(|caller| caller.token.clone());
+        let ends_at = extensions.get::<SignedTokenEnd>().map(|end| end.0);
+        if token.is_none() && session.is_none() && ends_at.is_none() {
+            return None;
+        }
+        Some(Self { bearers: Arc::clone(bearers), token, ends_at, session, generation: bearers.generation() })
     }
 
     /// Whether the token has ended since the request was let in.
@@ -65,16 +76,18 @@ impl TokenHold {
         if response.body().size_hint().exact().is_some() {
             return response;
         }
-        let watched = self.ids().map(|id| {
-            let held = self.bearers.watch(id);
-            Watched { ended: Box::pin(CancellationToken::clone(&held).cancelled_owned()), _held: held }
+        let by_id = self.ids().map(|id| self.bearers.watch(id));
+        let by_end = self.ends_at.map(|end| self.bearers.watch_until(end));
+        let watched = by_id.chain(by_end).map(|held| Watched {
+            ended: Box::pin(CancellationToken::clone(&held).cancelled_owned()),
+            _held: held,
         });
         let watched = watched.collect();
         response.map(|body| Body::new(RevocableBody { inner: Some(body), watched }))
     }
 
     fn ids(&self) -> impl Iterator<Item = &TokenId> {
-        std::iter::once(&self.token).chain(&self.session)
+        self.token.iter().chain(&self.session)
     }
 }
 

@@ -190,7 +190,7 @@ impl Newcomer {
             return Err(format!("too many wrong tokens came from this address; try again in {seconds} s"));
         }
         let caller = match bearers.find(token).await {
-            Ok(caller) => caller,
+            Ok(admitted) => admitted.caller,
             Err(denial) => {
                 if checks.limits.now().counts_tokens() && denial.is_wrong_token() {
                     checks.limits.now().wrong_token(self.from);

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::{
-    Answer, Denial, Hash,
+    Admitted, Answer, Denial, Hash,
     config::{Config, IssuerConfig, Replay},
     keys::{Found, Keyring, NoKey, Place, Wanted},
     seen::{Once, Seen},
@@ -126,8 +126,8 @@ impl Issuers {
 
     /// Who comes with `token`, if that can be said without asking its issuer.
     pub(crate) fn look(&self, token: &str, hash: &Hash) -> Answer {
-        if let Some(caller) = self.seen.caller(hash, self.clock.now()) {
-            return Answer::Known(Ok(self.with_proof(caller, token)));
+        if let Some(admitted) = self.seen.caller(hash, self.clock.now()) {
+            return Answer::Known(Ok(self.with_proof(admitted, token)));
         }
         match self.read(token) {
             Err(flaw) => Answer::Known(Err(flaw.into())),
@@ -139,7 +139,7 @@ impl Issuers {
     }
 
     /// Who comes with `token`.
-    pub(crate) async fn find(&self, token: &str, hash: &Hash) -> Result<Caller, Denial> {
+    pub(crate) async fn find(&self, token: &str, hash: &Hash) -> Result<Admitted, Denial> {
         let said = self.read(token)?;
         let found = said.issuer.keys.find(&said.wanted).await;
         self.prove(&said, token, hash, found)
@@ -165,7 +165,7 @@ impl Issuers {
         token: &str,
         hash: &Hash,
         found: Result<Found, NoKey>,
-    ) -> Result<Caller, Denial> {
+    ) -> Result<Admitted, Denial> {
         let found = found.map_err(|none| match none {
             NoKey::Unknown => Denial::Flawed(Flaw::Key),
             NoKey::Unreachable => Denial::NoKeys,
@@ -173,16 +173,17 @@ impl Issuers {
         let claims = signed_claims(token, &found, said.wanted.algorithm)?;
         let (issuer, now) = (said.issuer, self.clock.now());
         let end = issuer.check(&claims, now)?;
-        let caller = issuer.caller(&claims)?;
+        let admitted = Admitted { caller: issuer.caller(&claims)?, ends_at: Some(with_leeway(end)) };
         match &issuer.once {
             Some(once) => is_first(once, &claims, end, now)?,
-            None => self.seen.remember(hash, caller.clone(), end.min(found.until)),
+            None => self.seen.remember(hash, admitted.clone(), end.min(found.until)),
         }
-        Ok(self.with_proof(caller, token))
+        Ok(self.with_proof(admitted, token))
     }
 
-    fn with_proof(&self, caller: Caller, token: &str) -> Caller {
-        if self.hands_on { Caller { proof: Some(Proof::from(token)), ..caller } } else { caller }
+    fn with_proof(&self, mut admitted: Admitted, token: &str) -> Admitted {
+        admitted.caller.proof = self.hands_on.then(|| Proof::from(token));
+        admitted
     }
 }
 
@@ -277,8 +278,13 @@ fn signed_claims(token: &str, found: &Found, algorithm: Algorithm) -> Result<Map
 
 fn is_first(once: &Once, claims: &Map<String, Value>, end: Timestamp, now: Timestamp) -> Result<(), Flaw> {
     let name = text(claims, "jti").ok_or(Flaw::Claim("jti"))?;
-    let until = Timestamp::from_second(end.as_second().saturating_add(LEEWAY)).unwrap_or(Timestamp::MAX);
-    if once.is_first(Sha256::digest(name.as_bytes()).into(), until, now) { Ok(()) } else { Err(Flaw::Used) }
+    let is_first = once.is_first(Sha256::digest(name.as_bytes()).into(), with_leeway(end), now);
+    if is_first { Ok(()) } else { Err(Flaw::Used) }
+}
+
+/// The moment from which a token that ends at `end` is refused.
+fn with_leeway(end: Timestamp) -> Timestamp {
+    Timestamp::from_second(end.as_second().saturating_add(LEEWAY)).unwrap_or(Timestamp::MAX)
 }
 
 fn text<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a str> {

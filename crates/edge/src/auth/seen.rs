@@ -6,9 +6,9 @@ use std::{
 };
 
 use parking_lot::{Mutex, RwLock};
-use rialto_model::{call::Caller, clock::Timestamp};
+use rialto_model::clock::Timestamp;
 
-use super::Hash;
+use super::{Admitted, Hash};
 
 /// Tokens that were found good. The memory is of two parts: when the younger is full it becomes the older one, and the
 /// older one is forgotten. So what is used stays, and nothing has to be put in order.
@@ -25,7 +25,7 @@ struct Parts {
 
 #[derive(Clone)]
 struct Good {
-    caller: Caller,
+    admitted: Admitted,
     until: Timestamp,
 }
 
@@ -49,20 +49,20 @@ impl Seen {
         Self { parts: RwLock::default(), half: (most / 2).max(1) }
     }
 
-    pub(crate) fn caller(&self, hash: &Hash, now: Timestamp) -> Option<Caller> {
+    pub(crate) fn caller(&self, hash: &Hash, now: Timestamp) -> Option<Admitted> {
         let parts = self.parts.read();
         if let Some(good) = parts.young.get(hash) {
             return good.at(now);
         }
         let good = parts.old.get(hash)?.clone();
         drop(parts);
-        let caller = good.at(now)?;
+        let admitted = good.at(now)?;
         self.keep(hash, good);
-        Some(caller)
+        Some(admitted)
     }
 
-    pub(crate) fn remember(&self, hash: &Hash, caller: Caller, until: Timestamp) {
-        self.keep(hash, Good { caller, until });
+    pub(crate) fn remember(&self, hash: &Hash, admitted: Admitted, until: Timestamp) {
+        self.keep(hash, Good { admitted, until });
     }
 
     fn keep(&self, hash: &Hash, good: Good) {
@@ -77,8 +77,8 @@ impl Seen {
 // === impl Good ===
 
 impl Good {
-    fn at(&self, now: Timestamp) -> Option<Caller> {
-        (now < self.until).then(|| self.caller.clone())
+    fn at(&self, now: Timestamp) -> Option<Admitted> {
+        (now < self.until).then(|| self.admitted.clone())
     }
 }
 
@@ -124,6 +124,8 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
+    use rialto_model::call::Caller;
+
     use super::*;
 
     fn at(second: i64) -> Timestamp {
@@ -133,7 +135,7 @@ mod tests {
     #[test]
     fn a_token_is_good_until_its_moment() {
         let seen = Seen::new(10);
-        seen.remember(&[1; 32], Caller::user("ann"), at(5));
+        seen.remember(&[1; 32], Caller::user("ann").into(), at(5));
         assert!(seen.caller(&[1; 32], at(4)).is_some());
         assert!(seen.caller(&[1; 32], at(5)).is_none());
         assert!(seen.caller(&[2; 32], at(4)).is_none());
@@ -143,7 +145,7 @@ mod tests {
     fn what_is_used_stays_and_the_rest_is_forgotten() {
         let seen = Seen::new(10);
         for n in 0..100 {
-            seen.remember(&[n; 32], Caller::user("ann"), at(5));
+            seen.remember(&[n; 32], Caller::user("ann").into(), at(5));
             assert!(seen.caller(&[0; 32], at(1)).is_some(), "{n}");
         }
         let parts = seen.parts.read();

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     house::{House, noon, token},
+    idp::{Idp, Pen},
     server::text,
 };
 
@@ -39,6 +40,27 @@ async fn an_open_stream_ends_when_its_token_expires() {
     let stream = house.visit("localhost", "/mcp/endless", Some("a")).await;
     let (read, ()) = tokio::join!(timeout(Duration::from_secs(5), text(stream)), pass);
     assert_eq!(read.expect("the stream ends within 5 s"), "first ");
+}
+
+#[tokio::test]
+async fn an_open_stream_ends_with_the_signed_token_it_was_opened_with() {
+    let idp = Idp::with(&[Pen::RSA]).await;
+    let house = House::trusting(vec![idp.config()], &[]).await;
+    let bearers = house.bearers.clone();
+    tokio::spawn(async move { bearers.follow_revocations(CancellationToken::new()).await });
+    let now = noon().as_second();
+    let (short, long) = (idp.ann_with("exp", now + 10), idp.ann_with("exp", now + 600));
+    let open = async |claims| house.visit("localhost", "/mcp/endless", Some(&Pen::RSA.sign(claims))).await;
+    let (ends, stays) = (open(&short).await, open(&long).await);
+    assert_eq!((ends.status, stays.status), (StatusCode::OK, StatusCode::OK));
+    // Clocks may differ by a minute, as for requests.
+    house.clock.pass(69);
+    let mut ends = Box::pin(text(ends));
+    assert!(timeout(Duration::from_secs(2), &mut ends).await.is_err(), "it is good for one more second");
+    house.clock.pass(1);
+    let read = timeout(Duration::from_secs(5), ends).await;
+    assert_eq!(read.expect("the stream ends within 5 s"), "first ");
+    assert!(timeout(Duration::from_secs(1), text(stays)).await.is_err(), "the other goes on");
 }
 
 #[tokio::test]
