@@ -1,9 +1,12 @@
 //! The way to one agent: its program, started when it is needed, and not again and again when it dies.
+//!
+//! A program is told when it is started how many calls led to it (`RIALTO_HOPS`), so calls of different depth do not share one: an agent that
+//! calls itself through us would otherwise count from the same number again and again. There are at most as many programs as hops.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rialto_edge::process::Launcher;
-use rialto_model::deployed::LocalAgent;
+use rialto_model::{call::Caller, deployed::LocalAgent};
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::link::Link;
@@ -26,7 +29,8 @@ pub(crate) struct Line {
 
 #[derive(Default)]
 struct State {
-    link: Option<Arc<Link>>,
+    /// By how many calls lead to them.
+    links: BTreeMap<u8, Arc<Link>>,
     begun: Option<Instant>,
     deaths: u32,
 }
@@ -38,13 +42,13 @@ impl Line {
         Self { local, state: Mutex::default() }
     }
 
-    /// The program, started if it does not run. Others who want it wait for the same start.
-    pub(crate) async fn link(&self, launcher: &Launcher) -> Result<Arc<Link>, String> {
+    /// The program for a caller, started if it does not run. Others who want it wait for the same start.
+    pub(crate) async fn link(&self, launcher: &Launcher, caller: &Caller) -> Result<Arc<Link>, String> {
         let mut state = self.state.lock().await;
-        if let Some(link) = state.link.as_ref().filter(|link| !link.is_gone()) {
+        if let Some(link) = state.links.get(&caller.hops).filter(|link| !link.is_gone()) {
             return Ok(Arc::clone(link));
         }
-        if state.link.take().is_some() {
+        if state.links.remove(&caller.hops).is_some() {
             let lasted = state.begun.is_some_and(|begun| begun.elapsed() > LASTING);
             state.deaths = if lasted { 1 } else { state.deaths.saturating_add(1) };
             tracing::warn!("the program of {} has ended; it is started again", self.local.name);
@@ -61,8 +65,11 @@ impl Line {
             tokio::time::sleep(left).await;
         }
         state.begun = Some(Instant::now());
-        match Link::start(launcher, &self.local).await {
-            Ok(link) => Ok(Arc::clone(state.link.insert(link))),
+        match Link::start(&launcher.for_caller(caller), &self.local).await {
+            Ok(link) => {
+                state.links.insert(caller.hops, Arc::clone(&link));
+                Ok(link)
+            }
             Err(why) => {
                 state.deaths = state.deaths.saturating_add(1);
                 Err(why)

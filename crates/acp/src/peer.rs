@@ -160,7 +160,7 @@ impl Inner {
             Failure::new(Kind::PeerUnreachable, format!("the agent {} cannot be had: {why}", local.name))
         };
         let line = self.line(&call.target.agent.id, local);
-        let link = line.link(&self.launcher).await.map_err(unreachable)?;
+        let link = line.link(&self.launcher, &call.caller).await.map_err(unreachable)?;
         let takes = &link.capabilities.prompt_capabilities;
         let blocks = blocks::of(&call.parts, local.instructions(call.target.skill_id()), takes)?;
         let named = self.own_session(call).await;

@@ -13,6 +13,7 @@ use std::{
 
 use parking_lot::Mutex;
 use rialto_model::{
+    call::{Caller, HOPS_VARIABLE},
     credential::Secret,
     deployed::{Command, Piece},
 };
@@ -63,6 +64,8 @@ const LOGGED: u64 = 1_000;
 pub struct Launcher {
     harmless: Arc<[(String, String)]>,
     resolve: Resolver,
+    /// How many calls through us lead to what is started.
+    hops: Option<u8>,
 }
 
 /// A program that runs, and everything it has started. It ends when this is dropped.
@@ -89,7 +92,14 @@ impl Launcher {
     /// A launcher that asks `env` for the variables that every program may see, and `resolve` for the others.
     pub fn new(env: impl Fn(&str) -> Option<String>, resolve: Resolver) -> Self {
         let harmless = HARMLESS.iter().filter_map(|name| Some(((*name).to_owned(), env(name)?)));
-        Self { harmless: harmless.collect(), resolve }
+        Self { harmless: harmless.collect(), resolve, hops: None }
+    }
+
+    /// The same for work that one call asks for: what is started is told how many calls led to it, and its own calls through us go on
+    /// counting from there.
+    #[must_use]
+    pub fn for_caller(&self, caller: &Caller) -> Self {
+        Self { hops: Some(caller.hops.saturating_add(1)), ..self.clone() }
     }
 
     /// Starts a program with pipes for stdin and stdout. `name` is what the log calls it.
@@ -107,6 +117,10 @@ impl Launcher {
             if setting.pieces().iter().any(|piece| matches!(piece, Piece::From(_))) {
                 secrets.push(value);
             }
+        }
+        // Last, so that no setting lowers it.
+        if let Some(hops) = self.hops {
+            wanted.env(HOPS_VARIABLE, hops.to_string());
         }
         if let Some(folder) = &command.cwd {
             wanted.current_dir(folder);
@@ -271,6 +285,15 @@ mod tests {
         let mut names: Vec<String> = output(child).await.lines().map(str::to_owned).collect();
         names.retain(|name| !matches!(name.as_str(), "PWD" | "OLDPWD" | "SHLVL" | "_"));
         assert_eq!(names, ["PATH", "TOKEN"]);
+    }
+
+    #[tokio::test]
+    async fn a_program_is_told_how_many_calls_led_to_it() {
+        let caller = Caller { hops: 2, ..Caller::user("ann") };
+        let child = launcher().for_caller(&caller).start(&shell("echo $RIALTO_HOPS"), "test").await.unwrap();
+        assert_eq!(output(child).await, "3\n");
+        let child = launcher().start(&shell("echo ${RIALTO_HOPS-none}"), "test").await.unwrap();
+        assert_eq!(output(child).await, "none\n", "what no call asks for counts nothing");
     }
 
     #[tokio::test]

@@ -24,7 +24,7 @@ pub(crate) async fn call(
     call: &Call,
 ) -> Result<Part, Failure> {
     let failed = |message: String| Failure::new(Kind::PeerUnreachable, message);
-    let mut child = launcher.start(command, &function.name).await.map_err(failed)?;
+    let mut child = launcher.for_caller(&call.caller).start(command, &function.name).await.map_err(failed)?;
     let (stdin, stdout) = (child.stdin(), child.stdout());
     let args = call.args();
     let say = async {

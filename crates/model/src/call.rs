@@ -22,6 +22,8 @@ use crate::{
 pub const HOPS_HEADER: &str = "rialto-hops";
 /// Member of `_meta` that counts the calls which led to a request.
 pub const HOPS_META: &str = "rialto/hops";
+/// Variable of a started program that counts the calls which led to it. Commands of ours send it on.
+pub const HOPS_VARIABLE: &str = "RIALTO_HOPS";
 
 /// Which door a call came in by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

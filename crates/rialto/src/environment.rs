@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use rialto_model::call::HOPS_VARIABLE;
+
 /// What the process was started with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Environment(BTreeMap<String, String>);
@@ -28,6 +30,11 @@ impl Environment {
         let of_interest =
             self.0.range(prefix.to_owned()..).take_while(move |(name, _)| name.starts_with(prefix));
         of_interest.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// How many calls through Rialto led to this process, if one started it. A count that cannot be read is the highest.
+    pub(crate) fn hops(&self) -> u8 {
+        self.get(HOPS_VARIABLE).map_or(0, |count| count.trim().parse().unwrap_or(u8::MAX))
     }
 
     /// Where a person's own settings are, and what only that person may read.

@@ -76,6 +76,8 @@ pub(crate) struct Program {
     pub(crate) policies: Book,
     /// The org and project that commands at this machine work in.
     pub(crate) scope: Scope,
+    /// How many calls through this installation led to this process.
+    hops: u8,
     pub(crate) data: Option<PathBuf>,
     /// The files that the first policies were made of: whatever differs from them has changed since.
     sources: Vec<Source>,
@@ -203,6 +205,7 @@ impl Program {
             config,
             policies,
             scope: Scope::default(),
+            hops: environment.hops(),
             sources,
             reloading,
             data,
@@ -221,7 +224,7 @@ impl Program {
 
     /// The person at this machine.
     pub(crate) fn local_caller(&self) -> Caller {
-        Caller { scope: self.scope.clone(), ..Caller::user("local") }
+        Caller { scope: self.scope.clone(), hops: self.hops, ..Caller::user("local") }
     }
 
     /// Stops everything in the background when it is cancelled.

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use axum::body::Bytes;
-use http::{HeaderValue, Method, StatusCode, Uri, header};
+use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use rialto_edge::{
     address::Reach,
     client::{Client, Surroundings},
@@ -11,6 +11,7 @@ use rialto_edge::{
     proxy::Proxies,
 };
 use rialto_model::{
+    call::HOPS_HEADER,
     credential::Secret,
     failure::{Failure, Kind},
 };
@@ -35,6 +36,9 @@ const LIMIT: usize = 64 * 1024 * 1024;
 /// How long is waited for what a server says of itself.
 const SHORT: Duration = Duration::from_secs(10);
 
+/// The header that counts the calls which led to a request.
+const HOPS: HeaderName = HeaderName::from_static(HOPS_HEADER);
+
 /// What a server calls its document.
 const TITLE: &str = "Rialto's administration";
 
@@ -45,6 +49,8 @@ pub(crate) struct There {
     /// The same without a path.
     origin: String,
     token: Option<Secret>,
+    /// How many calls through Rialto led to this process.
+    hops: u8,
     fetch: Arc<dyn Fetch>,
 }
 
@@ -75,7 +81,7 @@ impl There {
         let client = Client::within(&config.outbound, Surroundings { proxies, ..Surroundings::default() });
         let base = url.as_str().trim_end_matches('/').to_owned();
         let origin = url.origin().ascii_serialization();
-        Ok(Self { base, origin, token, fetch: Arc::new(client) })
+        Ok(Self { base, origin, token, hops: environment.hops(), fetch: Arc::new(client) })
     }
 
     /// Where it is.
@@ -247,6 +253,9 @@ impl There {
         // Whoever names a server may name one of this network.
         let mut request = Request { reach: Reach::Private, limit: Some(LIMIT), ..Request::new(method, uri) };
         request = request.header(header::ACCEPT, HeaderValue::from_static("application/json"));
+        if self.hops > 0 {
+            request = request.header(HOPS, HeaderValue::from(u16::from(self.hops)));
+        }
         if let Some(token) = &self.token {
             let value = HeaderValue::try_from(format!("Bearer {}", token.expose()));
             let mut value = value.map_err(|_| wrong("a token with line ends or control characters in it"))?;

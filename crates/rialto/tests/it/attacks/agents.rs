@@ -13,6 +13,8 @@ use crate::harness::{agent::SampleAgent, outcome::Outcome, rialto::Rialto, serve
 /// Longer than anything here may take.
 const SOON: Duration = Duration::from_secs(20);
 
+const PROGRAM: &str = env!("CARGO_BIN_EXE_rialto");
+
 #[test]
 fn a_schema_whose_definitions_double_forty_times_holds_nobody_up() {
     let (rialto, agent) = (Rialto::fresh(), SampleAgent::named("Desk"));
@@ -107,6 +109,22 @@ fn a_call_that_eight_others_led_to_is_refused_however_it_says_so() {
         assert!(refused.complaint().contains("max_hops"), "{refused:?}");
     }
     assert_eq!(agent.heard().len(), heard, "nothing was sent");
+}
+
+#[test]
+fn a_command_that_calls_itself_comes_to_the_limit() {
+    let rialto = Rialto::fresh();
+    let notes = rialto.folder().join("notes");
+    let call = format!(
+        "echo x >>{}; exec {} --data {} call again '{{}}'",
+        notes.display(),
+        PROGRAM,
+        rialto.data().display()
+    );
+    rialto.cli(&["tools", "add", "again", "--function", "--", "sh", "-c", &call]).ok();
+    let refused = rialto.cli(&["call", "again", "{}"]);
+    assert!(refused.status != 0 && refused.err.contains("max_hops"), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(notes).unwrap().lines().count(), 8);
 }
 
 #[test]

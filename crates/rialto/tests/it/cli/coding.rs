@@ -230,3 +230,20 @@ fn a_session_is_its_callers_alone_also_over_mcp() {
         assert!(others.starts_with("turn 1 in ") && !others.ends_with(session), "{others}");
     }
 }
+
+#[test]
+fn calls_that_others_led_to_get_a_program_that_counts_on() {
+    let (_rialto, coder, server) = house("");
+    let call = |hops: &str| {
+        let message =
+            json!({ "messageId": fresh(), "role": "user", "kind": "message", "parts": text("please count") });
+        let params = json!({ "message": message, "metadata": { "skillId": "coder.prompt" } });
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "message/send", "params": params });
+        http::post(&format!("{}/a2a", server.url), &[("Rialto-Hops", hops)], &body.to_string()).body
+    };
+    for hops in ["0", "2", "0", "2", "8"] {
+        let answered = call(hops);
+        assert_eq!(answered.contains("max_hops"), hops == "8", "{answered}");
+    }
+    assert_eq!(coder.noted("hops"), "1\n3\n", "one program for each depth");
+}

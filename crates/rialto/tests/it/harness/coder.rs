@@ -8,6 +8,7 @@ use super::rialto::Rialto;
 /// The script. What it does is noted in the folder `$NOTES`.
 const SCRIPT: &str = r#"#!/bin/sh
 echo $$ >>"$NOTES/starts"
+echo "$RIALTO_HOPS" >>"$NOTES/hops"
 send() { printf '%s\n' "$1"; }
 update() { send "{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{\"sessionId\":\"$1\",\"update\":$2}}"; }
 say() { update "$1" "{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":\"$2\"}}"; }
