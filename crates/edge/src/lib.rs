@@ -23,6 +23,7 @@ pub mod doors;
 pub mod fetch;
 pub mod gate;
 pub mod guard;
+mod guarded_body;
 mod gunzip;
 pub mod inside;
 pub mod lanes;

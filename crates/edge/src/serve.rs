@@ -41,7 +41,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::Service;
 
 use self::{
-    body::{TimedBody, TrackedBody, UnreadBody, discard},
+    body::{TimedBody, UnreadBody, discard},
     connections::ConnectionPermit,
     deadlines::{Activity, InFlight, Observed, Verdict, Watch},
     transport::Transport,
@@ -52,6 +52,7 @@ pub use self::{
     tls::{ClientAuth, ClientCertificate, FileStamp, ServerTls, TlsConfig},
 };
 use crate::{
+    guarded_body::GuardedBody,
     lanes::{Lanes, after_the_others},
     refusal::Refusal,
 };
@@ -341,7 +342,7 @@ fn builder(lanes: Lanes) -> Builder<Lanes> {
 }
 
 /// A response as it leaves: one that says "later" says when, and its request is in flight until it is written.
-fn finish(mut answer: Response, in_flight: InFlight) -> http::Response<TrackedBody> {
+fn finish(mut answer: Response, in_flight: InFlight) -> http::Response<GuardedBody<InFlight>> {
     if in_flight.0.is_body_late.load(Ordering::Relaxed) {
         in_flight.0.is_body_late.store(false, Ordering::Relaxed);
         let message = "the body did not arrive in time; send it faster, or raise [server] body_timeout_ms";
@@ -352,7 +353,7 @@ fn finish(mut answer: Response, in_flight: InFlight) -> http::Response<TrackedBo
     if is_later && !answer.headers().contains_key(header::RETRY_AFTER) {
         answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
-    answer.map(|body| TrackedBody::new(body, in_flight))
+    answer.map(|body| GuardedBody::new(body, in_flight))
 }
 
 #[cfg(test)]

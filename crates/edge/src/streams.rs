@@ -3,18 +3,12 @@
 //! A stream costs memory for as long as its client likes, so each caller has a maximum, and nobody can keep others out. Whoever answers
 //! with a stream takes a [`StreamSlot`] before any work begins, and holds it for as long as the stream lasts.
 
-use std::{
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    task::{Context, Poll},
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
 };
 
 use axum::{body::Body, response::Response};
-use bytes::Bytes;
-use http_body::{Body as HttpBody, Frame, SizeHint};
 use parking_lot::Mutex;
 use rialto_model::{
     call::{Caller, CallerId},
@@ -24,6 +18,8 @@ use rialto_model::{
     maps::FastMap,
 };
 use serde_json::json;
+
+use crate::guarded_body::GuardedBody;
 
 /// Seconds after which a caller with too many streams may try again.
 const RETRY_AFTER: u64 = 5;
@@ -44,12 +40,6 @@ struct Streams {
     /// Zero is without a limit.
     max_per_caller: AtomicUsize,
     open: Mutex<FastMap<(OrgId, CallerId), usize>>,
-}
-
-/// A response's body, and its slot.
-struct HeldBody {
-    body: Body,
-    _slot: StreamSlot,
 }
 
 // === impl StreamLimits ===
@@ -92,7 +82,7 @@ impl StreamLimits {
 impl StreamSlot {
     /// Holds the slot for as long as the body of `response` lasts.
     pub fn hold(self, response: Response) -> Response {
-        response.map(|body| Body::new(HeldBody { body, _slot: self }))
+        response.map(|body| Body::new(GuardedBody::new(body, self)))
     }
 }
 
@@ -105,28 +95,6 @@ impl Drop for StreamSlot {
                 open.remove(&self.owner);
             }
         }
-    }
-}
-
-// === impl HeldBody ===
-
-impl HttpBody for HeldBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

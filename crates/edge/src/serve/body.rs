@@ -1,7 +1,7 @@
-//! Bodies of a connection's requests and responses.
+//! Bodies of a connection's requests.
 //!
 //! A request's body must be there in time: a client that sends it byte by byte would keep a request open for ever. No timer is made for
-//! a body that has come with its head. A response's body marks its request as in flight until it is written.
+//! a body that has come with its head.
 //!
 //! Over HTTP/2 a request that is answered before its body was read, as one without a token is, would be reset once its body is dropped. Some clients
 //! then report the reset instead of the response (curl 7.88 does). So what is left of such a body is received and discarded, within limits.
@@ -14,14 +14,14 @@ use std::{
     time::Duration,
 };
 
-use axum::{BoxError, body::Body};
+use axum::BoxError;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 use tokio::time::Sleep;
 
-use super::deadlines::{Activity, InFlight};
+use super::deadlines::Activity;
 
 /// Limits of what is discarded of a body that nobody reads. A client that sends more is reset.
 const MAX_DISCARDED_BYTES: usize = 4 * 1024 * 1024;
@@ -40,12 +40,6 @@ pub(super) struct TimedBody {
 /// The body of an HTTP/2 request that was dropped before its end.
 #[derive(Default)]
 pub(super) struct UnreadBody(Mutex<Option<Incoming>>);
-
-/// A response's body, and the request that is in flight until it is written.
-pub(super) struct TrackedBody {
-    body: Body,
-    _request: InFlight,
-}
 
 /// A body that took too long.
 #[derive(Debug, thiserror::Error)]
@@ -131,34 +125,6 @@ pub(super) async fn discard(mut body: impl HttpBody<Data = Bytes> + Unpin) {
     };
     // One that takes longer is reset, as one that is larger is.
     let _ = tokio::time::timeout(MAX_DISCARD_TIME, received).await;
-}
-
-// === impl TrackedBody ===
-
-impl TrackedBody {
-    pub(super) const fn new(body: Body, request: InFlight) -> Self {
-        Self { body, _request: request }
-    }
-}
-
-impl HttpBody for TrackedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }
 
 #[cfg(test)]
