@@ -23,6 +23,7 @@ mod pushes;
 mod registry;
 mod routing;
 mod talks;
+mod usage;
 mod webhooks;
 
 use std::sync::Arc;
@@ -45,7 +46,7 @@ use serde_json::Value;
 
 pub use self::{
     approvals::*, audit::*, costs::*, flows::*, journal::*, load::*, policies::*, pushes::*, registry::*,
-    routing::*, talks::*, webhooks::*,
+    routing::*, talks::*, usage::*, webhooks::*,
 };
 
 /// Makes one test of each promise, for the store that the block gives.
@@ -135,6 +136,7 @@ macro_rules! store_suite {
             a_push_is_due_while_its_task_is_ahead_of_it,
             a_push_that_fails_waits_and_is_given_up,
             pushes_are_removed_with_their_token,
+            bytes_are_counted_by_org,
             no_more_slots_are_given_out_than_there_are,
             an_open_task_takes_a_slot_and_counts_once,
             a_slot_whose_task_never_came_is_free_again,
