@@ -1,11 +1,11 @@
 //! Closes the data folder to everybody but its owner, whatever it was before.
 //!
 //! What is new is made for its owner alone. A folder that somebody made before, or a file that was copied there, may be open to others: it
-//! is closed when the program opens the folder, and `rialto doctor` tells of what was open.
+//! is closed when the program opens the folder, and `rialto doctor` tells of what was open. Systems without modes of files (Windows) go by the
+//! permissions that the folder above has: there, nothing is closed here, and nothing is found open.
 
 use std::{
     fs, io,
-    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -39,18 +39,62 @@ pub(crate) fn find_open(folder: &Path) -> Vec<OpenFile> {
 /// Makes the folder for its owner alone if it is not there, and else closes what is open in it, as far as it belongs to us.
 pub(crate) fn close_to_others(folder: &Path) {
     // A folder that cannot be made is told of by whoever writes to it.
-    let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    let _ = make_folder(folder);
     for OpenFile { path, mode } in find_open(folder) {
         if mode & STICKY != 0 {
             continue;
         }
-        if let Err(error) = fs::set_permissions(&path, fs::Permissions::from_mode(mode & 0o700)) {
+        if let Err(error) = set_mode(&path, mode & 0o700) {
             tracing::warn!(
                 "{} can be read by others, and could not be closed to them: {error}",
                 path.display()
             );
         }
     }
+}
+
+/// Makes a folder, with those above it, that only its owner can open.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Makes a file that is not there yet and that only its owner can read.
+pub(crate) fn create_file(path: &Path) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Whether others than its owner can read or change a file.
+pub(crate) fn is_open_to_others(path: &Path) -> io::Result<bool> {
+    Ok(mode_of(&fs::metadata(path)?) & 0o077 != 0)
+}
+
+#[cfg(unix)]
+fn mode_of(about: &fs::Metadata) -> u32 {
+    std::os::unix::fs::PermissionsExt::mode(&about.permissions())
+}
+
+/// Where files have no modes, none is open to others.
+#[cfg(not(unix))]
+const fn mode_of(_: &fs::Metadata) -> u32 {
+    0
+}
+
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+const fn set_mode(_: &Path, _: u32) -> io::Result<()> {
+    Ok(())
 }
 
 fn look(path: &Path, depth: usize, left: &mut usize, found: &mut Vec<OpenFile>) -> io::Result<()> {
@@ -61,7 +105,7 @@ fn look(path: &Path, depth: usize, left: &mut usize, found: &mut Vec<OpenFile>) 
     if about.is_symlink() {
         return Ok(());
     }
-    let mode = about.permissions().mode();
+    let mode = mode_of(&about);
     if mode & 0o077 != 0 {
         found.push(OpenFile { path: path.to_owned(), mode });
     }
@@ -82,10 +126,13 @@ fn is_ours(name: &str) -> bool {
 }
 
 #[cfg(test)]
+#[cfg(unix)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
-    fn mode_of(path: &Path) -> u32 {
+    fn mode_at(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o7777
     }
 
@@ -108,9 +155,9 @@ mod tests {
         assert_eq!(find_open(&data).len(), 4);
         close_to_others(&data);
         assert!(find_open(&data).is_empty());
-        assert_eq!((mode_of(&data), mode_of(&data.join("rialto.db"))), (0o700, 0o600));
+        assert_eq!((mode_at(&data), mode_at(&data.join("rialto.db"))), (0o700, 0o600));
         assert_eq!(
-            (mode_of(&outside), mode_of(&theirs)),
+            (mode_at(&outside), mode_at(&theirs)),
             (0o644, 0o644),
             "a link's target and others' files stay"
         );
@@ -121,6 +168,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o1777)).unwrap();
         close_to_others(folder.path());
-        assert_eq!(mode_of(folder.path()), 0o1777);
+        assert_eq!(mode_at(folder.path()), 0o1777);
     }
 }

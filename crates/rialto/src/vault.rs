@@ -7,7 +7,6 @@
 use std::{
     fs, io,
     io::Write,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -21,7 +20,7 @@ use rialto_model::{
 };
 use rialto_store::vault::{Key, VaultError};
 
-use crate::environment::Environment;
+use crate::{environment::Environment, private_files};
 
 /// How often secrets that appear meanwhile are sealed anew before we give up.
 const ROUNDS: usize = 10;
@@ -260,8 +259,7 @@ fn read(path: &Path) -> Result<Option<Key>, TroubleWithSecrets> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(wrong(error.to_string())),
     };
-    let mode = fs::metadata(path).map_err(|error| wrong(error.to_string()))?.permissions().mode();
-    if mode & 0o077 != 0 {
+    if private_files::is_open_to_others(path).map_err(|error| wrong(error.to_string()))? {
         return Err(wrong(format!("others can read it; chmod 600 {}", path.display())));
     }
     Key::parse(&text).map(Some).map_err(|error| wrong(error.to_string()))
@@ -274,10 +272,9 @@ fn write(path: &Path, key: &Key) -> Result<(), TroubleWithSecrets> {
         why: error.to_string(),
     };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(wrong)?;
+    private_files::make_folder(folder).map_err(wrong)?;
     let draft = folder.join(format!(".secret.key.{}", rialto_model::ids::fresh()));
-    let mut file =
-        fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).map_err(wrong)?;
+    let mut file = private_files::create_file(&draft).map_err(wrong)?;
     let written = file
         .write_all(format!("{}\n", key.text().expose()).as_bytes())
         .and_then(|()| file.sync_all())

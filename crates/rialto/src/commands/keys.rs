@@ -3,7 +3,6 @@
 use std::{
     fs,
     io::Write,
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -22,6 +21,7 @@ use crate::{
     data_folder,
     environment::Environment,
     output::{self, Trouble},
+    private_files,
 };
 
 /// Its name in the data folder.
@@ -67,10 +67,9 @@ fn create(file: &PathBuf) -> Result<(), Trouble> {
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
     }
-    let mut out =
-        fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(|error| {
-            failed(format!("{error}; nothing is overwritten, choose another file with --out"))
-        })?;
+    let mut out = private_files::create_file(file).map_err(|error| {
+        failed(format!("{error}; nothing is overwritten, choose another file with --out"))
+    })?;
     out.write_all(pem(&fresh(), key.as_ref()).as_bytes()).map_err(|error| failed(error.to_string()))?;
     output::line(format!(
         "A key was made in {}. To sign cards with it, put into rialto.toml:",

@@ -1,5 +1,7 @@
 //! `rialto agents credential`: what an agent is shown at its door, and for whom.
 
+use std::path::Path;
+
 use rialto_model::{
     agent,
     credential::{ClientAuth, Credential, KeyPlace, OAuth, Scheme, Source},
@@ -11,6 +13,7 @@ use crate::{
     cli::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
     desk::Desk,
     output::{self, Trouble},
+    private_files,
 };
 
 /// The credential that the flags describe; none when they describe none.
@@ -85,10 +88,8 @@ pub(super) async fn warn(desk: &Desk, credential: Option<&Credential>) {
 
 /// The file, if others can read it.
 pub(crate) fn open_to_others(source: &Source) -> Option<&str> {
-    use std::os::unix::fs::PermissionsExt;
     let Source::File(path) = source else { return None };
-    let mode = std::fs::metadata(path).ok()?.permissions().mode();
-    (mode & 0o077 != 0).then_some(path)
+    private_files::is_open_to_others(Path::new(path)).ok()?.then_some(path)
 }
 
 fn changed(old: Option<Credential>, asked: &AgentCredential) -> Result<Option<Credential>, Trouble> {
