@@ -21,7 +21,7 @@ mod runs;
 mod tasks;
 mod tools;
 
-use std::convert::Infallible;
+use std::{convert::Infallible, sync::atomic::Ordering};
 
 use axum::{
     Router,
@@ -32,16 +32,26 @@ use axum::{
 use futures::future::BoxFuture;
 use http::{HeaderValue, StatusCode, header};
 use rialto_edge::{problem, session::API};
-use rialto_model::{failure::Failure, json::Json};
+use rialto_model::{
+    call::Caller,
+    failure::{Failure, Kind},
+    json::Json,
+};
 use serde::Serialize;
 use serde_json::json;
 
 use self::asking::Asking;
 pub use self::routes::{Route, routes};
-use crate::{Console, operation::detached};
+use crate::{
+    Console,
+    operation::{Operation, detached},
+};
 
 /// What does a route's work.
 pub(crate) type Handler = fn(Asking) -> BoxFuture<'static, Result<Response, Failure>>;
+
+/// The parts of a path, by name.
+type Params = Vec<(String, String)>;
 
 pub(crate) fn router(console: &Console) -> Router {
     let mut router: Router<Console> = Router::new();
@@ -105,14 +115,43 @@ fn method(route: &'static Route) -> MethodRouter<Console, Infallible> {
         _ => MethodFilter::GET,
     };
     on(filter, move |State(console): State<Console>, params: RawPathParams, request: Request| async move {
-        let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let answered = match Asking::read(console, route, params, request).await {
-            Ok(asking) if route.is_administrative() => detached((route.handler)(asking)).await,
-            Ok(asking) => (route.handler)(asking).await,
-            Err(failure) => Err(failure),
+        let params: Params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let answered = match route.operation() {
+            Some(verb) => administer(console, route, verb, params, request).await,
+            None => match Asking::read(console, route, params, request).await {
+                Ok(asking) => (route.handler)(asking).await,
+                Err(failure) => Err(failure),
+            },
         };
         answered.unwrap_or_else(|failure| problem::answer(&failure))
     })
+}
+
+/// Handles a request of an administrative route. One that cannot be read leaves a record like any other: who tried what. What was sent is
+/// not repeated there, because it may hold a secret.
+async fn administer(
+    console: Console,
+    route: &'static Route,
+    verb: &'static str,
+    params: Params,
+    request: Request,
+) -> Result<Response, Failure> {
+    let caller = request.extensions().get::<Caller>().cloned();
+    let object = params.first().map_or_else(|| route.path.to_owned(), |(_, value)| value.clone());
+    let (answered, is_unreadable) = match Asking::read(console.clone(), route, params, request).await {
+        Ok(asking) => {
+            let unreadable = asking.unreadable();
+            let answered = detached((route.handler)(asking)).await;
+            (answered, unreadable.load(Ordering::Relaxed))
+        }
+        Err(failure) => (Err(failure), true),
+    };
+    if let Some(caller) = caller.filter(|_| is_unreadable && answered.is_err()) {
+        let bad_input = Failure::new(Kind::Invalid, "bad input: the request could not be read");
+        // What is answered says what is wrong, also where the trail takes no record.
+        let _ = console.record::<()>(&caller, &Operation::new(verb, object), Err(bad_input)).await;
+    }
+    answered
 }
 
 /// A value as an answer.

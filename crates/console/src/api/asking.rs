@@ -1,6 +1,12 @@
 //! One request of a program, read.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{
     body::{Bytes, to_bytes},
@@ -29,6 +35,8 @@ pub(crate) struct Asking {
     query: Vec<(String, String)>,
     pub(crate) headers: HeaderMap,
     body: Bytes,
+    /// Whether something of it could not be read.
+    is_unreadable: Arc<AtomicBool>,
 }
 
 // === impl Asking ===
@@ -54,7 +62,19 @@ impl Asking {
         let headers = request.headers().clone();
         let body = to_bytes(request.into_body(), console.parts().max_body_bytes).await;
         let body = body.map_err(|_| invalid("the body did not come whole, or is too large"))?;
-        Ok(Self { console, caller, params, query, headers, body })
+        let is_unreadable = Arc::default();
+        Ok(Self { console, caller, params, query, headers, body, is_unreadable })
+    }
+
+    /// Says, also after the request was handled, whether something of it could not be read.
+    pub(super) fn unreadable(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_unreadable)
+    }
+
+    /// The failure of a request that cannot be read.
+    fn reject(&self, message: &str) -> Failure {
+        self.is_unreadable.store(true, Ordering::Relaxed);
+        invalid(message)
     }
 
     /// A part of the path.
@@ -80,14 +100,14 @@ impl Asking {
         read: impl Fn(&str) -> Option<T>,
     ) -> Result<Option<T>, Failure> {
         let Some(text) = self.query(name) else { return Ok(None) };
-        let wrong = || invalid(&format!("{name}: \"{text}\" is not one of its values"));
+        let wrong = || self.reject(&format!("{name}: \"{text}\" is not one of its values"));
         read(text).map(Some).ok_or_else(wrong)
     }
 
     /// How many rows a page shall have.
     pub(crate) fn limit(&self) -> Result<Option<usize>, Failure> {
         let Some(text) = self.query("limit") else { return Ok(None) };
-        let wrong = || invalid(&format!("limit: \"{text}\" is no number; write one from 1 to {MOST}"));
+        let wrong = || self.reject(&format!("limit: \"{text}\" is no number; write one from 1 to {MOST}"));
         text.parse().ok().filter(|limit| *limit > 0).map(Some).ok_or_else(wrong)
     }
 
@@ -110,9 +130,9 @@ impl Asking {
     /// The body as it came.
     pub(crate) fn text(&self) -> Result<&str, Failure> {
         if is_too_deep(&self.body) {
-            return Err(invalid(&format!("the body is nested deeper than {DEEPEST} levels")));
+            return Err(self.reject(&format!("the body is nested deeper than {DEEPEST} levels")));
         }
-        std::str::from_utf8(&self.body).map_err(|_| invalid("the body is not UTF-8 text"))
+        std::str::from_utf8(&self.body).map_err(|_| self.reject("the body is not UTF-8 text"))
     }
 
     /// The body, or nothing where there is none.
@@ -126,16 +146,16 @@ impl Asking {
         if text.is_empty() {
             return Ok(Json::empty_object());
         }
-        Json::parse(text).map_err(|error| invalid(&format!("the body is not JSON: {error}")))
+        Json::parse(text).map_err(|error| self.reject(&format!("the body is not JSON: {error}")))
     }
 
     /// The body.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         if is_too_deep(&self.body) {
-            return Err(invalid(&format!("the body is nested deeper than {DEEPEST} levels")));
+            return Err(self.reject(&format!("the body is nested deeper than {DEEPEST} levels")));
         }
         serde_json::from_slice(&self.body)
-            .map_err(|error| invalid(&format!("the body does not fit: {error}")))
+            .map_err(|error| self.reject(&format!("the body does not fit: {error}")))
     }
 }
 

@@ -63,6 +63,45 @@ impl Route {
         };
         self.method != "GET" && !NOT_ADMINISTRATIVE.iter().any(is_below)
     }
+
+    /// What an administrative route does, as the audit trail calls it.
+    pub fn operation(&self) -> Option<&'static str> {
+        if !self.is_administrative() {
+            return None;
+        }
+        let path = self.path.strip_prefix("/api/v1/").unwrap_or(self.path);
+        Some(match (self.method, path) {
+            ("POST", "agents") => "agent.register",
+            ("POST", "refresh" | "agents/{key}/refresh") => "agent.refresh",
+            ("POST", "agents/{key}/trust") => "agent.set_trust",
+            ("POST", "agents/{key}/approve") => "agent.approve_card",
+            ("PUT", "agents/{key}/credential") => "agent.set_credential",
+            ("DELETE", "agents/{key}") => "agent.remove",
+            ("POST", "tools") => "tool.deploy",
+            ("DELETE", "tools/{name}") => "tool.remove",
+            ("DELETE", "policies/{name}") => "policy.remove",
+            (_, "policies/{name}/restore") => "policy.restore",
+            (_, path) if path.starts_with("policies") => "policy.save",
+            ("DELETE", "workflows/{name}") => "workflow.remove",
+            (_, "workflows/{name}/status") => "workflow.set_status",
+            (_, path) if path.starts_with("workflows") => "workflow.save",
+            (_, path) if path.starts_with("approvals") => "approve_call",
+            ("POST", "orgs") => "org.create",
+            ("DELETE", "orgs/{org}") => "org.remove",
+            ("POST", "projects") => "project.create",
+            ("DELETE", "projects/{project}") => "project.remove",
+            ("POST", "tokens") => "token.create",
+            ("DELETE", "tokens/{id}") => "token.revoke",
+            ("DELETE", "sessions/{id}") => "session.end",
+            ("POST", "webhooks") => "webhook.add",
+            ("POST", "webhooks/{id}/test") => "webhook.test",
+            ("POST", "webhooks/{id}/retry") => "webhook.retry",
+            ("DELETE", "webhooks/{id}") => "webhook.remove",
+            ("DELETE", "secrets/{name}") => "secret.remove",
+            (_, path) if path.starts_with("secrets") => "secret.set",
+            _ => "administer",
+        })
+    }
 }
 
 /// All of them.
