@@ -1,17 +1,16 @@
 //! Who may do what: the policies in force, and what would come of others.
 
+mod templates;
+
 use std::sync::Arc;
 
 use rialto_model::{
     agent::Agent,
     call::{Caller, CallerId, CallerKind, Target},
     failure::{Failure, Kind},
-    ids::{OrgId, Scope, SkillId},
+    ids::{OrgId, Scope},
 };
-use rialto_policy::{
-    Action, Decision, Finding, Object, Policy, Problem, Question, Rule, Source, Subject, Template, Wish,
-    named_agents,
-};
+use rialto_policy::{Action, Decision, Finding, Policy, Problem, Question, Rule, Source, named_agents};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -22,8 +21,14 @@ use crate::{
     operation::Operation,
 };
 
+pub(super) use self::templates::put_template;
+pub use self::templates::{USUAL, Usual, add, add_usual};
+
 /// So many skills of an agent are asked about.
 const ASKED: usize = 30;
+
+/// The origin that is shown for texts that are kept in files.
+const FILE_ORIGIN: &str = "file";
 
 /// One text of policies.
 #[derive(Clone, Debug)]
@@ -75,42 +80,6 @@ pub struct Answer {
     /// Policy by policy.
     pub findings: Vec<Finding>,
 }
-
-/// One of the usual policies that somebody wants.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Usual {
-    /// `allow-agent`, `allow-skill`, `allow-trust`, `allow-tag`, `allow-admin`, `deny-agent`, `deny-skill`, `require-approval`.
-    pub kind: String,
-    /// What it is about.
-    pub target: String,
-    /// For this caller only.
-    pub caller: String,
-    /// `user`, `session` or `agent`.
-    pub caller_kind: Option<CallerKind>,
-    /// Who must approve, with `require-approval`.
-    pub by: String,
-    /// What to call it; what has that name is replaced.
-    pub name: String,
-    /// For callers with this role only: `owner`.
-    pub role: String,
-    /// Where to keep it, unless where new ones are kept.
-    pub shelf: Option<Shelf>,
-    /// Whether it applies to all orgs; only the server's owner may write such a policy.
-    pub all_orgs: bool,
-}
-
-/// The usual policies: what they are called, what they do, what they are about.
-pub const USUAL: [(&str, &str, &str); 8] = [
-    ("allow-agent", "Let an agent and all its skills be called", "agent"),
-    ("allow-skill", "Let one skill be called", "agent.skill"),
-    ("allow-trust", "Let all agents of a level of trust be called", "external, trusted or system"),
-    ("allow-tag", "Let all skills with a tag be called", "tag"),
-    ("allow-admin", "Let a caller administer over the network", "all, admin_agents, admin_policies, …"),
-    ("deny-agent", "Forbid an agent to be called, whatever permits it", "agent"),
-    ("deny-skill", "Forbid one skill to be called, whatever permits it", "agent.skill"),
-    ("require-approval", "Forbid it without approval", "agent or agent.skill"),
-];
 
 /// The texts that the caller may see, with the policies in them: its org's own, and for the server's owner those for all orgs.
 pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Text>, Failure> {
@@ -241,37 +210,14 @@ pub async fn history(
     console.office().policy_history(&scope, name, location.shelf).await
 }
 
-/// Writes a policy from a template.
-pub async fn add(
-    console: &Console,
-    caller: &Caller,
-    template: &Template<'_>,
-    name: Option<&str>,
-    location: Location,
-) -> Result<KeptPolicy, Failure> {
-    let operation = Operation::new("policy.save", name.unwrap_or_default());
-    console
-        .administer(caller, Action::AdminPolicies, &operation, async {
-            let before = policy_texts(console).await;
-            let kept = put_template(console, caller, template, name, location).await?;
-            note_change(console, &operation, &before, &kept).await;
-            Ok(kept)
-        })
-        .await
-}
-
-/// Writes a policy from a template, for an operation that is recorded.
-pub(super) async fn put_template(
-    console: &Console,
-    caller: &Caller,
-    template: &Template<'_>,
-    name: Option<&str>,
-    location: Location,
-) -> Result<KeptPolicy, Failure> {
-    let scope = scope(console, caller, location.all_orgs)?;
-    let kept = console.office().add_policy(&scope, template, name, location.shelf).await?;
-    make_known(console).await?;
-    Ok(kept)
+/// Who wrote a text that is kept in the store, or `file` for one that is kept in a file: who changed that is in the audit trail.
+pub async fn author(console: &Console, caller: &Caller, text: &Text) -> Result<Option<String>, Failure> {
+    if !text.name.starts_with("store:") {
+        return Ok(Some(FILE_ORIGIN.to_owned()));
+    }
+    let location = Location { shelf: None, all_orgs: text.org.is_none() };
+    let history = history(console, caller, &text.name, location).await?;
+    Ok(history.into_iter().next().and_then(|newest| newest.by))
 }
 
 /// All texts, for a comparison; none where they cannot be read.
@@ -292,39 +238,6 @@ async fn note_change(console: &Console, operation: &Operation, before: &[Source]
     operation.name(kept.listed.as_str());
     operation.before(state(before));
     operation.after(state(&policy_texts(console).await));
-}
-
-/// Writes one of the usual policies.
-pub async fn add_usual(console: &Console, caller: &Caller, usual: &Usual) -> Result<KeptPolicy, Failure> {
-    let name = Some(usual.name.trim()).filter(|name| !name.is_empty());
-    let operation = Operation::new("policy.save", name.unwrap_or(usual.kind.as_str()));
-    console
-        .administer(caller, Action::AdminPolicies, &operation, async {
-            let meant = Meant::of(console, caller, usual)?;
-            let subject = subject(console, caller, usual)?;
-            let template = meant.template(caller, usual, subject);
-            let before = policy_texts(console).await;
-            let location = Location { shelf: usual.shelf, all_orgs: usual.all_orgs };
-            let kept = put_template(console, caller, &template, name, location).await?;
-            note_change(console, &operation, &before, &kept).await;
-            Ok(kept)
-        })
-        .await
-}
-
-/// Whom one of the usual policies is for; none means everybody.
-fn subject(console: &Console, caller: &Caller, usual: &Usual) -> Result<Option<Subject>, Failure> {
-    let invalid = |message: String| Err(Failure::new(Kind::Invalid, message));
-    match (usual.caller.trim(), usual.role.trim()) {
-        ("", "") => Ok(None),
-        ("", "owner") => Ok(Some(Subject::Owners)),
-        ("", role) => invalid(format!("role: \"{role}\" is not a role; the one there is is `owner`")),
-        (name, "") => {
-            let (who, _) = who(console, caller, name, usual.caller_kind)?;
-            Ok(Some(Subject::Caller { kind: who.kind, id: who.id }))
-        }
-        _ => invalid("caller and role: name one of them".to_owned()),
-    }
 }
 
 /// What is wrong with a text, if it took the place of the one with that name.
@@ -488,80 +401,6 @@ pub fn answer(asked: &Asked, answer: &Answer) -> Value {
         "policies": policies.collect::<Vec<_>>(),
         "errors": answer.decision.errors,
     })
-}
-
-/// What a usual policy is about, found.
-enum Meant {
-    Agent(Arc<Agent>),
-    Skill(Arc<Agent>, SkillId),
-    Trust(rialto_model::agent::Trust),
-    Tag(String),
-    Admin(Vec<Action>),
-}
-
-// === impl Meant ===
-
-impl Meant {
-    fn of(console: &Console, caller: &Caller, usual: &Usual) -> Result<Self, Failure> {
-        let invalid = |message: String| Failure::new(Kind::Invalid, message);
-        let name = usual.target.trim();
-        match usual.kind.as_str() {
-            "allow-trust" => super::agents::level(name).map(Self::Trust).ok_or_else(|| {
-                invalid(format!("\"{name}\" is not a level of trust; use external, trusted or system"))
-            }),
-            "allow-tag" if name.is_empty() => Err(invalid("target: name a tag".to_owned())),
-            "allow-tag" => Ok(Self::Tag(name.to_owned())),
-            "allow-admin" if usual.caller.trim().is_empty() && usual.role.trim().is_empty() => Err(invalid(
-                "caller: say who may administer: a caller (`--caller NAME`) or the role (`--role owner`)"
-                    .to_owned(),
-            )),
-            "allow-admin" if name == "all" => Ok(Self::Admin(Action::ADMIN.to_vec())),
-            "allow-admin" => match Action::parse(name).filter(|action| action.is_admin()) {
-                Some(action) => Ok(Self::Admin(vec![action])),
-                None => {
-                    let actions = Action::ADMIN.map(Action::as_str).join(", ");
-                    Err(invalid(format!("\"{name}\" is not an admin action; use all, or one of {actions}")))
-                }
-            },
-            "allow-agent" | "deny-agent" => {
-                Ok(Self::Agent(console.engine().registry().find(&caller.scope, name)?))
-            }
-            "allow-skill" | "deny-skill" | "require-approval" => {
-                let Target { agent, skill } = target(console, caller, name)?;
-                match skill {
-                    Some(skill) => Ok(Self::Skill(agent, skill.id.clone())),
-                    None if usual.kind == "require-approval" => Ok(Self::Agent(agent)),
-                    None => {
-                        let slug = &agent.slug;
-                        Err(invalid(format!(
-                            "{slug} is an agent; name one of its skills, like {slug}.SKILL: `rialto agents show {slug}` lists them"
-                        )))
-                    }
-                }
-            }
-            kind => {
-                let all = USUAL.map(|(kind, ..)| kind).join(", ");
-                Err(invalid(format!("\"{kind}\" is none of the usual policies: {all}")))
-            }
-        }
-    }
-
-    fn template<'a>(&'a self, caller: &'a Caller, usual: &Usual, subject: Option<Subject>) -> Template<'a> {
-        let by = if usual.by.trim().is_empty() { "an administrator" } else { usual.by.trim() };
-        let wish = match usual.kind.split('-').next() {
-            Some("allow") => Wish::Allow,
-            Some("deny") => Wish::Deny,
-            _ => Wish::Approval { by: by.to_owned() },
-        };
-        let object = match self {
-            Self::Agent(agent) => Object::Agent(agent),
-            Self::Skill(agent, skill) => Object::Skill(agent, skill),
-            Self::Trust(level) => Object::Trust(*level),
-            Self::Tag(tag) => Object::Tag(tag),
-            Self::Admin(actions) => Object::Admin(actions, &caller.scope.org),
-        };
-        Template { wish, caller: subject, object }
-    }
 }
 
 /// Every process goes by what was changed, this one at once.

@@ -44,19 +44,9 @@ pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
         texts.iter().map(shown).collect()
     };
     for (row, text) in rows.iter_mut().zip(&texts) {
-        row["createdBy"] = json!(author(&asking, text).await?);
+        row["createdBy"] = json!(policies::author(&asking.console, &asking.caller, text).await?);
     }
     good(&json!({ "policies": rows }))
-}
-
-/// Who wrote a text that is kept in the store. Who changed a file is in the audit trail.
-async fn author(asking: &Asking, text: &Text) -> Result<Option<String>, Failure> {
-    if !text.name.starts_with("store:") {
-        return Ok(None);
-    }
-    let location = Location { shelf: None, all_orgs: text.org.is_none() };
-    let history = policies::history(&asking.console, &asking.caller, &text.name, location).await?;
-    Ok(history.into_iter().next().and_then(|newest| newest.by))
 }
 
 pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
@@ -64,6 +54,7 @@ pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
     let history = policies::history(&asking.console, &asking.caller, &text.name, location(&asking)?).await?;
     let versions = history.iter().map(|old| json!({ "version": old.version, "at": old.at, "by": old.by }));
     let mut told = shown(&text);
+    told["createdBy"] = json!(policies::author(&asking.console, &asking.caller, &text).await?);
     told["text"] = json!(text.text);
     told["versions"] = json!(versions.collect::<Vec<_>>());
     good(&told)

@@ -192,7 +192,11 @@ pub(super) async fn remove(visit: Visit) -> Result<Response, Failure> {
 }
 
 async fn show(visit: &Visit, status: StatusCode, failure: Option<&Failure>) -> Result<Response, Failure> {
-    let texts = policies::list(&visit.console, &visit.caller).await?;
+    let mut texts = Vec::new();
+    for text in policies::list(&visit.console, &visit.caller).await? {
+        let author = policies::author(&visit.console, &visit.caller, &text).await?;
+        texts.push((text, author));
+    }
     let frame = visit.frame();
     let body = html! {
         div.top {
@@ -209,13 +213,13 @@ async fn show(visit: &Visit, status: StatusCode, failure: Option<&Failure>) -> R
                 p { "So nobody may call anything. Write one of the usual policies below, or " a href=(frame.to("/policies/new")) { "one of your own" } "." }
             }
         }
-        @for text in &texts { (listed(&frame, text)) }
+        @for (text, author) in &texts { (listed(&frame, text, author.as_deref())) }
         (usual_form(&frame, visit, failure))
     };
     Ok(frame.answer(status, &Page { title: "Policies", at: HERE, live: None, is_over: false, body }))
 }
 
-fn listed(frame: &Frame, found: &Text) -> Markup {
+fn listed(frame: &Frame, found: &Text, author: Option<&str>) -> Markup {
     let is_installed = [STARTER, OWNER_ADMIN].contains(&found.text.as_str());
     html! {
         section.panel {
@@ -223,6 +227,7 @@ fn listed(frame: &Frame, found: &Text) -> Markup {
                 h2 { a href=(frame.to(&format!("/policies/{}", encoded(&found.name)))) { (text::line(&found.name, 80)) } @if is_installed { " " span.tag { "as installed" } } @if found.org.is_none() { " " span.tag { "all orgs" } } }
                 a.button.quiet href=(frame.to(&format!("/policies/{}/remove", encoded(&found.name)))) data-dialog aria-label=(format!("Remove {}", found.name)) { "Remove" }
             }
+            @if let Some(author) = author { p.sub { "Created by " (text::line(author, 80)) } }
             @if found.rules.is_empty() { p.muted { "No policy in it is in force." } }
             @for rule in &found.rules {
                 p.wide {

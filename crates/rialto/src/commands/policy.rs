@@ -25,6 +25,9 @@ struct ToldText {
     name: String,
     /// The org that it belongs to; none if it applies to all orgs.
     org: Option<String>,
+    /// Who wrote it, or `file`.
+    #[serde(default, rename = "createdBy")]
+    created_by: Option<String>,
     text: String,
     rules: Vec<ToldRule>,
 }
@@ -95,7 +98,7 @@ async fn list(desk: &Desk, shelf: OnShelf, listing: Listing) -> Result<(), Troub
     if listing.json {
         let files: Vec<_> = policies
             .iter()
-            .map(|text| json!({ "name": text.name, "org": text.org, "text": text.text }))
+            .map(|text| json!({ "name": text.name, "org": text.org, "createdBy": text.created_by, "text": text.text }))
             .collect();
         let rules = rules.iter().map(|(rule, text)| {
             json!({
