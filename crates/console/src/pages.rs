@@ -71,6 +71,7 @@ const PAGES: &[(MethodFilter, &str, Handler)] = &[
     page!(GET, "/factory/deploy", tools::new),
     page!(POST, "/factory/tools", tools::deploy),
     page!(POST, "/factory/tools/{key}/refresh", tools::refresh),
+    page!(POST, "/factory/tools/{key}/approve", tools::approve),
     page!(GET, "/factory/tools/{key}/remove", tools::ask_remove),
     page!(POST, "/factory/tools/{key}/remove", tools::remove),
     page!(GET, "/factory/tasks", tasks::list),

@@ -347,7 +347,7 @@ pub async fn trust(
 }
 
 /// A trusted agent may be called by everybody as the starter policy says, so trusting one takes the right to write policies.
-fn may_trust(console: &Console, caller: &Caller, level: Trust) -> Result<(), Failure> {
+pub(super) fn may_trust(console: &Console, caller: &Caller, level: Trust) -> Result<(), Failure> {
     if level == Trust::External { Ok(()) } else { console.may(caller, Action::AdminPolicies) }
 }
 
@@ -416,7 +416,8 @@ pub(crate) fn level(name: &str) -> Option<Trust> {
     [Trust::External, Trust::Trusted, Trust::System].into_iter().find(|trust| trust.as_str() == name)
 }
 
-fn assignable(level: &str) -> Result<Trust, Failure> {
+/// The level with that name, if it can be given.
+pub(super) fn assignable(level: &str) -> Result<Trust, Failure> {
     Trust::parse_assignable(level).ok_or_else(|| {
         let message = if level == "system" {
             "system is the platform's own level and cannot be given; use external or trusted".to_owned()

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rialto_engine::registry::{Deployment, Registered};
 use rialto_model::{
-    agent::Agent,
+    agent::{Agent, Trust},
     call::Caller,
     deployed::{Backing, Piece, Via},
     failure::{Failure, Kind},
@@ -18,7 +18,7 @@ use rialto_model::{
 use rialto_policy::Action;
 
 pub use self::shown::{Shown, ShownTool, is_available, names};
-use super::agents::{may_see, with_way_in};
+use super::agents::{assignable, may_see, may_trust, with_way_in};
 use crate::{
     Console,
     operation::{Operation, agent_state},
@@ -71,14 +71,16 @@ async fn deploy_now(
 ) -> Result<Registered, Failure> {
     let wanted = console.office().read_deployment(described, &caller.scope)?;
     let name = wanted.backing.name().unwrap_or_default().to_owned();
-    if let Some(known) = named(&deployed(console, caller), &name) {
-        operation.before(agent_state(console, &known));
+    let known = named(&deployed(console, caller), &name);
+    if let Some(known) = &known {
+        operation.before(agent_state(console, known));
     }
     operation.name(name);
     if !console.may_use_machine(caller) {
         stays_away(&wanted)?;
     }
-    let wanted = Deployment { allow_private: console.may_use_private_addresses(caller), ..wanted };
+    let trust = trust_of(console, caller, &wanted, known.as_deref())?;
+    let wanted = Deployment { allow_private: console.may_use_private_addresses(caller), trust, ..wanted };
     let is_near = wanted.backing.via().is_some_and(is_near);
     let deployed = console.engine().registry().deploy(wanted).await;
     if let Ok(deployed) = &deployed {
@@ -91,6 +93,24 @@ async fn deploy_now(
         let is_barred = failure.kind == Kind::Denied || is_near && failure.kind == Kind::PeerUnreachable;
         if is_barred { with_way_in(console, caller, failure, "rialto tools add") } else { failure }
     })
+}
+
+/// How far something is trusted that a caller deploys. What is not `external` may be called by everybody as the starter policy says, so it
+/// takes the right to write policies: without that, what is new is `external`.
+fn trust_of(
+    console: &Console,
+    caller: &Caller,
+    wanted: &Deployment,
+    known: Option<&Agent>,
+) -> Result<Option<Trust>, Failure> {
+    match wanted.trust {
+        Some(level) => {
+            let level = assignable(level.as_str())?;
+            may_trust(console, caller, level).map(|()| Some(level))
+        }
+        None if known.is_some() => Ok(None),
+        None => Ok(console.may(caller, Action::AdminPolicies).is_err().then_some(Trust::External)),
+    }
 }
 
 /// Takes one of them back.

@@ -146,6 +146,7 @@ fn deployment() -> Value {
             "command": { "oneOf": [text, texts] }, "args": texts, "env": settings, "cwd": text,
             "timeout": { "type": "number", "description": "In seconds" },
             "sampling": { "type": "string", "description": "Of a server: who answers what it asks a model" },
+            "trust": { "enum": ["external", "trusted"], "description": "Of a server: what an external one changes is held" },
             "description": { "type": "string", "description": "Of a function: what it does" },
             "input_schema": { "type": "object" }, "output_schema": { "type": "object" },
             "idempotent": { "type": "boolean" },

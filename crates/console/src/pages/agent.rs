@@ -190,7 +190,7 @@ fn changes(history: &[agents::Replaced]) -> Markup {
     }
 }
 
-fn changed(diff: &CardDiff) -> Markup {
+pub(super) fn changed(diff: &CardDiff) -> Markup {
     html! {
         div.diff {
             @if diff.is_empty() { p.muted { "Nothing that is shown to callers." } }

@@ -5,7 +5,7 @@ use http::StatusCode;
 use maud::{Markup, html};
 use rialto_edge::session::API;
 use rialto_model::{
-    agent::{Agent, Keep},
+    agent::{Agent, Keep, Trust},
     clock::Timestamp,
     deployed::Via,
     failure::{Failure, Kind},
@@ -15,6 +15,7 @@ use rialto_policy::Action;
 use serde_json::{Map, Value, json};
 
 use super::{
+    agent::changed,
     agents::health,
     layout::{self, Frame, Page},
     visit::{Visit, encoded},
@@ -80,6 +81,11 @@ pub(super) async fn refresh(visit: Visit) -> Result<Response, Failure> {
     }
 }
 
+pub(super) async fn approve(visit: Visit) -> Result<Response, Failure> {
+    agents::approve(&visit.console, &visit.caller, visit.part("key")).await?;
+    Ok(visit.go(HERE, "approved"))
+}
+
 pub(super) async fn ask_remove(visit: Visit) -> Result<Response, Failure> {
     let key = visit.part("key").to_owned();
     let frame = visit.frame();
@@ -120,7 +126,10 @@ fn server(frame: &Frame, row: &Agent, may: bool, now: Timestamp) -> Markup {
         section.panel {
             div.top {
                 div {
-                    h2 { (text::line(row.backing.name().unwrap_or(&row.slug), 80)) " " span.tag { (row.backing.kind()) } }
+                    h2 {
+                        (text::line(row.backing.name().unwrap_or(&row.slug), 80)) " " span.tag { (row.backing.kind()) }
+                        @if row.trust == Trust::External { " " span.tag { (row.trust.as_str()) } }
+                    }
                     // Where it is tells much about the server's machine.
                     @if may { p.sub { (text::line(&row.backing.via().map(Via::described).unwrap_or_default(), 160)) } }
                 }
@@ -141,9 +150,28 @@ fn server(frame: &Frame, row: &Agent, may: bool, now: Timestamp) -> Markup {
                 }
             }
             @if let Some(why) = &row.last_error { div.said.bad { p { "It does not answer, so its tools are not offered: " (text::phrase(why, 300)) } } }
+            (held(frame, row, may))
             @if row.card.skills.is_empty() { p.muted { "It offers no tools so far." } }
             @for (at, skill) in row.card.skills.iter().take(NAMED).enumerate() { (tool(frame, row, skill, at)) }
             @if row.card.skills.len() > NAMED { p.muted { "And " (row.card.skills.len() - NAMED) " more." } }
+        }
+    }
+}
+
+/// What an external server has changed, and nobody has approved yet.
+fn held(frame: &Frame, row: &Agent, may: bool) -> Markup {
+    let diff = agents::pending(row);
+    html! {
+        @if let Some(diff) = &diff {
+            div.said.warn {
+                p { "Its tools have changed, and the change waits for approval. Read it: descriptions and schemas reach models as they are." }
+                (changed(diff))
+                @if may {
+                    form method="post" action=(frame.to(&format!("/tools/{}/approve", encoded(&row.slug)))) {
+                        (frame.proof()) button.first type="submit" aria-label=(format!("Approve the change of {}", row.slug)) { "Approve the change" }
+                    }
+                }
+            }
         }
     }
 }
@@ -187,6 +215,9 @@ fn described(visit: &Visit) -> Result<Value, String> {
         if let Some(lines) = given(name) {
             wanted.insert(name.to_owned(), settings(name, lines, between)?);
         }
+    }
+    if let Some(trust) = given("trust").filter(|_| !is_function) {
+        wanted.insert("trust".to_owned(), json!(trust));
     }
     if let Some(timeout) = given("timeout") {
         let seconds: f64 =
@@ -246,6 +277,15 @@ fn form(visit: &Visit, status: StatusCode, failure: Option<&Failure>) -> Respons
                 (lines("env", "Its variables", given("env"), "One on each line: NAME=value."))
             } @else {
                 p.hint.muted { "Commands of the server's machine are deployed there, with " code { "rialto tools add" } ", or here where " code { "[server] allow_commands_over_api" } " is set." }
+            }
+            div.field {
+                label for="tool-trust" { "Trust" }
+                select #tool-trust name="trust" {
+                    option value="" { "as usual" }
+                    option value="external" selected[given("trust") == "external"] { "external: its tools need a permit, and what it changes in them is held" }
+                    option value="trusted" selected[given("trust") == "trusted"] { "trusted: for those who may write policies" }
+                }
+                p.hint { "For an MCP server. Who may not write policies deploys external ones." }
             }
             (line("timeout", "Timeout in seconds", given("timeout"), "30", ""))
             details data-key="function" open[is_function] {

@@ -6,6 +6,7 @@ use rialto_console::api::routes;
 use rialto_model::{
     agent::Trust,
     ids::Scope,
+    rights::Rights,
     store::{AuditFilter, Verdict},
     verb::{Outcome, VerbEvent},
 };
@@ -304,6 +305,33 @@ async fn every_refused_attempt_is_one_record() {
     assert!(matches!(house.store.verify_audit().await.unwrap(), Verdict::Sound { .. }));
 }
 
+#[tokio::test]
+async fn a_request_that_cannot_be_read_is_one_record_too() {
+    let house = house().await;
+    let takes_body = |op: &Op| {
+        let path = format!("/api/v1{}", op.route);
+        routes().any(|route| route.method == op.method && route.path == path && route.body.is_some())
+    };
+    let mut garbled = 0;
+    for op in prepared(&house).await {
+        let mut attempts = vec![Op { path: format!("{}?hunter2=1", op.path), body: String::new(), ..op }];
+        if takes_body(&op) {
+            garbled += 1;
+            attempts.push(Op { path: op.path.clone(), body: r#"{"hunter2": "#.to_owned(), ..op });
+        }
+        for attempt in attempts {
+            let (answer, record) = one_record(&house, ANN, &attempt).await;
+            let what = format!("{} {}: {answer:?} {record:?}", attempt.method, attempt.path);
+            assert_eq!(answer.status, 400, "{what}");
+            assert_eq!((&*record.verb.verb, &*record.verb.caller), (op.verb, "ann"), "{what}");
+            assert_eq!(record.outcome, Some(Outcome::Failed), "{what}");
+        }
+    }
+    assert!(garbled > 10, "{garbled}");
+    let all = serde_json::to_string(&records(&house).await).unwrap();
+    assert!(all.contains("bad input") && !all.contains("hunter2"), "what was sent is not repeated");
+}
+
 #[test]
 fn no_administrative_route_is_missing_from_the_table() {
     let ops = operations("", "", "", "");
@@ -403,4 +431,43 @@ async fn sign_out(house: &House, cookie: &str) {
     let csrf = house.send("GET", "/factory", &headers[..2], "").await.csrf();
     let out = house.send("POST", "/factory/sign-out", &headers, &format!("csrf={csrf}")).await;
     assert_eq!(out.status, 303, "{out:?}");
+}
+
+#[tokio::test]
+async fn who_may_not_write_policies_deploys_external_servers_alone() {
+    let carl = r#"permit (principal == User::"carl", action == Action::"admin_agents", resource);"#;
+    let house = House::with_policies(ScriptedPeer::echo(), carl).await;
+    house.add_token("carl", "carl's token", Rights::ALL).await;
+    house.discovery.serve("mcp:files", agents::card("Files", vec![agents::skill("read")]));
+    let deploy = async |token: &str, trust: Value| {
+        let body =
+            json!({ "kind": "mcp", "name": "files", "url": "https://files.example.com", "trust": trust });
+        house.ask(token, "POST", "/api/v1/tools", &body.to_string()).await
+    };
+    assert_eq!(deploy("carl's token", Value::Null).await.json()["trust"], "external");
+    let refused = deploy("carl's token", json!("trusted")).await;
+    assert_eq!(refused.status, 403, "{refused:?}");
+    let kept = deploy(ANN, Value::Null).await.json();
+    assert_eq!(kept["trust"], "external", "a known one stays what it is: {kept}");
+    assert_eq!(deploy(ANN, json!("trusted")).await.json()["trust"], "trusted");
+    let refused = deploy(ANN, json!("system")).await;
+    assert!(refused.status == 400 && refused.body.contains("cannot be given"), "{refused:?}");
+    assert_eq!(house.ask(ANN, "DELETE", "/api/v1/tools/files", "").await.status, 204);
+    assert_eq!(
+        deploy(ANN, Value::Null).await.json()["trust"],
+        "system",
+        "who writes policies vouches for it"
+    );
+}
+
+#[tokio::test]
+async fn a_policy_in_a_file_is_shown_as_such() {
+    let house = house().await;
+    let listed = house.ask(ANN, "GET", "/api/v1/policies", "").await.json();
+    let created = listed["policies"].as_array().unwrap().iter().map(|policy| &policy["createdBy"]);
+    let created: Vec<&Value> = created.collect();
+    assert!(created.len() > 1 && created.iter().all(|by| **by == "file"), "{listed}");
+    let shown = house.ask(ANN, "GET", "/api/v1/policies/starter.cedar", "").await.json();
+    assert_eq!(shown["createdBy"], "file");
+    assert!(house.page("/factory/policies").await.body.contains("Created by <bdi>file</bdi>"));
 }

@@ -478,7 +478,8 @@ impl Office for Clerk {
 
     /// A server by its name and address; `run:` stands before a program.
     fn read_deployment(&self, described: &str, scope: &Scope) -> Result<Deployment, Failure> {
-        let wanted: serde_json::Value = serde_json::from_str(described).unwrap();
+        let wanted: serde_json::Value =
+            serde_json::from_str(described).map_err(|_| Failure::new(Kind::Invalid, "this is not JSON"))?;
         let (name, to) = (wanted["name"].as_str().unwrap(), wanted["url"].as_str());
         let to = to.ok_or_else(|| Failure::new(Kind::Invalid, "url: say how it is reached"))?;
         let via = match to.strip_prefix("run:") {
@@ -495,6 +496,11 @@ impl Office for Clerk {
             backing: Backing::Mcp(Arc::new(server)),
             allow_private: true,
             timeout_ms: None,
+            trust: wanted["trust"].as_str().map(|level| match level {
+                "external" => Trust::External,
+                "trusted" => Trust::Trusted,
+                _ => Trust::System,
+            }),
         })
     }
 

@@ -24,6 +24,8 @@ pub struct Deployment {
     pub allow_private: bool,
     /// Its own wall clock.
     pub timeout_ms: Option<u64>,
+    /// How far it is trusted. Without it a known one stays as it is, and a new one is one of ours.
+    pub trust: Option<Trust>,
 }
 
 // === impl Registry ===
@@ -78,7 +80,8 @@ impl Registry {
     /// The row of a project's workflows, with these as its skills. Nothing is written when it has them already.
     pub async fn publish_flows(&self, scope: &Scope, flows: Flows) -> Result<Arc<Agent>, RegistryError> {
         let backing = Backing::Flow(Arc::new(flows));
-        let wanted = Deployment { scope: scope.clone(), backing, allow_private: false, timeout_ms: None };
+        let wanted =
+            Deployment { scope: scope.clone(), backing, allow_private: false, timeout_ms: None, trust: None };
         match self.row_at(&wanted).filter(|row| row.backing == wanted.backing) {
             Some(row) => Ok(row),
             None => Ok(self.deploy(wanted).await?.agent),
@@ -160,7 +163,7 @@ impl Registry {
         let slug = known.map_or_else(fresh_slug, |known| known.slug.clone());
         Agent {
             scope: wanted.scope.clone(),
-            trust: known.map_or(Trust::System, |known| known.trust),
+            trust: wanted.trust.unwrap_or_else(|| known.map_or(Trust::System, |known| known.trust)),
             backing: wanted.backing.clone(),
             keep,
             allow_private: wanted.allow_private,
@@ -181,4 +184,5 @@ fn is_as(row: &Agent, wanted: &Deployment) -> bool {
         && row.backing == wanted.backing
         && row.allow_private == wanted.allow_private
         && row.timeout_ms == wanted.timeout_ms
+        && wanted.trust.is_none_or(|trust| row.trust == trust)
 }

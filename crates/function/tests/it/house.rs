@@ -101,6 +101,7 @@ impl House {
             backing: Backing::Function(Arc::new(function)),
             allow_private,
             timeout_ms: None,
+            trust: None,
         });
         self.engine.registry().configure(&wanted.collect::<Vec<_>>(), true).await.unwrap();
     }

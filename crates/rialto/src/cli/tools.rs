@@ -51,6 +51,9 @@ pub(crate) struct AddTool {
     /// The agent or skill that says what an MCP server would have a model say; without it that is declined
     #[arg(long, value_name = "NAME", conflicts_with = "function")]
     pub(crate) sampling: Option<String>,
+    /// How far an MCP server is trusted: external or trusted. What an external one changes in its tools is held until it is approved
+    #[arg(long, value_name = "LEVEL", conflicts_with = "function")]
+    pub(crate) trust: Option<String>,
     /// What a function does
     #[arg(long, value_name = "TEXT", requires = "function")]
     pub(crate) description: Option<String>,

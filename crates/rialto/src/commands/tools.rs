@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
+use rialto_engine::diff::CardDiff;
 use rialto_model::json::Json;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -26,6 +27,11 @@ struct Told {
     settings: BTreeMap<String, String>,
     configured: bool,
     trust: String,
+    #[serde(default)]
+    slug: String,
+    #[serde(default)]
+    change_held: bool,
+    pending: Option<CardDiff>,
     health: String,
     available: bool,
     last_error: Option<String>,
@@ -90,6 +96,7 @@ fn described(add: AddTool) -> Result<Value, Trouble> {
     say("cwd", folder.unwrap_or_default());
     say("timeout", Value::from(add.timeout));
     say("sampling", Value::from(add.sampling));
+    say("trust", Value::from(add.trust));
     if add.function {
         say("description", Value::from(add.description.unwrap_or_default()));
         say("idempotent", Value::from(add.idempotent));
@@ -133,7 +140,11 @@ async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
     }
     let rows = told.iter().map(read::<Told>).collect::<Result<Vec<_>, _>>()?;
     let cells = rows.iter().flat_map(|row| {
-        let is_there = if row.available { "available" } else { "unavailable" };
+        let is_there = match (row.available, row.change_held) {
+            (false, _) => "unavailable",
+            (true, true) => "available, change held",
+            (true, false) => "available",
+        };
         let mut names: Vec<String> = row.tools.iter().map(|tool| tool.name.clone()).collect();
         if names.is_empty() {
             names.push("-".to_owned());
@@ -172,6 +183,12 @@ async fn show(desk: &Desk, name: &str, listing: Listing) -> Result<(), Trouble> 
     }
     for (name, from) in &row.settings {
         output::line(format!("{:<10} {} from {from}", "setting", output::printable(name)));
+    }
+    if let Some(pending) = &row.pending {
+        output::line("");
+        output::line("held until it is approved:");
+        output::line(pending.to_string().trim_end());
+        output::line(format!("take it with `rialto agents approve {}`", row.slug));
     }
     output::line("");
     let cells = row.tools.into_iter().map(|tool| vec![tool.name, tool.description]);

@@ -9,6 +9,7 @@ use std::{path::Path, sync::Arc};
 
 use rialto_engine::{directory::RESERVED, registry::Deployment, schema};
 use rialto_model::{
+    agent::Trust,
     deployed::{self, Backing, is_name},
     json::Json,
 };
@@ -38,9 +39,25 @@ pub(crate) struct McpServer {
     /// whoever called the tool. Without it such requests are declined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) sampling: Option<String>,
+    /// How far it is trusted: `external`, `trusted` or `system`. Tools of an `external` server need a permit, and what it changes in
+    /// descriptions and schemas is held until somebody approves it. A new server without this is `system`, and a known one stays what it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trust: Option<TrustLevel>,
     /// How it is reached.
     #[serde(flatten)]
     pub(crate) way: Way,
+}
+
+/// How far a server is trusted.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TrustLevel {
+    /// A stranger's.
+    External,
+    /// One of ours.
+    Trusted,
+    /// The platform's own.
+    System,
 }
 
 /// A function that is offered at every door: arguments in, result out.
@@ -136,7 +153,23 @@ impl Wanted<'_> {
                 (Backing::Acp(Arc::new(made)), own.or(Some(millis(AGENT_SECONDS))))
             }
         };
-        Ok(Deployment { scope: way.scope()?, backing, allow_private: true, timeout_ms })
+        let trust = match self {
+            Self::Server(server) => server.trust.map(Trust::from),
+            Self::Function(_) | Self::Agent(_) => None,
+        };
+        Ok(Deployment { scope: way.scope()?, backing, allow_private: true, timeout_ms, trust })
+    }
+}
+
+// === impl TrustLevel ===
+
+impl From<TrustLevel> for Trust {
+    fn from(level: TrustLevel) -> Self {
+        match level {
+            TrustLevel::External => Self::External,
+            TrustLevel::Trusted => Self::Trusted,
+            TrustLevel::System => Self::System,
+        }
     }
 }
 

@@ -89,7 +89,13 @@ impl House {
     pub(crate) async fn of_function(function: Function) -> Self {
         let house = Self::empty(Config { needs_token: false, ..Config::default() }).await;
         let backing = Backing::Function(Arc::new(function));
-        let wanted = Deployment { scope: Scope::default(), backing, allow_private: true, timeout_ms: None };
+        let wanted = Deployment {
+            scope: Scope::default(),
+            backing,
+            allow_private: true,
+            timeout_ms: None,
+            trust: None,
+        };
         house.engine.registry().configure(&[wanted], true).await.unwrap();
         house
     }

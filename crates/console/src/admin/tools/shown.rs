@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rialto_engine::{Registry, directory::Entry};
+use rialto_engine::{Registry, diff::CardDiff, directory::Entry};
 use rialto_model::{
     agent::{Agent, Health, Keep, Trust},
     deployed::{Setting, Via},
@@ -12,12 +12,15 @@ use rialto_model::{
 };
 use serde::Serialize;
 
+use crate::admin::agents;
+
 /// A server or a function.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shown<'a> {
     id: &'a AgentId,
     name: &'a str,
+    slug: &'a str,
     kind: &'static str,
     #[serde(flatten)]
     scope: &'a Scope,
@@ -29,6 +32,11 @@ pub struct Shown<'a> {
     settings: BTreeMap<&'a str, String>,
     configured: bool,
     trust: Trust,
+    /// Whether what it changed waits for approval.
+    change_held: bool,
+    /// What would change then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pending: Option<CardDiff>,
     health: Health,
     available: bool,
     last_error: Option<&'a str>,
@@ -85,6 +93,7 @@ impl<'a> Shown<'a> {
         Self {
             id: &row.id,
             name: row.backing.name().unwrap_or(&row.slug),
+            slug: &row.slug,
             kind: row.backing.kind(),
             scope: &row.scope,
             url,
@@ -92,6 +101,8 @@ impl<'a> Shown<'a> {
             settings: settings.map(|(name, setting)| (name.as_str(), Setting::described(setting))).collect(),
             configured: row.keep == Keep::Configured,
             trust: row.trust,
+            change_held: row.pending.is_some(),
+            pending: agents::pending(row),
             health: row.health,
             available: is_available(row),
             last_error: row.last_error.as_deref(),

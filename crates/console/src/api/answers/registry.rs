@@ -127,6 +127,7 @@ pub(super) const SHAPES: &[Shape] = &[
         &[
             ("id", "text"),
             ("name", "text"),
+            ("slug", "text"),
             ("kind", "text"),
             ("org", "text"),
             ("project", "text"),
@@ -135,6 +136,8 @@ pub(super) const SHAPES: &[Shape] = &[
             ("settings?", "text{}"),
             ("configured", "flag"),
             ("trust", "Level"),
+            ("changeHeld", "flag"),
+            ("pending?", "CardChanges"),
             ("health", "Health"),
             ("available", "flag"),
             ("lastError", "text | null"),

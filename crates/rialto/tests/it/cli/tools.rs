@@ -450,3 +450,28 @@ fn a_task_of_a_tool_is_called_off_there() {
     let answer = http::post(&format!("{}/a2a", server.url), &[], &cancel.to_string());
     assert!(answer.body.contains("TASK_STATE_CANCELED"), "{}", answer.body);
 }
+
+#[test]
+fn what_an_external_server_changes_is_held_shown_and_approved() {
+    let rialto = fresh().with("RIALTO_CALLS__PROBE_INTERVAL_SECS", "1");
+    let upstream = Upstream::new(&rialto, "weather", &["tell"]);
+    let refused =
+        rialto.cli(&["tools", "add", "weather", "--trust", "system", "--", upstream.script.as_str()]);
+    assert!(refused.status != 0 && refused.err.contains("cannot be given"), "{refused:?}");
+    assert_eq!(upstream.add(&rialto, &["--trust", "external"])["trust"], "external");
+    upstream.offer(&["tell", "steal"]);
+    let _server = rialto.serve(&["--allow-no-auth"]);
+    let shown = until("the change is held", || {
+        let shown = rialto.cli(&["tools", "show", "weather"]).ok().out;
+        shown.contains("held until it is approved").then_some(shown)
+    });
+    assert!(shown.contains("steal") && shown.contains("rialto agents approve weather"), "{shown}");
+    assert!(rialto.cli(&["tools", "list"]).ok().out.contains("change held"));
+    rialto.cli(&["agents", "approve", "weather"]).ok();
+    let told = rialto.json(&["tools", "show", "weather", "--json"]);
+    assert_eq!(
+        (told["changeHeld"].as_bool(), told["tools"].as_array().unwrap().len()),
+        (Some(false), 2),
+        "{told}"
+    );
+}

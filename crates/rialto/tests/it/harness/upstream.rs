@@ -106,6 +106,11 @@ impl Upstream {
         rialto.json(&[&args, more, &["--", self.script.as_str()]].concat())
     }
 
+    /// Has other tools from now on, for whoever asks.
+    pub(crate) fn offer(&self, tools: &[&str]) {
+        fs::write(&self.tools, tools.join("\n") + "\n").unwrap();
+    }
+
     /// It, as an entry of the configuration.
     pub(crate) fn entry(&self) -> String {
         format!(
