@@ -167,8 +167,7 @@ impl Program {
         let fetch: Arc<dyn Fetch> = Arc::new(Client::within(&config.outbound, around));
         let vault = Vault::new(Arc::clone(&store), environment);
         let secrets = credential::resolver(env, stored(vault.clone()));
-        let clock = Arc::new(SystemClock);
-        let tools = Tools::new(&fetch, &secrets, environment);
+        let (clock, tools) = (Arc::new(SystemClock), Tools::new(&fetch, &secrets, environment));
         let discovery = tools.discovery(discoverer(&config, &store, &fetch, &secrets)?);
         let registry =
             Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.calls.clone()));

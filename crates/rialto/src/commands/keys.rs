@@ -1,10 +1,6 @@
 //! `rialto keys …`: the key that our own agent cards are signed with.
 
-use std::{
-    fs,
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::{fs, io::Write, path::Path};
 
 use aws_lc_rs::{
     rand::SystemRandom,
@@ -60,7 +56,7 @@ pub(crate) fn signer(file: &Path) -> Result<Signer, String> {
     Signer::from_pem(kid, pem.as_bytes()).map_err(|error| told(error.to_string()))
 }
 
-fn create(file: &PathBuf) -> Result<(), Trouble> {
+fn create(file: &Path) -> Result<(), Trouble> {
     let failed = |why: String| Trouble::other(format!("{}: {why}", file.display()));
     let key = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
         .map_err(|_| Trouble::other("the system gave no key; try again".to_owned()))?;
