@@ -15,6 +15,7 @@ mod frameworks;
 mod grpc;
 mod http_sse;
 mod install;
+mod nodes;
 mod operations;
 mod postgres;
 mod questions;

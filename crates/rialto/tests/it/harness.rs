@@ -8,6 +8,7 @@ pub(crate) mod agent;
 pub(crate) mod authority;
 pub(crate) mod client;
 pub(crate) mod coder;
+pub(crate) mod deaths;
 pub(crate) mod grpc;
 pub(crate) mod http;
 pub(crate) mod issuer;

@@ -1,0 +1,126 @@
+//! Several nodes on one PostgreSQL database.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use rialto_testkit::postgres::Server as Postgres;
+use serde_json::{Value, json};
+
+use crate::harness::{
+    agent::SampleAgent,
+    deaths::{Stage, killed_again_and_again},
+    http,
+    rialto::Rialto,
+    server::Server,
+    twice::send_twice,
+    until,
+};
+
+/// A task of a node that is gone is another's by then.
+const TAKEN_OVER: Duration = Duration::from_secs(5);
+
+/// Of the tasks there are so many, and so many are not over; the messages that began them are so many.
+const TASKS: &str = "SELECT count(*), count(*) FILTER (WHERE open), count(DISTINCT message) FROM tasks";
+
+fn node(url: &str) -> Rialto {
+    Rialto::fresh().with("RIALTO_STORE_URL", url).with("PATH", "/usr/bin:/bin")
+}
+
+#[test]
+fn nodes_that_are_killed_lose_no_task_and_the_others_take_over() {
+    killed(3, 30);
+}
+
+/// `cargo nextest run --workspace --profile foreign --run-ignored only -E 'test(/hundred_times/)'` runs it; it takes minutes.
+#[test]
+#[ignore = "takes minutes"]
+fn nodes_that_are_killed_a_hundred_times_lose_no_task_and_the_others_take_over() {
+    killed(100, 60);
+}
+
+fn killed(deaths: usize, tasks: usize) {
+    let postgres = Postgres::start();
+    let stage = Stage::machines(3, &postgres.database(), None);
+    let told = killed_again_and_again(&stage, deaths, tasks);
+    assert_eq!(told.tasks, deaths * tasks);
+    let count = told.tasks;
+    assert_eq!(postgres.sql("rialto_0", TASKS), format!("{count}|0|{count}"));
+    stage.check_trail();
+    // Each task takes less than half a second by itself.
+    assert!(told.p99() <= TAKEN_OVER + Duration::from_millis(500), "{:?}", told.p99());
+}
+
+/// `cargo nextest run --workspace --profile foreign --run-ignored only -E 'test(/thousand_messages/)'` runs it.
+#[test]
+#[ignore = "takes minutes"]
+fn each_of_a_thousand_messages_to_two_nodes_at_once_is_one_task() {
+    let (postgres, agent) = (Postgres::start(), SampleAgent::named("Desk"));
+    let url = postgres.database();
+    let (here, there) = (node(&url), node(&url));
+    here.trust(&agent.url);
+    let (first, second) = (here.serve(&["--allow-no-auth"]), there.serve(&["--allow-no-auth"]));
+    let (tasks, calls) = send_twice([&first, &second], &agent, 1_000);
+    assert_eq!((tasks.len(), calls), (1_000, 1_000));
+}
+
+#[test]
+fn a_node_that_was_stopped_finds_its_tasks_taken_and_writes_nothing_to_them() {
+    let postgres = Postgres::start();
+    let url = postgres.database();
+    let (here, there) = (node(&url), node(&url));
+    let marks = here.folder().join("runs");
+    // It runs for longer than a lease lasts, and may be run twice.
+    let text = format!(
+        "[[functions]]\nname = \"slow\"\nidempotent = true\n\
+         command = [\"sh\", \"-c\", \"cat >/dev/null; echo run >>{}; sleep 4; echo '\\\"done\\\"'\"]\n",
+        marks.display()
+    );
+    for machine in [&here, &there] {
+        std::fs::write(machine.folder().join("rialto.toml"), &text).unwrap();
+    }
+    let (first, second) = (here.serve(&["--allow-no-auth"]), there.serve(&["--allow-no-auth"]));
+    let task = begin(&first, "m-1");
+    until("it runs", || std::fs::read_to_string(&marks).ok().filter(|runs| !runs.is_empty()));
+    first.signal("STOP");
+    let stopped_at = Instant::now();
+    until("the other node runs it", || {
+        std::fs::read_to_string(&marks).ok().filter(|runs| runs.lines().count() == 2)
+    });
+    assert!(stopped_at.elapsed() <= TAKEN_OVER, "{:?}", stopped_at.elapsed());
+    first.signal("CONT");
+    until("it is done", || Some(state(&second, &task)).filter(|state| state == "TASK_STATE_COMPLETED"));
+    // What the first node has to say comes too late, and changes nothing.
+    thread::sleep(Duration::from_secs(2));
+    let events = "SELECT count(*) FROM task_events, json_array_elements(events::json) AS event WHERE event::text LIKE '%ompleted%'";
+    assert_eq!(postgres.sql("rialto_0", events), "1");
+    until("it says so", || first.log().contains("others took over its tasks").then_some(()));
+    // It goes on under another number.
+    let task = begin(&first, "m-2");
+    until("it is done", || Some(state(&second, &task)).filter(|state| state == "TASK_STATE_COMPLETED"));
+}
+
+/// Begins a task and does not wait for it.
+fn begin(server: &Server, message: &str) -> String {
+    let message = json!({
+        "messageId": message, "role": "ROLE_USER", "parts": [{ "data": {} }],
+    });
+    let params = json!({
+        "message": message, "configuration": { "returnImmediately": true }, "metadata": { "skillId": "slow" },
+    });
+    let answer = ask(server, "SendMessage", &params);
+    answer["result"]["task"]["id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+fn state(server: &Server, task: &str) -> String {
+    let answer = ask(server, "GetTask", &json!({ "id": task }));
+    answer["result"]["status"]["state"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+fn ask(server: &Server, method: &str, params: &Value) -> Value {
+    let headers = [("content-type", "application/json"), ("a2a-version", "1.0")];
+    let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let answer = http::post(&format!("{}/a2a", server.url), &headers, &request.to_string());
+    serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {}", answer.body))
+}
