@@ -12,10 +12,12 @@ use rialto_model::{
     call::{Caller, CallerKind, Door},
     failure::{Failure, Kind},
     ids::{AgentId, Scope},
+    json::Json,
     rights::{Right, Rights},
     store::{Store, StoreError},
 };
 use rialto_policy::Action;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -208,5 +210,6 @@ impl Console {
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 pub(crate) fn store_failure(error: StoreError) -> Failure {
     tracing::error!(error = &error as &dyn std::error::Error, "the store failed: {error}");
-    Failure::new(Kind::Internal, "the store did not answer; see the server's log, and try again")
+    let message = "the store did not answer; see the server's log, and try again";
+    Failure::new(Kind::StoreUnavailable, message).with_data(Json::of(&json!({ "retryAfter": 1 })))
 }

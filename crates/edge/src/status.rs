@@ -15,6 +15,7 @@ pub const fn of(kind: Kind) -> StatusCode {
         Kind::PeerTimeout => StatusCode::GATEWAY_TIMEOUT,
         Kind::PeerUnreachable | Kind::PeerGarbled | Kind::PeerFailed => StatusCode::BAD_GATEWAY,
         Kind::Unsupported => StatusCode::NOT_IMPLEMENTED,
+        Kind::StoreUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -56,6 +56,7 @@ const fn manner(kind: Kind) -> Manner {
         | Kind::PeerGarbled
         | Kind::PeerFailed
         | Kind::Unsupported
+        | Kind::StoreUnavailable
         | Kind::Internal => Manner::Either,
         // A request without a caller never reached a tool.
         Kind::Unauthenticated => Manner::ErrorOnly,

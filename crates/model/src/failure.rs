@@ -35,6 +35,9 @@ pub enum Kind {
     PeerFailed,
     /// The peer cannot do what was asked.
     Unsupported,
+    /// The store is not available: it may be later. It is written down as `internal`, which every version can read.
+    #[serde(rename(serialize = "internal"))]
+    StoreUnavailable,
     /// Our own fault.
     Internal,
 }
@@ -62,7 +65,7 @@ struct NotSent {
 
 impl Kind {
     /// Every kind there is.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Invalid,
         Self::Unauthenticated,
         Self::Denied,
@@ -75,6 +78,7 @@ impl Kind {
         Self::PeerGarbled,
         Self::PeerFailed,
         Self::Unsupported,
+        Self::StoreUnavailable,
         Self::Internal,
     ];
 
@@ -98,7 +102,7 @@ impl Kind {
             Self::Unsupported => -32207,
             // -32208 is a denial in A2A.
             Self::Blocked => -32209,
-            Self::Internal => -32603,
+            Self::StoreUnavailable | Self::Internal => -32603,
         }
     }
 
@@ -117,6 +121,7 @@ impl Kind {
             Self::Busy => "OverloadedError",
             Self::Conflict => "ConflictError",
             Self::Unsupported => "UnsupportedOperationError",
+            Self::StoreUnavailable => "StoreUnavailableError",
             Self::Internal => "InternalError",
         }
     }
@@ -163,6 +168,15 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+
+    #[test]
+    fn every_kind_is_read_back_and_an_unavailable_store_as_internal() {
+        for kind in Kind::ALL {
+            let text = serde_json::to_string(&kind).unwrap();
+            let known = if kind == Kind::StoreUnavailable { Kind::Internal } else { kind };
+            assert_eq!(serde_json::from_str::<Kind>(&text).unwrap(), known);
+        }
+    }
 
     #[test]
     fn every_kind_is_known_by_its_class() {

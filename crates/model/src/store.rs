@@ -4,6 +4,7 @@
 //! argument.
 
 mod kept;
+mod layer;
 mod nowhere;
 
 use std::{
@@ -40,6 +41,7 @@ pub use self::{
         AuditFilter, AuditOutcome, Audited, CreatedTenant, Entry, Sealed, Sweep, Swept, TalkFilter, Talks,
         TaskFilter, Token, Verdict,
     },
+    layer::{Layered, StoreLayer},
     nowhere::Nowhere,
 };
 
@@ -71,7 +73,10 @@ pub enum StoreError {
     /// What is stored cannot be read back.
     #[error("the store holds something that cannot be read: {0}")]
     Corrupt(String),
-    /// The database did not do its work.
+    /// The store does not take this value, now or later.
+    #[error("the store cannot keep this: {0}")]
+    Unwritable(String),
+    /// The database did not do its work. Whether what was to be written is there is not known.
     #[error("the store is not available")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

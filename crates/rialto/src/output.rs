@@ -191,7 +191,7 @@ impl From<Failure> for Trouble {
             Kind::NotFound => 4,
             Kind::PeerUnreachable | Kind::PeerGarbled => 5,
             Kind::PeerTimeout | Kind::Busy => 6,
-            Kind::Internal => 70,
+            Kind::StoreUnavailable | Kind::Internal => 70,
         };
         Self { message: failure.message.clone(), status, failure: Some(failure) }
     }

@@ -48,6 +48,9 @@ impl Place {
                 | SqlError::InvalidColumnType(..)
                 | SqlError::Utf8Error(..)),
             ) => StoreError::Corrupt(format!("{} ({self})", innermost(&error))),
+            Snag::Broken(error) if error.sqlite_error_code() == Some(ErrorCode::TooBig) => {
+                StoreError::Unwritable(format!("{} ({self})", innermost(&error)))
+            }
             Snag::Broken(error) => self.fault(error).into(),
         }
     }

@@ -79,7 +79,7 @@ impl From<Failure> for Trouble {
         let code = match failure.kind {
             Kind::Invalid => Code::InvalidParams.number(),
             Kind::Unsupported => Code::UnsupportedOperation.number(),
-            Kind::Internal => Code::Internal.number(),
+            Kind::StoreUnavailable | Kind::Internal => Code::Internal.number(),
             Kind::Denied => DENIED,
             kind @ (Kind::Unauthenticated
             | Kind::Blocked
@@ -124,6 +124,7 @@ const fn reason(kind: Kind) -> Option<&'static str> {
         Kind::PeerUnreachable => Some("AGENT_UNREACHABLE"),
         Kind::PeerGarbled => Some("AGENT_GARBLED"),
         Kind::PeerFailed => Some("AGENT_FAILED"),
+        Kind::StoreUnavailable => Some("STORE_UNAVAILABLE"),
     }
 }
 
@@ -139,5 +140,6 @@ const fn status(kind: Kind) -> Option<(u16, &'static str)> {
         Kind::PeerTimeout => Some((504, "DEADLINE_EXCEEDED")),
         Kind::PeerUnreachable | Kind::PeerGarbled => Some((502, "UNAVAILABLE")),
         Kind::PeerFailed => Some((502, "UNKNOWN")),
+        Kind::StoreUnavailable => Some((503, "UNAVAILABLE")),
     }
 }

@@ -445,6 +445,7 @@ const fn may_help(failure: &Failure) -> bool {
         | Kind::PeerUnreachable
         | Kind::PeerGarbled
         | Kind::PeerFailed
+        | Kind::StoreUnavailable
         | Kind::Internal => true,
     }
 }

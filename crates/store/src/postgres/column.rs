@@ -109,7 +109,7 @@ pub(super) fn json<T: Serialize>(value: &T) -> Result<String, Snag> {
 }
 
 fn unwritable(what: impl std::fmt::Display) -> Snag {
-    StoreError::Unavailable(format!("this cannot be written: {what}").into()).into()
+    StoreError::Unwritable(what.to_string()).into()
 }
 
 fn moment(nanoseconds: i64) -> Result<Timestamp, Snag> {

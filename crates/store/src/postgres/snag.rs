@@ -91,6 +91,7 @@ impl From<Snag> for StoreError {
         match snag {
             Snag::Refused(error) => error,
             Snag::Broken(error) if is_unreadable(&error) => Self::Corrupt(last_cause(&error)),
+            Snag::Broken(error) if is_unwritable(&error) => Self::Unwritable(last_cause(&error)),
             snag => snag.fault().into(),
         }
     }
@@ -134,6 +135,11 @@ fn fault(error: &SqlError) -> Fault {
 fn violated(error: &SqlError) -> Option<&str> {
     let server = error.as_db_error().filter(|server| *server.code() == SqlState::UNIQUE_VIOLATION)?;
     server.constraint()
+}
+
+/// Whether the server does not take a value: a data exception (class 22), or one beyond its limits (class 54).
+fn is_unwritable(error: &SqlError) -> bool {
+    error.code().is_some_and(|code| ["22", "54"].iter().any(|class| code.code().starts_with(class)))
 }
 
 /// Whether a value in a column was not what it should be.

@@ -150,7 +150,7 @@ impl<'c> Inserts<'c> {
         let last = i64::try_from(addition.brief.version).unwrap_or(i64::MAX);
         if last >= STRIDE {
             let message = format!("task {} has more events than can be kept", addition.brief.task);
-            return Err(StoreError::Unavailable(message.into()).into());
+            return Err(StoreError::Unwritable(message).into());
         }
         self.events.execute(params![row * STRIDE + last, addition.at, addition.events])?;
         Ok(())
