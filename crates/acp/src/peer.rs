@@ -117,7 +117,8 @@ impl Peer for AcpPeer {
             // What is known is in the journal.
             return stream::empty().boxed();
         }
-        let message = "the process that ran the agent has ended, and its turn with it; send it again, in the same context";
+        let message = "the process that ran the agent has ended, and its turn with it; the agent may have done some of it: check before you \
+                       send it again, in the same context";
         stream::iter([Ok(Event::failed(Failure::new(Kind::PeerFailed, message)))]).boxed()
     }
 

@@ -86,13 +86,14 @@ impl Attendance {
 // === impl Inner ===
 
 impl Inner {
-    /// Whether another process works on a task of this one, because this one was taken for gone.
-    pub(crate) async fn was_taken_over(&self, head: &TaskHead) -> Result<bool, StoreError> {
+    /// Whether another process works on a task of this one, because this one was taken for gone. While that cannot be told, what is
+    /// written is refused if somebody else has written since.
+    pub(crate) async fn was_taken_over(&self, head: &TaskHead) -> bool {
         if !self.attendance.is_lost(head.runner) {
-            return Ok(false);
+            return false;
         }
-        let known = self.store.task(&head.scope, head.id.as_str()).await?;
-        Ok(known.is_none_or(|known| known.runner != head.runner))
+        let known = self.store.task(&head.scope, head.id.as_str()).await;
+        known.is_ok_and(|known| known.is_none_or(|known| known.runner != head.runner))
     }
 }
 

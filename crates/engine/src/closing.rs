@@ -52,6 +52,7 @@ impl Engine {
             call.cancel();
         }
         self.drain(WRITING).await;
+        inner.journal.flush_held().await;
     }
 }
 

@@ -44,6 +44,12 @@ pub struct Config {
     /// Arguments that are larger than this, in bytes, are kept neither with their task nor in the audit log: their size and hash are.
     /// 0 is without a limit.
     pub max_kept_args_bytes: usize,
+    /// Maximum time that one operation of the store may take, in seconds; a caller with an earlier deadline waits no longer than
+    /// that. 0 is without a limit.
+    pub store_timeout_secs: u64,
+    /// Maximum bytes of results that are held in memory while the store is not available; beyond it nothing more is read from
+    /// agents until some are recorded.
+    pub max_held_bytes: usize,
     /// How much callers and orgs may ask for. It has a section of its own in the configuration.
     #[serde(skip)]
     pub limits: limits::Config,
@@ -75,6 +81,8 @@ impl Default for Config {
             max_task_events: 100_000,
             max_hops: 8,
             max_kept_args_bytes: 64 * 1024,
+            store_timeout_secs: 10,
+            max_held_bytes: 64 * 1024 * 1024,
             limits: limits::Config::default(),
             routing: routing::Config::default(),
             approvals: approving::Config::default(),
@@ -95,6 +103,11 @@ impl Config {
         let begun = || self.traces.map(Trace::begin);
         let trace = parent.map(Trace::child).or_else(begun);
         trace.map(|trace| Arc::new(trace.with_hops(hops.saturating_add(1))))
+    }
+
+    /// How long one operation of the store may take.
+    pub fn store_timeout(&self) -> Option<Duration> {
+        Some(Duration::from_secs(self.store_timeout_secs)).filter(|timeout| !timeout.is_zero())
     }
 
     /// How long something may take that is started to be asked what it can do: more than a server that runs already.

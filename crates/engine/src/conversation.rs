@@ -21,7 +21,7 @@ use rialto_model::{
     task::{Task, TaskHead},
     verb::VerbEvent,
 };
-use tokio::{runtime::Handle, sync::OwnedMutexGuard};
+use tokio::{runtime::Handle, sync::OwnedMutexGuard, time::Instant};
 
 use crate::{
     engine::{Engine, store_failure},
@@ -30,6 +30,7 @@ use crate::{
     redact::redact_message,
     request::Request,
     running::Running,
+    store_failure::{before, store_deadline},
 };
 
 /// So many messages are remembered; older ones are looked for in the store.
@@ -118,8 +119,9 @@ impl Engine {
                 "a message without a conversation was sent as one of a conversation",
             ));
         };
+        let deadline = store_deadline(Instant::now(), self.wall_clock_of(&request));
         // What other processes do must be known before what came before can be.
-        self.sync().await?;
+        before(deadline, self.sync()).await?;
         let (caller, id) = (request.caller.clone(), talk.spoken.message.id.clone());
         let (mut slot, mut claim) = (None, None);
         let task = request.id.clone().unwrap_or_else(TaskId::fresh);
@@ -128,17 +130,18 @@ impl Engine {
             if let Some(number) = forgotten {
                 self.inner().seen_messages.add(number);
             }
-            if let Some(task) = self.came_before(&request, talk, &mut known).await? {
+            if let Some(task) = before(deadline, self.came_before(&request, talk, &mut known)).await? {
                 return Ok(Said::Again(task));
             }
-            match Box::pin(self.claim_message(&request, talk, &task)).await? {
+            match before(deadline, Box::pin(self.claim_message(&request, talk, &task))).await? {
                 Claimed::Ours(ours) => claim = ours,
                 Claimed::Duplicate(task) => return Ok(Said::Again(request.task.map_or(task, TaskId::from))),
             }
             slot = Some(known);
         }
         if talk.is_named && request.task.is_none() && request.context.is_none() {
-            request.context = self.remote_context(&caller, &talk.context, &request.target.agent).await?;
+            let known = self.remote_context(&caller, &talk.context, &request.target.agent);
+            request.context = before(deadline, known).await?;
         }
         let engine = self.clone();
         // The claim names the task, so the task must get that id.

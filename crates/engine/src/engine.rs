@@ -1,6 +1,7 @@
 //! The crossing: the one road every call takes.
 
 use std::{
+    path::PathBuf,
     sync::{Arc, Weak, atomic::AtomicBool},
     time::Duration,
 };
@@ -10,18 +11,19 @@ use rialto_model::{
     agent::Health,
     call::{Call, Caller, Spoken, Target},
     clock::Clock,
-    event::{Event, Remote},
+    event::Remote,
     failure::{Failure, Kind},
     ids::{TaskId, fresh},
     json::Json,
     maps::FastMap,
-    message::{ContentHash, MOST_PARTS, Message, Role},
+    message::MOST_PARTS,
     size::parts_size,
-    store::{Store, StoreError},
-    task::{Task, TaskHead, TaskState},
-    verb::{Verb, VerbEvent},
+    store::Store,
+    task::Task,
+    verb::Verb,
 };
 use rialto_policy::{Leave, Policy};
+use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -33,13 +35,13 @@ use crate::{
     config::Config,
     conversation::Messages,
     guarding::{self, Post},
+    held_writes::HeldCounts,
     hops,
     journal::Journal,
     limits::{self, Limits},
     peer::Peer,
     permitting::Cleared,
     policies::{Policies, PolicyLoader},
-    redact::redact_message,
     registry::Registry,
     request::Request,
     routing::Router,
@@ -48,10 +50,12 @@ use crate::{
     schema::Schemas,
     seen_messages::SeenMessages,
     storage_quota::StorageQuota,
+    store_deadline::StoreDeadline,
+    store_failure::{before, not_made, store_deadline},
+    task_start::TaskStart,
 };
 
-/// How often something is said again to a task that goes on while it is said.
-const TRIES: usize = 8;
+pub(crate) use crate::store_failure::store_failure;
 
 /// What an engine is made of.
 pub struct Parts {
@@ -117,7 +121,9 @@ impl Engine {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Self {
         let bus = Arc::new(Bus::default());
-        let journal = Journal::new(Arc::clone(&parts.store), Arc::clone(&bus), parts.clock);
+        let store = StoreDeadline::wrap(parts.store, parts.config.store_timeout());
+        let max_held_bytes = parts.config.max_held_bytes;
+        let journal = Journal::new(Arc::clone(&store), Arc::clone(&bus), parts.clock, max_held_bytes);
         let (guarding, registry) = (Post::default(), parts.registry);
         let peer = guarding::peer::Guarded {
             peer: parts.peer,
@@ -127,7 +133,7 @@ impl Engine {
         };
         Self(Arc::new(Inner {
             journal,
-            store: parts.store,
+            store,
             registry,
             peer: Arc::new(peer),
             guarding,
@@ -174,6 +180,18 @@ impl Engine {
         self.0.journal.now()
     }
 
+    /// Keeps a copy of results that the store could not take in a file of this folder, and records what processes held there that
+    /// are gone. To be called before their tasks are taken over.
+    pub async fn spill_held_in(&self, folder: PathBuf) -> Result<(), Failure> {
+        self.0.journal.spill_in(folder);
+        self.0.journal.recover_held().await.map_err(store_failure)
+    }
+
+    /// Counts of what waits for the store.
+    pub fn held_counts(&self) -> HeldCounts {
+        self.0.journal.held_counts()
+    }
+
     /// What was set.
     pub fn config(&self) -> &Config {
         &self.0.config
@@ -192,17 +210,19 @@ impl Engine {
         if self.0.is_closing() {
             return Err(closing::closed());
         }
-        self.sync().await?;
+        let begun_at = Instant::now();
+        let deadline = store_deadline(begun_at, self.wall_clock_of(&request));
+        before(deadline, self.sync()).await?;
         let carried = request.trace.as_ref().map_or(0, |trace| trace.hops());
         request.caller.hops = request.caller.hops.max(carried);
         let most = self.0.config.max_hops;
         hops::check(&request.caller, most)?;
-        self.0.quota.check(&self.0.store, &request.caller.scope.org).await?;
+        before(deadline, self.0.quota.check(&self.0.store, &request.caller.scope.org)).await?;
         let now = self.0.journal.now();
         let mut seat = self.0.limits.admit(&request.caller, now)?;
         self.0.limits.admit_tool(&request.caller, &request.target, now)?;
         self.0.limits.count_self_call(&request.caller, &request.target, most, &mut seat)?;
-        let goes_on = self.continued(&request).await?;
+        let goes_on = before(deadline, self.continued(&request)).await?;
         let goes_on = match goes_on {
             Some(task) => match Box::pin(self.approval_of(&task)).await? {
                 Some(approval) => {
@@ -217,26 +237,10 @@ impl Engine {
         let wants_begun = talk.as_ref().is_some_and(|talk| talk.wants_begun);
         let spoken = talk.as_ref().map(|talk| Arc::clone(&talk.spoken));
         let (wall_clock, call) = self.call_of(request, spoken, goes_on.as_ref())?;
-        let Cleared { call, announcement, pre } = self.permit(call).await?;
+        let Cleared { call, mut announcement, pre } = self.permit(call).await.map_err(not_made)?;
         guarding::as_cleared(&mut talk, call.get());
-        let task = match (goes_on, talk) {
-            (Some(task), talk) => {
-                let said = talk.map_or_else(
-                    || (Message::new(fresh(), Role::User, call.get().parts.clone()), None),
-                    |talk| (talk.spoken.message.clone(), talk.content_hash),
-                );
-                self.answer(task, said, pre, answers).await?
-            }
-            (None, Some(talk)) => {
-                let head = self.head_of(call.get(), announcement.args()).await?;
-                self.open_talk(head, *talk, pre).await?
-            }
-            (None, None) => {
-                let head = self.head_of(call.get(), announcement.args()).await?;
-                self.0.journal.open(&head, pre).await.map_err(store_failure)?;
-                Task::new(head)
-            }
-        };
+        let start = TaskStart { goes_on, talk, answers, pre };
+        let task = self.start_task(call.get(), start, &mut announcement, deadline).await?;
         self.0.quota.add(&task.head.scope.org, parts_size(&call.get().parts));
         let begun = wants_begun.then(|| Box::new(task.clone()));
         let (caller, target) = (call.get().caller.clone(), call.get().target.clone());
@@ -245,8 +249,13 @@ impl Engine {
             Leave::OnceApproved(call, decision) => Box::pin(self.hold(call, &decision)).await,
         };
         let budget = TaskBudget::new(&self.0.config, &task);
-        let leg = Leg { caller, target, events, task, announcement, wall_clock, seat, budget };
+        let leg = Leg { caller, target, events, task, announcement, begun_at, wall_clock, seat, budget };
         Ok(Running::of(Run::begin(&self.0, leg), begun))
+    }
+
+    pub(crate) fn wall_clock_of(&self, request: &Request) -> Duration {
+        let own = || self.0.config.wall_clock(&request.caller.scope.org, &request.target.agent);
+        request.wall_clock.unwrap_or_else(own)
     }
 
     /// The task a request goes on with, if it does.
@@ -295,8 +304,7 @@ impl Engine {
             let message = format!("a message has at most {MOST_PARTS} parts, not {}", request.parts.len());
             return Err(Failure::new(Kind::Invalid, message));
         }
-        let wall_clock =
-            request.wall_clock.unwrap_or_else(|| self.0.config.wall_clock(&request.caller.scope.org, agent));
+        let wall_clock = self.wall_clock_of(&request);
         let session =
             ["a2a-", agent.id.as_str(), "-", request.target.skill_id(), "-", &fresh()].concat().into();
         let continues = match goes_on {
@@ -317,60 +325,6 @@ impl Engine {
             spoken,
         };
         Ok((wall_clock, call))
-    }
-
-    async fn head_of(&self, call: &Call, args: &Json) -> Result<TaskHead, Failure> {
-        let now = self.0.journal.now();
-        Ok(TaskHead {
-            id: call.task.clone(),
-            scope: call.caller.scope.clone(),
-            caller: call.caller.id.clone(),
-            door: call.door,
-            agent: call.target.agent.id.clone(),
-            agent_url: call.target.agent.url.clone(),
-            skill: call.target.skill.as_ref().map(|skill| skill.id.clone()),
-            session: call.session.clone(),
-            args: args.clone(),
-            context: None,
-            message: None,
-            runner: self.attend().await?,
-            state: TaskState::Submitted,
-            version: 0,
-            remote: Remote { task_id: None, context_id: call.continues.context_id.clone() },
-            created_at: now,
-            updated_at: now,
-        })
-    }
-
-    /// Writes down that the caller goes on with a task.
-    async fn answer(
-        &self,
-        mut task: Task,
-        (said, content_hash): (Message, Option<ContentHash>),
-        pre: VerbEvent,
-        answers: Option<u64>,
-    ) -> Result<Task, Failure> {
-        let message = redact_message(said, None);
-        self.0.store.audit(vec![pre]).await.map_err(store_failure)?;
-        let journal = &self.0.journal;
-        let mut tries = 0;
-        loop {
-            let event = Event::Answered { message: message.clone(), content_hash: content_hash.clone() };
-            match journal.record(&mut task, vec![event], None).await {
-                Ok(()) => break,
-                // It went on meanwhile. What was not meant for one version of it is said to it as it stands now.
-                Err(StoreError::Conflict) if answers.is_none() && tries < TRIES => {
-                    task = journal.reread(&task).await.map_err(store_failure)?;
-                    if task.head.state.is_terminal() {
-                        return Err(store_failure(StoreError::Conflict));
-                    }
-                    tries += 1;
-                }
-                Err(error) => return Err(store_failure(error)),
-            }
-        }
-        self.claim(&mut task).await?;
-        Ok(task)
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {
@@ -402,20 +356,5 @@ pub(crate) fn verb_of(call: &Call, args: Json) -> Verb {
         task_id: call.task.shared(),
         door: Some(call.door),
         trace: call.trace.clone(),
-    }
-}
-
-pub(crate) fn store_failure(error: StoreError) -> Failure {
-    match error {
-        StoreError::Conflict => {
-            Failure::new(Kind::Conflict, "the task was changed by somebody else; look at it again")
-        }
-        error => {
-            tracing::error!(error = &error as &dyn std::error::Error, "the store failed: {error}");
-            Failure::new(
-                Kind::Internal,
-                "the call could not be written down, so it was not made; see the server's log",
-            )
-        }
     }
 }

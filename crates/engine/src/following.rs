@@ -20,11 +20,11 @@ use rialto_model::{
     failure::Failure,
     ids::TaskId,
     maps::FastMap,
-    store::Store,
+    store::{Store, StoreError},
 };
 use tokio::{sync::watch, time::Instant};
 
-use crate::engine::store_failure;
+use crate::store_failure::read_failure;
 
 /// So many events of a task are at hand; whoever is further behind reads the store.
 const AT_HAND: usize = 256;
@@ -187,7 +187,14 @@ impl Following {
                     continue;
                 }
             }
-            let read = self.store.events(&self.task, self.seen).await.map_err(store_failure)?;
+            let read = match self.store.events(&self.task, self.seen).await {
+                // It goes on when the store is back.
+                Err(StoreError::Unavailable(_)) => {
+                    tokio::time::sleep(LOOK).await;
+                    continue;
+                }
+                read => read.map_err(read_failure)?,
+            };
             if !read.is_empty() {
                 if !is_behind {
                     self.channel.show(read.iter().cloned());

@@ -18,6 +18,7 @@ use rialto_model::{
     task::{Task, TaskHead},
 };
 use rialto_policy::Permitted;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -42,6 +43,9 @@ const AT_ONCE: usize = 100;
 /// How long to wait before an agent is asked again that could not be asked.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How long the store may take to record the end of a task, before it is held.
+const END_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What A2A agents of every generation answer when they do not know a task.
 const NO_SUCH_TASK: i64 = -32001;
@@ -83,6 +87,8 @@ impl Engine {
     }
 
     async fn take_over(&self, runner: Runner) -> Result<(), StoreError> {
+        // What a process held that is gone is recorded before its tasks are looked at.
+        self.inner().journal.recover_held().await?;
         loop {
             let now = self.inner().journal.now();
             let left = self.inner().store.take_over(runner, now, AT_ONCE).await?;
@@ -92,11 +98,37 @@ impl Engine {
             tracing::info!("{} tasks of a process that is gone are taken over", left.len());
             for head in left {
                 let id = head.id.clone();
-                if let Err(failure) = self.resume(head).await {
-                    tracing::error!(task.id = %id, "task {id} could not be taken over: {failure}");
+                match self.resume(head.clone()).await {
+                    Ok(()) => {}
+                    Err(failure) if failure.kind == Kind::StoreUnavailable => self.resume_later(head),
+                    Err(failure) => {
+                        tracing::error!(task.id = %id, "task {id} could not be taken over: {failure}");
+                    }
                 }
             }
         }
+    }
+
+    /// Resumes a task that is this process's once the store is back.
+    fn resume_later(&self, head: TaskHead) {
+        let engine = self.faint();
+        tokio::spawn(async move {
+            let mut pause = FIRST_PAUSE;
+            while let Some(engine) = engine.get() {
+                match engine.resume(head.clone()).await {
+                    Err(failure) if failure.kind == Kind::StoreUnavailable => {}
+                    Err(failure) => {
+                        let id = &head.id;
+                        tracing::error!(task.id = %id, "task {id} could not be taken over: {failure}");
+                        return;
+                    }
+                    Ok(()) => return,
+                }
+                drop(engine);
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        });
     }
 
     /// Goes on with a task that another process left.
@@ -127,7 +159,17 @@ impl Engine {
                 let announcement = inner.journal.take_up(verb, target.cost());
                 let wall_clock = Duration::from_secs(inner.config.patience_secs);
                 let budget = TaskBudget::fresh(&inner.config);
-                let leg = Leg { caller, target, events, task, announcement, wall_clock, seat: None, budget };
+                let leg = Leg {
+                    caller,
+                    target,
+                    events,
+                    task,
+                    announcement,
+                    begun_at: Instant::now(),
+                    wall_clock,
+                    seat: None,
+                    budget,
+                };
                 // Nobody waits for it: it goes on by itself.
                 drop(Running::of(Run::begin(inner, leg), None));
                 Ok(())
@@ -156,16 +198,19 @@ impl Engine {
     fn run_again(&self, task: &Task, caller: &Caller, target: &Target) -> Result<Events, String> {
         let is_repeatable = target.skill.as_ref().is_some_and(|skill| skill.is_repeatable());
         if !is_repeatable && !target.agent.backing.begins_once() {
-            let why = "the process stopped while this ran, and nothing says that it can safely be run twice; send it again";
+            let why = "the process stopped while this ran, and nothing says that it can safely be run twice; the agent may have done it: check \
+                       before you send it again";
             return Err(why.to_owned());
         }
         let beside = task.history.first().and_then(|message| message.metadata.as_ref());
         if is_redacted(&task.head.args) || beside.is_some_and(is_redacted) {
-            let why = "the process stopped while this ran, and its arguments held secrets that are not kept; send it again";
+            let why = "the process stopped while this ran, and its arguments held secrets that are not kept; the agent may have done it: check \
+                       before you send it again";
             return Err(why.to_owned());
         }
         if is_omitted(&task.head.args) && task.history.is_empty() {
-            let why = "the process stopped while this ran, and its arguments were too large to be kept; send it again";
+            let why = "the process stopped while this ran, and its arguments were too large to be kept; the agent may have done it: check before \
+                       you send it again";
             return Err(why.to_owned());
         }
         let permitted = self.inner().check(call_of(task, caller, target));
@@ -184,9 +229,12 @@ impl Engine {
             let mut announcement = inner.journal.take_up(verb, None);
             let ending = Some((&mut announcement, Some(&failure)));
             let events = vec![Event::failed(failure.clone())];
-            return inner.journal.record(&mut task, events, ending).await.map_err(store_failure);
+            let ended = inner.journal.record_or_hold(&mut task, events, ending, END_PATIENCE).await;
+            return ended.map(|_| ()).map_err(store_failure);
         }
-        inner.journal.record(&mut task, vec![Event::failed(failure)], None).await.map_err(store_failure)
+        let events = vec![Event::failed(failure)];
+        let ended = inner.journal.record_or_hold(&mut task, events, None, END_PATIENCE).await;
+        ended.map(|_| ()).map_err(store_failure)
     }
 
     /// Who began a task. An agent's own id says that it is one.

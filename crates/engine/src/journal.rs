@@ -1,9 +1,10 @@
-//! Writes down what happens, then tells others.
+//! Task journal: records events and then publishes them.
 //!
-//! The order is the promise: an event is in the store before any hook or door hears of it, so nobody is ever told
-//! something that a restart could un-happen.
+//! The order is the promise: an event is in the store before any hook or stream receives it, so nobody is ever told
+//! something that a restart could undo. What has happened and cannot be recorded, because the store is not available, is held and
+//! recorded when it is back ([`held_writes`](crate::held_writes)).
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use rialto_model::{
     clock::Clock,
@@ -20,7 +21,12 @@ use rialto_model::{
 use crate::{
     bus::Bus,
     following::{Following, Listeners},
+    held_writes::{HeldCounts, HeldWrite, HeldWrites, Unsent, UnsentStart},
+    store_deadline::no_answer,
 };
+
+/// How long somebody waits for an audit record that the store does not take. It is recorded later then.
+const AUDIT_WAIT: Duration = Duration::from_millis(250);
 
 /// Writes down, then tells.
 #[derive(Clone)]
@@ -29,6 +35,7 @@ pub(crate) struct Journal {
     bus: Arc<Bus>,
     clock: Arc<dyn Clock>,
     listeners: Arc<Listeners>,
+    held: HeldWrites,
 }
 
 /// One invocation, as the bus sees it: announced once before, and once after.
@@ -45,8 +52,40 @@ pub(crate) struct Announcement {
 // === impl Journal ===
 
 impl Journal {
-    pub(crate) fn new(store: Arc<dyn Store>, bus: Arc<Bus>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, bus, clock, listeners: Arc::default() }
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        bus: Arc<Bus>,
+        clock: Arc<dyn Clock>,
+        max_held_bytes: usize,
+    ) -> Self {
+        let listeners: Arc<Listeners> = Arc::default();
+        let publishers = (Arc::clone(&bus), Arc::clone(&listeners));
+        let held = HeldWrites::new(Arc::clone(&store), publishers, Arc::clone(&clock), max_held_bytes);
+        Self { store, bus, clock, listeners, held }
+    }
+
+    /// Keeps a copy of held results in a file of this folder.
+    pub(crate) fn spill_in(&self, folder: PathBuf) {
+        self.held.spill_in(folder);
+    }
+
+    /// Whether more may be read from agents whose results are held.
+    pub(crate) fn has_room(&self) -> bool {
+        self.held.has_room()
+    }
+
+    pub(crate) fn held_counts(&self) -> HeldCounts {
+        self.held.counts()
+    }
+
+    /// Writes held results to their file, because this process ends.
+    pub(crate) async fn flush_held(&self) {
+        self.held.flush_spill().await;
+    }
+
+    /// Records what processes held that are gone.
+    pub(crate) async fn recover_held(&self) -> Result<(), StoreError> {
+        self.held.recover().await
     }
 
     /// Hears of what is written to a task behind this version of it.
@@ -86,9 +125,7 @@ impl Journal {
         policies: &[String],
     ) -> Announcement {
         let (announcement, pre) = self.announce(verb, cost, Ok(&policies.into()));
-        if let Err(error) = self.store.audit(vec![pre]).await {
-            tracing::error!("an audit record was lost: {error}");
-        }
+        self.audit_or_hold(vec![pre], Vec::new()).await;
         announcement
     }
 
@@ -114,9 +151,52 @@ impl Journal {
     pub(crate) async fn record(
         &self,
         task: &mut Task,
-        mut events: Vec<Event>,
+        events: Vec<Event>,
         mut ending: Option<(&mut Announcement, Option<&Failure>)>,
     ) -> Result<(), StoreError> {
+        let Some(entry) = self.entry(task, events, &mut ending) else { return Ok(()) };
+        let written = self.append(entry).await;
+        if let (Err(_), Some((announcement, _))) = (&written, ending) {
+            // Nothing is on record: whoever tries again closes it.
+            announcement.is_closed = false;
+        }
+        written
+    }
+
+    /// The same for events that have happened and cannot be had again: when the store has not taken them within `patience`, they
+    /// are held until it does, and the answer is the outcome to wait for.
+    pub(crate) async fn record_or_hold(
+        &self,
+        task: &mut Task,
+        events: Vec<Event>,
+        mut ending: Option<(&mut Announcement, Option<&Failure>)>,
+        patience: Duration,
+    ) -> Result<Option<HeldWrite>, StoreError> {
+        let Some(entry) = self.entry(task, events, &mut ending) else { return Ok(None) };
+        if self.held.has(&task.head.id) {
+            return Ok(Some(self.held.hold(entry, None)));
+        }
+        let attempt = tokio::time::timeout(patience, self.append(entry.clone()));
+        let written = attempt.await.unwrap_or_else(|_| Err(no_answer("append", patience)));
+        match written {
+            Ok(()) => Ok(None),
+            Err(error @ StoreError::Unavailable(_)) => Ok(Some(self.held.hold(entry, Some(&error)))),
+            Err(error) => {
+                if let Some((announcement, _)) = ending {
+                    announcement.is_closed = false;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Applies events to a task, those that can happen, and makes the entry that records them; none when there is nothing to record.
+    fn entry(
+        &self,
+        task: &mut Task,
+        mut events: Vec<Event>,
+        ending: &mut Option<(&mut Announcement, Option<&Failure>)>,
+    ) -> Option<Entry> {
         let at = self.clock.now();
         let expected = task.head.version;
         events.retain(|event| task.apply(event, at));
@@ -126,22 +206,46 @@ impl Journal {
             announcement.is_waiting = task.head.state.is_waiting();
             self.closing(announcement, *failure)
         });
-        if events.is_empty() && audit.is_empty() {
-            return Ok(());
-        }
-        let told = audit.clone();
-        let heard = self.listeners.are_there().then(|| events.clone());
-        let written = self.store.append(Entry { head: task.head.clone(), expected, events, at, audit }).await;
-        if let (Err(_), Some((announcement, _))) = (&written, ending) {
-            // Nothing is on record: whoever tries again closes it.
-            announcement.is_closed = false;
-        }
-        written?;
+        let is_empty = events.is_empty() && audit.is_empty();
+        (!is_empty).then(|| Entry { head: task.head.clone(), expected, events, at, audit })
+    }
+
+    async fn append(&self, entry: Entry) -> Result<(), StoreError> {
+        let (task, expected, at) = (entry.head.id.clone(), entry.expected, entry.at);
+        let told = entry.audit.clone();
+        let heard = self.listeners.are_there().then(|| entry.events.clone());
+        self.store.append(entry).await?;
         if self.listeners.are_there() {
-            self.listeners.tell(&task.head.id, expected, at, heard);
+            self.listeners.tell(&task, expected, at, heard);
         }
         self.tell(told);
         Ok(())
+    }
+
+    /// Ends a task that may be in the store though its call was not made, because what began it failed with `cause`.
+    pub(crate) fn end_unsent(
+        &self,
+        head: &TaskHead,
+        (version, start): (u64, UnsentStart),
+        announcement: &mut Announcement,
+        failure: &Failure,
+    ) {
+        let closing = self.closing(announcement, Some(failure));
+        self.held.end_unsent(Unsent::new(head, version, start, closing), None);
+    }
+
+    /// Puts records on the audit trail, and publishes those that are to be. What the store does not take now is held: nobody waits
+    /// for that longer than a moment.
+    async fn audit_or_hold(&self, records: Vec<VerbEvent>, published: Vec<VerbEvent>) {
+        let journal = self.clone();
+        let attempt = tokio::spawn(async move {
+            match journal.store.audit(records.clone()).await {
+                Ok(()) => journal.tell(published),
+                Err(error) => journal.held.hold_audit(records, published, &error),
+            }
+        });
+        // It goes on by itself when it takes longer.
+        let _ = tokio::time::timeout(AUDIT_WAIT, attempt).await;
     }
 
     /// Closes an invocation that has no events to go with it.
@@ -152,20 +256,16 @@ impl Journal {
         failure: &Failure,
     ) {
         let closing = self.closing(announcement, Some(failure));
-        let audit = pre.into_iter().chain(closing.iter().cloned()).collect();
-        if let Err(error) = self.store.audit(audit).await {
-            tracing::error!("an audit record was lost: {error}");
+        let audit: Vec<_> = pre.into_iter().chain(closing.iter().cloned()).collect();
+        if !audit.is_empty() {
+            self.audit_or_hold(audit, closing).await;
         }
-        self.tell(closing);
     }
 
     /// Puts something on record that belongs to no invocation, and tells it.
     pub(crate) async fn note(&self, verb: Verb, phase: Phase) {
         let event = VerbEvent::new(phase, Arc::new(verb), self.clock.now());
-        if let Err(error) = self.store.audit(vec![event.clone()]).await {
-            tracing::error!("an audit record was lost: {error}");
-        }
-        self.tell(vec![event]);
+        self.audit_or_hold(vec![event.clone()], vec![event]).await;
     }
 
     /// Puts an event on record that belongs to no invocation, and then tells it.
@@ -242,6 +342,11 @@ impl Journal {
 // === impl Announcement ===
 
 impl Announcement {
+    /// What closed it could not be recorded: it is to be closed again.
+    pub(crate) const fn reopen(&mut self) {
+        self.is_closed = false;
+    }
+
     /// What was asked, secrets redacted.
     pub(crate) fn args(&self) -> &Json {
         &self.verb.args

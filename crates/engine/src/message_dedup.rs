@@ -24,6 +24,7 @@ use crate::{
     conversation::{Talk, number_of},
     engine::{Engine, store_failure},
     request::Request,
+    store_failure::read_failure,
 };
 
 /// How long a process may take from claiming a message to writing down its task, before the claim counts as abandoned.
@@ -69,7 +70,7 @@ impl Engine {
         }
         let named = heads.into_iter().filter(|head| head.door == Door::A2aFirst);
         match named.max_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id))) {
-            Some(head) => self.inner().journal.read(head).await.map(Some).map_err(store_failure),
+            Some(head) => self.inner().journal.read(head).await.map(Some).map_err(read_failure),
             None => Ok(None),
         }
     }
@@ -77,7 +78,7 @@ impl Engine {
     /// A caller's task under our own id for it, as it stands in the journal. Nobody is asked about it.
     pub async fn look_by_id(&self, caller: &Caller, id: &str) -> Result<Option<Task>, Failure> {
         match self.head(caller, id).await? {
-            Some(head) => self.inner().journal.read(head).await.map(Some).map_err(store_failure),
+            Some(head) => self.inner().journal.read(head).await.map(Some).map_err(read_failure),
             None => Ok(None),
         }
     }
@@ -110,7 +111,7 @@ impl Engine {
             if known.contains(&head.id) {
                 continue;
             }
-            let task = self.inner().journal.read(head).await.map_err(store_failure)?;
+            let task = self.inner().journal.read(head).await.map_err(read_failure)?;
             if began(&task, request, &hash) {
                 known.push(task.head.id.clone());
                 return Ok(Some(task.head.id));

@@ -9,9 +9,15 @@ use arc_swap::{ArcSwap, Guard};
 use futures::future::BoxFuture;
 use rialto_model::{failure::Failure, store::StoreError};
 use rialto_policy::{Policy, PolicyError};
-use tokio::sync::{Mutex, watch};
+use tokio::{
+    sync::{Mutex, watch},
+    time::timeout,
+};
 
-use crate::engine::{Engine, store_failure};
+use crate::{
+    engine::{Engine, store_failure},
+    store_deadline::no_answer,
+};
 
 /// Reads the policies from wherever they are kept.
 pub type PolicyLoader =
@@ -106,7 +112,12 @@ impl Engine {
     /// Reads the policies again. Those that do not hold up are not taken. When it is not known what they are, because the store
     /// does not say, that is a failure, and whoever asks does not go on.
     pub async fn reload_policy(&self) -> Result<(), Failure> {
-        self.inner().policies.reload().await.map_err(store_failure)
+        let reload = self.inner().policies.reload();
+        let reloaded = match self.config().store_timeout() {
+            Some(limit) => timeout(limit, reload).await.unwrap_or_else(|_| Err(no_answer("policies", limit))),
+            None => reload.await,
+        };
+        reloaded.map_err(store_failure)
     }
 
     /// How often the policies were read again: for whoever watches what they are read from, and is not the only one who has them

@@ -45,6 +45,7 @@ use crate::{
     config::Config,
     directory::Directory,
     peer::{Discovery, Learned},
+    store_deadline::StoreDeadline,
 };
 
 /// A row that others change too is tried again this often.
@@ -80,7 +81,7 @@ impl Registry {
         config: Config,
     ) -> Self {
         Self {
-            store,
+            store: StoreDeadline::wrap(store, config.store_timeout()),
             discovery,
             clock,
             config,

@@ -8,6 +8,8 @@ use rialto_model::{
     ids::TaskId,
 };
 
+use tokio::time::Instant;
+
 use crate::{
     budget::TaskBudget,
     engine::{Engine, store_failure, verb_of},
@@ -41,7 +43,17 @@ impl Engine {
         let caller = caller.clone();
         self.claim(&mut task).await?;
         let budget = TaskBudget::fresh(&inner.config);
-        let leg = Leg { caller, target, events, task, announcement, wall_clock, seat, budget };
+        let leg = Leg {
+            caller,
+            target,
+            events,
+            task,
+            announcement,
+            begun_at: Instant::now(),
+            wall_clock,
+            seat,
+            budget,
+        };
         Ok(Running::of(Run::begin(inner, leg), None))
     }
 

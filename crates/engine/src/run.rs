@@ -1,9 +1,14 @@
-//! What happens while a call runs: events are written down as they come, and then there is news.
+//! A call while it runs: events are recorded as they come, and then published.
+//!
+//! While the store is not available, a run goes on: what the agent says is held and recorded later
+//! ([`held_writes`](crate::held_writes)). The caller gets it once it is recorded, and at its deadline it is told that.
 //!
 //! A run goes from one piece of news to the next and hands itself over with each, so it does not matter who drives it
 //! or whether anybody listens. [`Running`](crate::running::Running) decides that.
 
-use std::{sync::Arc, time::Duration};
+mod recording;
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, stream::BoxStream};
 use rialto_model::{
@@ -20,11 +25,8 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::{sync::CancellationToken, task::task_tracker::TaskTrackerToken};
 
 use crate::{
-    budget::TaskBudget,
-    engine::{Inner, store_failure},
-    health,
-    journal::{Announcement, log_lost},
-    limits::Seat,
+    budget::TaskBudget, engine::Inner, health, held_writes::HeldWrite, journal::Announcement, limits::Seat,
+    run::recording::next_written,
 };
 
 /// Events that are there at once are written down together, up to so many.
@@ -35,6 +37,9 @@ const BATCH_BYTES: usize = 1024 * 1024;
 
 /// What most agents tell at once: the task's name, a result, the end.
 const FEW: usize = 3;
+
+/// When nothing else ends the waiting for a store that is away.
+const LONG_WAIT: Duration = Duration::from_secs(3_600);
 
 /// How long a cancelled call is given to learn the remote task's name, without which it cannot be called off there.
 const NAMING: Duration = Duration::from_secs(5);
@@ -62,6 +67,8 @@ pub(crate) struct Leg {
     pub(crate) events: BoxStream<'static, Event>,
     pub(crate) task: Task,
     pub(crate) announcement: Announcement,
+    /// When its caller began to wait.
+    pub(crate) begun_at: Instant,
     pub(crate) wall_clock: Duration,
     pub(crate) seat: Option<Seat>,
     pub(crate) budget: TaskBudget,
@@ -85,6 +92,10 @@ pub(crate) struct Run {
     budget: TaskBudget,
     /// Set when the agent has sent more than the budget: nothing more is read from it.
     exceeded: Option<Failure>,
+    /// Outcomes of writes that wait for the store, the oldest first.
+    held: VecDeque<HeldWrite>,
+    /// Whether the last of them ends this leg: nothing more is read from the agent.
+    is_ended: bool,
     /// The caller's leave to have it under way.
     _seat: Option<Seat>,
     /// As long as it lives, whoever drains the engine waits for it.
@@ -94,6 +105,8 @@ pub(crate) struct Run {
 /// Why the run stopped listening to the peer.
 enum Turn {
     Events(Vec<Event>),
+    /// The store has taken what was held, or never will.
+    Written(Result<Vec<Event>, StoreError>),
     Beat,
     Late,
     Cancelled,
@@ -112,7 +125,7 @@ impl Run {
             // Whoever hands back what runs may have looked before this one was there.
             cancel.cancel();
         }
-        let late_at = Instant::now() + leg.wall_clock;
+        let late_at = leg.begun_at + leg.wall_clock;
         Box::new(Self {
             inner: Arc::clone(inner),
             caller: leg.caller,
@@ -128,6 +141,8 @@ impl Run {
             ahead: Vec::new(),
             budget: leg.budget,
             exceeded: None,
+            held: VecDeque::new(),
+            is_ended: false,
             _seat: leg.seat,
             _tracked: inner.tracker.token(),
         })
@@ -157,11 +172,13 @@ impl Run {
             Turn::Events(batch) => {
                 let told = batch.clone();
                 match self.write(batch, false).await {
+                    Ok(()) if !self.held.is_empty() => News::None(self),
                     Ok(()) if self.task.head.state.is_terminal() => self.end_with(Vec::new()).await,
                     Ok(()) => News::Events(self, told),
                     Err(failure) => self.over(Some(failure)),
                 }
             }
+            Turn::Written(outcome) => self.on_written(outcome).await,
             Turn::Beat => News::None(self),
             Turn::Late => self.be_late().await,
             // The agent may take its time, and hearts must beat meanwhile.
@@ -181,10 +198,13 @@ impl Run {
             return Turn::Exceeded;
         }
         let (silent_until, then) = self.alarm(beat_at);
+        let reads_on = self.held.is_empty() || (!self.is_ended && self.inner.journal.has_room());
+        let may_stop = !self.is_ended || self.inner.is_closing() || !self.cancel.is_cancelled();
         let first = tokio::select! {
             biased;
-            event = self.events.next() => event,
-            () = self.cancel.cancelled() => return Turn::Cancelled,
+            outcome = next_written(&mut self.held) => return Turn::Written(outcome),
+            event = self.events.next(), if reads_on => event,
+            () = self.cancel.cancelled(), if may_stop => return Turn::Cancelled,
             () = sleep_until(silent_until) => return then,
         };
         let Some(first) = first else {
@@ -219,8 +239,11 @@ impl Run {
 
     /// Until when the agent may be silent, and what follows then: the soonest of all that could, so that one timer does.
     fn alarm(&self, beat_at: Option<Instant>) -> (Instant, Turn) {
-        let (at, then) =
-            if self.is_late { (self.give_up_at, Turn::GivenUp) } else { (self.late_at, Turn::Late) };
+        let (at, then) = match (self.is_late, self.is_ended) {
+            (false, _) => (self.late_at, Turn::Late),
+            (true, false) => (self.give_up_at, Turn::GivenUp),
+            (true, true) => (Instant::now() + LONG_WAIT, Turn::Beat),
+        };
         match beat_at {
             Some(beat_at) if beat_at < at => (beat_at, Turn::Beat),
             _ => (at, then),
@@ -233,50 +256,9 @@ impl Run {
         state.is_terminal() || state.is_waiting()
     }
 
-    /// Writes a batch down, and closes the announcement with it when this leg is over.
-    async fn write(&mut self, batch: Vec<Event>, is_over: bool) -> Result<(), Failure> {
-        let was_taken_over = self.inner.was_taken_over(&self.task.head).await;
-        if was_taken_over.map_err(|error| self.lost(error))? {
-            return self.overtaken().await;
-        }
-        self.inner.quota.add(&self.task.head.scope.org, batch.iter().map(Event::size).sum());
-        let failure = if is_over { failure_in(&batch) } else { None };
-        let ending = is_over.then_some((&mut self.announcement, failure.as_ref()));
-        match self.inner.journal.record(&mut self.task, batch, ending).await {
-            Err(StoreError::Conflict) => self.overtaken().await,
-            written => written.map_err(|error| self.lost(error)),
-        }
-    }
-
-    /// Somebody else wrote first, most often whoever called it off. If it is over by that, what is in the journal counts.
-    async fn overtaken(&mut self) -> Result<(), Failure> {
-        let journal = &self.inner.journal;
-        let known = journal.reread(&self.task).await.map_err(|error| self.lost(error))?;
-        if !known.head.state.is_terminal() {
-            return Err(self.lost(StoreError::Conflict));
-        }
-        let remote = std::mem::replace(&mut self.task, known).head.remote;
-        if self.task.head.remote.task_id.is_none() && remote.task_id.is_some() {
-            // It was called off before the agent had a name for it. Now the agent can be told.
-            self.task.head.remote = remote;
-            if let Err(failure) = self.inner.call_off(&self.caller, &self.target, &self.task).await {
-                self.warn_not_called_off(&failure);
-            }
-        }
-        let failure = self.task.failure.clone();
-        let ending = Some((&mut self.announcement, failure.as_ref()));
-        let written = journal.record(&mut self.task, Vec::new(), ending).await;
-        written.map_err(|error| self.lost(error))
-    }
-
     fn warn_not_called_off(&self, failure: &Failure) {
         let (id, class, code) = (&self.task.head.id, failure.kind.class(), failure.kind.rpc_code());
         tracing::warn!(task.id = %id, code, "task {id} was not called off at the agent: {class}");
-    }
-
-    fn lost(&self, error: StoreError) -> Failure {
-        log_lost(&self.task.head.id, &error);
-        store_failure(error)
     }
 
     /// Writes down the events that end this leg.
@@ -284,6 +266,16 @@ impl Run {
         if let Err(failure) = self.write(batch, true).await {
             return self.over(Some(failure));
         }
+        if !self.held.is_empty() {
+            self.is_ended = true;
+            self.events = futures::stream::empty().boxed();
+            return News::None(self);
+        }
+        self.finish()
+    }
+
+    /// This leg has ended, and that is recorded.
+    fn finish(self: Box<Self>) -> News {
         let failure = self.task.failure.clone().map(|failure| with_ids(failure, &self.task));
         if failure.as_ref().is_some_and(|failure| failure.kind == Kind::PeerUnreachable) {
             // Do not wait for the next round to learn that the agent is gone.
@@ -303,6 +295,10 @@ impl Run {
     /// Its caller waits no longer. What ends with a command's process, and nobody could be asked about, ends here.
     async fn be_late(mut self: Box<Self>) -> News {
         let late = format!("{} took longer than {} ms", self.target.verb(), self.wall_clock.as_millis());
+        if !self.held.is_empty() {
+            let failure = self.held_result(&late).await;
+            return News::Late(self, failure);
+        }
         if self.task.head.door == Door::Cli && self.task.head.remote.task_id.is_none() {
             let why = if self.target.agent.backing.is_agent() {
                 "the agent has not named the task, so it cannot be asked for later"
@@ -343,9 +339,17 @@ impl Run {
 
     /// This process ends; the task does not, if the agent can be asked about it.
     async fn hand_back(mut self: Box<Self>) -> News {
+        if self.is_ended {
+            let stopping = "this server is stopping";
+            if self.is_late {
+                return self.over(Some(Failure::new(Kind::PeerTimeout, stopping)));
+            }
+            let failure = self.held_result(stopping).await;
+            return News::Late(self, failure);
+        }
         if self.task.head.remote.task_id.is_none() {
             let message = "this server is stopping, and the agent has not named the task, so its result cannot be fetched \
-                           later; call again";
+                           later; the agent may have done it: check before you call again";
             return self.end_with(vec![Event::failed(Failure::new(Kind::PeerTimeout, message))]).await;
         }
         let message = format!(

@@ -17,7 +17,7 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::OrgId,
     json::Json,
-    store::Store,
+    store::{Store, StoreError},
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -94,7 +94,14 @@ impl StorageQuota {
         if refreshed_at.is_some_and(|at| at.elapsed() < REFRESH_INTERVAL) {
             return Ok(());
         }
-        let sums = store.org_bytes().await.map_err(store_failure)?;
+        let sums = match store.org_bytes().await {
+            // What was known a minute ago is a better answer than none.
+            Err(StoreError::Unavailable(error)) if !self.used.lock().is_empty() => {
+                tracing::warn!("the storage of orgs could not be summed up, the sums before count: {error}");
+                return Ok(());
+            }
+            sums => sums.map_err(store_failure)?,
+        };
         *self.used.lock() = sums;
         *refreshed_at = Some(Instant::now());
         Ok(())

@@ -18,6 +18,7 @@ use crate::{
     budget::TaskBudget,
     engine::{Engine, store_failure},
     run::{state_after, with_local_cancel},
+    store_failure::read_failure,
 };
 
 /// How often something is written down anew because others wrote meanwhile.
@@ -71,7 +72,7 @@ impl Engine {
     /// A caller's tasks, newest first.
     pub async fn tasks(&self, caller: &Caller, filter: TaskFilter) -> Result<Vec<TaskHead>, Failure> {
         let filter = TaskFilter { caller: Some(caller.id.clone()), ..filter };
-        self.inner().store.tasks(&caller.scope, &filter).await.map_err(store_failure)
+        self.inner().store.tasks(&caller.scope, &filter).await.map_err(read_failure)
     }
 
     /// Calls a task off and tells what became of it.
@@ -102,17 +103,17 @@ impl Engine {
         let state = state_after(task.head.state, &events);
         let named = task.head.remote.task_id.is_some();
         let events = if state.is_terminal() || named { events } else { with_local_cancel(events) };
-        let task = self.learn(task, events).await?;
+        let task = self.learn(task, events).await.map_err(|failure| unrecorded_cancel(id, failure))?;
         let is_settled = named || task.head.state.is_terminal();
         Ok((task, is_settled))
     }
 
     /// The caller's own task with that id.
     pub(crate) async fn own_task(&self, caller: &Caller, id: &str) -> Result<Task, Failure> {
-        let head = self.inner().store.task(&caller.scope, id).await.map_err(store_failure)?;
+        let head = self.inner().store.task(&caller.scope, id).await.map_err(read_failure)?;
         match head {
             Some(head) if head.caller == caller.id => {
-                self.inner().journal.read(head).await.map_err(store_failure)
+                self.inner().journal.read(head).await.map_err(read_failure)
             }
             // Somebody else's task is not there at all.
             _ => Err(Failure::new(Kind::NotFound, format!("there is no task \"{id}\""))),
@@ -143,6 +144,18 @@ impl Engine {
         let registry = self.registry();
         registry.get(&task.head.agent).or_else(|| registry.find(&task.head.scope, &task.head.agent_url).ok())
     }
+}
+
+/// A task was cancelled at its agent, and the store could not take that.
+fn unrecorded_cancel(id: &str, failure: Failure) -> Failure {
+    if failure.kind != Kind::StoreUnavailable {
+        return failure;
+    }
+    let message = format!(
+        "the agent was told to cancel task {id}, but the store is not available, so that is not recorded yet; cancel it again in a \
+         moment"
+    );
+    Failure { message, ..failure }
 }
 
 pub(crate) fn gone(id: &str, task: &Task) -> Failure {

@@ -21,6 +21,8 @@ use super::{
     holding::{Held, name},
     question::{self, Verdict},
 };
+use tokio::time::Instant;
+
 use crate::{
     budget::TaskBudget,
     engine::{Engine, Inner, store_failure, verb_of},
@@ -121,6 +123,7 @@ impl Engine {
             events: events.into(inner),
             task,
             announcement,
+            begun_at: Instant::now(),
             wall_clock,
             seat: waiter.seat,
         };
@@ -200,7 +203,17 @@ impl Engine {
         let events = stream::iter([question::asked(approval, Some(note))]).boxed();
         let budget = TaskBudget::new(&inner.config, &task);
         let seat = waiter.seat;
-        let leg = Leg { caller, target, events, task, announcement, wall_clock, seat, budget };
+        let leg = Leg {
+            caller,
+            target,
+            events,
+            task,
+            announcement,
+            begun_at: Instant::now(),
+            wall_clock,
+            seat,
+            budget,
+        };
         Ok(Running::of(Run::begin(inner, leg), None))
     }
 }

@@ -15,4 +15,5 @@ mod policies;
 mod registry;
 mod revocation;
 mod running;
+mod store_outage;
 mod world;

@@ -23,6 +23,7 @@ use rialto_policy::{Policy, STARTER, Source};
 use rialto_store::SqliteStore;
 use rialto_testkit::{
     agents,
+    faulty_store::{FaultSwitch, FaultyStore},
     peer::{ScriptedDiscovery, ScriptedPeer},
 };
 use serde_json::Value;
@@ -71,6 +72,20 @@ impl World {
         let world = Self::on(store, Arc::default(), peer, (config, Duration::ZERO, policies));
         world.register(agents::skill("deploy"), Trust::Trusted).await;
         world
+    }
+
+    /// The one agent, on a store whose faults can be switched on.
+    pub(crate) async fn faulty(peer: Arc<ScriptedPeer>, config: Config) -> (Self, FaultSwitch) {
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory(agents::parse_card).unwrap());
+        let (store, switch) = FaultyStore::wrap(store);
+        let world = Self::on(store, Arc::default(), peer, (config, Duration::ZERO, ""));
+        world.register(agents::skill("deploy"), Trust::Trusted).await;
+        (world, switch)
+    }
+
+    /// An engine on a store that another one has used.
+    pub(crate) fn over(store: Arc<dyn Store>, peer: Arc<ScriptedPeer>) -> Self {
+        Self::on(store, Arc::default(), peer, (Config::default(), Duration::ZERO, ""))
     }
 
     /// Another engine on the same store, as another process would have it.

@@ -5,6 +5,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, atomic::AtomicU64},
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -72,6 +73,14 @@ layered! {
         fn generation(&self) -> u64 {
             self.0.store().generation()
         }
+
+        fn lease(&self) -> Duration {
+            self.0.store().lease()
+        }
+
+        fn sees_deaths(&self) -> bool {
+            self.0.store().sees_deaths()
+        }
     }
     async fn touch(&self) -> u64;
     async fn agents(&self) -> Vec<Agent>;
@@ -92,6 +101,7 @@ layered! {
     async fn claim_message(&self, claim: &MessageClaim) -> Option<MessageClaim>;
     async fn release_message(&self, claim: &MessageClaim) -> ();
     async fn beat(&self, runner: Runner, until: Timestamp) -> ();
+    async fn renew(&self, runner: Runner, until: Timestamp) -> bool;
     async fn attend(&self, runner: Runner) -> bool;
     async fn is_at_work(&self, runner: Runner, now: Timestamp) -> bool;
     async fn claim(&self, task: &TaskId, runner: Runner) -> ();
