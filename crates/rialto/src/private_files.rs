@@ -10,8 +10,8 @@ use std::{
 };
 
 /// How the names begin of what the program keeps in its data folder. Whatever else somebody has put there is theirs.
-const OURS: [&str; 7] =
-    ["rialto.db", "generation", "daybook-", "runner-", "webhooks", "backup", "owner-token"];
+const OURS: [&str; 8] =
+    ["rialto.db", "generation", "daybook-", "runner-", "held-", "webhooks", "backup", "owner-token"];
 
 /// So deep below the data folder, and at so many entries, it is looked.
 const MAX_DEPTH: usize = 3;

@@ -27,7 +27,7 @@ use rialto_edge::{
     proxy::Proxies,
     streams::StreamLimits,
 };
-use rialto_engine::{Engine, Parts, PolicyLoader, Prober, Registry, routing::Mesh};
+use rialto_engine::{Engine, Parts, PolicyLoader, Prober, Registry, StoreDeadline, routing::Mesh};
 use rialto_flow::run::{self as flow, Runner};
 use rialto_model::{
     call::Caller,
@@ -155,7 +155,8 @@ impl Program {
         policies: Option<Policies>,
         environment: &Environment,
     ) -> Result<Self, BuildError> {
-        let store = open_store(&config, &place).await?;
+        let opened = open_store(&config, &place).await?;
+        let store = StoreDeadline::wrap(Arc::clone(&opened), config.calls.store_timeout());
         let data = place.folder();
         let files = policies_in(data.as_deref(), policies)?;
         let sources = files.sources()?;
@@ -170,7 +171,7 @@ impl Program {
         let (clock, tools) = (Arc::new(SystemClock), Tools::new(&fetch, &secrets, environment));
         let discovery = tools.discovery(discoverer(&config, &store, &fetch, &secrets)?);
         let registry =
-            Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.calls.clone()));
+            Arc::new(Registry::new(Arc::clone(&opened), discovery, clock.clone(), config.calls.clone()));
         let ports = Ports {
             fetch: Arc::clone(&fetch),
             tokens: Arc::clone(&secrets),
@@ -181,7 +182,7 @@ impl Program {
         let peer = tools.peers(A2aPeer::new(config.agents.calls.clone(), ports), &flows);
         let traces = start_traces(&config, &fetch, environment)?;
         let engine = Engine::new(Parts {
-            store: Arc::clone(&store),
+            store: opened,
             registry,
             peer,
             policy,
@@ -190,6 +191,7 @@ impl Program {
             config: calls(&config, traces.is_some()),
         });
         connect(&engine, traces.as_ref(), config.mesh.open(&fetch, &secrets), &flows);
+        keep_held(&engine, data.as_deref()).await;
         let asker = guarding::asker(Arc::clone(&fetch), Arc::clone(&secrets));
         let reloading = Box::new(Reloading::of(&engine, &flows, asker, &config, environment)?);
         settle(&config, &engine, &tools, &flows, &vault).await?;
@@ -344,7 +346,8 @@ impl Program {
         self.tools.close().await;
         self.closing.close();
         let _ = tokio::time::timeout(CLOSING, self.closing.wait()).await;
-        self.engine.leave_post().await;
+        // A store that is away must not keep the process: its tasks are taken over when its lease is over.
+        let _ = tokio::time::timeout(CLOSING, self.engine.leave_post()).await;
     }
 }
 
@@ -420,6 +423,15 @@ fn connect(engine: &Engine, traces: Option<&Arc<Traces>>, mesh: Option<Mesh>, fl
     }
     if let Some(mesh) = mesh {
         engine.join(mesh);
+    }
+}
+
+/// Has results that the store cannot take kept in the data folder, and records those that a process has left there. Should the
+/// store not take them now, whoever takes over tasks tries again.
+async fn keep_held(engine: &Engine, data: Option<&Path>) {
+    let Some(folder) = data else { return };
+    if let Err(failure) = engine.spill_held_in(folder.to_owned()).await {
+        tracing::error!("results that a stopped process held are not recorded yet: {failure}");
     }
 }
 

@@ -7,6 +7,7 @@
 mod advance;
 mod approval;
 mod local;
+mod recording;
 
 use std::{sync::Arc, time::Duration};
 
@@ -133,9 +134,12 @@ impl Driver {
             // The task goes on without us: whoever listens must not take our silence for its end.
             Ok(Stop::Closing) => self.events.closed().await,
             Ok(Stop::Taken) => self.watch().await,
+            // Whoever takes the run over finds what its steps have done by their tasks.
+            Err(StoreError::Unavailable(_)) if self.crew.engine.is_closing() => self.events.closed().await,
             Err(error) => {
                 tracing::error!(task.id = %run, "run {run} could not be written to: {error}");
-                let message = "the run could not be written down; see the server's log";
+                let message = "the run could not be recorded any further; its steps may have done their work: see the server's log, and the \
+                               run's steps";
                 self.tell(Event::failed(Failure::new(Kind::Internal, message))).await;
             }
         }
@@ -214,13 +218,7 @@ impl Driver {
             self.run.output = end.as_ref().ok().cloned();
             self.run.failure = end.as_ref().err().cloned();
         }
-        let is_ours = if unchanged {
-            true
-        } else if is_new {
-            self.store.begin_run(&self.run, &self.id, &steps).await?
-        } else {
-            self.store.change_run(self.change(steps.clone())).await?
-        };
+        let is_ours = unchanged || self.record(is_new, &steps).await?;
         if !is_ours {
             return Ok(false);
         }
@@ -341,8 +339,7 @@ impl Driver {
             return self.finish(Some(Failure::new(Kind::Internal, message))).await;
         }
         // Somebody else may have taken the run meanwhile, and asks then: nobody is asked twice.
-        let unchanged = self.change(Vec::new());
-        if self.is_written && !self.store.change_run(unchanged).await? {
+        if self.is_written && !self.record(false, &[]).await? {
             return Ok(Stop::Taken);
         }
         let held: Vec<FlowStep> = self.ask_people(held).await;

@@ -114,7 +114,7 @@ impl Unit {
     async fn begin(&mut self, deadline: Instant) -> Result<Begun, Failure> {
         match std::mem::replace(&mut self.wants, Wants::Answer(Vec::new())) {
             Wants::Begin(act) => self.call(*act, deadline).await,
-            Wants::Resume(act) => match self.known().await? {
+            Wants::Resume(act) => match self.known_in_time(deadline).await? {
                 Some(task) => self.rejoin(task).await,
                 None => self.call((*act)?, deadline).await,
             },
@@ -127,6 +127,17 @@ impl Unit {
                 request.wall_clock = Some(PATIENCE);
                 Ok(Begun::Running(engine.call(request).await?))
             }
+        }
+    }
+
+    /// The task as it stands, if it was ever begun; asked for again while the store is not available.
+    async fn known_in_time(&mut self, deadline: Instant) -> Result<Option<Task>, Failure> {
+        loop {
+            match self.known().await {
+                Err(failure) if failure.kind == Kind::StoreUnavailable && !self.crew.engine.is_closing() => {}
+                known => return known,
+            }
+            self.pause(deadline).await?;
         }
     }
 
@@ -169,18 +180,18 @@ impl Unit {
         Err(Failure::new(Kind::PeerFailed, why))
     }
 
-    /// Makes the call, again if too much is under way just now.
+    /// Makes the call, again if too much is under way just now or the store is not available.
     async fn call(&self, act: Act, deadline: Instant) -> Result<Begun, Failure> {
-        for _ in 0..PAUSES {
+        let mut refusals = 0;
+        while refusals < PAUSES {
             match Box::pin(self.try_call(act.clone())).await {
-                Err(failure) if failure.kind == Kind::Busy && !self.crew.engine.is_closing() => {}
+                begun if self.crew.engine.is_closing() => return begun.map(Begun::Running),
+                Err(failure) if failure.kind == Kind::Busy => refusals += 1,
+                // It was not made, and is as soon as the store is back.
+                Err(failure) if failure.kind == Kind::StoreUnavailable => {}
                 begun => return begun.map(Begun::Running),
             }
-            tokio::select! {
-                () = tokio::time::sleep(PAUSE) => {}
-                () = sleep_until(deadline) => return Err(self.late()),
-                () = self.crew.cancel.cancelled() => return Err(called_off()),
-            }
+            self.pause(deadline).await?;
         }
         Err(Failure::new(Kind::Busy, "too much is under way; run it again later"))
     }
@@ -266,7 +277,13 @@ impl Unit {
         let (engine, caller, id) = (&self.crew.engine, &self.crew.caller, self.task.as_str());
         let mut task = task;
         while !task.head.state.is_terminal() && !task.head.state.is_waiting() {
-            let (seen, mut following) = engine.follow(caller, id).await?;
+            let (seen, mut following) = match engine.follow(caller, id).await {
+                Err(failure) if failure.kind == Kind::StoreUnavailable && !engine.is_closing() => {
+                    self.pause(deadline).await?;
+                    continue;
+                }
+                followed => followed?,
+            };
             task = seen;
             if task.head.state.is_terminal() || task.head.state.is_waiting() {
                 break;
@@ -300,6 +317,15 @@ impl Unit {
                     .unwrap_or_else(|| Failure::new(Kind::PeerFailed, format!("the task is {state}")));
                 End::Failed(named(&self.called, said))
             }
+        }
+    }
+
+    /// Waits before something is tried again.
+    async fn pause(&self, deadline: Instant) -> Result<(), Failure> {
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => Ok(()),
+            () = sleep_until(deadline) => Err(self.late()),
+            () = self.crew.cancel.cancelled() => Err(called_off()),
         }
     }
 

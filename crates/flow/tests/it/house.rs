@@ -35,7 +35,11 @@ use rialto_model::{
 };
 use rialto_policy::{Permitted, Policy};
 use rialto_store::SqliteStore;
-use rialto_testkit::{agents, peer::ScriptedDiscovery};
+use rialto_testkit::{
+    agents,
+    faulty_store::{FaultSwitch, FaultyStore},
+    peer::ScriptedDiscovery,
+};
 use tokio::sync::Semaphore;
 
 pub(crate) const URL: &str = "https://office.example.com";
@@ -71,13 +75,23 @@ pub(crate) struct Office {
 
 impl House {
     pub(crate) async fn new() -> Self {
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory(agents::parse_card).unwrap());
+        Self::furnished(Arc::new(SqliteStore::in_memory(agents::parse_card).unwrap())).await
+    }
+
+    async fn furnished(store: Arc<dyn Store>) -> Self {
         let house = Self::on(store, Arc::default(), Arc::default(), Duration::ZERO);
         let skills = ["echo", "say", "fail", "flaky", "ask", "gone", "slow"].map(agents::skill);
         house.discovery.serve(URL, agents::card("Office", skills.to_vec()));
         let wanted = Registration { trust: Some(Trust::Trusted), ..Registration::new(URL) };
         house.engine.registry().register(wanted).await.unwrap();
         house
+    }
+
+    /// The same on a store whose faults can be switched on.
+    pub(crate) async fn faulty() -> (Self, FaultSwitch) {
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory(agents::parse_card).unwrap());
+        let (store, switch) = FaultyStore::wrap(store);
+        (Self::furnished(store).await, switch)
     }
 
     /// Another process on the same store, for which it is so much later.

@@ -9,3 +9,4 @@ mod nesting;
 mod publishing;
 mod resuming;
 mod running;
+mod store_outage;

@@ -117,6 +117,20 @@ impl Collector for Standing {
         for (health, count) in by_health {
             agents.encode_family(&[("health", health)])?.encode_gauge(&count)?;
         }
+        let held = self.engine.held_counts();
+        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let help = "Writes to tasks that wait until the store is available";
+        encoder
+            .encode_descriptor("rialto_held_writes", help, None, MetricType::Gauge)?
+            .encode_gauge(&count(held.writes))?;
+        let help = "Bytes that wait until the store is available";
+        encoder
+            .encode_descriptor("rialto_held_bytes", help, None, MetricType::Gauge)?
+            .encode_gauge(&count(held.bytes))?;
+        let help = "Audit records that were lost because too many waited for the store";
+        encoder
+            .encode_descriptor("rialto_audit_records_lost", help, None, MetricType::Counter)?
+            .encode_counter::<NoLabelSet, _, f64>(&held.lost_audit_records, None)?;
         let help = "Counts the changes of registry and tokens by all processes";
         encoder
             .encode_descriptor("rialto_store_generation", help, None, MetricType::Gauge)?
