@@ -19,7 +19,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll},
 };
@@ -56,6 +56,8 @@ struct Shared {
     max_bytes: usize,
     queue: Mutex<Queue>,
     spill: Spill,
+    /// Whether anything is held: asked for every write.
+    is_holding: AtomicBool,
     lost_audit_records: AtomicU64,
 }
 
@@ -90,6 +92,7 @@ impl HeldWrites {
             max_bytes,
             queue: Mutex::default(),
             spill: Spill::default(),
+            is_holding: AtomicBool::new(false),
             lost_audit_records: AtomicU64::new(0),
         }))
     }
@@ -101,8 +104,7 @@ impl HeldWrites {
 
     /// Whether writes of a task wait: a later one must wait behind them.
     pub(crate) fn has(&self, task: &TaskId) -> bool {
-        let queue = self.0.queue.lock();
-        !queue.is_empty() && queue.has(task)
+        self.0.is_holding.load(Ordering::Acquire) && self.0.queue.lock().has(task)
     }
 
     /// Whether more may be read from agents.
@@ -129,8 +131,8 @@ impl HeldWrites {
     }
 
     /// Sees to it that a task whose beginning may be in the store, though its call was not made, does not stay open.
-    pub(crate) fn end_unsent(&self, unsent: Unsent, cause: Option<&StoreError>) {
-        self.push(QueueKey::Unsent(unsent.task.clone()), HeldItem::Unsent(Arc::new(unsent)), cause);
+    pub(crate) fn end_unsent(&self, unsent: Unsent) {
+        self.push(QueueKey::Unsent(unsent.task.clone()), HeldItem::Unsent(Arc::new(unsent)), None);
     }
 
     /// Counts of what is held.
@@ -154,16 +156,20 @@ impl HeldWrites {
     }
 
     fn push(&self, key: QueueKey, item: HeldItem, cause: Option<&StoreError>) {
-        let is_first = self.0.queue.lock().push(key, item);
-        if !is_first {
-            return;
-        }
-        match cause {
-            Some(error) => tracing::error!(
+        let (starts, is_news) = {
+            let mut queue = self.0.queue.lock();
+            let was_away = queue.is_away();
+            self.0.is_holding.store(true, Ordering::Release);
+            (queue.push(key, item), !was_away && queue.is_away())
+        };
+        if let Some(error) = cause.filter(|_| is_news) {
+            tracing::error!(
                 error = error as &dyn std::error::Error,
                 "the store is not available; results are held and recorded when it is back: {error}"
-            ),
-            None => tracing::warn!("the store does not answer; results are held and recorded when it does"),
+            );
+        }
+        if !starts {
+            return;
         }
         match Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn(worker::drain(Arc::clone(&self.0)))),

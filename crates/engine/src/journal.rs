@@ -222,7 +222,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Ends a task that may be in the store though its call was not made, because what began it failed with `cause`.
+    /// Ends a task that may be in the store though its call was not made, because the store did not say whether it has its beginning.
     pub(crate) fn end_unsent(
         &self,
         head: &TaskHead,
@@ -231,7 +231,7 @@ impl Journal {
         failure: &Failure,
     ) {
         let closing = self.closing(announcement, Some(failure));
-        self.held.end_unsent(Unsent::new(head, version, start, closing), None);
+        self.held.end_unsent(Unsent::new(head, version, start, closing));
     }
 
     /// Puts records on the audit trail, and publishes those that are to be. What the store does not take now is held: nobody waits

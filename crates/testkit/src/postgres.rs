@@ -107,6 +107,30 @@ impl Server {
         }
     }
 
+    /// Stops all of its processes where they are: connections stay open, and nobody answers.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+    }
+
+    /// Has them go on.
+    pub fn thaw(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let parent = self.child.as_ref().unwrap().id().to_string();
+        let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
+        let processes = processes.filter_map(|name| name.into_string().ok());
+        // The name stands in parentheses; behind it come the state and the parent.
+        let is_child = |process: &String| {
+            let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+            let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
+            behind.split_whitespace().nth(1) == Some(&parent)
+        };
+        let children: Vec<String> = processes.filter(is_child).collect();
+        let _ = Command::new("kill").args(["-s", name, &parent]).args(children).status();
+    }
+
     /// Makes an empty database, and answers its address with the password in it.
     pub fn database(&self) -> String {
         let name = format!("rialto_{}", self.databases.fetch_add(1, Ordering::Relaxed));

@@ -71,8 +71,8 @@ pub(super) struct Queue {
     bytes: usize,
     audit_bytes: usize,
     writes: usize,
-    /// When the first of them came; none while nothing waits.
-    since: Option<Instant>,
+    /// When the first write came of those that wait for the store; none while there are none.
+    away_since: Option<Instant>,
     is_draining: bool,
 }
 
@@ -153,14 +153,22 @@ impl Queue {
         self.writes
     }
 
-    pub(super) const fn since(&self) -> Option<Instant> {
-        self.since
+    /// Whether writes wait for the store. Tasks that are only looked for do not count.
+    pub(super) const fn is_away(&self) -> bool {
+        self.away_since.is_some()
+    }
+
+    /// Notes that the store has taken all writes, and answers since when they had waited.
+    pub(super) fn note_return(&mut self) -> Option<Instant> {
+        if self.writes > 0 || self.audit_bytes > 0 { None } else { self.away_since.take() }
     }
 
     /// Adds a write behind the others of its key. Answers whether nobody works on the queue yet.
     pub(super) fn push(&mut self, key: QueueKey, item: HeldItem) -> bool {
         self.count(&item, true);
-        self.since.get_or_insert_with(Instant::now);
+        if !matches!(item, HeldItem::Unsent(_)) {
+            self.away_since.get_or_insert_with(Instant::now);
+        }
         let order = &mut self.order;
         let group = self.groups.entry(key.clone()).or_insert_with(|| {
             order.push_back(key);
@@ -216,7 +224,6 @@ impl Queue {
     /// Stops when nothing waits, and says whether it does.
     pub(super) fn finish(&mut self) -> bool {
         if self.is_empty() {
-            self.since = None;
             self.stop_draining();
         }
         self.is_empty()
@@ -241,7 +248,8 @@ impl Queue {
         change(&mut self.bytes, item.bytes());
         match item {
             HeldItem::Audit(audit) => change(&mut self.audit_bytes, audit.bytes),
-            HeldItem::Entry(_) | HeldItem::Unsent(_) => change(&mut self.writes, 1),
+            HeldItem::Entry(_) => change(&mut self.writes, 1),
+            HeldItem::Unsent(_) => {}
         }
     }
 }

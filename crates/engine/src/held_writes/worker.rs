@@ -57,13 +57,12 @@ pub(super) async fn drain(shared: Arc<Shared>) {
     loop {
         let keys = shared.queue.lock().take(width, Instant::now());
         if keys.is_empty() {
+            note_return(&shared, &mut written).await;
             let next_due = shared.queue.lock().next_due();
             if let Some(due_at) = next_due {
                 // A write that comes meanwhile must not wait for it.
                 sleep_until(due_at.min(Instant::now() + FIRST_PAUSE)).await;
-                continue;
-            }
-            if finish(&shared, written).await {
+            } else if finish(&shared) {
                 return;
             }
             continue;
@@ -264,18 +263,25 @@ async fn spill_entries(shared: &Arc<Shared>) -> bool {
 }
 
 /// Ends the work if nothing is held, and says whether it does.
-async fn finish(shared: &Arc<Shared>, written: usize) -> bool {
-    // The file goes before anybody else may begin to work on the queue and to fill it.
-    shared.spill.clear().await;
+fn finish(shared: &Shared) -> bool {
     let mut queue = shared.queue.lock();
-    let since = queue.since();
     let is_over = queue.finish();
-    drop(queue);
-    if is_over && written > 0 {
-        let away = since.map_or(Duration::ZERO, |since| since.elapsed());
-        tracing::info!("the store is back: {written} held writes are recorded after {away:.1?}");
+    if is_over {
+        shared.is_holding.store(false, Ordering::Release);
     }
     is_over
+}
+
+/// Removes the file when the store has taken all writes, and says so.
+async fn note_return(shared: &Arc<Shared>, written: &mut usize) {
+    let Some(since) = shared.queue.lock().note_return() else { return };
+    shared.spill.clear().await;
+    for held in shared.queue.lock().entries() {
+        // What came meanwhile is to be written to a new file.
+        held.is_spilled.store(false, Ordering::Relaxed);
+    }
+    let count = std::mem::take(written);
+    tracing::info!("the store is back: {count} held writes are recorded after {:.1?}", since.elapsed());
 }
 
 // === impl Shared ===

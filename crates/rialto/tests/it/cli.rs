@@ -38,6 +38,7 @@ mod server;
 mod setup;
 mod stdio;
 mod stop;
+mod store_outage;
 mod tls;
 mod tokens;
 mod tools;

@@ -21,6 +21,7 @@ mod postgres;
 mod questions;
 mod relay;
 mod servers;
+mod store_outage;
 mod text_agents;
 mod tls;
 mod troubles;

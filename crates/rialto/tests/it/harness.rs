@@ -14,6 +14,7 @@ pub(crate) mod http;
 pub(crate) mod issuer;
 pub(crate) mod journal;
 pub(crate) mod judge;
+pub(crate) mod outage;
 pub(crate) mod outcome;
 pub(crate) mod peer;
 pub(crate) mod process;

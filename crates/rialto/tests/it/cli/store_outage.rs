@@ -1,0 +1,92 @@
+//! The disk of the data folder is full for a while: what was done meanwhile is recorded when there is space again.
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::{Path, PathBuf},
+    process::Command,
+    thread,
+    time::Duration,
+};
+
+use crate::harness::{
+    outage::{Outage, WORK, send},
+    rialto::Rialto,
+};
+
+const TASKS: usize = 20;
+
+/// Longest time from the end of the outage until every result is recorded.
+const RECORDED_WITHIN: Duration = Duration::from_secs(5);
+
+/// A small disk of its own for a folder.
+struct SmallDisk(PathBuf);
+
+// === impl SmallDisk ===
+
+impl SmallDisk {
+    /// Mounts one; none where that is not allowed.
+    fn mount(folder: &Path) -> Option<Self> {
+        fs::create_dir_all(folder).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=24m,mode=0700", "tmpfs"])
+            .arg(folder)
+            .output()
+            .ok()
+            .filter(|output| output.status.success());
+        if mounted.is_none() {
+            eprintln!("skipped: this user may not mount a tmpfs");
+        }
+        mounted.map(|_| Self(folder.to_owned()))
+    }
+
+    /// Leaves no space on it.
+    fn fill(&self) {
+        let mut file = File::create(self.0.join("filler")).unwrap();
+        while file.write_all(&[0; 4096]).is_ok() {}
+    }
+
+    /// Has space again.
+    fn free(&self) {
+        fs::remove_file(self.0.join("filler")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+fn results_survive_a_full_disk(durability: &str) {
+    let rialto = Rialto::fresh().with("RIALTO_STORE__DURABILITY", durability);
+    let Some(disk) = SmallDisk::mount(&rialto.data()) else { return };
+    let mut outage = Outage::new(rialto);
+    let mut server = outage.serve();
+    outage.begin(&server, TASKS);
+    disk.fill();
+    let runs = outage.runs();
+    let new = send(&server.url, "new", true).unwrap();
+    thread::sleep(WORK + Duration::from_secs(2));
+    let made = outage.runs() - runs;
+    match new["error"]["message"].as_str() {
+        Some(message) => {
+            assert!(message.contains("so it was not made"), "{new}");
+            assert_eq!(made, 0, "what was said not to be made was not");
+        }
+        None => assert_eq!(made, 1, "{new}"),
+    }
+    disk.free();
+    outage.expect_all_completed(&server, RECORDED_WITHIN);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn results_that_arrive_while_the_disk_is_full_are_recorded_when_there_is_space() {
+    results_survive_a_full_disk("normal");
+}
+
+#[test]
+fn results_that_arrive_while_the_disk_is_full_are_recorded_with_full_durability_too() {
+    results_survive_a_full_disk("full");
+}
