@@ -96,6 +96,8 @@ pub(crate) struct Run {
     held: VecDeque<HeldWrite>,
     /// Whether the last of them ends this leg: nothing more is read from the agent.
     is_ended: bool,
+    /// Whether the agent has ended it, and not we.
+    is_answered: bool,
     /// The caller's leave to have it under way.
     _seat: Option<Seat>,
     /// As long as it lives, whoever drains the engine waits for it.
@@ -143,6 +145,7 @@ impl Run {
             exceeded: None,
             held: VecDeque::new(),
             is_ended: false,
+            is_answered: false,
             _seat: leg.seat,
             _tracked: inner.tracker.token(),
         })
@@ -168,7 +171,10 @@ impl Run {
     /// Whoever drives it while waiting for it says when it must be back (`beat_at`), and need not keep a timer too.
     pub(crate) async fn news(mut self: Box<Self>, beat_at: Option<Instant>) -> News {
         match self.turn(beat_at).await {
-            Turn::Events(batch) if self.is_over_after(&batch) => self.end_with(batch).await,
+            Turn::Events(batch) if self.is_over_after(&batch) => {
+                self.is_answered = true;
+                self.end_with(batch).await
+            }
             Turn::Events(batch) => {
                 let told = batch.clone();
                 match self.write(batch, false).await {

@@ -12,6 +12,9 @@ use tokio::time::Instant;
 use super::{News, Run, failure_in, with_ids};
 use crate::{engine::store_failure, held_writes::HeldWrite, journal::log_lost};
 
+/// How long a run waits for the store at least, also when the deadline of its caller is over.
+const MIN_WRITE_PATIENCE: Duration = Duration::from_millis(250);
+
 /// How long a run waits for the store before it holds what it writes and goes on.
 const WRITE_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -44,7 +47,7 @@ impl Run {
         if self.is_late {
             return WRITE_PATIENCE;
         }
-        self.late_at.saturating_duration_since(Instant::now()).min(WRITE_PATIENCE)
+        self.late_at.saturating_duration_since(Instant::now()).clamp(MIN_WRITE_PATIENCE, WRITE_PATIENCE)
     }
 
     /// The oldest of the held writes has an outcome.
@@ -115,7 +118,7 @@ impl Run {
 
     /// The caller's deadline is over while the store is away: what is known, and where the result will be.
     pub(super) async fn held_result(&mut self, why: &str) -> Failure {
-        let known = if self.is_ended {
+        let known = if self.is_answered {
             "the agent has answered, but the store is not available: the result is held, and recorded when the store is back"
         } else {
             "the call was sent and the agent may have done it, but the store is not available: what the agent says is held, and \
