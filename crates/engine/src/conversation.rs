@@ -130,7 +130,9 @@ impl Engine {
             if let Some(number) = forgotten {
                 self.inner().seen_messages.add(number);
             }
-            if let Some(task) = before(deadline, self.came_before(&request, talk, &mut known)).await? {
+            if let Some(task) =
+                before(deadline, Box::pin(self.came_before(&request, talk, &mut known))).await?
+            {
                 return Ok(Said::Again(task));
             }
             match before(deadline, Box::pin(self.claim_message(&request, talk, &task))).await? {
@@ -141,7 +143,7 @@ impl Engine {
         }
         if talk.is_named && request.task.is_none() && request.context.is_none() {
             let known = self.remote_context(&caller, &talk.context, &request.target.agent);
-            request.context = before(deadline, known).await?;
+            request.context = before(deadline, Box::pin(known)).await?;
         }
         let engine = self.clone();
         // The claim names the task, so the task must get that id.

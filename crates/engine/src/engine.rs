@@ -222,7 +222,10 @@ impl Engine {
         let mut seat = self.0.limits.admit(&request.caller, now)?;
         self.0.limits.admit_tool(&request.caller, &request.target, now)?;
         self.0.limits.count_self_call(&request.caller, &request.target, most, &mut seat)?;
-        let goes_on = before(deadline, self.continued(&request)).await?;
+        let goes_on = match &request.task {
+            Some(_) => before(deadline, Box::pin(self.continued(&request))).await?,
+            None => None,
+        };
         let goes_on = match goes_on {
             Some(task) => match Box::pin(self.approval_of(&task)).await? {
                 Some(approval) => {

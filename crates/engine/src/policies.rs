@@ -103,7 +103,7 @@ impl Engine {
         let surprises = registry.surprises();
         if policies.read_at.load(Ordering::Acquire) != surprises {
             // Read first, then say so: a call that comes meanwhile must not go by the old ones.
-            self.reload_policy().await?;
+            Box::pin(self.reload_policy()).await?;
             policies.read_at.store(surprises, Ordering::Release);
         }
         Ok(())

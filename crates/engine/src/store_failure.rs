@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use futures::FutureExt;
 use rialto_model::{
     failure::{Failure, Kind},
     json::Json,
@@ -61,15 +62,15 @@ pub(crate) fn not_made(failure: Failure) -> Failure {
     failure
 }
 
-/// Does work that a call needs before it leaves, until the caller's deadline.
-pub(crate) async fn before<T>(
+/// Does work that a call needs before it leaves, until the caller's deadline. It is no async function: that would hold the work twice.
+pub(crate) fn before<T>(
     deadline: Instant,
     work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    match timeout_at(deadline, work).await {
+) -> impl Future<Output = Result<T, Failure>> {
+    timeout_at(deadline, work).map(|done| match done {
         Ok(done) => done.map_err(not_made),
         Err(_) => Err(not_made(unavailable("the store did not answer before the call's deadline"))),
-    }
+    })
 }
 
 /// The moment up to which the store may work on a call that began at `begun`.

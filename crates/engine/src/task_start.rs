@@ -54,7 +54,7 @@ impl Engine {
                 |talk| (talk.spoken.message.clone(), talk.content_hash),
             );
             let (head, was_waiting) = (task.head.clone(), task.head.state.is_waiting());
-            let answered = before(deadline, self.answer(task, said, pre, answers)).await;
+            let answered = before(deadline, Box::pin(self.answer(task, said, pre, answers))).await;
             let unsent = was_waiting.then_some((head.version + 1, UnsentStart::Answered));
             return self.or_end_unsent(answered, &head, unsent, announcement);
         }

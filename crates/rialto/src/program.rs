@@ -155,12 +155,10 @@ impl Program {
         policies: Option<Policies>,
         environment: &Environment,
     ) -> Result<Self, BuildError> {
-        let opened = open_store(&config, &place).await?;
-        let store = StoreDeadline::wrap(Arc::clone(&opened), config.calls.store_timeout());
+        let (opened, store) = open_with_deadline(&config, &place).await?;
         let data = place.folder();
         let files = policies_in(data.as_deref(), policies)?;
-        let sources = files.sources()?;
-        let policies = book(files, &store, &config, environment);
+        let (sources, policies) = (files.sources()?, book(files, &store, &config, environment));
         let policy = policies.load().await.map_err(|error| store_error(&error))??;
 
         let env = variables_of(environment);
@@ -456,6 +454,16 @@ pub(crate) async fn open_store(config: &Config, place: &Place) -> Result<Arc<dyn
         private_files::close_to_others(folder);
     }
     rialto_store::open(&config.store, folder, parse).await.map_err(|error| store_error(&error))
+}
+
+/// The same, and again with a deadline for each operation: for whatever has none of its own.
+async fn open_with_deadline(
+    config: &Config,
+    place: &Place,
+) -> Result<(Arc<dyn Store>, Arc<dyn Store>), BuildError> {
+    let store = open_store(config, place).await?;
+    let with_deadline = StoreDeadline::wrap(Arc::clone(&store), config.calls.store_timeout());
+    Ok((store, with_deadline))
 }
 
 /// Reads secrets from the store by their names.
