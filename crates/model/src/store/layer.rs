@@ -23,7 +23,7 @@ use crate::{
     credential::Secret,
     event::{Event, Recorded},
     flow::{Flow, FlowRun, FlowStep, FlowStore, RunChange, RunFilter, RunRecord, Schedule},
-    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId},
+    ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId, TokenId},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
     routing::{
@@ -146,6 +146,8 @@ layered! {
     async fn remove_push(&self, task: &TaskId, id: &str) -> bool;
     async fn due_pushes(&self, lease: &Lease, limit: usize) -> Vec<Push>;
     async fn note_push(&self, push: &Push, holder: &str) -> bool;
+    async fn push_tokens(&self) -> Vec<TokenId>;
+    async fn remove_pushes_of(&self, token: &TokenId) -> u64;
     async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Vec<Push>;
     async fn put_approval(&self, approval: &Approval) -> u64;
     async fn approvals(&self, filter: &ApprovalFilter) -> Vec<Approval>;
