@@ -36,3 +36,11 @@ ALTER SEQUENCE audit_records OWNED BY audit.record;
 CREATE INDEX audit_cross_links ON audit (record) WHERE phase = 'cross-link';
 
 DROP TABLE audit_chain;
+
+-- The oldest schema whose programs can work with this database, while nodes are updated one after the other and when an update is undone. A
+-- migration that takes away or changes what the version before uses raises it.
+CREATE TABLE schema_floor (
+    one     BOOLEAN NOT NULL PRIMARY KEY DEFAULT TRUE CHECK (one),
+    version INT NOT NULL
+);
+INSERT INTO schema_floor (version) VALUES (10);

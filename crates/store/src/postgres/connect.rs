@@ -67,6 +67,8 @@ pub(super) fn pool(
 pub(super) async fn prepare(client: &mut Client) -> Result<(), Snag> {
     match schema_of(client).await? {
         SCHEMA => return Ok(()),
+        // Its changes are such that this program still works with it.
+        newer if newer > SCHEMA && floor(client).await?.is_some_and(|floor| floor <= SCHEMA) => return Ok(()),
         newer if newer > SCHEMA => {
             let what = "the database was last written by a newer rialto; update this program";
             return Err(Snag::Unreached(Fault::plain(what)));
@@ -86,6 +88,17 @@ async fn migrate(client: &mut Client) -> Result<(), refinery::Error> {
     let steps = MIGRATIONS.iter().map(|(name, sql)| Migration::unapplied(name, sql));
     let steps = steps.collect::<Result<Vec<_>, _>>()?;
     Runner::new(&steps).set_grouped(true).run_async(client).await.map(drop)
+}
+
+/// The oldest schema whose programs can work with a database; none where it does not say.
+async fn floor(client: &Client) -> Result<Option<usize>, Snag> {
+    let table = client.query_one("SELECT to_regclass('schema_floor') IS NOT NULL", &[]).await?;
+    if !table.try_get::<_, bool>(0)? {
+        return Ok(None);
+    }
+    let row = client.query_opt("SELECT version FROM schema_floor", &[]).await?;
+    let version = row.map(|row| row.try_get::<_, i32>(0)).transpose()?;
+    Ok(version.and_then(|version| usize::try_from(version).ok()))
 }
 
 /// The number of the last migration; zero for a database without any.

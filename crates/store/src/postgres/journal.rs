@@ -7,7 +7,7 @@
 //! it; when something breaks, each is tried alone.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     time::Duration,
 };
 
@@ -15,7 +15,7 @@ use deadpool_postgres::{Client, GenericClient, Pool};
 use jiff::Timestamp;
 use rialto_model::{
     ids::{ContextId, SkillId},
-    store::{Entry, StoreError},
+    store::{Entry, MessageClaim, StoreError},
     task::TaskHead,
     verb::VerbEvent,
 };
@@ -30,6 +30,7 @@ use super::{
     column::{Cells, json, nanoseconds, signed},
     generation::Generation,
     leases::Own,
+    message_claims,
     snag::Snag,
     sql::{self, Value},
 };
@@ -87,9 +88,12 @@ pub(super) enum Line {
     Append(Box<Entry>),
     /// What was announced and belongs to no task.
     Audit(Vec<VerbEvent>),
+    /// A claim of a message.
+    Claim(MessageClaim),
 }
 
-type Outcome = Result<(), StoreError>;
+/// A claim that somebody else has made before is told to whoever wanted to make one.
+type Outcome = Result<Option<MessageClaim>, StoreError>;
 type Job = (Line, oneshot::Sender<Outcome>);
 
 /// Where lines are handed over.
@@ -123,8 +127,8 @@ struct Scribe {
 
 /// How a transaction ended.
 enum Flight {
-    /// All of it is written.
-    Committed,
+    /// All of it is written, but for claims that others have made before.
+    Committed(HashMap<String, MessageClaim>),
     /// Nothing is written, because of these.
     Refused(Vec<(usize, StoreError)>),
     /// Nothing is written, because somebody else has added to our chain.
@@ -153,7 +157,16 @@ impl Journal {
     }
 
     /// Writes a line, also when its asker stops waiting.
-    pub(super) async fn write(&self, line: Line) -> Outcome {
+    pub(super) async fn write(&self, line: Line) -> Result<(), StoreError> {
+        self.hand_over(line).await.map(drop)
+    }
+
+    /// Makes a claim of a message, or answers the one that another task has.
+    pub(super) async fn claim(&self, claim: MessageClaim) -> Outcome {
+        self.hand_over(Line::Claim(claim)).await
+    }
+
+    async fn hand_over(&self, line: Line) -> Outcome {
         let (reply, answer) = oneshot::channel();
         self.0.send((line, reply)).await.map_err(|_| Fault::closed())?;
         answer.await.map_err(|_| Fault::closed())?
@@ -163,11 +176,17 @@ impl Journal {
 // === impl Line ===
 
 impl Line {
-    fn task(&self) -> Option<&str> {
+    /// What it is about: of two lines that are about the same, one goes after the other.
+    fn subject(&self) -> Option<&str> {
         match self {
             Self::Open(entry) | Self::Append(entry) => Some(entry.head.id.as_str()),
+            Self::Claim(claim) => Some(&claim.key),
             Self::Audit(_) => None,
         }
+    }
+
+    fn claim(&self) -> Option<&MessageClaim> {
+        if let Self::Claim(claim) = self { Some(claim) } else { None }
     }
 
     fn head(&self) -> Option<&TaskHead> {
@@ -187,6 +206,7 @@ impl Line {
         match self {
             Self::Audit(audit) => audit,
             Self::Open(entry) | Self::Append(entry) => &entry.audit,
+            Self::Claim(_) => &[],
         }
     }
 }
@@ -249,10 +269,13 @@ impl Scribe {
             }
             let together: Vec<&Line> = left.iter().map(|&index| &lines[index]).collect();
             match self.together(&together).await {
-                Ok(refused) if refused.is_empty() => {
-                    left.iter().for_each(|&index| outcomes[index] = Some(Ok(())));
+                Ok((refused, mut claimed)) if refused.is_empty() => {
+                    for &index in &left {
+                        let others = lines[index].claim().and_then(|claim| claimed.remove(&claim.key));
+                        outcomes[index] = Some(Ok(others));
+                    }
                 }
-                Ok(refused) => {
+                Ok((refused, _)) => {
                     refused.into_iter().for_each(|(at, error)| outcomes[left[at]] = Some(Err(error)));
                 }
                 Err(snag) if left.len() > 1 && snag.may_be_one_lines() => {
@@ -266,25 +289,30 @@ impl Scribe {
                 }
             }
         }
-        outcomes.into_iter().map(|outcome| outcome.unwrap_or(Ok(()))).collect()
+        outcomes.into_iter().map(|outcome| outcome.unwrap_or(Ok(None))).collect()
     }
 
     async fn alone(&mut self, line: &Line) -> Outcome {
-        match self.together(&[line]).await?.pop() {
+        let (mut refused, claimed) = self.together(&[line]).await?;
+        match refused.pop() {
             Some((_, refusal)) => Err(refusal),
-            None => Ok(()),
+            None => Ok(claimed.into_values().next()),
         }
     }
 
-    /// Writes these lines. Answers which were refused: then nothing is written.
-    async fn together(&mut self, lines: &[&Line]) -> Result<Vec<(usize, StoreError)>, Snag> {
+    /// Writes these lines. Answers which were refused: then nothing is written. Besides the claims that others have made before, by their
+    /// keys.
+    async fn together(
+        &mut self,
+        lines: &[&Line],
+    ) -> Result<(Vec<(usize, StoreError)>, HashMap<String, MessageClaim>), Snag> {
         let late =
             || Snag::Unreached(Fault::plain("PostgreSQL took too long to commit; see what holds it up"));
         for _ in 0..CHAINS_TRIED {
             let flight = time::timeout(PATIENCE, Box::pin(self.fly(lines))).await.map_err(|_| late())??;
             match flight {
-                Flight::Committed => return Ok(Vec::new()),
-                Flight::Refused(refused) => return Ok(refused),
+                Flight::Committed(claimed) => return Ok((Vec::new(), claimed)),
+                Flight::Refused(refused) => return Ok((refused, HashMap::new())),
                 // The next one is another chain.
                 Flight::Overtaken => self.preferred = None,
             }
@@ -309,9 +337,15 @@ impl Scribe {
         let written = write(&client, lines, &chain, &sealed, (&self.own, now)).await;
         let is_committed =
             written.as_ref().is_ok_and(|written| written.is_ours && written.refused.is_empty());
+        let mut others = HashMap::new();
+        if let Some(written) = written.as_ref().ok().filter(|_| is_committed) {
+            let wanted = lines.iter().filter_map(|line| line.claim());
+            let lost: Vec<_> = wanted.filter(|claim| !written.claimed.contains(&claim.key)).collect();
+            others = message_claims::of_others(&client, &lost).await?;
+        }
         client.batch_execute(if is_committed { "COMMIT" } else { "ROLLBACK" }).await?;
         self.is_dirty = false;
-        let Written { refused, is_ours, generation } = written?;
+        let Written { refused, is_ours, generation, .. } = written?;
         if !is_ours {
             return Ok(Flight::Overtaken);
         }
@@ -321,7 +355,7 @@ impl Scribe {
             self.generation.advance(generation);
         }
         self.chain = Some(chain);
-        Ok(if is_committed { Flight::Committed } else { Flight::Refused(refused) })
+        Ok(if is_committed { Flight::Committed(others) } else { Flight::Refused(refused) })
     }
 
     /// The connection. One that a transaction was given up on is closed, which rolls it back.
@@ -343,11 +377,15 @@ struct Written {
     /// Whether our chain ended where we thought.
     is_ours: bool,
     generation: u64,
+    /// The keys of claims that were made.
+    claimed: HashSet<String>,
 }
 
 /// Prepares what this connection has not prepared before, so that the statements of a transaction can leave together.
 async fn prepare(client: &Client) -> Result<(), Snag> {
-    for statement in [OPEN, ADVANCE, ADD_EVENTS, audit::HOLD, chains::ADVANCE, chains::INSERT] {
+    for statement in
+        [OPEN, ADVANCE, ADD_EVENTS, message_claims::CLAIM, audit::HOLD, chains::ADVANCE, chains::INSERT]
+    {
         client.prepare_cached(statement).await?;
     }
     Ok(())
@@ -362,11 +400,12 @@ async fn write(
     (own, now): (&Own, Timestamp),
 ) -> Result<Written, Snag> {
     let begin = async { Ok(client.batch_execute("BEGIN").await?) };
-    let ((), opened, advanced, (), generation, is_ours, ()) = futures::try_join!(
+    let ((), opened, advanced, (), claimed, generation, is_ours, ()) = futures::try_join!(
         begin,
         open(client, lines),
         advance(client, lines, own),
         add_events(client, lines),
+        claim(client, lines),
         audit::hold(client, sealed),
         chain.advance(client, sealed, now),
         sealed.insert(client, chain.id()),
@@ -375,16 +414,16 @@ async fn write(
         .iter()
         .enumerate()
         .filter_map(|(index, line)| refusal(line, &opened, &advanced).map(|refusal| (index, refusal)));
-    Ok(Written { refused: refused.collect(), is_ours, generation })
+    Ok(Written { refused: refused.collect(), is_ours, generation, claimed })
 }
 
-/// How many of those who wait may go together: none that is about the same task as one before it.
+/// How many of those who wait may go together: none that is about the same as one before it.
 fn apart(waiting: &VecDeque<Job>) -> usize {
-    let mut tasks = HashSet::new();
+    let mut subjects = HashSet::new();
     waiting
         .iter()
         .take(BATCH)
-        .take_while(|(line, _)| line.task().is_none_or(|task| tasks.insert(task)))
+        .take_while(|(line, _)| line.subject().is_none_or(|subject| subjects.insert(subject)))
         .count()
 }
 
@@ -465,6 +504,21 @@ async fn add_events(client: &impl GenericClient, lines: &[&Line]) -> Result<(), 
         &texts,
     ];
     sql::execute(client, ADD_EVENTS, &values).await.map(drop)
+}
+
+/// Makes claims of messages. Answers the keys of those that nobody has made before.
+async fn claim(client: &impl GenericClient, lines: &[&Line]) -> Result<HashSet<String>, Snag> {
+    let claims: Vec<&MessageClaim> = lines.iter().filter_map(|line| line.claim()).collect();
+    if claims.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let values: [Value<'_>; 4] = [
+        &each(&claims, |claim| claim.key.as_str()),
+        &each(&claims, |claim| claim.task.as_str()),
+        &each(&claims, |claim| claim.runner.get().cast_signed()),
+        &moments(&claims, |claim| claim.at)?,
+    ];
+    ids(client, message_claims::CLAIM, &values).await
 }
 
 /// The number of the last of the events.

@@ -1,5 +1,7 @@
 //! Claims of messages among the nodes that share one database.
 
+use std::collections::HashMap;
+
 use deadpool_postgres::GenericClient;
 use jiff::Timestamp;
 use rialto_model::{
@@ -8,30 +10,43 @@ use rialto_model::{
 };
 
 use super::{
-    column::{Cells, nanoseconds, nearest},
+    column::{Cells, nearest},
     snag::Snag,
     sql,
 };
 
-/// Makes a claim, or finds the one that another task has.
-pub(super) async fn claim(
+/// Makes claims, and answers the keys of those that nobody has made before.
+pub(super) const CLAIM: &str = "
+    INSERT INTO message_claims (key, task, runner, at)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[])
+    ON CONFLICT (key) DO NOTHING RETURNING key AS id";
+
+/// The claims that other tasks have made in place of these, by their keys.
+pub(super) async fn of_others(
     client: &impl GenericClient,
-    claim: &MessageClaim,
-) -> Result<Option<MessageClaim>, Snag> {
-    let insert = "INSERT INTO message_claims (key, task, runner, at) VALUES ($1, $2, $3, $4) ON CONFLICT (key) DO NOTHING";
-    let (task, runner, at) = (claim.task.as_str(), claim.runner.get().cast_signed(), nanoseconds(claim.at)?);
-    if sql::execute(client, insert, &[&claim.key, &task, &runner, &at]).await? == 1 {
-        return Ok(None);
+    wanted: &[&MessageClaim],
+) -> Result<HashMap<String, MessageClaim>, Snag> {
+    if wanted.is_empty() {
+        return Ok(HashMap::new());
     }
-    let select = "SELECT task, runner, at FROM message_claims WHERE key = $1 AND task <> $2";
-    let rows = sql::rows(client, select, &[&claim.key, &task]).await?;
-    let Some(row) = rows.first().map(Cells) else { return Ok(None) };
-    Ok(Some(MessageClaim {
-        key: claim.key.clone(),
-        task: TaskId::from(row.text("task")?),
-        runner: Runner::from(row.number("runner")?),
-        at: row.at("at")?,
-    }))
+    let select = "
+        SELECT made.* FROM message_claims AS made
+        JOIN unnest($1::text[], $2::text[]) AS wanted (key, task) ON made.key = wanted.key AND made.task <> wanted.task";
+    let keys: Vec<&str> = wanted.iter().map(|claim| claim.key.as_str()).collect();
+    let tasks: Vec<&str> = wanted.iter().map(|claim| claim.task.as_str()).collect();
+    let rows = sql::rows(client, select, &[&keys, &tasks]).await?;
+    let read = |row: Cells<'_>| {
+        let key = row.text("key")?;
+        let (task, runner) = (TaskId::from(row.text("task")?), row.get::<i64>("runner")?);
+        let claim = MessageClaim {
+            key: key.clone(),
+            task,
+            runner: Runner::from(runner.cast_unsigned()),
+            at: row.at("at")?,
+        };
+        Ok((key, claim))
+    };
+    rows.iter().map(Cells).map(read).collect()
 }
 
 /// Removes a claim, if it is still that task's.

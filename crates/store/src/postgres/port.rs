@@ -136,7 +136,7 @@ impl Store for PostgresStore {
     }
 
     async fn claim_message(&self, claim: &MessageClaim) -> Result<Option<MessageClaim>, StoreError> {
-        Ok(message_claims::claim(&self.client().await?, claim).await?)
+        self.journal.claim(claim.clone()).await
     }
 
     async fn release_message(&self, claim: &MessageClaim) -> Result<(), StoreError> {

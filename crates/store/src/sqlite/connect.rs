@@ -147,7 +147,9 @@ fn wait_for_lock(tries: i32) -> bool {
 fn prepare(mut connection: Connection, config: &Config, place: &Place) -> Result<Connection, StoreError> {
     settle(&mut connection).map_err(|error| place.fault(error))?;
     let schema = schema_of(&connection).map_err(|error| place.fault(error))?;
-    if schema > SCHEMA {
+    // A newer program says whether its changes are such that this one still works with them.
+    let works = || meta::schema_floor(&connection).is_some_and(|floor| floor <= SCHEMA);
+    if schema > SCHEMA && !works() {
         return Err(newer(&connection, place).into());
     }
     if schema < SCHEMA {

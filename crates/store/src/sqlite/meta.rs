@@ -26,6 +26,13 @@ pub(super) fn set_migrated_by(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute(sql, [env!("CARGO_PKG_VERSION")]).map(drop)
 }
 
+/// The oldest schema whose programs can work with the file; none where it does not say. A migration after schema 16 sets it, and raises it
+/// when it takes away or changes what the version before uses.
+pub(super) fn schema_floor(connection: &Connection) -> Option<i32> {
+    let sql = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'schema_floor'";
+    connection.query_row(sql, [], |row| row.get(0)).optional().ok().flatten()
+}
+
 /// A text that is kept under a name.
 pub(super) fn text(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
     let mut select = connection.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;

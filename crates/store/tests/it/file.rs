@@ -360,6 +360,18 @@ fn a_file_of_a_newer_program_is_left_alone() {
 }
 
 #[test]
+fn a_file_of_a_newer_program_that_changed_nothing_this_one_uses_is_opened() {
+    let folder = Folder::new();
+    drop(folder.open());
+    let later = "PRAGMA user_version = 99; ALTER TABLE tasks ADD COLUMN later TEXT;
+        INSERT INTO meta (key, value) VALUES ('schema_floor', 16)";
+    folder.raw().execute_batch(later).unwrap();
+    drop(folder.open());
+    folder.raw().execute_batch("UPDATE meta SET value = 99 WHERE key = 'schema_floor'").unwrap();
+    assert!(folder.refusal().ends_with("; update this program"));
+}
+
+#[test]
 fn a_folder_that_cannot_be_made_is_named() {
     let folder = Folder::new();
     let file = folder.path().join("taken");

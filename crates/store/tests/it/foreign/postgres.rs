@@ -164,7 +164,18 @@ async fn whoever_opens_a_database_first_makes_its_tables_and_the_others_find_the
     }
     assert_eq!(seen.len(), 6, "each change has a number of its own");
 
-    server.sql("rialto_0", "INSERT INTO refinery_schema_history VALUES (999, 'later', '', '')");
+    // A later version has added something that this one does not know, and can be run beside it or taken back.
+    server.sql("rialto_0", "INSERT INTO refinery_schema_history VALUES (998, 'later', '', '')");
+    server.sql("rialto_0", "ALTER TABLE tasks ADD COLUMN later TEXT; ALTER TABLE audit ADD COLUMN later TEXT");
+    let store = open(&url).await;
+    let task = head("task_1");
+    store.open_task(&task, vec![announced(Phase::PreVerb, "default", "task_1")]).await.unwrap();
+    store.append(entry(&task, vec![finished()], at(2))).await.unwrap();
+    assert_eq!(store.events(&task.id, 0).await.unwrap().len(), 1);
+    assert!(matches!(store.verify_audit().await.unwrap(), Verdict::Sound { records: 1, .. }));
+
+    server.sql("rialto_0", "INSERT INTO refinery_schema_history VALUES (999, 'much later', '', '')");
+    server.sql("rialto_0", "UPDATE schema_floor SET version = 999");
     let told = told(&url).await;
     assert!(told.contains("newer rialto; update this program"), "{told}");
 }
