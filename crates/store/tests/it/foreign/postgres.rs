@@ -166,7 +166,8 @@ async fn whoever_opens_a_database_first_makes_its_tables_and_the_others_find_the
 
     // A later version has added something that this one does not know, and can be run beside it or taken back.
     server.sql("rialto_0", "INSERT INTO refinery_schema_history VALUES (998, 'later', '', '')");
-    server.sql("rialto_0", "ALTER TABLE tasks ADD COLUMN later TEXT; ALTER TABLE audit ADD COLUMN later TEXT");
+    server
+        .sql("rialto_0", "ALTER TABLE tasks ADD COLUMN later TEXT; ALTER TABLE audit ADD COLUMN later TEXT");
     let store = open(&url).await;
     let task = head("task_1");
     store.open_task(&task, vec![announced(Phase::PreVerb, "default", "task_1")]).await.unwrap();
