@@ -23,6 +23,7 @@ mod pushes;
 mod routing;
 mod secrets;
 mod server_clock;
+mod session_messages;
 mod snag;
 mod sql;
 mod talks;

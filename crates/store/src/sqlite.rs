@@ -24,6 +24,7 @@ mod pushes;
 mod readers;
 mod routing;
 mod secrets;
+mod session_messages;
 mod shorter;
 mod talks;
 mod tasks;

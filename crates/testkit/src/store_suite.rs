@@ -22,6 +22,7 @@ mod policies;
 mod pushes;
 mod registry;
 mod routing;
+mod session_messages;
 mod talks;
 mod usage;
 mod webhooks;
@@ -46,7 +47,7 @@ use serde_json::Value;
 
 pub use self::{
     approvals::*, audit::*, costs::*, flows::*, journal::*, load::*, policies::*, pushes::*, registry::*,
-    routing::*, talks::*, usage::*, webhooks::*,
+    routing::*, session_messages::*, talks::*, usage::*, webhooks::*,
 };
 
 /// Makes one test of each promise, for the store that the block gives.
@@ -83,6 +84,9 @@ macro_rules! store_suite {
             a_session_that_is_over_goes_when_another_begins,
             secrets_come_back_sealed_as_they_were_put,
             a_seed_is_what_the_first_one_proposed,
+            session_messages_are_read_in_order,
+            session_messages_are_removed_once_they_are_of_no_use,
+            an_ended_session_stays_ended,
             a_task_comes_back_as_it_was_opened,
             a_task_id_is_taken_once,
             a_task_comes_back_with_what_it_began_with,

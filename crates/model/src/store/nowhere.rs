@@ -10,8 +10,8 @@ use std::{
 use async_trait::async_trait;
 
 use super::{
-    AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, Sealed, Store, StoreError, Sweep, Swept,
-    TalkFilter, Talks, TaskFilter, Token, Verdict,
+    AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, NumberedSessionMessage, Sealed, SessionMessage,
+    Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token, Verdict,
 };
 use crate::{
     agent::{Agent, OldCard, Probe},
@@ -112,6 +112,26 @@ impl Store for Nowhere {
 
     async fn tasks_of_message(&self, _: &Scope, _: &CallerId, _: &str) -> Result<Vec<TaskHead>, StoreError> {
         Ok(Vec::new())
+    }
+
+    async fn put_session_message(&self, _: &SessionMessage) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn session_messages(&self, _: u64, _: usize) -> Result<Vec<NumberedSessionMessage>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn last_session_message(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    async fn remove_session_message(&self, _: u64) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn is_session_ended(&self, _: &str) -> Result<bool, StoreError> {
+        Ok(false)
     }
 
     async fn beat(&self, _: Runner, _: Timestamp) -> Result<(), StoreError> {

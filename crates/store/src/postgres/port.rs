@@ -23,8 +23,8 @@ use rialto_model::{
         Unsettled,
     },
     store::{
-        AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, Sealed, Store, StoreError, Sweep, Swept,
-        TalkFilter, Talks, TaskFilter, Token, Verdict,
+        AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, NumberedSessionMessage, Sealed,
+        SessionMessage, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token, Verdict,
     },
     task::TaskHead,
     verb::VerbEvent,
@@ -34,7 +34,7 @@ use tokio_postgres::IsolationLevel;
 
 use super::{
     PostgresStore, agents, approvals, audit, begin, costs, flows, journal::Line, leases, message_claims,
-    policies, pushes, routing, secrets, snag::Snag, talks, tasks, tenants, tokens, usage, webhooks,
+    policies, pushes, routing, secrets, session_messages, snag::Snag, talks, tasks, tenants, tokens, usage, webhooks,
 };
 
 #[async_trait]
@@ -149,6 +149,30 @@ impl Store for PostgresStore {
 
     fn sees_deaths(&self) -> bool {
         false
+    }
+
+    async fn put_session_message(&self, message: &SessionMessage) -> Result<(), StoreError> {
+        Ok(session_messages::put(&self.client().await?, message).await?)
+    }
+
+    async fn session_messages(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<NumberedSessionMessage>, StoreError> {
+        Ok(session_messages::list(&self.client().await?, after, limit).await?)
+    }
+
+    async fn last_session_message(&self) -> Result<u64, StoreError> {
+        Ok(session_messages::last(&self.client().await?).await?)
+    }
+
+    async fn remove_session_message(&self, number: u64) -> Result<(), StoreError> {
+        Ok(session_messages::remove(&self.client().await?, number).await?)
+    }
+
+    async fn is_session_ended(&self, session: &str) -> Result<bool, StoreError> {
+        Ok(session_messages::is_ended(&self.client().await?, session).await?)
     }
 
     async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError> {

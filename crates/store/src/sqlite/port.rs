@@ -22,8 +22,8 @@ use rialto_model::{
         Unsettled,
     },
     store::{
-        AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, Sealed, Store, StoreError, Sweep, Swept,
-        TalkFilter, Talks, TaskFilter, Token, Verdict,
+        AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, NumberedSessionMessage, Sealed,
+        SessionMessage, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token, Verdict,
     },
     task::TaskHead,
     verb::VerbEvent,
@@ -37,6 +37,7 @@ use super::{
     note::Note,
     policies, presence, pushes, routing,
     secrets::{self, SecretWrite},
+    session_messages,
     talks::{self, Left},
     tasks, tenants,
     tokens::{self, TokenWrite},
@@ -141,6 +142,32 @@ impl Store for SqliteStore {
     async fn release_message(&self, claim: &MessageClaim) -> Result<(), StoreError> {
         let claim = claim.clone();
         self.transact(move |transaction| message_claims::release(transaction, &claim)).await
+    }
+
+    async fn put_session_message(&self, message: &SessionMessage) -> Result<(), StoreError> {
+        let message = message.clone();
+        self.transact(move |transaction| session_messages::put(transaction, &message)).await
+    }
+
+    async fn session_messages(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<NumberedSessionMessage>, StoreError> {
+        self.read(move |connection| session_messages::list(connection, after, limit)).await
+    }
+
+    async fn last_session_message(&self) -> Result<u64, StoreError> {
+        self.read(session_messages::last).await
+    }
+
+    async fn remove_session_message(&self, number: u64) -> Result<(), StoreError> {
+        self.transact(move |transaction| session_messages::remove(transaction, number)).await
+    }
+
+    async fn is_session_ended(&self, session: &str) -> Result<bool, StoreError> {
+        let session = session.to_owned();
+        self.read(move |connection| session_messages::is_ended(connection, &session)).await
     }
 
     async fn messages(&self, runner: Runner, limit: usize) -> Result<Option<Vec<u64>>, StoreError> {
