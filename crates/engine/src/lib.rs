@@ -42,6 +42,7 @@ mod running;
 pub mod schema;
 pub mod search;
 mod seen_messages;
+mod session_relay;
 mod stepping_in;
 mod storage_quota;
 mod store_deadline;

@@ -26,6 +26,7 @@ use crate::{
     own::{self, Own, OwnListed},
     render,
     routing::{self, Invocation, Local},
+    sessions::AnswerWaits,
     tasks::InPart,
     tool, trouble,
     underway::{Manner, Underway},
@@ -43,6 +44,7 @@ pub(crate) struct Desk {
     searcher: Searcher,
     pub(crate) seals: Seals,
     pub(crate) in_part: InPart,
+    pub(crate) answer_waits: AnswerWaits,
 }
 
 /// How a call begins.
@@ -61,10 +63,21 @@ impl Desk {
     pub(crate) fn new(engine: Engine, config: Config, load_agents: LoadAgents) -> Arc<Self> {
         let aliases = Arc::new(config.tool_aliases.clone());
         let (catalogs, finder) = (Catalogs::new(Arc::clone(&aliases)), Finder::new(aliases));
-        let (seals, in_part) = (Seals::default(), InPart::default());
+        let (seals, in_part, answer_waits) = (Seals::default(), InPart::default(), AnswerWaits::default());
         let searcher = Searcher::default();
         let inline = config.inline_limit_kb.saturating_mul(1_024);
-        Arc::new(Self { engine, config, inline, load_agents, catalogs, finder, searcher, seals, in_part })
+        Arc::new(Self {
+            engine,
+            config,
+            inline,
+            load_agents,
+            catalogs,
+            finder,
+            searcher,
+            seals,
+            in_part,
+            answer_waits,
+        })
     }
 
     /// A page of tools.

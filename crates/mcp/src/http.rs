@@ -22,7 +22,10 @@ use rialto_model::{
     json::{DEEPEST, is_too_deep},
     rights::{Right, Rights},
 };
-use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{
+    model::ProtocolVersion,
+    transport::{StreamableHttpServerConfig, StreamableHttpService},
+};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 use tokio_util::sync::CancellationToken;
@@ -34,7 +37,7 @@ use crate::{
     direct::Direct,
     handler::{Handler, Whose},
     params,
-    sessions::{NoSession, SessionLimits, Sessions},
+    sessions::{AdmissionError, Handshakes, NoSession, SessionLimits, Sessions},
 };
 
 /// Where a client says what its body asks for.
@@ -45,6 +48,9 @@ pub(crate) const LISTEN: &str = "subscriptions/listen";
 
 /// Where a client names its session.
 const SESSION: &str = "mcp-session-id";
+
+/// Where a client names the version that it speaks.
+const VERSION: &str = "mcp-protocol-version";
 
 /// Where the door is.
 const PATH: &str = "/mcp";
@@ -66,10 +72,12 @@ pub(crate) fn doors(desk: &Arc<Desk>, stop: CancellationToken, streams: StreamLi
         max_per_caller: desk.config.max_sessions_per_caller,
         idle: Duration::from_secs(desk.config.session_idle_secs),
     };
-    let sessions = Arc::new(Sessions::new(limits, stop.clone()));
-    let config = service_config(&desk.config);
+    let sessions = Arc::new(Sessions::new(Arc::clone(desk), limits, stop.clone()));
+    let mut config = service_config(&desk.config);
+    config.session_store = Some(Arc::new(Handshakes(Arc::clone(&sessions))));
     tokio::spawn(Arc::clone(&listeners).tell(stop.clone()));
-    tokio::spawn(Arc::clone(&sessions).end_revoked(desk.engine.clone()));
+    tokio::spawn(Arc::clone(&sessions).end_revoked());
+    tokio::spawn(Arc::clone(&sessions).receive_relayed());
     let handler = Handler::new(Arc::clone(desk), listeners, Whose::Asked, stop.clone());
     let service =
         StreamableHttpService::new(move || Ok(handler.for_session()), Arc::clone(&sessions), config);
@@ -105,21 +113,53 @@ fn routed(State(http): State<Arc<Http>>, request: Request) -> BoxFuture<'static,
 }
 
 async fn serve(http: Arc<Http>, mut request: Request) -> Response {
-    let Some(caller) = request.extensions().get::<Caller>() else {
+    let Some(caller) = request.extensions().get::<Caller>().cloned() else {
         return refused(StatusCode::UNAUTHORIZED, "unauthenticated", "this request does not say who calls");
     };
-    let session = request.headers().get(SESSION).and_then(|id| id.to_str().ok());
-    if session.is_some_and(|id| !http.sessions.is_open_to(id, caller)) {
-        // Somebody else's session is not there at all.
-        return refused(StatusCode::NOT_FOUND, "not-found", "there is no such session; initialize a new one");
+    if is_modern(request.headers()) {
+        // Sessions ended with 2025-11-25.
+        request.headers_mut().remove(SESSION);
     }
+    let Some(id) = request.headers().get(SESSION).map(|id| id.to_str().unwrap_or_default().to_owned()) else {
+        return answer(&http, request).await;
+    };
+    // Read before the session is looked for: nobody else waits for a slow sender.
+    let (parts, body) = request.into_parts();
+    let body = match to_bytes(body, http.max_body_bytes).await {
+        Ok(body) => body,
+        Err(error) => return not_whole(&error, http.max_body_bytes),
+    };
+    let mut request = Request::from_parts(parts, Body::from(body));
+    let admitted = match *request.method() {
+        Method::DELETE => http.sessions.end(&id, &caller).await.map(|local| (local, None)),
+        _ => http
+            .sessions
+            .admit(&id, &caller)
+            .await
+            .map(|admission| (Arc::clone(&admission.local), Some(admission))),
+    };
+    let (local, admission) = match admitted {
+        Ok(admitted) => admitted,
+        Err(error) => return not_admitted(&caller, error),
+    };
+    // rmcp knows the session by this name, and gives it to nobody.
+    let Ok(local) = HeaderValue::from_str(&local) else {
+        return not_admitted(&caller, AdmissionError::Unknown);
+    };
+    request.headers_mut().insert(SESSION, local);
+    let response = answer(&http, request).await;
+    drop(admission);
+    response
+}
+
+async fn answer(http: &Http, mut request: Request) -> Response {
     if request.uri().query().is_some()
         && let Err(response) = take_wishes(&mut request)
     {
         return *response;
     }
     match *request.method() {
-        Method::POST => post(&http, request).await,
+        Method::POST => post(http, request).await,
         Method::DELETE => {
             let mut response = http.service.handle(request).await.map(Body::new);
             // rmcp says that it will do it; it has done it, and some clients take the other for a failure.
@@ -134,6 +174,22 @@ async fn serve(http: Arc<Http>, mut request: Request) -> Response {
             None => http.service.handle(request).await.map(Body::new),
         },
         _ => http.service.handle(request).await.map(Body::new),
+    }
+}
+
+/// Whether a request says that it speaks a version without sessions.
+fn is_modern(headers: &HeaderMap) -> bool {
+    let version = headers.get(VERSION).and_then(|version| version.to_str().ok());
+    version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28.as_str())
+}
+
+fn not_admitted(caller: &Caller, error: AdmissionError) -> Response {
+    match error {
+        AdmissionError::Unknown => {
+            refused(StatusCode::NOT_FOUND, "not-found", "there is no such session; initialize a new one")
+        }
+        AdmissionError::Full(reason) => no_session(caller, reason),
+        AdmissionError::Unavailable(failure) => problem::answer(&failure),
     }
 }
 
@@ -190,9 +246,20 @@ async fn initialize(http: &Http, parts: Parts, body: Bytes) -> Response {
     let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
         return pass_on(http, parts, body).await;
     };
-    match http.sessions.reserve(&caller).await {
-        Ok(_reserved) => pass_on(http, parts, body).await,
-        Err(reason) => no_session(&caller, reason),
+    let _reserved = match http.sessions.reserve(&caller).await {
+        Ok(reserved) => reserved,
+        Err(reason) => return no_session(&caller, reason),
+    };
+    let mut response = pass_on(http, parts, body).await;
+    let Some(local) = response.headers_mut().remove(SESSION) else { return response };
+    match http.sessions.seal(local.to_str().unwrap_or_default()).await {
+        Ok(id) => {
+            if let Some(id) = id.and_then(|id| HeaderValue::from_str(&id).ok()) {
+                response.headers_mut().insert(SESSION, id);
+            }
+            response
+        }
+        Err(failure) => problem::answer(&failure),
     }
 }
 

@@ -1,47 +1,78 @@
 //! Sessions of HTTP clients that speak a protocol version before 2026-07-28.
 //!
-//! rmcp ends a session that has been idle for a while, even one with a call in flight or an open stream, and clients
-//! do not recover. So here no session ends by itself; instead their number is limited, for each caller and in all. One too many ends
-//! the caller's own that has been idle the longest, and never one that another caller uses. A session belongs to the caller who opened
-//! it: nobody else may use it.
+//! A client's session id holds the state of its session ([`sealed_id`]), so every process that shares the store serves it: one that does not
+//! hold the session rebuilds it, after a restart too. A session belongs to the caller who opened it: nobody else may use it. It ends when its
+//! client ends it, or its token.
+//!
+//! rmcp ends a session that has been idle for a while, even one with a call in flight or an open stream. So here none ends by itself;
+//! instead the number that a process holds is limited, for each caller and in all. One too many drops the caller's own that has been idle
+//! the longest, and never one that another caller uses. A dropped session is rebuilt when its client comes back.
+
+mod node_tag;
+mod relay;
+mod sealed_id;
+mod table;
 
 use std::{
-    collections::HashMap,
+    hash::{BuildHasher, RandomState},
     pin::Pin,
     sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        Arc,
+        atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll},
     time::{Duration, Instant},
 };
 
+use async_trait::async_trait;
 use futures::{Stream, StreamExt};
 use http::request::Parts;
 use parking_lot::Mutex;
 use rialto_engine::{Engine, TokenValidity};
-use rialto_model::{
-    call::{Caller, CallerId},
-    ids::{OrgId, TokenId},
-};
+use rialto_model::{call::Caller, failure::Failure, ids::TokenId, store::MAX_SESSION_AGE};
 use rmcp::{
-    model::{ClientJsonRpcMessage, GetExtensions, ServerJsonRpcMessage},
+    model::{
+        ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions, InitializedNotification,
+        ServerJsonRpcMessage,
+    },
     transport::{
         WorkerTransport,
         streamable_http_server::session::{
-            ServerSseMessage, SessionId, SessionManager,
-            local::{LocalSessionManager, LocalSessionManagerError, LocalSessionWorker},
+            RestoreOutcome, ServerSseMessage, SessionId, SessionManager, SessionState, SessionStore,
+            SessionStoreError,
+            local::{LocalSessionManager, LocalSessionManagerError, LocalSessionWorker, SessionError},
         },
     },
 };
+use tokio::sync::{Mutex as AsyncMutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
+
+use self::{
+    node_tag::{Addressee, NodeTag},
+    sealed_id::{ClientHello, IdSealer, SessionSeal},
+    table::{HeldSession, Owner, SessionTable, key_of},
+};
+pub(crate) use self::{
+    relay::AnswerWaits,
+    table::{NoSession, SessionLimits},
+};
+use crate::desk::Desk;
 
 /// How often it is looked whether the token of a session has ended.
 const REVOCATION_POLL: Duration = Duration::from_secs(1);
 
+/// Locks among which sessions are spread that are being rebuilt.
+const REBUILD_LOCKS: usize = 64;
+
 /// Keeps sessions, a limited number of them.
 pub(crate) struct Sessions {
+    desk: Arc<Desk>,
     inner: LocalSessionManager,
+    sealer: IdSealer,
+    node: NodeTag,
+    /// A session is rebuilt once, however many of its requests come at the same time.
+    rebuild_locks: [AsyncMutex<()>; REBUILD_LOCKS],
+    hasher: RandomState,
     table: Mutex<SessionTable>,
     limits: SessionLimits,
     clock: AtomicU64,
@@ -50,77 +81,134 @@ pub(crate) struct Sessions {
     stop: CancellationToken,
 }
 
-/// How many sessions there may be.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SessionLimits {
-    pub(crate) max: usize,
-    pub(crate) max_per_caller: usize,
-    /// After this time without use a session may make room for another caller's.
-    pub(crate) idle: Duration,
-}
-
-/// Why a caller gets no session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoSession {
-    /// It has as many as it may have, and all of them are in use.
-    Caller(usize),
-    /// There are as many as there may be, and none may be ended for it.
-    All(usize),
-}
-
 /// Room for one more session of a caller, until it is opened.
 pub(crate) struct Reservation<'a> {
     sessions: &'a Sessions,
     owner: Owner,
 }
 
-type Owner = (OrgId, CallerId);
-
-/// The sessions, and those that are about to be opened.
-#[derive(Default)]
-struct SessionTable {
-    known: HashMap<SessionId, Arc<Known>>,
-    reserved: HashMap<Owner, usize>,
+/// Why a request is not served in the session that it names.
+#[derive(Debug)]
+pub(crate) enum AdmissionError {
+    /// There is no such session, or it is not this caller's.
+    Unknown,
+    /// There is no room to rebuild it.
+    Full(NoSession),
+    /// The store did not say whether it has ended.
+    Unavailable(Failure),
 }
 
-/// What we know of a session beside what rmcp does.
-#[derive(Default)]
-struct Known {
-    owner: OnceLock<Caller>,
-    /// The order of use.
-    used: AtomicU64,
-    /// The time of use, in milliseconds since the start.
-    used_at: AtomicU64,
-    open: AtomicUsize,
-    /// Whether the token that it was opened with expires.
-    may_expire: AtomicBool,
+/// Permission to use a session, held until its request has been handed over.
+pub(crate) struct Admission<'a> {
+    /// Id of the session inside this process.
+    pub(crate) local: SessionId,
+    _rebuild: Option<Rebuild<'a>>,
 }
+
+/// A session that the request at hand rebuilds.
+struct Rebuild<'a> {
+    sessions: &'a Sessions,
+    key: String,
+    _reservation: Reservation<'a>,
+    _turn: MutexGuard<'a, ()>,
+}
+
+/// Tells rmcp the handshakes of sessions that are being rebuilt.
+pub(crate) struct Handshakes(pub(crate) Arc<Sessions>);
 
 /// A stream that counts as use of its session while it lasts.
 struct Used<S> {
     stream: S,
-    session: Option<Arc<Known>>,
+    session: Option<Arc<HeldSession>>,
 }
 
 // === impl Sessions ===
 
 impl Sessions {
-    pub(crate) fn new(limits: SessionLimits, stop: CancellationToken) -> Self {
+    pub(crate) fn new(desk: Arc<Desk>, limits: SessionLimits, stop: CancellationToken) -> Self {
         let mut inner = LocalSessionManager::default();
         inner.session_config.keep_alive = None;
         // An empty first event breaks clients before 2025-11-25: they read it as JSON.
         inner.session_config.sse_retry = None;
-        let (table, clock, started) = (Mutex::default(), AtomicU64::new(0), Instant::now());
-        Self { inner, table, limits, clock, started, stop }
+        Self {
+            desk,
+            inner,
+            sealer: IdSealer::default(),
+            node: NodeTag::random(),
+            rebuild_locks: std::array::from_fn(|_| AsyncMutex::default()),
+            hasher: RandomState::new(),
+            table: Mutex::default(),
+            limits,
+            clock: AtomicU64::new(0),
+            started: Instant::now(),
+            stop,
+        }
     }
 
-    /// Whether `caller` may use the session. One that is gone may be named by anybody: they learn that it is gone.
-    pub(crate) fn is_open_to(&self, id: &str, caller: &Caller) -> bool {
-        self.get(id).is_none_or(|session| session.owner.get().is_none_or(|owner| owner == caller))
+    fn engine(&self) -> &Engine {
+        &self.desk.engine
+    }
+
+    /// Lets a caller's request into the session that it names, which is rebuilt if this process does not hold it.
+    pub(crate) async fn admit(&self, id: &str, caller: &Caller) -> Result<Admission<'_>, AdmissionError> {
+        let seal = self.open(id, caller).await?;
+        if let Some(local) = self.table.lock().find(&seal.key) {
+            return Ok(Admission { local, _rebuild: None });
+        }
+        let lock = self.hasher.hash_one(&seal.key) % REBUILD_LOCKS as u64;
+        let lock = usize::try_from(lock).ok().and_then(|lock| self.rebuild_locks.get(lock));
+        let turn = lock.ok_or(AdmissionError::Unknown)?.lock().await;
+        if let Some(local) = self.table.lock().find(&seal.key) {
+            return Ok(Admission { local, _rebuild: None });
+        }
+        let age = self.engine().now().as_second().saturating_sub(seal.opened_at);
+        if age > MAX_SESSION_AGE.as_secs() {
+            return Err(AdmissionError::Unknown);
+        }
+        let reservation = self.reserve(caller).await.map_err(AdmissionError::Full)?;
+        // From here on an end that another process reports is noticed.
+        let local = self.table.lock().begin_rebuild(&seal.key, seal.handshake());
+        let key = seal.key.clone();
+        let rebuild = Rebuild { sessions: self, key, _reservation: reservation, _turn: turn };
+        if self.engine().is_session_ended(&seal.key).await.map_err(AdmissionError::Unavailable)? {
+            return Err(AdmissionError::Unknown);
+        }
+        Ok(Admission { local, _rebuild: Some(rebuild) })
+    }
+
+    /// Ends a caller's session in every process. Returns its id inside this one.
+    pub(crate) async fn end(&self, id: &str, caller: &Caller) -> Result<SessionId, AdmissionError> {
+        let seal = self.open(id, caller).await?;
+        let ended = self.engine().is_session_ended(&seal.key).await.map_err(AdmissionError::Unavailable)?;
+        if ended {
+            return Err(AdmissionError::Unknown);
+        }
+        self.engine().end_session(&seal.key).await.map_err(AdmissionError::Unavailable)?;
+        let held = self.table.lock().find(&seal.key);
+        Ok(held.unwrap_or_else(|| seal.key.as_str().into()))
+    }
+
+    /// The id that a client gets for a session which it has just opened.
+    pub(crate) async fn seal(&self, local: &str) -> Result<Option<String>, Failure> {
+        let Some(session) = self.get(local) else { return Ok(None) };
+        let (Some(owner), Some(hello)) = (session.owner.get(), session.hello.get()) else { return Ok(None) };
+        let seal = SessionSeal::new(local, self.engine().now().as_second(), owner, hello.clone());
+        self.sealer.seal(self.engine(), &seal).await.map(Some)
+    }
+
+    async fn open(&self, id: &str, caller: &Caller) -> Result<SessionSeal, AdmissionError> {
+        let opened = self.sealer.open(self.engine(), id).await.map_err(AdmissionError::Unavailable)?;
+        opened.filter(|seal| seal.belongs_to(caller)).ok_or(AdmissionError::Unknown)
+    }
+
+    /// Whether this process holds no session, and rebuilds none.
+    fn is_empty(&self) -> bool {
+        self.table.lock().is_empty()
     }
 
     /// Ends the sessions of tokens that have ended, in whichever process that happened, until the server stops.
-    pub(crate) async fn end_revoked(self: Arc<Self>, engine: Engine) {
+    pub(crate) async fn end_revoked(self: Arc<Self>) {
+        let engine = self.engine();
         let mut seen = None;
         loop {
             tokio::select! {
@@ -180,7 +268,7 @@ impl Sessions {
         let reservation = Reservation { sessions: self, owner };
         for id in ended {
             tracing::info!(
-                "session {id} made room for a new one; [mcp] max_sessions and max_sessions_per_caller are the limits"
+                "session {id} is dropped from memory for another one; [mcp] max_sessions and max_sessions_per_caller are the limits"
             );
             if let Err(error) = self.close_session(&id).await {
                 tracing::debug!("session {id} could not be closed: {error}");
@@ -189,11 +277,28 @@ impl Sessions {
         Ok(reservation)
     }
 
-    fn get(&self, id: &str) -> Option<Arc<Known>> {
+    fn get(&self, id: &str) -> Option<Arc<HeldSession>> {
         self.table.lock().known.get(id).cloned()
     }
 
-    fn used(&self, id: &SessionId) -> Option<Arc<Known>> {
+    /// Tells rmcp that the client is ready, if its own notification of that went to another process.
+    async fn ensure_ready(&self, id: &SessionId) {
+        let Some(session) = self.get(id) else { return };
+        let Some(owner) = session.owner.get() else { return };
+        if session.is_ready.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (mut parts, ()) = http::Request::new(()).into_parts();
+        parts.extensions.insert(owner.clone());
+        let ready = ClientNotification::InitializedNotification(InitializedNotification::default());
+        let mut ready = ClientJsonRpcMessage::notification(ready);
+        ready.insert_extension(parts);
+        if let Err(error) = self.inner.accept_message(id, ready).await {
+            tracing::debug!("session {id} could not be told that its client is ready: {error}");
+        }
+    }
+
+    fn used(&self, id: &SessionId) -> Option<Arc<HeldSession>> {
         let session = self.get(id)?;
         session.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         session.used_at.store(self.now(), Ordering::Relaxed);
@@ -203,58 +308,6 @@ impl Sessions {
     /// Milliseconds since the start.
     fn now(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
-}
-
-// === impl SessionTable ===
-
-impl SessionTable {
-    /// The sessions that must end so that `owner` may have one more. They are taken out of the table.
-    fn make_room(
-        &mut self,
-        owner: &Owner,
-        limits: SessionLimits,
-        now: u64,
-    ) -> Result<Vec<SessionId>, NoSession> {
-        let total = self.known.len() + self.reserved.values().sum::<usize>();
-        let own = self.known.values().filter(|session| session.belongs_to(owner)).count()
-            + self.reserved.get(owner).copied().unwrap_or(0);
-        let mut ended = Vec::new();
-        if own >= limits.max_per_caller.max(1) {
-            ended.push(self.oldest_idle(owner).ok_or(NoSession::Caller(limits.max_per_caller))?);
-        }
-        if total >= limits.max.max(1) && ended.is_empty() {
-            let idle = u64::try_from(limits.idle.as_millis()).unwrap_or(u64::MAX);
-            let is_unused =
-                |session: &Known| now.saturating_sub(session.used_at.load(Ordering::Relaxed)) >= idle;
-            let unused = self.known.iter().filter(|(_, session)| session.is_idle() && is_unused(session));
-            ended.extend(unused.map(|(id, _)| Arc::clone(id)));
-            if ended.is_empty() {
-                ended.push(self.oldest_idle(owner).ok_or(NoSession::All(limits.max))?);
-            }
-        }
-        for id in &ended {
-            self.known.remove(id);
-        }
-        Ok(ended)
-    }
-
-    /// The session of `owner` that has been idle the longest.
-    fn oldest_idle(&self, owner: &Owner) -> Option<SessionId> {
-        let idle = self.known.iter().filter(|(_, session)| session.is_idle() && session.belongs_to(owner));
-        idle.min_by_key(|(_, session)| session.used.load(Ordering::Relaxed)).map(|(id, _)| Arc::clone(id))
-    }
-}
-
-// === impl Known ===
-
-impl Known {
-    fn belongs_to(&self, (org, id): &Owner) -> bool {
-        self.owner.get().is_some_and(|owner| owner.scope.org == *org && owner.id == *id)
-    }
-
-    fn is_idle(&self) -> bool {
-        self.open.load(Ordering::Relaxed) == 0
     }
 }
 
@@ -272,13 +325,42 @@ impl Drop for Reservation<'_> {
     }
 }
 
+// === impl Rebuild ===
+
+impl Drop for Rebuild<'_> {
+    fn drop(&mut self) {
+        self.sessions.table.lock().rebuilding.remove(&self.key);
+    }
+}
+
+// === impl Handshakes ===
+
+#[async_trait]
+impl SessionStore for Handshakes {
+    async fn load(&self, id: &str) -> Result<Option<SessionState>, SessionStoreError> {
+        Ok(self.0.table.lock().handshake(id).map(SessionState::new))
+    }
+
+    async fn store(&self, _id: &str, _state: &SessionState) -> Result<(), SessionStoreError> {
+        // The client's id holds it.
+        Ok(())
+    }
+
+    async fn delete(&self, _id: &str) -> Result<(), SessionStoreError> {
+        // `Sessions::end` has done it.
+        Ok(())
+    }
+}
+
+// === impl SessionManager ===
+
 impl SessionManager for Sessions {
     type Error = LocalSessionManagerError;
     type Transport = WorkerTransport<LocalSessionWorker>;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         let (id, transport) = self.inner.create_session().await?;
-        self.table.lock().known.insert(Arc::clone(&id), Arc::default());
+        self.table.lock().insert(&id);
         drop(self.used(&id));
         Ok((id, transport))
     }
@@ -289,8 +371,11 @@ impl SessionManager for Sessions {
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, Self::Error> {
         if let (Some(session), Some(caller)) = (self.used(id), caller_of(&message)) {
-            // A session is opened once, so this is the first owner.
+            // A session is opened once in a process, so this is the first owner.
             let _ = session.owner.set(caller);
+            if let Some(hello) = hello_of(&message) {
+                let _ = session.hello.set(hello);
+            }
         }
         self.inner.initialize_session(id, message).await
     }
@@ -300,7 +385,7 @@ impl SessionManager for Sessions {
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        self.table.lock().known.remove(id);
+        self.table.lock().remove(id);
         self.inner.close_session(id).await
     }
 
@@ -310,11 +395,33 @@ impl SessionManager for Sessions {
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let session = self.used(id);
-        Ok(Used::new(Box::pin(self.inner.create_stream(id, message).await?), session))
+        let stream = self.inner.create_stream(id, message).await?;
+        Ok(Used::new(Box::pin(self.tagged(stream)), session))
     }
 
-    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
-        drop(self.used(id));
+    async fn accept_message(
+        &self,
+        id: &SessionId,
+        mut message: ClientJsonRpcMessage,
+    ) -> Result<(), Self::Error> {
+        let session = self.used(id);
+        let is_for_others = match &message {
+            ClientJsonRpcMessage::Notification(told) => match &told.notification {
+                // It may be sent to one process while another has heard it already, or said it to itself.
+                ClientNotification::InitializedNotification(_)
+                    if session.is_some_and(|session| session.is_ready.swap(true, Ordering::Relaxed)) =>
+                {
+                    return Ok(());
+                }
+                // The call may be made by any process.
+                ClientNotification::CancelledNotification(_) => true,
+                _ => false,
+            },
+            _ => self.node.untag(&mut message) == Addressee::Elsewhere,
+        };
+        if is_for_others && let Err(failure) = self.relay(key_of(id), &message).await {
+            tracing::warn!("a message of session {id} could not be passed on: {}", failure.message);
+        }
         self.inner.accept_message(id, message).await
     }
 
@@ -323,7 +430,8 @@ impl SessionManager for Sessions {
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let session = self.used(id);
-        let stream = self.inner.create_standalone_stream(id).await?;
+        self.ensure_ready(id).await;
+        let stream = self.tagged(self.inner.create_standalone_stream(id).await?);
         Ok(Used::new(Box::pin(stream.take_until(self.stop.clone().cancelled_owned())), session))
     }
 
@@ -333,15 +441,35 @@ impl SessionManager for Sessions {
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let session = self.used(id);
-        let stream = self.inner.resume(id, last_event_id).await?;
+        // Events are kept by the process that sent them.
+        let last = self.node.untag_event(&last_event_id).ok_or(SessionError::InvalidEventId)?.to_owned();
+        let stream = self.tagged(self.inner.resume(id, last).await?);
         Ok(Used::new(Box::pin(stream.take_until(self.stop.clone().cancelled_owned())), session))
+    }
+
+    async fn restore_session(&self, id: SessionId) -> Result<RestoreOutcome<Self::Transport>, Self::Error> {
+        if !self.table.lock().finish_rebuild(&id) {
+            return Ok(RestoreOutcome::NotSupported);
+        }
+        drop(self.used(&id));
+        self.inner.restore_session(id).await
+    }
+}
+
+impl Sessions {
+    fn tagged(
+        &self,
+        stream: impl Stream<Item = ServerSseMessage> + Send + Sync + 'static,
+    ) -> impl Stream<Item = ServerSseMessage> + Send + Sync + 'static {
+        let node = self.node;
+        stream.map(move |event| node.tag(event))
     }
 }
 
 // === impl Used ===
 
 impl<S> Used<S> {
-    fn new(stream: S, session: Option<Arc<Known>>) -> Self {
+    fn new(stream: S, session: Option<Arc<HeldSession>>) -> Self {
         if let Some(session) = &session {
             session.open.fetch_add(1, Ordering::Relaxed);
         }
@@ -375,4 +503,10 @@ fn caller_of(message: &ClientJsonRpcMessage) -> Option<Caller> {
         .get::<Caller>()
         .cloned()
         .map(Caller::without_proof)
+}
+
+fn hello_of(message: &ClientJsonRpcMessage) -> Option<ClientHello> {
+    let ClientJsonRpcMessage::Request(request) = message else { return None };
+    let ClientRequest::InitializeRequest(initialize) = &request.request else { return None };
+    Some(ClientHello::new(&initialize.params))
 }

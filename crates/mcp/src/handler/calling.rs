@@ -114,7 +114,9 @@ impl Handler {
         pulse: &mut Pulse<'_>,
     ) -> Result<Begun, ErrorData> {
         let waiting = self.desk.waiting(client, &inquiry);
+        let answer_wait = self.desk.answer_waits.begin();
         let asked = pulse.ask(&inquiry).await;
+        drop(answer_wait);
         let responses = match asked {
             Asked::Answered(responses) => responses,
             Asked::Unable => {

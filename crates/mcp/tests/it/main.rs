@@ -18,6 +18,7 @@ mod house;
 mod lazy;
 mod lines;
 mod list;
+mod nodes;
 mod own;
 mod resources;
 mod routing;

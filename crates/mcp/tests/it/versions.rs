@@ -3,6 +3,7 @@
 use axum::body::Body;
 use http::{Request, StatusCode};
 use insta::assert_json_snapshot;
+use rialto_testkit::agents::{card, skill};
 use serde_json::json;
 
 use crate::{
@@ -197,7 +198,7 @@ async fn a_session_can_be_ended() {
 }
 
 #[tokio::test]
-async fn one_session_too_many_ends_the_one_that_was_quiet_the_longest() {
+async fn one_session_too_many_drops_the_one_that_was_quiet_the_longest_until_it_is_used() {
     let mut plan = Plan::default();
     plan.config.max_sessions = 2;
     let house = plan.build().await;
@@ -208,11 +209,22 @@ async fn one_session_too_many_ends_the_one_that_was_quiet_the_longest() {
         web.initialize("2025-06-18").await;
         clients.push(web);
     }
-    // The first is used again, so it is the second that has been quiet.
-    assert_eq!(clients[0].ask_legacy("tools/list", json!({})).await.status, StatusCode::OK);
-    Web::on(router, ann()).initialize("2025-06-18").await;
-    assert_eq!(clients[0].ask_legacy("tools/list", json!({})).await.status, StatusCode::OK);
-    assert_eq!(clients[1].ask_legacy("tools/list", json!({})).await.status, StatusCode::NOT_FOUND);
+    // The first has a stream open, so it is the second that makes room.
+    let mut stream = clients[0].listen().await;
+    let mut third = Web::on(router, ann());
+    third.initialize("2025-06-18").await;
+    assert_eq!(clients[1].ask_legacy("tools/list", json!({})).await.status, StatusCode::OK, "it is rebuilt");
+    let second = clients[1].listen().await;
+    // Both that may be held are in use now.
+    assert_eq!(third.ask_legacy("tools/list", json!({})).await.status, StatusCode::SERVICE_UNAVAILABLE);
+    drop(second);
+    assert_eq!(third.ask_legacy("tools/list", json!({})).await.status, StatusCode::OK);
+    house.meet(card("Maps", vec![skill("route")])).await;
+    assert_eq!(
+        stream.hear().await["method"],
+        "notifications/tools/list_changed",
+        "the first was never dropped"
+    );
 }
 
 #[tokio::test]

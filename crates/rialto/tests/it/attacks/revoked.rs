@@ -67,8 +67,7 @@ impl Victim {
         let headers =
             [("Authorization", self.bearer.as_str()), ("Accept", "application/json, text/event-stream")];
         let answer = http::post(&self.server.mcp(), &headers, &hello);
-        let session = answer.head.lines().find_map(|line| line.strip_prefix("mcp-session-id:"));
-        session.unwrap_or_else(|| panic!("{answer:?}")).trim().to_owned()
+        answer.session.clone().unwrap_or_else(|| panic!("{answer:?}"))
     }
 }
 

@@ -101,7 +101,7 @@ fn a_trace_goes_on_at_the_agent_under_another_name_without_any_collector() {
     });
     let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
     let hello = http::post(&server.mcp(), &[], &hello.to_string());
-    let session = hello.head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap();
+    let session = hello.session.as_deref().unwrap();
     let old = json!({
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": { "name": "desk.echo", "arguments": {}, "_meta": { "traceparent": ours } },

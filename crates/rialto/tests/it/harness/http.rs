@@ -17,6 +17,8 @@ pub(crate) struct Answer {
     pub(crate) head: String,
     /// The name and the value of the cookie that was set, as they came.
     pub(crate) cookie: Option<String>,
+    /// The id of the MCP session that was opened, as it came.
+    pub(crate) session: Option<String>,
     pub(crate) body: String,
 }
 
@@ -104,13 +106,13 @@ fn send(
     let answer = String::from_utf8_lossy(&answer);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&*answer, ""));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
-    let header = |line: &str| {
-        let (name, value) = line.split_once(':')?;
-        let is_cookie = name.eq_ignore_ascii_case("set-cookie");
-        is_cookie.then(|| value.split(';').next().unwrap_or_default().trim().to_owned())
+    let header = |wanted: &str| {
+        let headers = head.lines().filter_map(|line| line.split_once(':'));
+        let mut values = headers.filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        values.next().map(|(_, value)| value.split(';').next().unwrap_or_default().trim().to_owned())
     };
-    let cookie = head.lines().find_map(header);
-    Ok(Answer { status, head: head.to_lowercase(), cookie, body: body.to_owned() })
+    let (cookie, session) = (header("set-cookie"), header("mcp-session-id"));
+    Ok(Answer { status, head: head.to_lowercase(), cookie, session, body: body.to_owned() })
 }
 
 /// Sends a request; the answer is still to be read.
