@@ -83,6 +83,7 @@ pub struct Door {
     deadlines: Deadlines,
     connections: Arc<Connections>,
     tls: Option<Arc<ServerTls>>,
+    closing: Arc<AtomicBool>,
 }
 
 /// Who is at the other end of a connection.
@@ -110,6 +111,8 @@ struct Open {
     over: CancellationToken,
     deadlines: Deadlines,
     tls: Option<Arc<ServerTls>>,
+    /// Whether clients are asked to open no further requests on their connections.
+    closing: Arc<AtomicBool>,
 }
 
 // === impl Door ===
@@ -122,7 +125,7 @@ impl Door {
             let address = listener.local_addr()?;
             let (deadlines, connections) =
                 (Deadlines::default(), Connections::new(ConnectionLimits::default()));
-            Ok(Self { listener, address, deadlines, connections, tls: None })
+            Ok(Self { listener, address, deadlines, connections, tls: None, closing: Arc::default() })
         };
         bound.await.map_err(|source| BindError { address: address.to_owned(), source })
     }
@@ -137,6 +140,13 @@ impl Door {
     #[must_use]
     pub fn encrypted(self, tls: Arc<ServerTls>) -> Self {
         Self { tls: Some(tls), ..self }
+    }
+
+    /// The same; while `closing` is true, each response ends its connection (`Connection: close`, or GOAWAY over HTTP/2), so that
+    /// clients and load balancers connect elsewhere. Idle connections stay: a request may be on its way.
+    #[must_use]
+    pub fn closing_while(self, closing: Arc<AtomicBool>) -> Self {
+        Self { closing, ..self }
     }
 
     /// Where it listens.
@@ -158,7 +168,8 @@ impl Door {
         A::Future: Send,
     {
         let (tasks, is_over, over) = (TaskTracker::new(), Arc::default(), CancellationToken::new());
-        let open = Open { tasks, is_over, over, deadlines: self.deadlines, tls: self.tls };
+        let open =
+            Open { tasks, is_over, over, deadlines: self.deadlines, tls: self.tls, closing: self.closing };
         let (app_for, mut stop, mut backoff) = (Arc::new(app_for), pin!(stop), None);
         loop {
             let next = async {
@@ -279,6 +290,7 @@ where
     let stream = TokioIo::new(Observed::new(stream, Arc::clone(&activity)));
     let mut watch = Watch::new(Arc::clone(&activity), open.deadlines);
     let (body_limit, tasks) = (open.deadlines.body, open.tasks.clone());
+    let (closing, http2) = (Arc::clone(&open.closing), Arc::clone(&activity));
     // What is served here is always ready, so it need not be asked whether it is.
     let app = service_fn(move |request: http::Request<Incoming>| {
         let in_flight = activity.begin(request.version());
@@ -293,13 +305,14 @@ where
         };
         let answer = app.clone().call(request.map(timed));
         let tasks = has_rest.then(|| tasks.clone());
+        let closing = Arc::clone(&closing);
         async move {
             let Ok(answer) = answer.await;
             if let (Some(rest), Some(tasks)) = (unread.and_then(|unread| unread.take()), tasks) {
                 tasks.spawn(discard(rest));
             }
             after_the_others().await;
-            Ok::<_, Infallible>(finish(answer, in_flight))
+            Ok::<_, Infallible>(finish(answer, in_flight, closing.load(Ordering::Relaxed)))
         }
     });
     let builder = builder(lanes);
@@ -311,7 +324,9 @@ where
             listens = true;
             let _ = over.as_mut().poll(cx);
         }
-        if !is_told && open.is_over.load(Ordering::Acquire) {
+        let is_over =
+            open.is_over.load(Ordering::Acquire) || open.closing.load(Ordering::Relaxed) && http2.is_http2();
+        if !is_told && is_over {
             is_told = true;
             connection.as_mut().graceful_shutdown();
         }
@@ -341,12 +356,16 @@ fn builder(lanes: Lanes) -> Builder<Lanes> {
     builder
 }
 
-/// A response as it leaves: one that says "later" says when, and its request is in flight until it is written.
-fn finish(mut answer: Response, in_flight: InFlight) -> http::Response<GuardedBody<InFlight>> {
+/// A response as it leaves: one that says "later" says when, and its request is in flight until it is written. While the server is
+/// closing, it is the last one of its connection.
+fn finish(mut answer: Response, in_flight: InFlight, is_closing: bool) -> http::Response<GuardedBody<InFlight>> {
     if in_flight.0.is_body_late.load(Ordering::Relaxed) {
         in_flight.0.is_body_late.store(false, Ordering::Relaxed);
         let message = "the body did not arrive in time; send it faster, or raise [server] body_timeout_ms";
         answer = Refusal::new(StatusCode::REQUEST_TIMEOUT, "body-timeout", message).into_response();
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    if is_closing && !in_flight.0.is_http2() {
         answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     let is_later = matches!(answer.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);

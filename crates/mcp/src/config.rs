@@ -62,14 +62,15 @@ pub struct Config {
     /// How `invoke_a2a` finds agents; it stands in `[a2a]`.
     #[serde(skip)]
     pub invoking: Invoking,
-    /// Whether HTTP clients of protocol versions before 2026-07-28 get a session, and with it news of changed tools.
-    /// Without sessions such clients are served request by request, which survives a restart.
+    /// Whether HTTP clients of protocol versions before 2026-07-28 get a session, and with it news of changed tools. Its id holds the
+    /// state of a session, so every process of the store serves it, after a restart too. Without sessions such clients are served
+    /// request by request.
     pub legacy_sessions: bool,
-    /// How many such sessions there may be in all. One more takes the place of one that nobody has used for `session_idle_secs`, or of the
+    /// How many such sessions this process may hold in all. One more takes the place of one that nobody has used for `session_idle_secs`, or of the
     /// caller's own that has been idle the longest; if there is none, it is refused.
     pub max_sessions: usize,
-    /// How many such sessions one caller may have. One more ends the caller's own that has been idle the longest; if none is idle, it
-    /// is refused.
+    /// How many such sessions of one caller this process may hold. One more drops the caller's own that has been idle the longest, which is
+    /// rebuilt when its client uses it again; if none is idle, it is refused.
     pub max_sessions_per_caller: usize,
     /// How long a session must have been idle, in seconds, before it may make room for another caller's.
     pub session_idle_secs: u64,

@@ -85,6 +85,8 @@ pub(crate) struct Program {
     reloading: Box<Reloading>,
     /// Sends traces, if somebody collects them.
     pub(crate) traces: Option<Arc<Traces>>,
+    /// Whether the server is about to stop, so that nobody should send it anything new.
+    pub(crate) leaving: Arc<AtomicBool>,
     /// Whether no more calls are taken.
     pub(crate) draining: Arc<AtomicBool>,
     stop: CancellationToken,
@@ -209,6 +211,7 @@ impl Program {
             reloading,
             data,
             traces,
+            leaving: Arc::default(),
             draining: Arc::default(),
             stop: CancellationToken::new(),
             reload: ReloadSignal::default(),
@@ -329,6 +332,7 @@ impl Program {
     /// Takes no more calls, lets those under way come to their end, and hands those back that take too long. Once is
     /// enough.
     pub(crate) async fn drain(&self) {
+        self.leaving.store(true, Ordering::Relaxed);
         if self.draining.swap(true, Ordering::Relaxed) {
             return;
         }

@@ -4,7 +4,7 @@ use std::{
     io::{IsTerminal, Write},
     net::SocketAddr,
     path::Path,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -62,6 +62,8 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
         return Err(Trouble::usage(why));
     }
     let (door, tls) = open(&program, &address).await?;
+    let door = door.closing_while(Arc::clone(&program.leaving));
+    let grace = program.config.server.grace(door.address(), program.config.store.url.is_some());
     if serve.allow_no_auth && !door.address().ip().is_loopback() {
         return Err(Trouble::usage(format!(
             "--allow-no-auth lets everybody in, so it works on loopback only, not on {address}; leave it out, and give callers tokens with `rialto tokens create NAME`"
@@ -96,7 +98,7 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     greet(&program, door.address(), serve.allow_no_auth);
     tokio::select! {
         () = serve_until(door, app, lanes.clone(), program.stop().clone()) => {}
-        hurried = wind_down(&program, signals) => return Err(hurried),
+        hurried = wind_down(&program, signals, grace) => return Err(hurried),
     }
     program.close().await;
     Ok(())
@@ -136,13 +138,24 @@ fn reload_on_hangup(reload: ReloadSignal, stop: CancellationToken) {
 }
 
 /// Brings the server to its end when it is told to stop. Comes back only if it is told so again: then at once.
-async fn wind_down(program: &Program, mut signals: Signals) -> Trouble {
-    signals.next().await;
-    tracing::info!("told to stop; {} calls are under way", program.engine.in_flight());
+async fn wind_down(program: &Program, mut signals: Signals, grace: Duration) -> Trouble {
+    let signal = signals.next().await;
+    // From here on `/readyz` answers 503, so load balancers send requests elsewhere; those that come are still served.
+    program.leaving.store(true, Ordering::Relaxed);
+    let grace = if signal == StopSignal::Terminate { grace } else { Duration::ZERO };
+    tracing::info!(
+        "told to stop; requests are served for another {} s; {} calls are under way",
+        grace.as_secs(),
+        program.engine.in_flight()
+    );
     let hurried = || Trouble::other("told to stop twice: what was under way is cut off".to_owned());
+    let end = async {
+        tokio::time::sleep(grace).await;
+        program.drain().await;
+    };
     tokio::select! {
-        () = program.drain() => program.stop().cancel(),
-        () = signals.next() => return hurried(),
+        () = end => program.stop().cancel(),
+        _ = signals.next() => return hurried(),
     }
     signals.next().await;
     hurried()
@@ -170,7 +183,7 @@ pub(crate) fn app(
         metrics.add(Box::new(traces.counts()));
     }
     let first_lists = program.tools.first_lists().clone();
-    let readiness = Readiness::new(engine, store, Arc::clone(&program.draining), first_lists);
+    let readiness = Readiness::new(engine, store, Arc::clone(&program.leaving), first_lists);
     let pages = telemetry::router(metrics, readiness);
     let plain = door::router(program.engine.clone(), program.config.server.max_body_bytes, needs_token);
     let (mcp, quick) = mcp_door(program, console(program, needs_token)?).doors(program.stop().clone());
@@ -389,13 +402,24 @@ fn greet(program: &Program, address: SocketAddr, open: bool) {
 /// Waits for the signal to stop. It is heard from now on, not only once it is waited for.
 pub(crate) fn terminated() -> impl Future<Output = ()> + Send {
     let mut signals = Signals::listen();
-    async move { signals.next().await }
+    async move {
+        let _ = signals.next().await;
+    }
 }
 
 /// The signals to stop: Ctrl-C, and on Unix SIGTERM.
 struct Signals {
     #[cfg(unix)]
     both: Option<(tokio::signal::unix::Signal, tokio::signal::unix::Signal)>,
+}
+
+/// Which signal to stop came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StopSignal {
+    /// Ctrl-C: a person waits.
+    Interrupt,
+    /// SIGTERM: a service manager stops or replaces this process.
+    Terminate,
 }
 
 // === impl Signals ===
@@ -414,18 +438,19 @@ impl Signals {
     }
 
     /// Waits for the next.
-    async fn next(&mut self) {
+    async fn next(&mut self) -> StopSignal {
         #[cfg(unix)]
         match &mut self.both {
             Some((interrupt, terminate)) => tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
+                _ = interrupt.recv() => StopSignal::Interrupt,
+                _ = terminate.recv() => StopSignal::Terminate,
             },
             None => std::future::pending().await,
         }
         #[cfg(not(unix))]
         {
             let _ = tokio::signal::ctrl_c().await;
+            StopSignal::Interrupt
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `[server]`: where to listen, and to whom to answer.
 
-use std::{num::NonZero, thread, time::Duration};
+use std::{net::SocketAddr, num::NonZero, thread, time::Duration};
 
 use rialto_edge::{
     serve::{ConnectionLimits, Deadlines, PerAddress, TlsConfig, connections_within},
@@ -9,6 +9,9 @@ use rialto_edge::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
+
+/// Seconds in which a load balancer that checks every second or two notices that this server is not ready.
+const DEFAULT_GRACE_SECS: u64 = 5;
 
 /// The HTTP server.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +56,10 @@ pub(crate) struct Server {
     /// Whether agents that are registered over the network may have private addresses. Without it only those registered at this
     /// machine may, and everybody's where `--allow-no-auth` lets nobody in from elsewhere.
     pub(crate) allow_private_over_api: bool,
+    /// How long requests are still served after SIGTERM, while `/readyz` answers 503 and connections are closed after each response, in
+    /// seconds: a load balancer needs that long to notice. Without it, 5; 0 where nothing outside is known to lead here, which is a
+    /// loopback address without PostgreSQL, TLS, `public_url`, `domain`, `trust_proxy` and `allowed_hosts`. Ctrl-C waits for nothing.
+    pub(crate) shutdown_grace_secs: Option<u64>,
     /// How long calls under way may take to end when the server is told to stop, in seconds. Those that take longer are
     /// handed back: their callers get the task's id.
     pub(crate) drain_secs: u64,
@@ -81,6 +88,13 @@ impl Server {
             || self.trust_proxy
             || self.tls.is_some()
             || !self.allowed_hosts.is_empty()
+    }
+
+    /// How long requests are still served after SIGTERM.
+    pub(crate) fn grace(&self, address: SocketAddr, is_store_shared: bool) -> Duration {
+        let is_alone = address.ip().is_loopback() && !self.is_published() && !is_store_shared;
+        let seconds = self.shutdown_grace_secs.unwrap_or(if is_alone { 0 } else { DEFAULT_GRACE_SECS });
+        Duration::from_secs(seconds)
     }
 
     /// The setting that says that others reach this server, which needs no token then, and how to go on.
@@ -175,6 +189,7 @@ impl Default for Server {
             public_metrics: false,
             allow_commands_over_api: false,
             allow_private_over_api: false,
+            shutdown_grace_secs: None,
             drain_secs: 10,
         }
     }

@@ -87,3 +87,36 @@ fn a_second_signal_ends_it_at_once() {
     assert!(server.log().contains("twice"), "{}", server.log());
     assert!(calling.join().is_err(), "its connection was cut");
 }
+
+/// Asks for the list of tools on a connection of its own. Returns the status, and whether the connection is to be closed.
+fn listed(server: &Server) -> (u16, bool) {
+    let answer = server.request("/mcp", "tools/list", json!({}), None);
+    (answer.status, answer.head.to_ascii_lowercase().contains("\r\nconnection: close"))
+}
+
+#[test]
+fn requests_are_served_while_load_balancers_learn_that_the_server_stops() {
+    let rialto = Rialto::fresh().with("RIALTO_SERVER__SHUTDOWN_GRACE_SECS", "3");
+    let mut server = rialto.serve(&["--allow-no-auth"]);
+    assert_eq!(listed(&server), (200, false));
+    let begun = Instant::now();
+    assert_eq!(drain(&server)["reasons"][0]["check"], "draining");
+    let mut served = 0;
+    while begun.elapsed().as_millis() < 2_500 {
+        assert_eq!(listed(&server), (200, true), "{served} were served");
+        served += 1;
+    }
+    assert!(served > 5, "{served}");
+    assert!(server.end().success());
+    assert!(begun.elapsed().as_secs() >= 3, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_person_at_a_terminal_waits_for_no_load_balancer() {
+    let rialto = Rialto::fresh().with("RIALTO_SERVER__SHUTDOWN_GRACE_SECS", "60");
+    let mut server = rialto.serve(&["--allow-no-auth"]);
+    let begun = Instant::now();
+    server.signal("INT");
+    assert!(server.end().success());
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+}

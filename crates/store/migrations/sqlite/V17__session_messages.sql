@@ -9,4 +9,4 @@ CREATE TABLE session_messages (
 CREATE INDEX session_messages_by_age ON session_messages (at) WHERE body IS NOT NULL;
 CREATE INDEX session_ends_by_age ON session_messages (at) WHERE body IS NULL;
 CREATE INDEX session_ends ON session_messages (session) WHERE body IS NULL;
-PRAGMA user_version = 18;
+PRAGMA user_version = 17;
