@@ -2,6 +2,7 @@
 
 mod a2a_clients;
 mod agents;
+mod balanced;
 mod cancels;
 mod clients;
 mod coding;

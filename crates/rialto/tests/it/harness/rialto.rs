@@ -99,6 +99,12 @@ impl Rialto {
         Server::ready(self.start(&args))
     }
 
+    /// Starts a server at this address and waits until it answers.
+    #[track_caller]
+    pub(crate) fn serve_at(&self, address: &str) -> Server {
+        Server::ready(self.start(&["serve", "--addr", address]))
+    }
+
     /// Starts a server that may have no more than this number of files open.
     #[track_caller]
     pub(crate) fn serve_within(&self, files: usize) -> Server {
