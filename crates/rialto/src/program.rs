@@ -85,10 +85,7 @@ pub(crate) struct Program {
     reloading: Box<Reloading>,
     /// Sends traces, if somebody collects them.
     pub(crate) traces: Option<Arc<Traces>>,
-    /// Whether the server is about to stop, so that nobody should send it anything new.
-    pub(crate) leaving: Arc<AtomicBool>,
-    /// Whether no more calls are taken.
-    pub(crate) draining: Arc<AtomicBool>,
+    pub(crate) shutdown: ShutdownFlags,
     stop: CancellationToken,
     /// Has configuration, policies and certificates read again.
     reload: ReloadSignal,
@@ -145,6 +142,15 @@ impl Place {
             Self::Memory => None,
         }
     }
+}
+
+/// How far a server is on its way to its end.
+#[derive(Clone, Default)]
+pub(crate) struct ShutdownFlags {
+    /// Whether it is about to stop, so that nobody should send it anything new.
+    pub(crate) leaving: Arc<AtomicBool>,
+    /// Whether no more calls are taken.
+    pub(crate) draining: Arc<AtomicBool>,
 }
 
 // === impl Program ===
@@ -211,8 +217,7 @@ impl Program {
             reloading,
             data,
             traces,
-            leaving: Arc::default(),
-            draining: Arc::default(),
+            shutdown: ShutdownFlags::default(),
             stop: CancellationToken::new(),
             reload: ReloadSignal::default(),
             closing: TaskTracker::new(),
@@ -332,8 +337,8 @@ impl Program {
     /// Takes no more calls, lets those under way come to their end, and hands those back that take too long. Once is
     /// enough.
     pub(crate) async fn drain(&self) {
-        self.leaving.store(true, Ordering::Relaxed);
-        if self.draining.swap(true, Ordering::Relaxed) {
+        self.shutdown.leaving.store(true, Ordering::Relaxed);
+        if self.shutdown.draining.swap(true, Ordering::Relaxed) {
             return;
         }
         self.engine.drain(Duration::from_secs(self.config.server.drain_secs)).await;

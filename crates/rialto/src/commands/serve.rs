@@ -62,7 +62,7 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
         return Err(Trouble::usage(why));
     }
     let (door, tls) = open(&program, &address).await?;
-    let door = door.closing_while(Arc::clone(&program.leaving));
+    let door = door.closing_while(Arc::clone(&program.shutdown.leaving));
     let grace = program.config.server.grace(door.address(), program.config.store.url.is_some());
     if serve.allow_no_auth && !door.address().ip().is_loopback() {
         return Err(Trouble::usage(format!(
@@ -141,7 +141,7 @@ fn reload_on_hangup(reload: ReloadSignal, stop: CancellationToken) {
 async fn wind_down(program: &Program, mut signals: Signals, grace: Duration) -> Trouble {
     let signal = signals.next().await;
     // From here on `/readyz` answers 503, so load balancers send requests elsewhere; those that come are still served.
-    program.leaving.store(true, Ordering::Relaxed);
+    program.shutdown.leaving.store(true, Ordering::Relaxed);
     let grace = if signal == StopSignal::Terminate { grace } else { Duration::ZERO };
     tracing::info!(
         "told to stop; requests are served for another {} s; {} calls are under way",
@@ -183,7 +183,7 @@ pub(crate) fn app(
         metrics.add(Box::new(traces.counts()));
     }
     let first_lists = program.tools.first_lists().clone();
-    let readiness = Readiness::new(engine, store, Arc::clone(&program.leaving), first_lists);
+    let readiness = Readiness::new(engine, store, Arc::clone(&program.shutdown.leaving), first_lists);
     let pages = telemetry::router(metrics, readiness);
     let plain = door::router(program.engine.clone(), program.config.server.max_body_bytes, needs_token);
     let (mcp, quick) = mcp_door(program, console(program, needs_token)?).doors(program.stop().clone());
@@ -230,7 +230,7 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
         ])
         .showing(&[CARDS[0], CARDS[1], rialto_a2a::door::KEYS], rialto_a2a::door::AGENTS)
         .limited(program.requests())
-        .until(Arc::clone(&program.draining));
+        .until(Arc::clone(&program.shutdown.draining));
     Ok(if server.public_metrics {
         gate.open_to_all(&[HEALTH, READY, METRICS])
     } else if address.ip().is_loopback() && !server.is_published() {
