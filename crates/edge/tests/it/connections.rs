@@ -1,11 +1,22 @@
 //! Connections whose clients are silent, slow, or too many.
 
-use std::{convert::Infallible, num::NonZero, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    num::NonZero,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{Router, body::Body, response::IntoResponse, routing};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::StatusCode;
+use http_body_util::Empty;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rialto_edge::{
     lanes::Lanes,
     serve::{ConnectionLimits, Connections, Deadlines, Door, PerAddress},
@@ -28,13 +39,16 @@ const UNLIMITED: ConnectionLimits = ConnectionLimits { max: usize::MAX, per_addr
 struct Served {
     address: std::net::SocketAddr,
     connections: Arc<Connections>,
+    closing: Arc<AtomicBool>,
 }
 
 // === impl Served ===
 
 impl Served {
     async fn with(deadlines: Deadlines, limits: ConnectionLimits) -> Self {
+        let closing = Arc::<AtomicBool>::default();
         let door = Door::open("127.0.0.1:0").await.unwrap().limited(deadlines, limits);
+        let door = door.closing_while(Arc::clone(&closing));
         let (address, connections) = (door.address(), door.connections());
         let endless = || async {
             let pieces = stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b"first\n")) });
@@ -56,7 +70,7 @@ impl Served {
             .route("/large", routing::get(large));
         let lanes = Lanes::open(NonZero::new(2).unwrap()).unwrap();
         tokio::spawn(door.serve(move |_| app.clone(), lanes, std::future::pending()));
-        Self { address, connections }
+        Self { address, connections, closing }
     }
 
     async fn connect(&self) -> TcpStream {
@@ -237,4 +251,34 @@ async fn every_answer_that_says_later_says_when() {
     }
     let mut fine = server.sending("GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     assert!(!answer(&mut fine, "\r\n\r\n").await.contains("retry-after"));
+}
+
+#[tokio::test]
+async fn a_server_that_is_about_to_stop_answers_and_then_closes_each_connection() {
+    const REQUEST: &str = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let served = Served::with(Deadlines::default(), UNLIMITED).await;
+    let mut stream = served.sending(REQUEST).await;
+    let before = answer(&mut stream, "\r\n\r\n0").await;
+    assert!(!before.to_ascii_lowercase().contains("connection: close"), "{before}");
+    served.closing.store(true, Ordering::Relaxed);
+    // A request may be on its way on a connection that is idle, so it is still answered.
+    stream.write_all(REQUEST.as_bytes()).await.unwrap();
+    let (last, _) = rest(&mut stream).await;
+    assert!(last.starts_with("HTTP/1.1 200") && last.contains("connection: close"), "{last}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_about_to_stop_ends_connections_of_http2_after_their_open_requests() {
+    let served = Served::with(Deadlines::default(), UNLIMITED).await;
+    let stream = TokioIo::new(served.connect().await);
+    let (mut sender, connection) =
+        http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), stream).await.unwrap();
+    let ended = tokio::spawn(connection);
+    let request = || http::Request::get("http://localhost/").body(Empty::new()).unwrap();
+    assert_eq!(sender.send_request(request()).await.unwrap().status(), StatusCode::OK);
+    assert!(!ended.is_finished());
+    served.closing.store(true, Ordering::Relaxed);
+    assert_eq!(sender.send_request(request()).await.unwrap().status(), StatusCode::OK);
+    // The client was told to go away, so the connection ends by itself.
+    assert!(timeout(PATIENCE, ended).await.unwrap().unwrap().is_ok());
 }

@@ -100,6 +100,11 @@ layered! {
     async fn messages(&self, runner: Runner, limit: usize) -> Option<Vec<u64>>;
     async fn claim_message(&self, claim: &MessageClaim) -> Option<MessageClaim>;
     async fn release_message(&self, claim: &MessageClaim) -> ();
+    async fn put_session_message(&self, message: &SessionMessage) -> ();
+    async fn session_messages(&self, after: u64, limit: usize) -> Vec<NumberedSessionMessage>;
+    async fn last_session_message(&self) -> u64;
+    async fn remove_session_message(&self, number: u64) -> ();
+    async fn is_session_ended(&self, session: &str) -> bool;
     async fn beat(&self, runner: Runner, until: Timestamp) -> ();
     async fn renew(&self, runner: Runner, until: Timestamp) -> bool;
     async fn attend(&self, runner: Runner) -> bool;
