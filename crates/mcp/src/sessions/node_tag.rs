@@ -4,7 +4,10 @@
 //! numbers would mean different things at different processes. So each leaves with the tag of its process, and an answer shows which
 //! process waits for it.
 
-use std::sync::Arc;
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
 
 use rmcp::{
     model::{
@@ -35,7 +38,8 @@ pub(super) enum Addressee {
 impl NodeTag {
     /// A tag that is most likely no other process's.
     pub(super) fn random() -> Self {
-        Self((rand::random::<u32>() % (1 << TAG_BITS)).max(1))
+        let random = RandomState::new().hash_one(std::process::id()) % (1 << TAG_BITS);
+        Self(u32::try_from(random).unwrap_or_default().max(1))
     }
 
     /// Puts the tag into the ids of an event that leaves.
