@@ -358,7 +358,11 @@ fn builder(lanes: Lanes) -> Builder<Lanes> {
 
 /// A response as it leaves: one that says "later" says when, and its request is in flight until it is written. While the server is
 /// closing, it is the last one of its connection.
-fn finish(mut answer: Response, in_flight: InFlight, is_closing: bool) -> http::Response<GuardedBody<InFlight>> {
+fn finish(
+    mut answer: Response,
+    in_flight: InFlight,
+    is_closing: bool,
+) -> http::Response<GuardedBody<InFlight>> {
     if in_flight.0.is_body_late.load(Ordering::Relaxed) {
         in_flight.0.is_body_late.store(false, Ordering::Relaxed);
         let message = "the body did not arrive in time; send it faster, or raise [server] body_timeout_ms";

@@ -68,7 +68,7 @@ async fn renew(engine: &FaintEngine, is_silenced: &mut bool) -> bool {
     engine.inner().attendance.note_beat(renewed.is_ok());
     match renewed {
         Ok(()) if std::mem::take(is_silenced) => {
-            tracing::info!("this process can say again that it is at work")
+            tracing::info!("this process can say again that it is at work");
         }
         Ok(()) => {}
         Err(error) if !*is_silenced => {

@@ -11,8 +11,8 @@ use std::{
 use async_trait::async_trait;
 
 use super::{
-    AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, Sealed, Store, StoreError, Sweep, Swept,
-    TalkFilter, Talks, TaskFilter, Token, Verdict,
+    AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, NumberedSessionMessage, Sealed, SessionMessage,
+    Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token, Verdict,
 };
 use crate::{
     agent::{Agent, OldCard, Probe},

@@ -17,7 +17,7 @@ use std::{
 
 use deadpool_postgres::GenericClient;
 use futures::{StreamExt, stream};
-use jiff::Timestamp;
+use rialto_model::clock::{Clock, SystemClock};
 use tokio::{sync::mpsc, time};
 use tokio_postgres::{AsyncMessage, Client, Config as Target, Connection, Socket};
 
@@ -71,9 +71,9 @@ impl Generation {
 pub(super) async fn read(client: &Client, clock: &ServerClock) -> Result<u64, Snag> {
     let select =
         "SELECT number, (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint FROM generation";
-    let before = Timestamp::now();
+    let before = SystemClock.now();
     let row = client.query_one(select, &[]).await?;
-    clock.set(before, row.try_get(1)?, Timestamp::now());
+    clock.set(before, row.try_get(1)?, SystemClock.now());
     Ok(number(row.try_get(0)?))
 }
 

@@ -14,6 +14,7 @@ use std::{
 use deadpool_postgres::{Client, GenericClient, Pool};
 use jiff::Timestamp;
 use rialto_model::{
+    clock::{Clock, SystemClock},
     ids::{ContextId, SkillId},
     store::{Entry, MessageClaim, StoreError},
     task::TaskHead,
@@ -321,7 +322,7 @@ impl Scribe {
     }
 
     async fn fly(&mut self, lines: &[&Line]) -> Result<Flight, Snag> {
-        let now = Timestamp::now();
+        let now = SystemClock.now();
         let client = self.client().await?;
         let events: Vec<&VerbEvent> = lines.iter().flat_map(|line| line.announced()).collect();
         // Until the commit is known to have worked, it is not known where our chain ends.

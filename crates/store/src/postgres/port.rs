@@ -34,7 +34,8 @@ use tokio_postgres::IsolationLevel;
 
 use super::{
     PostgresStore, agents, approvals, audit, begin, costs, flows, journal::Line, leases, message_claims,
-    policies, pushes, routing, secrets, session_messages, snag::Snag, talks, tasks, tenants, tokens, usage, webhooks,
+    policies, pushes, routing, secrets, session_messages, snag::Snag, talks, tasks, tenants, tokens, usage,
+    webhooks,
 };
 
 #[async_trait]
