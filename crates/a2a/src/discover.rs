@@ -275,6 +275,7 @@ impl Search<'_> {
                 url,
                 reason: FetchError::Timeout(self.place.timeout).to_string(),
             },
+            FetchError::Local(reason) => DiscoveryError::Local { url, reason: reason.clone() },
             FetchError::NotSent(_) | FetchError::Broken(_) => {
                 DiscoveryError::Unreachable { url, reason: error.to_string() }
             }

@@ -45,18 +45,24 @@ impl Trouble {
         let kind = match error {
             FetchError::Timeout(_) => Kind::PeerTimeout,
             FetchError::TooLarge(limit) => return Self::too_large(*limit),
+            FetchError::Local(_) => Kind::Internal,
             FetchError::Forbidden(_) | FetchError::NotSent(_) | FetchError::Broken(_) => {
                 Kind::PeerUnreachable
             }
         };
         let message = match error {
             FetchError::Timeout(_) => format!("the agent {error}"),
+            FetchError::Local(_) => format!("the agent was not called: {error}"),
             _ => format!("the agent could not be reached: {error}"),
         };
         let is_passing = !matches!(error, FetchError::Forbidden(_));
         let failure = Failure::new(kind, message);
-        let failure = if error.surely_not_sent() { failure.not_sent() } else { failure };
         let is_broken = matches!(error, FetchError::Broken(_));
+        let failure = match error {
+            error if error.surely_not_sent() => failure.not_sent(),
+            FetchError::Broken(_) => failure.with_data(Json::of(&json!({ "broken": true }))),
+            _ => failure,
+        };
         Self { is_passing, is_broken, ..failure.into() }
     }
 

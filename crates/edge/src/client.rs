@@ -32,6 +32,7 @@ use crate::{
     lanes::after_the_others,
     link::Message,
     live::Live,
+    local_fault::LocalFaultLog,
     pool::{Pool, hung_up},
     proxy::Proxies,
     rules::Rules,
@@ -87,6 +88,7 @@ impl Client {
             proxies: around.proxies.or_configured(config.proxy.as_ref().map(ProxyAddress::expose)),
             resolver: around.resolver.unwrap_or_else(system_resolver),
             patience: Duration::from_millis(config.connect_timeout_ms),
+            local_faults: LocalFaultLog::default(),
         });
         let keep = Duration::from_millis(config.keep_idle_ms);
         let way = |reach| Way::new(Connector::new(reach, Arc::clone(&house)), keep);

@@ -25,6 +25,7 @@ use tower::Service;
 use crate::{
     address::Reach,
     fetch::{FetchError, human},
+    local_fault::{self, LocalFaultLog},
     proxy::{Proxies, Proxy},
     rules::{Rules, address_in, port},
     tls::Tls,
@@ -55,6 +56,7 @@ pub(crate) struct House {
     pub(crate) proxies: Proxies,
     pub(crate) resolver: Resolver,
     pub(crate) patience: Duration,
+    pub(crate) local_faults: LocalFaultLog,
 }
 
 /// Why there is no connection. It travels through the client's own errors and is found again at the other end.
@@ -102,7 +104,8 @@ impl Connector {
         if let Some(address) = to.host().and_then(address_in) {
             check(self.reach, address)?;
         }
-        let patience = self.house.patience;
+        let house = Arc::clone(&self.house);
+        let patience = house.patience;
         let opening = async {
             match self.proxy(&to)? {
                 None => self.directly(to).await.map_err(|cause| explain(&*cause, &place)),
@@ -110,7 +113,11 @@ impl Connector {
             }
         };
         let late = || FetchError::NotSent(format!("no connection to {place} within {}", human(patience)));
-        timeout(patience, opening).await.unwrap_or_else(|_| Err(late()))
+        let opened = timeout(patience, opening).await.unwrap_or_else(|_| Err(late()));
+        if let Err(FetchError::Local(fault)) = &opened {
+            house.local_faults.add(fault);
+        }
+        opened
     }
 
     async fn directly(mut self, to: Uri) -> Result<Stream, Cause> {
@@ -154,7 +161,7 @@ impl Connector {
 
     fn tls(&self, to: &Uri) -> Result<Arc<rustls::ClientConfig>, NoConnection> {
         let made = self.house.tls.config(to.host().unwrap_or_default());
-        made.map_err(|why| NoConnection(FetchError::NotSent(why)))
+        made.map_err(|why| NoConnection(FetchError::Local(why)))
     }
 }
 
@@ -208,7 +215,9 @@ async fn resolve(
     found: BoxFuture<'static, io::Result<Vec<IpAddr>>>,
 ) -> Result<std::vec::IntoIter<SocketAddr>, FetchError> {
     let unknown = || FetchError::NotSent(format!("no address is known for {name}"));
-    let found = found.await.map_err(|_| unknown())?;
+    let found = found.await.map_err(|error| {
+        local_fault::describe_lookup(name, &error).map_or_else(unknown, FetchError::Local)
+    })?;
     if found.is_empty() {
         return Err(unknown());
     }
@@ -290,6 +299,9 @@ fn explain_io(io: &io::Error, place: &str) -> Option<FetchError> {
     };
     if let Some(inner) = io.get_ref() {
         return Some(explain(inner, place));
+    }
+    if let Some(fault) = local_fault::describe_io(io) {
+        return Some(FetchError::Local(fault));
     }
     let text = match io.kind() {
         ConnectionRefused => format!("connection refused by {place}"),

@@ -74,6 +74,9 @@ pub enum FetchError {
     /// Nobody was there: no such name, no connection, no agreement on encryption.
     #[error("{0}")]
     NotSent(String),
+    /// This process or machine could not open a connection: no descriptors, no memory, no DNS, unreadable certificates of its own.
+    #[error("{0}")]
+    Local(String),
     /// The connection broke after the request may have gone out.
     #[error("{0}")]
     Broken(String),
@@ -266,7 +269,7 @@ impl fmt::Debug for Body {
 impl FetchError {
     /// Whether it is certain that nobody received the request.
     pub const fn surely_not_sent(&self) -> bool {
-        matches!(self, Self::Forbidden(_) | Self::NotSent(_))
+        matches!(self, Self::Forbidden(_) | Self::NotSent(_) | Self::Local(_))
     }
 }
 
@@ -336,6 +339,7 @@ mod tests {
     #[test]
     fn only_what_was_never_sent_may_be_tried_again() {
         assert!(FetchError::NotSent(String::new()).surely_not_sent());
+        assert!(FetchError::Local(String::new()).surely_not_sent());
         assert!(!FetchError::Broken(String::new()).surely_not_sent());
         assert!(!FetchError::Timeout(Duration::ZERO).surely_not_sent());
     }

@@ -30,6 +30,7 @@ pub mod lanes;
 pub mod limits;
 mod link;
 mod live;
+mod local_fault;
 mod place;
 mod pool;
 pub mod problem;

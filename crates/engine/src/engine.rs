@@ -13,7 +13,7 @@ use rialto_model::{
     clock::Clock,
     event::Remote,
     failure::{Failure, Kind},
-    ids::{TaskId, fresh},
+    ids::{AgentId, TaskId, fresh},
     json::Json,
     maps::FastMap,
     message::MOST_PARTS,
@@ -29,6 +29,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     approving::Desk,
     attendance::Attendance,
+    breakers::{BreakerPeer, BreakerStatus, Breakers},
     budget::TaskBudget,
     bus::Bus,
     closing,
@@ -96,6 +97,8 @@ pub(crate) struct Inner {
     pub(crate) schemas: Schemas,
     /// What is remembered for choosing agents.
     pub(crate) router: Router,
+    /// Circuit breakers of agents that fail.
+    pub(crate) breakers: Arc<Breakers>,
     pub(crate) limits: Arc<Limits>,
     /// How much orgs keep.
     pub(crate) quota: StorageQuota,
@@ -125,8 +128,11 @@ impl Engine {
         let max_held_bytes = parts.config.max_held_bytes;
         let journal = Journal::new(Arc::clone(&store), Arc::clone(&bus), parts.clock, max_held_bytes);
         let (guarding, registry) = (Post::default(), parts.registry);
+        let breakers = Breakers::new(parts.config.routing.breaker_rules());
+        let peer =
+            BreakerPeer { peer: parts.peer, breakers: Arc::clone(&breakers), journal: journal.clone() };
         let peer = guarding::peer::Guarded {
-            peer: parts.peer,
+            peer: Arc::new(peer),
             post: guarding.clone(),
             journal: journal.clone(),
             registry: Arc::clone(&registry),
@@ -141,6 +147,7 @@ impl Engine {
             limits: Limits::new(&parts.config.limits),
             quota: StorageQuota::new(&parts.config.limits),
             router: Router::new(parts.config.routing.clone()),
+            breakers,
             config: parts.config,
             running: Mutex::default(),
             bus,
@@ -190,6 +197,11 @@ impl Engine {
     /// Counts of what waits for the store.
     pub fn held_counts(&self) -> HeldCounts {
         self.0.journal.held_counts()
+    }
+
+    /// State of an agent's circuit breaker in this process.
+    pub fn breaker(&self, agent: &AgentId) -> BreakerStatus {
+        self.0.breakers.status(agent, self.0.journal.now())
     }
 
     /// What was set.
@@ -303,6 +315,7 @@ impl Engine {
             );
             return Err(Failure::new(Kind::PeerUnreachable, message));
         }
+        self.0.breakers.check(agent, self.0.journal.now())?;
         if request.parts.len() > MOST_PARTS {
             let message = format!("a message has at most {MOST_PARTS} parts, not {}", request.parts.len());
             return Err(Failure::new(Kind::Invalid, message));

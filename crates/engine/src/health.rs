@@ -1,7 +1,7 @@
 //! Health probes: rounds over all agents, and quick ones of an agent that has just failed.
 //!
 //! An agent that restarts or answers 503 for a moment must not be left alone until the next round: it is probed again at once
-//! and then with backoff, until it is reachable or the rounds are as frequent.
+//! and then with backoff, for two minutes or until it is reachable.
 
 use std::{
     sync::{Arc, Weak},
@@ -16,10 +16,19 @@ use rialto_model::{
 use tokio::{sync::Semaphore, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::registry::Registry;
+use crate::{
+    peer::DiscoveryError,
+    registry::{Registry, RegistryError},
+};
 
-/// Wait before the second probe of an agent that could not be reached; doubled with each further probe.
-const FIRST_RETRY: Duration = Duration::from_millis(250);
+/// Shortest wait between two probes of an agent that cannot be reached.
+const SHORTEST_RETRY: Duration = Duration::from_millis(250);
+
+/// Longest wait between two of them.
+const LONGEST_RETRY: Duration = Duration::from_secs(5);
+
+/// Time after which an agent that is still not reachable is left to the rounds.
+const RECOVERY_TIME: Duration = Duration::from_secs(120);
 
 /// Probes all agents in rounds, spread over the interval so that they do not all ask at once.
 pub struct Prober {
@@ -89,17 +98,18 @@ pub(crate) fn start_recovery(registry: &Arc<Registry>, id: AgentId) {
 }
 
 async fn recover(registry: &Weak<Registry>, id: &AgentId) {
-    let mut wait = FIRST_RETRY;
+    let begun = Instant::now();
     loop {
         {
             let Some(registry) = registry.upgrade() else { return };
             probe(&registry, id).await;
-            if !is_unreachable(&registry, id) || wait >= registry.probe_interval() {
+            if !is_unreachable(&registry, id) || begun.elapsed() >= RECOVERY_TIME {
                 return;
             }
         }
+        // A third of the outage so far: an agent that was away for a moment is found again in a moment.
+        let wait = (begun.elapsed() / 3).clamp(SHORTEST_RETRY, LONGEST_RETRY);
         tokio::time::sleep(wait.mul_f64(rand::random_range(0.8..1.2))).await;
-        wait *= 2;
     }
 }
 
@@ -117,6 +127,8 @@ pub(crate) async fn probe(registry: &Registry, id: &AgentId) {
             tracing::info!(agent.id = %agent.id, "agent {} is {health} (was {})", agent.slug, agent.health);
         }
         Ok(_) => {}
+        // The client that could not open a connection has logged it, once for all probes and calls.
+        Err(RegistryError::Discovery(DiscoveryError::Local { .. })) => {}
         Err(error) => {
             tracing::warn!(agent.id = %agent.id, "the probe of {} was not recorded: {error}", agent.slug);
         }

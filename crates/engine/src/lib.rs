@@ -8,6 +8,7 @@ pub mod address;
 mod admin_record;
 pub mod approving;
 mod attendance;
+mod breakers;
 mod budget;
 mod bus;
 mod closing;
@@ -53,6 +54,7 @@ mod token_validity;
 pub mod working;
 
 pub use admin_record::AdminRecord;
+pub use breakers::BreakerStatus;
 pub use bus::{Bus, Overheard};
 pub use config::Config;
 pub use conversation::{Said, Talk};

@@ -99,6 +99,14 @@ pub enum DiscoveryError {
         /// Why.
         reason: String,
     },
+    /// This process or machine could not open a connection; nothing is known about the server.
+    #[error("{url} was not asked: {reason}")]
+    Local {
+        /// URL that was not asked.
+        url: String,
+        /// Reason, and how to fix it.
+        reason: String,
+    },
     /// The card is this installation's own, for the project that it would be registered in.
     #[error(
         "{url} is this Rialto server itself: registered as an agent of its own it would offer each of its skills again; register \

@@ -189,12 +189,6 @@ impl Registry {
         any
     }
 
-    /// Time between two rounds of probes; the default one where there are none.
-    pub(crate) fn probe_interval(&self) -> Duration {
-        let secs = self.config.probe_interval_secs;
-        Duration::from_secs(if secs > 0 { secs } else { Config::default().probe_interval_secs })
-    }
-
     /// Hears each time something visible has changed.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()

@@ -1,14 +1,13 @@
 //! Choosing who does some work, and what is remembered for it.
 //!
 //! [`deciding`] finds out who could do it and weighs them, [`routed`] gives the work away and sees to what comes of it. Here is
-//! what both need between two decisions: the agents by what they can do, and who is left alone for a while.
+//! what both need between two decisions: the agents by what they can do.
 
 pub mod config;
 mod deciding;
 mod dispatching;
 mod mesh;
 mod routed;
-mod turned;
 
 use std::sync::{
     Arc, OnceLock,
@@ -19,19 +18,13 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use rialto_model::{
-    agent::Agent,
     clock::Timestamp,
     failure::{Failure, Kind},
-    ids::{AgentId, Scope},
-    maps::FastMap,
+    ids::Scope,
 };
-use rialto_route::{
-    breaker::{Breaker, Heard},
-    skills::SkillIndex,
-};
+use rialto_route::skills::SkillIndex;
 
 pub(crate) use self::routed::{After, Routed};
-use self::turned::Turned;
 pub use self::{
     config::Config,
     dispatching::{Assigned, DispatchRequest},
@@ -54,7 +47,6 @@ pub(crate) struct Router {
     indexes: ArcSwap<Vec<(Scope, Arc<SkillIndex>)>>,
     /// Held by whoever makes an index: one at a time.
     making: tokio::sync::Mutex<()>,
-    breakers: Mutex<FastMap<AgentId, Breaker>>,
     seeds: Mutex<StdRng>,
     looked_at: AtomicI64,
     /// A registry elsewhere.
@@ -70,7 +62,6 @@ impl Router {
             config,
             indexes: ArcSwap::from_pointee(Vec::new()),
             making: tokio::sync::Mutex::new(()),
-            breakers: Mutex::default(),
             seeds: Mutex::new(seeds),
             looked_at: AtomicI64::new(0),
             mesh: OnceLock::new(),
@@ -118,27 +109,6 @@ impl Router {
     /// What the draws of the next decision are made from.
     fn next_seed(&self) -> u64 {
         self.seeds.lock().next_u64() % SEEDS
-    }
-
-    /// Until when an agent is left alone, if it is.
-    fn left_alone_until(&self, agent: &AgentId, now: Timestamp) -> Option<Timestamp> {
-        self.breakers.lock().get(agent).and_then(|breaker| breaker.closed_until(now))
-    }
-
-    /// Tells an agent's breaker what was heard, and says how it has turned, if it has.
-    fn hear(&self, agent: &Agent, heard: Heard, now: Timestamp) -> Option<Turned> {
-        let mut breakers = self.breakers.lock();
-        let before = breakers.get(&agent.id).copied().unwrap_or_default();
-        let after = before.after(heard, now, &self.config.patience());
-        if after == Breaker::default() {
-            breakers.remove(&agent.id);
-        } else {
-            breakers.insert(agent.id.clone(), after);
-        }
-        drop(breakers);
-        let turned = Turned::between(before, after, now)?;
-        turned.log(agent);
-        Some(turned)
     }
 
     /// Whether it is time to look for plays that have ended unheard.

@@ -84,6 +84,7 @@ pub(crate) async fn call(
 fn trouble(function: &Function, error: &FetchError) -> Failure {
     let kind = match error {
         FetchError::Forbidden(_) | FetchError::NotSent(_) | FetchError::Broken(_) => Kind::PeerUnreachable,
+        FetchError::Local(_) => Kind::Internal,
         FetchError::Timeout(_) => Kind::PeerTimeout,
         FetchError::TooLarge(_) => Kind::PeerGarbled,
     };

@@ -56,6 +56,8 @@ impl Registry {
         let (fetched, elapsed) = self.fetch(&place).await;
         match fetched {
             Ok(fetched) => self.take_card(agent, fetched, elapsed, Asker::Person).await,
+            // Nothing was learned about the agent.
+            Err(error @ DiscoveryError::Local { .. }) => Err(error.into()),
             Err(error) => {
                 let message = error.to_string();
                 self.update(agent, |row| {
@@ -77,6 +79,10 @@ impl Registry {
         }
         let place = self.place_of(agent);
         let (fetched, elapsed) = self.fetch(&place).await;
+        if let Err(error @ DiscoveryError::Local { .. }) = fetched {
+            // Nothing was learned about the agent.
+            return Err(error.into());
+        }
         let health = health_of(&fetched, elapsed);
         let error = fetched.as_ref().err().map(ToString::to_string);
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);

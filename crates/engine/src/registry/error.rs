@@ -47,7 +47,7 @@ impl RegistryError {
             Self::Discovery(DiscoveryError::Refused(_)) => Kind::Denied,
             Self::NotFound(_) => Kind::NotFound,
             Self::NothingPending(_) | Self::Configured(_) => Kind::Conflict,
-            Self::Store(_) => Kind::Internal,
+            Self::Discovery(DiscoveryError::Local { .. }) | Self::Store(_) => Kind::Internal,
         }
     }
 }

@@ -1,8 +1,13 @@
 //! What can be set about choosing agents.
 
-use rialto_route::{breaker::Patience, choice::Rules};
+use std::time::Duration;
+
+use rialto_route::{breaker::BreakerRules, choice::Rules};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// Longest span that can be set, in seconds: a day.
+const MAX_SECS: f64 = 86_400.0;
 
 /// How agents are chosen for work that names none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,12 +34,19 @@ pub struct Config {
     pub seed: Option<u64>,
     /// How many other agents are tried when one cannot be reached and surely has heard nothing.
     pub failovers: usize,
-    /// So many calls in a row that do not reach an agent have it left alone for a while; 0 never does.
+    /// Connection failures in a row that open an agent's circuit breaker, for all calls to it; 0 turns breakers off.
     pub breaker_failures: u32,
-    /// For how many seconds at first. Then one task goes through; if it does not arrive either, the pause doubles.
-    pub breaker_pause_secs: u32,
-    /// For how many seconds at most.
-    pub breaker_longest_secs: u32,
+    /// Share of failed calls within `breaker_window_secs` that opens an agent's breaker; 0 counts no share. A call fails when there is no connection,
+    /// the connection breaks before the answer, or the answer is 502, 503 or 504.
+    pub breaker_rate: f64,
+    /// Calls within `breaker_window_secs` from which on their share counts.
+    pub breaker_min_calls: u32,
+    /// Length of the time window that failed calls are counted in, in seconds.
+    pub breaker_window_secs: f64,
+    /// First pause without calls, in seconds. Then one call goes through; if it fails too, the pause doubles.
+    pub breaker_pause_secs: f64,
+    /// Longest pause without calls, in seconds.
+    pub breaker_longest_secs: f64,
     /// A task of which nothing was heard for so many seconds does not count as under way any more.
     pub forget_after_secs: u64,
 }
@@ -43,7 +55,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        let (rules, patience) = (Rules::default(), Patience::default());
+        let (rules, breaker) = (Rules::default(), BreakerRules::default());
         Self {
             tools: true,
             messages: Vec::new(),
@@ -55,9 +67,12 @@ impl Default for Config {
             target_secs: None,
             seed: None,
             failovers: 3,
-            breaker_failures: patience.failures,
-            breaker_pause_secs: patience.pause_secs,
-            breaker_longest_secs: patience.longest_secs,
+            breaker_failures: breaker.failures_in_a_row,
+            breaker_rate: breaker.failure_rate,
+            breaker_min_calls: breaker.min_calls,
+            breaker_window_secs: breaker.window.as_secs_f64(),
+            breaker_pause_secs: breaker.pause.as_secs_f64(),
+            breaker_longest_secs: breaker.longest_pause.as_secs_f64(),
             forget_after_secs: 3_600,
         }
     }
@@ -83,20 +98,45 @@ impl Config {
         if self.candidates == 0 || self.hard_cap == 0 {
             return Err("candidates, hard_cap: expected at least 1".to_owned());
         }
-        Ok(())
+        self.check_breaker()
     }
 
     pub(crate) const fn rules(&self) -> Rules {
         Rules { soft_cap: self.soft_cap, hard_cap: self.hard_cap, cost_weight: self.cost_weight }
     }
 
-    pub(crate) const fn patience(&self) -> Patience {
-        Patience {
-            failures: self.breaker_failures,
-            pause_secs: self.breaker_pause_secs,
-            longest_secs: self.breaker_longest_secs,
+    pub(crate) fn breaker_rules(&self) -> BreakerRules {
+        BreakerRules {
+            failures_in_a_row: self.breaker_failures,
+            failure_rate: self.breaker_rate,
+            min_calls: self.breaker_min_calls,
+            window: seconds(self.breaker_window_secs),
+            pause: seconds(self.breaker_pause_secs),
+            longest_pause: seconds(self.breaker_longest_secs),
         }
     }
+
+    fn check_breaker(&self) -> Result<(), String> {
+        if !(0.0..=1.0).contains(&self.breaker_rate) {
+            return Err(format!("breaker_rate: expected 0 to 1, not {}", self.breaker_rate));
+        }
+        let spans = [
+            ("breaker_window_secs", self.breaker_window_secs),
+            ("breaker_pause_secs", self.breaker_pause_secs),
+            ("breaker_longest_secs", self.breaker_longest_secs),
+        ];
+        for (name, secs) in spans {
+            if !(secs > 0.0 && secs <= MAX_SECS) {
+                return Err(format!("{name}: expected more than 0 and at most {MAX_SECS}, not {secs}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Positive seconds as a duration; anything else, which [`Config::check`] refuses, is none.
+fn seconds(secs: f64) -> Duration {
+    Duration::try_from_secs_f64(secs).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -111,6 +151,9 @@ mod tests {
             (Config { discount: f64::NAN, ..Config::default() }, "discount"),
             (Config { cost_weight: -1.0, ..Config::default() }, "cost_weight"),
             (Config { target_secs: Some(0.0), ..Config::default() }, "target_secs"),
+            (Config { breaker_rate: 1.5, ..Config::default() }, "breaker_rate"),
+            (Config { breaker_pause_secs: -1.0, ..Config::default() }, "breaker_pause_secs"),
+            (Config { breaker_longest_secs: f64::NAN, ..Config::default() }, "breaker_longest_secs"),
             (Config { hard_cap: 0, ..Config::default() }, "hard_cap"),
         ];
         for (config, name) in wrong {

@@ -142,7 +142,7 @@ impl Engine {
             Ok(target) => (target, None),
             Err((target, kind, why)) => (target, Some((kind, why))),
         };
-        let until = || self.inner().router.left_alone_until(&agent.id, now);
+        let until = || self.inner().breakers.blocked_until(&agent.id, now);
         let left_alone = || {
             let until = until()?;
             Some((Kind::Busy, format!("it could not be reached and is left alone until {until}")))

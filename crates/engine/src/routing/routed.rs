@@ -6,14 +6,13 @@
 use std::time::Duration;
 
 use rialto_model::{
-    agent::Agent,
     call::Target,
     failure::{Failure, Kind},
     ids::{DispatchId, TaskId},
     routing::{Play, PlayEnd, PlayOutcome, Reservation},
     task::TaskState,
 };
-use rialto_route::{breaker::Heard, choice};
+use rialto_route::choice;
 
 use super::{Assigned, DispatchRequest, deciding::Deciding};
 use crate::{
@@ -31,8 +30,8 @@ pub(crate) struct Routed {
     engine: Engine,
     wanted: DispatchRequest,
     deciding: Deciding,
-    /// Who has it now.
-    now: Option<(Target, TaskId)>,
+    /// Task that the agent which has it now works on.
+    now: Option<TaskId>,
     /// How many more may be tried.
     failovers: usize,
 }
@@ -67,8 +66,7 @@ impl Routed {
                 Ok(running) => return Ok(running.routed(self)),
                 Err(failure) => {
                     let is_gone = failure.kind == Kind::PeerUnreachable;
-                    let heard = if is_gone { Heard::Missed } else { Heard::Nothing };
-                    self.end(&target.agent, &task, self.engine.worth(PlayOutcome::Refused, 0.0), heard).await;
+                    self.end(&task, self.engine.worth(PlayOutcome::Refused, 0.0)).await;
                     if !is_gone || !self.may_go_on() {
                         return Err(failure);
                     }
@@ -103,8 +101,7 @@ impl Routed {
                 window: config.window(now),
             };
             if inner.store.reserve(&reservation).await.map_err(store_failure)? {
-                self.hear(&target.agent, Heard::Sent).await;
-                self.now = Some((target.clone(), task.clone()));
+                self.now = Some(task.clone());
                 return Ok((target, task));
             }
             self.deciding.take_back();
@@ -137,12 +134,10 @@ impl Routed {
 
     /// Learns from how a call ended, and asks the next one if this one surely has heard nothing.
     pub(crate) async fn after(mut self: Box<Self>, end: End) -> After {
-        let Some((target, task)) = self.now.take() else { return After::End(end) };
-        let (play, heard) = self.judge(&end);
-        match play {
-            Some(play) => self.end(&target.agent, &task, play, heard).await,
-            // It goes on without us, or waits: whoever looks later learns from its end.
-            None => self.hear(&target.agent, heard).await,
+        let Some(task) = self.now.take() else { return After::End(end) };
+        // Without an outcome it goes on without us, or waits: whoever looks later learns from its end.
+        if let Some(play) = self.judge(&end) {
+            self.end(&task, play).await;
         }
         match end {
             Err(failure) if failure.is_not_sent() && self.may_go_on() => {
@@ -159,43 +154,27 @@ impl Routed {
     }
 
     /// What the end of a call says about its agent. None while the task is not over.
-    fn judge(&self, end: &End) -> (Option<PlayEnd>, Heard) {
+    fn judge(&self, end: &End) -> Option<PlayEnd> {
         match end {
             Ok(task) => {
                 let took = task.head.updated_at.duration_since(task.head.created_at).as_secs_f64();
-                let play = PlayOutcome::of(task.head.state).map(|outcome| self.engine.worth(outcome, took));
-                (play, Heard::Reached)
+                PlayOutcome::of(task.head.state).map(|outcome| self.engine.worth(outcome, took))
             }
-            Err(failure) if failure.is_not_sent() => {
-                (Some(self.engine.worth(PlayOutcome::Unreachable, 0.0)), Heard::Missed)
-            }
+            Err(failure) if failure.is_not_sent() => Some(self.engine.worth(PlayOutcome::Unreachable, 0.0)),
             Err(failure) => {
                 let outcome = state_of(failure).and_then(PlayOutcome::of);
                 // What a guardrail found says nothing about how well the agent works.
                 let is_blocked = failure.kind == Kind::Blocked;
                 let outcome = outcome.map(|outcome| if is_blocked { PlayOutcome::Refused } else { outcome });
-                let heard = match (failure.kind, outcome) {
-                    (Kind::PeerUnreachable, _) => Heard::Missed,
-                    (_, Some(PlayOutcome::Canceled) | None) => Heard::Nothing,
-                    _ => Heard::Reached,
-                };
-                (outcome.map(|outcome| self.engine.worth(outcome, 0.0)), heard)
+                outcome.map(|outcome| self.engine.worth(outcome, 0.0))
             }
         }
     }
 
-    async fn end(&self, agent: &Agent, task: &TaskId, play: PlayEnd, heard: Heard) {
-        self.hear(agent, heard).await;
+    async fn end(&self, task: &TaskId, play: PlayEnd) {
         if let Err(error) = self.engine.inner().store.end_play(task, &play).await {
             // Whoever looks for ends that nobody heard of finds it.
             tracing::error!(task.id = %task, "the end of task {task} has taught nothing yet: {error}");
-        }
-    }
-
-    async fn hear(&self, agent: &Agent, heard: Heard) {
-        let inner = self.engine.inner();
-        if let Some(turned) = inner.router.hear(agent, heard, inner.journal.now()) {
-            self.engine.note_turn(agent, turned).await;
         }
     }
 }

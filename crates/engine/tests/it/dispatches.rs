@@ -212,7 +212,12 @@ async fn whoever_cannot_be_reached_again_and_again_is_left_alone_and_then_tried_
     let is_dead = Arc::new(Mutex::new(true));
     let dead = Arc::clone(&is_dead);
     let peer = answering(move |_| if *dead.lock() { vec![not_sent()] } else { done() });
-    let breaker = routing::Config { breaker_pause_secs: 30, seed: Some(1), ..routing::Config::default() };
+    let breaker = routing::Config {
+        breaker_failures: 3,
+        breaker_pause_secs: 30.0,
+        seed: Some(1),
+        ..routing::Config::default()
+    };
     let world = world_with(&["solo"], peer, breaker).await;
     let overheard = Overheard::default();
     world.engine.bus().subscribe(Arc::new(overheard.clone()));

@@ -226,6 +226,9 @@ impl There {
                 let message = format!("{base} could not be reached: {why}; {}", advice(why));
                 Failure::new(Kind::PeerUnreachable, message).not_sent()
             }
+            FetchError::Local(why) => {
+                Failure::new(Kind::Internal, format!("{base} was not called: {why}")).not_sent()
+            }
             FetchError::Broken(why) => Failure::new(
                 Kind::PeerUnreachable,
                 format!(

@@ -1,7 +1,7 @@
-//! How a breaker has turned, as it is put on record.
+//! Transitions of a breaker, as they are logged and put on record.
 //!
-//! Who watches an agent must not have to guess from missing calls that it is left alone: each turn is a record of the audit
-//! trail, so that webhooks and whoever follows the trail hear of it.
+//! An operator must not have to guess from missing calls that an agent gets none: each transition is a record of the audit log, so that
+//! webhooks and followers of the log receive it.
 
 use rialto_model::{
     agent::Agent,
@@ -12,46 +12,50 @@ use rialto_model::{
 use rialto_route::breaker::Breaker;
 use serde::Serialize;
 
-use crate::engine::Engine;
+use crate::journal::Journal;
 
-/// Who is named where records name a caller.
+/// Name in the place of a caller on these records.
 const OURSELVES: &str = "rialto";
 
-/// A turn of a breaker.
+/// Transition of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turned {
-    /// The agent gets no work until then.
+pub(crate) enum BreakerTransition {
+    /// The agent gets no calls until then.
     Open(Timestamp),
-    /// It gets one task, to see.
+    /// It gets one call, as a probe.
     HalfOpen,
-    /// It gets work again.
+    /// It gets calls again.
     Closed,
 }
 
-/// What is on record beside the agent's id.
+/// Arguments on the record.
 #[derive(Serialize)]
-struct Facts<'a> {
+struct TransitionFacts<'a> {
     agent: &'a str,
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Timestamp>,
 }
 
-// === impl Turned ===
+// === impl BreakerTransition ===
 
-impl Turned {
-    /// The turn between two states, if it is one.
+impl BreakerTransition {
+    /// Transition between two states, if they differ in that.
     pub(super) fn between(before: Breaker, after: Breaker, now: Timestamp) -> Option<Self> {
         match (before, after) {
-            (Breaker::Closed { .. } | Breaker::HalfOpen { .. }, Breaker::Open { until, .. })
-                if until > now =>
-            {
+            (Breaker::Closed(_) | Breaker::HalfOpen { .. }, Breaker::Open { until, .. }) if until > now => {
                 Some(Self::Open(until))
             }
             (Breaker::Open { .. }, Breaker::HalfOpen { .. }) => Some(Self::HalfOpen),
-            (Breaker::Open { .. } | Breaker::HalfOpen { .. }, Breaker::Closed { .. }) => Some(Self::Closed),
+            (Breaker::Open { .. } | Breaker::HalfOpen { .. }, Breaker::Closed(_)) => Some(Self::Closed),
             _ => None,
         }
+    }
+
+    /// Logs it and puts it on record.
+    pub(super) async fn record(self, journal: &Journal, agent: &Agent) {
+        self.log(agent);
+        journal.note(self.verb(agent), Phase::Breaker).await;
     }
 
     const fn state(self) -> &'static str {
@@ -62,16 +66,18 @@ impl Turned {
         }
     }
 
-    pub(super) fn log(self, agent: &Agent) {
+    fn log(self, agent: &Agent) {
         let (id, slug) = (&agent.id, &agent.slug);
         match self {
             Self::Open(until) => {
-                tracing::warn!(agent.id = %id, "agent {slug} could not be reached and gets no work until {until}");
+                tracing::warn!(agent.id = %id, "agent {slug} fails and gets no calls until {until}: its circuit breaker is open");
             }
             Self::HalfOpen => {
-                tracing::info!(agent.id = %id, "agent {slug} gets one task, to see whether it can be reached again");
+                tracing::info!(agent.id = %id, "agent {slug} gets one call as a probe: its circuit breaker is half-open");
             }
-            Self::Closed => tracing::info!(agent.id = %id, "agent {slug} can be reached again"),
+            Self::Closed => {
+                tracing::info!(agent.id = %id, "agent {slug} answers again: its circuit breaker is closed")
+            }
         }
     }
 
@@ -86,20 +92,11 @@ impl Turned {
             agent_url: agent.url.clone(),
             skill_id: "".into(),
             session_id: "".into(),
-            args: Json::of(&Facts { agent: &agent.slug, state: self.state(), until }),
+            args: Json::of(&TransitionFacts { agent: &agent.slug, state: self.state(), until }),
             caller: OURSELVES.into(),
             task_id: "".into(),
             door: None,
             trace: None,
         }
-    }
-}
-
-// === impl Engine ===
-
-impl Engine {
-    /// Puts a turn on record.
-    pub(super) async fn note_turn(&self, agent: &Agent, turned: Turned) {
-        self.inner().journal.note(turned.verb(agent), Phase::Breaker).await;
     }
 }
