@@ -24,8 +24,8 @@ use rialto_policy::{Action, Object, Template, Wish};
 use serde::Deserialize;
 use serde_json::json;
 
+pub(crate) use self::shown::{breaker, credential_of, row_for, scheme_of};
 pub use self::shown::{came, refreshed, row};
-pub(crate) use self::shown::{credential_of, row_for, scheme_of};
 use super::{
     cut, page_size,
     policies::{self, Location},

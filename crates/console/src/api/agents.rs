@@ -61,6 +61,7 @@ pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
     row["shownAs"] = json!(agents::credential_of(&asking.console, &asking.caller, &agent));
     row["scheme"] = json!(agents::scheme_of(&asking.console, &asking.caller, &agent));
     row["pending"] = json!(agents::pending(&agent));
+    row["breaker"] = agents::breaker(&asking.console, &agent);
     good(&row)
 }
 

@@ -11,6 +11,7 @@ use prometheus_client::{
 use rialto_edge::{serve::Connections, tally::Tally};
 use rialto_engine::Engine;
 use rialto_model::{
+    agent::Agent,
     clock::{Clock, SystemClock},
     store::Store,
 };
@@ -108,8 +109,9 @@ impl Collector for Standing {
         encoder
             .encode_descriptor("rialto_calls_in_flight", help, None, MetricType::Gauge)?
             .encode_gauge(&(u64::try_from(self.engine.in_flight()).unwrap_or(u64::MAX)))?;
+        let all = self.engine.registry().all();
         let mut by_health = BTreeMap::<&str, u64>::new();
-        for agent in self.engine.registry().all() {
+        for agent in &all {
             *by_health.entry(agent.health.as_str()).or_default() += 1;
         }
         let mut agents =
@@ -131,11 +133,35 @@ impl Collector for Standing {
         encoder
             .encode_descriptor("rialto_audit_records_lost", help, None, MetricType::Counter)?
             .encode_counter::<NoLabelSet, _, f64>(&held.lost_audit_records, None)?;
+        encode_breakers(&mut encoder, &self.engine, &all)?;
         let help = "Counts the changes of registry and tokens by all processes";
         encoder
             .encode_descriptor("rialto_store_generation", help, None, MetricType::Gauge)?
             .encode_gauge(&self.store.generation())
     }
+}
+
+/// Circuit breakers by state, and how often each has opened.
+fn encode_breakers(
+    encoder: &mut DescriptorEncoder<'_>,
+    engine: &Engine,
+    agents: &[Arc<Agent>],
+) -> fmt::Result {
+    let breakers: Vec<_> = agents.iter().map(|agent| (agent, engine.breaker(&agent.id))).collect();
+    let help = "Circuit breakers of agents in this process";
+    let mut states = encoder.encode_descriptor("rialto_breakers", help, None, MetricType::Gauge)?;
+    for state in ["closed", "half-open", "open"] {
+        let count = breakers.iter().filter(|(_, breaker)| breaker.state == state).count();
+        states.encode_family(&[("state", state)])?.encode_gauge(&u64::try_from(count).unwrap_or(u64::MAX))?;
+    }
+    let help = "How often an agent's circuit breaker has opened";
+    let mut opened = encoder.encode_descriptor("rialto_breaker_opened", help, None, MetricType::Counter)?;
+    for (agent, breaker) in breakers.iter().filter(|(_, breaker)| breaker.opened > 0) {
+        let (org, project) = (agent.scope.org.as_str(), agent.scope.project.as_str());
+        let labels = [("org", org), ("project", project), ("agent", agent.slug.as_str())];
+        opened.encode_family(&labels)?.encode_counter::<NoLabelSet, _, f64>(&breaker.opened, None)?;
+    }
+    Ok(())
 }
 
 impl fmt::Debug for Standing {

@@ -51,6 +51,18 @@ pub(crate) fn row_for(console: &Console, caller: &Caller, agent: &Agent) -> Valu
     row
 }
 
+/// State of an agent's circuit breaker in the process that answers.
+pub(crate) fn breaker(console: &Console, agent: &Agent) -> Value {
+    let breaker = console.engine().breaker(&agent.id);
+    json!({
+        "state": breaker.state,
+        "until": breaker.until,
+        "recentFailures": breaker.recent_failures,
+        "opened": breaker.opened,
+        "reason": breaker.reason,
+    })
+}
+
 /// How an agent's secret is shown and where it comes from, for those who may administer.
 pub(crate) fn credential_of(console: &Console, caller: &Caller, agent: &Agent) -> Option<String> {
     console.may(caller, Action::AdminAgents).ok().and_then(|()| console.office().credential(agent))

@@ -71,6 +71,17 @@ pub(super) const SHAPES: &[Shape] = &[
             ("shownAs?", "text | null"),
             ("scheme?", "text | null"),
             ("pending?", "CardChanges | null"),
+            ("breaker?", "AgentBreaker"),
+        ],
+    ),
+    (
+        "AgentBreaker",
+        &[
+            ("state", "'closed' | 'open' | 'half-open'"),
+            ("until", "time | null"),
+            ("recentFailures", "count"),
+            ("opened", "count"),
+            ("reason", "text | null"),
         ],
     ),
     (

@@ -35,6 +35,19 @@ pub(super) struct Agent {
     pub(super) change_held: bool,
     #[serde(default)]
     warnings: Vec<String>,
+    /// Circuit breaker of the server that was asked. Lists and older servers do not say.
+    breaker: Option<AgentBreaker>,
+}
+
+/// Circuit breaker of an agent.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AgentBreaker {
+    state: String,
+    until: Option<Timestamp>,
+    recent_failures: u32,
+    opened: u64,
+    reason: Option<String>,
 }
 
 /// What is shown of a skill.
@@ -51,6 +64,31 @@ pub(super) struct Skill {
 impl Agent {
     pub(super) fn read(row: &Extra) -> Result<Self, Trouble> {
         read(&Json::of(row))
+    }
+}
+
+// === impl AgentBreaker ===
+
+impl AgentBreaker {
+    /// Its state in words; nothing for one that has seen no failure.
+    fn describe(&self) -> String {
+        if self.state == "closed" && self.recent_failures == 0 && self.opened == 0 {
+            return String::new();
+        }
+        let mut text = self.state.clone();
+        if let Some(until) = self.until {
+            text.push_str(&format!(" until {}", until.strftime("%F %T%.3f")));
+        }
+        if self.recent_failures > 0 {
+            text.push_str(&format!(", {} recent failures", self.recent_failures));
+        }
+        if self.opened > 0 {
+            text.push_str(&format!(", opened {} times", self.opened));
+        }
+        match &self.reason {
+            Some(reason) => format!("{text}: {reason}"),
+            None => text,
+        }
     }
 }
 
@@ -73,6 +111,7 @@ pub(super) fn describe(agent: &Agent, credential: String) {
         ("health", agent.health.to_string()),
         ("signature", format!("{:?}", agent.signature).to_lowercase()),
         ("credential", credential),
+        ("breaker", agent.breaker.as_ref().map(AgentBreaker::describe).unwrap_or_default()),
         ("error", agent.last_error.clone().unwrap_or_default()),
     ];
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
