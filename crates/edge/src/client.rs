@@ -231,11 +231,21 @@ fn origin(uri: &Uri) -> (Option<&str>, String) {
     (uri.scheme_str(), place(uri).to_ascii_lowercase())
 }
 
+/// Whether a server says that it has not processed the request: it refused the stream, or is closing the connection and named the last
+/// stream that it processes (RFC 9113, 8.7).
+fn is_refused_stream(error: &h2::Error) -> bool {
+    let is_closing = error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR);
+    is_closing || error.is_reset() && error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM)
+}
+
 fn explain(error: &legacy::Error, uri: &Uri) -> FetchError {
     let mut cause = std::error::Error::source(error);
     while let Some(inner) = cause {
         if let Some(NoConnection(known)) = inner.downcast_ref() {
             return known.clone();
+        }
+        if inner.downcast_ref().is_some_and(is_refused_stream) {
+            return FetchError::NotSent(format!("{} refused the request before it looked at it", place(uri)));
         }
         cause = inner.source();
     }

@@ -106,14 +106,19 @@ impl Pool {
                     return Err(FetchError::NotSent(wants_login("the proxy")));
                 }
                 Ok(answer) => return Ok(answer.map(|incoming| Live::new(incoming, Some(loan)))),
-                Err(mut error) => error.take_message().filter(|_| !is_new).ok_or_else(|| hung_up(to))?,
+                Err(mut error) => match error.take_message() {
+                    Some(message) if !is_new => message,
+                    // Nothing was written, so nobody has received it.
+                    Some(_) => return Err(closed_at_once(to)),
+                    None => return Err(hung_up(to)),
+                },
             };
         }
     }
 
     async fn open(&self, to: &Uri) -> Result<Box<Link>, FetchError> {
         let stream = self.0.connector.clone().open(to.clone()).await?;
-        Link::over(stream).await.map(Box::new).map_err(|_| hung_up(to))
+        Link::over(stream).await.map(Box::new).map_err(|_| closed_at_once(to))
     }
 
     /// The connection that was used last, if it still stands.
@@ -226,6 +231,10 @@ fn address_through(message: &mut Message, to: &Uri, proxy: &Proxy) {
     if let Some(login) = &proxy.login {
         message.headers_mut().insert(PROXY_AUTHORIZATION, login.clone());
     }
+}
+
+fn closed_at_once(to: &Uri) -> FetchError {
+    FetchError::NotSent(format!("{} closed the connection before the request was sent", place(to)))
 }
 
 pub(crate) fn hung_up(to: &Uri) -> FetchError {

@@ -122,6 +122,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("foldhash", &["rialto-model"]),
     ("getrandom", &["rialto"]),
     ("governor", &["rialto-edge"]),
+    // Tells requests that an HTTP/2 server refused from those that it may have processed.
+    ("h2", &["rialto-edge"]),
     // Signs what webhooks are told, and seals what MCP clients and forms of browsers bring back.
     ("hmac", &["rialto-edge", "rialto-hooks", "rialto-mcp"]),
     ("http-body", &["rialto-edge", "rialto-a2a", "rialto-mcp"]),
