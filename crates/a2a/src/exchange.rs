@@ -27,8 +27,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     early_end::{Backoff, EarlyEnd},
-    line::Slot,
     post::{Pair, Post, Reply},
+    slots::Slot,
     stream::Events,
     teller::Teller,
     trouble::Trouble,
@@ -343,7 +343,10 @@ impl Exchange {
     }
 
     async fn slot(&self) -> Result<Slot, Trouble> {
-        Ok(self.pair.line.slot(Duration::from_millis(self.post.config.max_wait_ms)).await?)
+        let slots = self.pair.line.slots();
+        let slot = slots.acquire(Duration::from_millis(self.post.config.max_wait_ms)).await?;
+        slot.release_with(slots, self.pair.presence());
+        Ok(slot)
     }
 
     /// Whether an agent speaks of another task than the one that it has named before.

@@ -1,11 +1,8 @@
 //! What is remembered of an agent between calls: the ways to reach it, which of them works, and how busy it is.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use parking_lot::RwLock;
@@ -15,18 +12,13 @@ use rialto_model::{
     credential::Credential,
     failure::{Failure, Kind},
     ids::AgentId,
-    json::Json,
     maps::FastMap,
-};
-use serde_json::json;
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
 };
 
 use crate::{
     credential::Kept,
     route::{Route, routes},
+    slots::SlotPool,
 };
 
 /// Lines to agents that nobody has called for long are given up beyond this many.
@@ -43,7 +35,7 @@ pub(crate) struct Line {
     current: AtomicUsize,
     /// Whether the agent streams, as its card says and as it turned out.
     streams: AtomicBool,
-    slots: Arc<Semaphore>,
+    slots: Arc<SlotPool>,
     /// What the agent is shown.
     pub(crate) shown: Kept,
 }
@@ -52,18 +44,14 @@ pub(crate) struct Line {
 pub(crate) struct Lines {
     known: RwLock<FastMap<AgentId, Arc<Line>>>,
     max_in_flight: usize,
-}
-
-/// Leave to have one exchange with an agent.
-pub(crate) struct Slot {
-    _permit: OwnedSemaphorePermit,
+    max_detached: usize,
 }
 
 // === impl Lines ===
 
 impl Lines {
-    pub(crate) fn new(max_in_flight: usize) -> Self {
-        Self { known: RwLock::default(), max_in_flight: max_in_flight.max(1) }
+    pub(crate) fn new(max_in_flight: usize, max_detached: usize) -> Self {
+        Self { known: RwLock::default(), max_in_flight: max_in_flight.max(1), max_detached }
     }
 
     /// The line to `agent` as it is registered now.
@@ -76,8 +64,10 @@ impl Lines {
     }
 
     fn renew(&self, agent: &Agent, old: Option<&Line>) -> Arc<Line> {
-        let slots =
-            old.map_or_else(|| Arc::new(Semaphore::new(self.max_in_flight)), |old| Arc::clone(&old.slots));
+        let slots = old.map_or_else(
+            || SlotPool::new(self.max_in_flight, self.max_detached),
+            |old| Arc::clone(&old.slots),
+        );
         let line = Line::new(agent, slots);
         // What was learned is true for as long as the agent shows the same card.
         if let Some(old) = old.filter(|old| *old.card == *agent.card && old.speaks == line.speaks) {
@@ -97,7 +87,7 @@ impl Lines {
 // === impl Line ===
 
 impl Line {
-    fn new(agent: &Agent, slots: Arc<Semaphore>) -> Self {
+    fn new(agent: &Agent, slots: Arc<SlotPool>) -> Self {
         Self {
             card: Arc::clone(&agent.card),
             url: agent.url.clone(),
@@ -144,16 +134,8 @@ impl Line {
         self.streams.store(false, Ordering::Relaxed);
     }
 
-    /// Waits for leave to have an exchange, but not for long.
-    pub(crate) async fn slot(&self, wait: Duration) -> Result<Slot, Failure> {
-        let slots = Arc::clone(&self.slots);
-        match timeout(wait, slots.acquire_owned()).await {
-            Ok(Ok(permit)) => Ok(Slot { _permit: permit }),
-            Ok(Err(_)) | Err(_) => Err(Failure::new(
-                Kind::Busy,
-                "too many calls to this agent are running; try again later or raise max_in_flight",
-            )
-            .with_data(Json::of(&json!({ "retryAfter": 1 })))),
-        }
+    /// Slots of the agent.
+    pub(crate) const fn slots(&self) -> &Arc<SlotPool> {
+        &self.slots
     }
 }

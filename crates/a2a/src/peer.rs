@@ -43,6 +43,9 @@ use crate::{
 pub struct Config {
     /// How many exchanges may run with one agent at the same time.
     pub max_in_flight: usize,
+    /// How many exchanges with one agent may go on after their callers have stopped waiting, beside `max_in_flight`: a call that finds no turn takes
+    /// that of such an exchange.
+    pub max_detached: usize,
     /// How long a call may wait for its turn, in milliseconds.
     pub max_wait_ms: u64,
     /// How long an agent may be silent in the middle of an exchange, in milliseconds. Calls have a shorter wall clock of
@@ -56,7 +59,7 @@ pub struct Config {
     /// fails, in milliseconds. At least as long as the call has taken so far.
     pub stream_end_wait_ms: u64,
     /// How long to wait at most before a request is sent again to an agent that answers 429 or 503 and asks for a pause with
-    /// `Retry-After`, in milliseconds. A longer pause fails the call, and its caller is told how long it is.
+    /// `Retry-After`, in milliseconds. That is done up to four times, and not beyond the call's own timeout. A longer pause fails the call, and its caller is told how long it is.
     pub retry_after_max_ms: u64,
     /// How long to wait for a task that was called off to come to its end, in milliseconds.
     pub cancel_wait_ms: u64,
@@ -84,6 +87,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             max_in_flight: 64,
+            max_detached: 256,
             max_wait_ms: 5_000,
             patience_ms: 300_000,
             poll_first_ms: 250,
@@ -101,7 +105,7 @@ impl A2aPeer {
     /// A peer that has not talked to anybody yet.
     pub fn new(config: Config, ports: Ports) -> Self {
         Self(Arc::new(Post {
-            lines: Lines::new(config.max_in_flight),
+            lines: Lines::new(config.max_in_flight, config.max_detached),
             config,
             keys: Keys::new(ports.tokens, Arc::clone(&ports.fetch)),
             fetch: ports.fetch,
@@ -116,6 +120,7 @@ impl Peer for A2aPeer {
         let mut call = call.into_inner();
         let pair = Pair::new(Arc::clone(&call.target.agent), &self.0.lines, &call.caller);
         let pair = pair.in_trace(call.trace.take()).with_extensions(call.spoken.as_deref());
+        let pair = pair.called_by(call.presence.clone(), call.target.skill.clone());
         let request = spoken(call, self.0.ids.fresh());
         let events = Exchange::saying(Arc::clone(&self.0), pair, request).events();
         events.map(|event| event.unwrap_or_else(Event::failed)).boxed()

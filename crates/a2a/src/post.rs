@@ -29,10 +29,11 @@ use rialto_engine::peer::Learned;
 use rialto_model::{
     agent::Agent,
     call::{Caller, CallerId, HOPS_HEADER, Spoken},
-    card::Dialect,
+    card::{Dialect, Skill},
     clock::Clock,
     credential::Scheme,
     failure::{Failure, Kind},
+    presence::CallerPresence,
     trace::Trace,
 };
 
@@ -45,6 +46,7 @@ use crate::{
     grpc,
     line::{Line, Lines},
     peer::Config,
+    retry::Retry,
     retry_after,
     route::{Carrier, Route},
     stream::Events,
@@ -72,6 +74,9 @@ pub(crate) struct Pair {
     hops: u8,
     /// What the caller wants in use, and what the agent says is.
     extensions: Extensions,
+    presence: CallerPresence,
+    /// The skill that is called, if one is.
+    skill: Option<Arc<Skill>>,
 }
 
 /// What came back.
@@ -150,31 +155,39 @@ impl Post {
     async fn exchange(&self, pair: &Pair, route: &Route, request: &Request) -> Result<Reply, Trouble> {
         let started = Instant::now();
         let mut shown = self.login(pair, route).await?;
-        let (mut answer, mut id) = self.send(pair, route, request, shown.as_deref()).await?;
+        let (mut answer, mut id) = self.send_until_accepted(pair, route, request, shown.as_deref()).await?;
         if route.status(&answer) == StatusCode::UNAUTHORIZED
             && let Some(old) = shown.as_ref().filter(|old| old.made < started || !is_issued(pair))
             && let Some(newer) = self.login_anew(pair, route, old).await
         {
-            (answer, id) = self.send(pair, route, request, Some(&newer)).await?;
+            (answer, id) = self.send_until_accepted(pair, route, request, Some(&newer)).await?;
             shown = Some(newer);
         }
-        let mut pause = retry_after::read(&answer, self.ids.clock.now());
-        if let Some(wait) = pause.filter(|wait| self.may_wait(pair, *wait)) {
-            drop(answer);
-            // Many calls may have been told the same.
-            sleep(wait + Duration::from_millis(rand::random_range(0..100))).await;
-            (answer, id) = self.send(pair, route, request, shown.as_deref()).await?;
-            pause = retry_after::read(&answer, self.ids.clock.now());
-        }
+        let pause = retry_after::read(&answer, self.ids.clock.now());
         let sent = Sent { operation: request.operation(), id, shown };
         let read = read(answer, pair, route, sent).await;
         read.map_err(|trouble| trouble.with_retry_after(pause))
     }
 
-    /// Whether a request that was refused for now is sent again after this pause.
-    fn may_wait(&self, pair: &Pair, pause: Duration) -> bool {
-        let limit = pair.agent.timeout_ms.unwrap_or(u64::MAX).min(self.config.retry_after_max_ms);
-        pause <= Duration::from_millis(limit)
+    /// Sends a request, and sends it again with backoff while it surely was not accepted, or may be run twice.
+    async fn send_until_accepted(
+        &self,
+        pair: &Pair,
+        route: &Route,
+        request: &Request,
+        shown: Option<&Shown>,
+    ) -> Result<(fetch::Response, Id), Trouble> {
+        let mut retry = Retry::new(pair, &self.config);
+        loop {
+            let outcome = self.send(pair, route, request, shown).await;
+            let is_sent_again = match &outcome {
+                Ok((answer, _)) => retry.next_after_answer(answer, self.ids.clock.now()),
+                Err(trouble) => retry.next_after_error(trouble),
+            };
+            let Some(pause) = is_sent_again else { return outcome };
+            drop(outcome);
+            sleep(pause).await;
+        }
     }
 
     async fn send(
@@ -276,7 +289,32 @@ impl Pair {
         let personal = agent.credential.as_ref().filter(|credential| credential.is_personal());
         let caller = personal
             .map(|credential| line.shown.who(caller, matches!(credential.scheme, Some(Scheme::Exchange(_)))));
-        Self { agent, line, caller, trace: None, hops, extensions: Extensions::default() }
+        Self {
+            agent,
+            line,
+            caller,
+            trace: None,
+            hops,
+            extensions: Extensions::default(),
+            presence: CallerPresence::default(),
+            skill: None,
+        }
+    }
+
+    /// The same two, for a caller that waits for this skill.
+    pub(crate) fn called_by(mut self, presence: CallerPresence, skill: Option<Arc<Skill>>) -> Self {
+        (self.presence, self.skill) = (presence, skill);
+        self
+    }
+
+    /// Presence of the caller.
+    pub(crate) const fn presence(&self) -> &CallerPresence {
+        &self.presence
+    }
+
+    /// Whether the skill may be run twice.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        self.skill.as_ref().is_some_and(|skill| skill.is_repeatable())
     }
 
     /// What the agent was shown, or why nothing.

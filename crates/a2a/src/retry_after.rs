@@ -1,6 +1,6 @@
 //! `Retry-After` of answers 429 and 503.
 //!
-//! An agent that says so has not accepted the request, so it may be sent once more. That is done when the wait is short; a
+//! An agent that says so has not accepted the request, so it may be sent again ([`retry`](crate::retry)). That is done when the wait is short; a
 //! longer one is the caller's decision, who is told of it in `retryAfter`, in seconds.
 
 use std::time::Duration;

@@ -16,9 +16,9 @@ use rialto_model::failure::Kind;
 use crate::{
     credential::Shown,
     grpc::Messages,
-    line::Slot,
     post::one_line,
     route::{Carrier, Route},
+    slots::Slot,
     trouble::{Login, Trouble},
 };
 

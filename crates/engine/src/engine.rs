@@ -17,6 +17,7 @@ use rialto_model::{
     json::Json,
     maps::FastMap,
     message::MOST_PARTS,
+    presence::CallerPresence,
     size::parts_size,
     store::Store,
     task::Task,
@@ -259,13 +260,14 @@ impl Engine {
         self.0.quota.add(&task.head.scope.org, parts_size(&call.get().parts));
         let begun = wants_begun.then(|| Box::new(task.clone()));
         let (caller, target) = (call.get().caller.clone(), call.get().target.clone());
+        let presence = call.get().presence.clone();
         let events = match call {
             Leave::Now(call) => self.0.peer.send(call),
             Leave::OnceApproved(call, decision) => Box::pin(self.hold(call, &decision)).await,
         };
         let budget = TaskBudget::new(&self.0.config, &task);
         let leg = Leg { caller, target, events, task, announcement, begun_at, wall_clock, seat, budget };
-        Ok(Running::of(Run::begin(&self.0, leg), begun))
+        Ok(Running::of(Run::begin(&self.0, leg), begun).attended(presence))
     }
 
     pub(crate) fn wall_clock_of(&self, request: &Request) -> Duration {
@@ -339,6 +341,7 @@ impl Engine {
             session,
             trace: self.0.config.trace(request.trace.as_deref(), hops),
             spoken,
+            presence: CallerPresence::until(std::time::Instant::now() + wall_clock),
         };
         Ok((wall_clock, call))
     }

@@ -13,6 +13,7 @@ use rialto_model::{
     failure::{Failure, Kind},
     ids::{AgentId, Runner},
     message::Part,
+    presence::CallerPresence,
     rights::Rights,
     store::StoreError,
     task::{Task, TaskHead},
@@ -268,6 +269,7 @@ pub(crate) fn call_of(task: &Task, caller: &Caller, target: &Target) -> Call {
         session: Arc::clone(&task.head.session),
         trace: None,
         spoken: task.history.first().map(|message| Arc::new(Spoken::new(message.clone(), None))),
+        presence: CallerPresence::default(),
     }
 }
 

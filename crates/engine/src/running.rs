@@ -12,6 +12,7 @@ use rialto_model::{
     event::Event,
     failure::{Failure, Kind},
     ids::{DispatchId, TaskId},
+    presence::CallerPresence,
     task::Task,
 };
 use tokio::{
@@ -44,6 +45,8 @@ pub struct Running {
     runtime: Handle,
     heartbeat: Duration,
     next_beat: Instant,
+    /// Ends when nobody waits any more.
+    presence: CallerPresence,
 }
 
 /// What there is to tell while waiting.
@@ -100,7 +103,14 @@ impl Running {
             runtime: Handle::current(),
             heartbeat,
             next_beat,
+            presence: CallerPresence::default(),
         }
+    }
+
+    /// The same call, whose backend hears when nobody waits for it any more.
+    pub(crate) fn attended(mut self, presence: CallerPresence) -> Self {
+        self.presence = presence;
+        self
     }
 
     /// The same call, of which somebody hears when it has ended.
@@ -234,6 +244,7 @@ impl Drop for Running {
     /// Whoever stops waiting does not stop the call.
     fn drop(&mut self) {
         self.let_go();
+        self.presence.leave();
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
     json::Json,
     message::{Content, Message, Part},
     name,
+    presence::CallerPresence,
     rights::{Right, Rights},
     trace::Trace,
 };
@@ -123,6 +124,8 @@ pub struct Call {
     pub trace: Option<Arc<Trace>>,
     /// The caller's own words, where it spoke in messages: an agent hears more of them than their parts.
     pub spoken: Option<Arc<Spoken>>,
+    /// Until when its caller waits, and whether it still does.
+    pub presence: CallerPresence,
 }
 
 /// A message as its caller said it.

@@ -28,6 +28,7 @@ pub mod media;
 pub mod message;
 pub mod name;
 pub mod policy;
+pub mod presence;
 pub mod push;
 pub mod rights;
 pub mod routing;

@@ -19,6 +19,7 @@ mod follows;
 mod grpc;
 mod limits;
 mod requests;
+mod retries;
 mod rows;
 mod script;
 mod streams;

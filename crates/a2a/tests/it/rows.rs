@@ -11,7 +11,10 @@ use rialto_a2a::{
     credential::{Resolver, no_store, resolver},
     peer::{A2aPeer, Config, Ports},
 };
-use rialto_edge::client::{self, Client};
+use rialto_edge::{
+    client::{self, Client},
+    fetch::Fetch,
+};
 use rialto_engine::peer::{Learned, Peer};
 use rialto_model::{
     agent::{Agent, Health, Trust},
@@ -25,6 +28,7 @@ use rialto_model::{
     ids::{AgentId, TaskId},
     json::Json,
     message::Part,
+    presence::CallerPresence,
 };
 use rialto_policy::{Deed, Permitted, Policy};
 
@@ -62,9 +66,13 @@ impl Desk {
     }
 
     pub(crate) fn on(config: Config, outbound: &client::Config) -> Self {
+        Self::over(config, Arc::new(Client::new(outbound)))
+    }
+
+    pub(crate) fn over(config: Config, fetch: Arc<dyn Fetch>) -> Self {
         let notes = Arc::new(Notes::default());
         let ports = Ports {
-            fetch: Arc::new(Client::new(outbound)),
+            fetch,
             tokens: tokens(),
             learned: Arc::clone(&notes) as Arc<dyn Learned>,
             clock: Arc::new(FixedClock(Timestamp::from_millisecond(1_700_000_000_000).unwrap())),
@@ -161,6 +169,7 @@ pub(crate) fn call(agent: &Arc<Agent>) -> Call {
         session: "a2a-agt_1-forecast-1".into(),
         trace: None,
         spoken: None,
+        presence: CallerPresence::default(),
     }
 }
 

@@ -115,7 +115,7 @@ async fn a_request_that_may_have_arrived_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_refusal_for_now_is_repeated_once_after_the_pause_that_the_agent_asks_for() {
+async fn a_refusal_for_now_is_repeated_after_the_pause_that_the_agent_asks_for() {
     let done = r#"{"kind":"task","id":"task-1","contextId":"c","status":{"state":"completed"}}"#;
     for status in [429, 503] {
         let script = Script::start([Answer::NotNow(status, "1"), result(done)]).await;
@@ -128,7 +128,7 @@ async fn a_refusal_for_now_is_repeated_once_after_the_pause_that_the_agent_asks_
 }
 
 #[tokio::test]
-async fn a_pause_that_is_too_long_or_asked_for_twice_is_passed_on() {
+async fn a_pause_that_is_too_long_is_passed_on() {
     for (answers, asked) in [
         (vec![Answer::NotNow(429, "3600"), result("{}")], 1),
         (vec![Answer::NotNow(503, "0"), Answer::NotNow(503, "3600"), result("{}")], 2),

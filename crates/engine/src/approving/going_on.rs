@@ -11,6 +11,7 @@ use rialto_model::{
     ids::fresh,
     json::Json,
     message::{Message, Role},
+    presence::CallerPresence,
     store::StoreError,
     task::Task,
 };
@@ -157,6 +158,7 @@ impl Engine {
                     continues: held.continues,
                     session: held.session,
                     trace: inner.config.trace(None, hops),
+                    presence: CallerPresence::default(),
                 }
             }
             Waits::Work => {

@@ -17,6 +17,7 @@ use rialto_model::{
     ids::TaskId,
     json::Json,
     message::Part,
+    presence::CallerPresence,
     routing::Work,
 };
 use rialto_policy::{Action, Question};
@@ -85,6 +86,7 @@ impl Engine {
             session: "".into(),
             trace: None,
             spoken: request.talk.as_ref().map(|talk| Arc::clone(&talk.spoken)),
+            presence: CallerPresence::default(),
         };
         let Some(screen) = self.guard_of(&call) else { return Ok(request) };
         let call = self.guard_call(screen, call).await?;
@@ -125,6 +127,7 @@ impl Engine {
             session: "".into(),
             trace: None,
             spoken: None,
+            presence: CallerPresence::default(),
         };
         let journal = &self.inner().journal;
         report.tell(journal, verb_of(&call, Json::null()), Way::Input).await;

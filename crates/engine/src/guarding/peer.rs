@@ -14,6 +14,7 @@ use rialto_model::{
     guardrail::Notice,
     ids::TaskId,
     json::Json,
+    presence::CallerPresence,
     verb::Verb,
 };
 use rialto_policy::Permitted;
@@ -106,6 +107,7 @@ fn verb(caller: &Caller, target: &Target, remote: &Remote) -> Verb {
         session: "".into(),
         trace: None,
         spoken: None,
+        presence: CallerPresence::default(),
     };
     verb_of(&call, Json::null())
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may panic as tests do")]
 
 mod approvals;
+mod breakers;
 mod budgets;
 mod calls;
 mod closing;
