@@ -39,6 +39,7 @@ mod setup;
 mod stdio;
 mod stop;
 mod store_outage;
+mod stumbles;
 mod tls;
 mod tokens;
 mod tools;

@@ -23,6 +23,7 @@ pub(crate) mod rialto;
 pub(crate) mod server;
 pub(crate) mod silent;
 pub(crate) mod stdio;
+pub(crate) mod stumbling;
 pub(crate) mod twice;
 pub(crate) mod upstream;
 pub(crate) mod worker;
