@@ -6,6 +6,7 @@
 mod kept;
 mod layer;
 mod nowhere;
+mod problem;
 
 use std::{
     collections::BTreeMap,
@@ -38,11 +39,12 @@ use crate::{
 
 pub use self::{
     kept::{
-        AuditFilter, AuditOutcome, Audited, CreatedTenant, Entry, Sealed, Sweep, Swept, TalkFilter, Talks,
-        TaskFilter, Token, Verdict,
+        AuditFilter, AuditOutcome, Audited, CreatedTenant, Entry, MAX_COUNTED_TASKS, Sealed, Sweep, Swept,
+        TalkFilter, Talks, TaskFilter, Token, Verdict,
     },
     layer::{Layered, StoreLayer},
     nowhere::Nowhere,
+    problem::StoreProblem,
 };
 
 /// Claim of one process that a message is the one that begins or continues a task.
@@ -133,6 +135,11 @@ pub trait Store: FlowStore {
     /// It counts the changes, inside the same transaction that makes each: a writer that gets back exactly one more
     /// than it knew has missed nothing and need not read everything again.
     fn generation(&self) -> u64;
+
+    /// Condition that keeps this store from taking writes, as far as it is known without asking the database.
+    async fn problem(&self) -> Option<StoreProblem> {
+        None
+    }
 
     /// Moves the generation, for changes that are kept outside the store (policy files).
     async fn touch(&self) -> Result<u64, StoreError>;

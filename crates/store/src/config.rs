@@ -42,6 +42,12 @@ pub struct Config {
     pub keep_tasks_hours: u32,
     /// How long audit records are kept, in days; 0 keeps them for ever.
     pub keep_audit_days: u32,
+    /// Size that the store may have, in bytes; beyond it the tasks that ended first are removed, however young. 0 is no limit. Audit records are not
+    /// removed for it.
+    pub max_bytes: u64,
+    /// Whether a damaged database is opened all the same. Said on the command line, not in the configuration.
+    #[serde(skip)]
+    pub accept_damage: bool,
 }
 
 // === impl Config ===
@@ -60,6 +66,7 @@ impl Config {
         Sweep {
             tasks_before: before(self.keep_tasks_hours.into()),
             audit_before: before(u64::from(self.keep_audit_days) * 24),
+            max_bytes: (self.max_bytes > 0).then_some(self.max_bytes),
         }
     }
 }
@@ -72,6 +79,8 @@ impl Default for Config {
             durability: Durability::default(),
             keep_tasks_hours: 24,
             keep_audit_days: 365,
+            max_bytes: 0,
+            accept_damage: false,
         }
     }
 }
@@ -82,6 +91,11 @@ impl StoreUrl {
     /// The whole of it. Not to be shown.
     pub(crate) fn secret(&self) -> &str {
         &self.0
+    }
+
+    /// The address without a password, to be used in commands.
+    pub fn without_password(&self) -> String {
+        self.to_string().replacen(":***@", "@", 1)
     }
 
     fn shown(&self) -> Option<String> {

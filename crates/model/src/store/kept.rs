@@ -64,12 +64,15 @@ pub struct TalkFilter {
     pub limit: usize,
 }
 
+/// A list counts its tasks up to this many; of a longer one, this is the total.
+pub const MAX_COUNTED_TASKS: u64 = 10_000;
+
 /// One page of them.
 #[derive(Clone, Debug, Default)]
 pub struct Talks {
     /// The tasks of this page.
     pub heads: Vec<TaskHead>,
-    /// How many there are on all pages.
+    /// How many there are on all pages, counted up to [`MAX_COUNTED_TASKS`]: more are not counted for every page.
     pub total: u64,
 }
 
@@ -148,6 +151,8 @@ pub struct Sweep {
     pub tasks_before: Option<Timestamp>,
     /// Audit records from before this moment.
     pub audit_before: Option<Timestamp>,
+    /// Tasks that ended first, while the store holds more bytes than this.
+    pub max_bytes: Option<u64>,
 }
 
 /// What was forgotten.

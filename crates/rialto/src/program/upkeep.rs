@@ -1,6 +1,9 @@
 //! What a program does by itself while it runs: it looks for changes that others make, and forgets what is old.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use rialto_engine::Engine;
 use rialto_model::{
@@ -15,8 +18,14 @@ use crate::{
     policies::Policies,
 };
 
-/// How often what is old is swept away.
-const SWEEP: Duration = Duration::from_secs(600);
+/// Time from the start to the first sweep.
+const FIRST_SWEEP: Duration = Duration::from_secs(20);
+
+/// Time between two sweeps.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+
+/// After each batch the sweep pauses for this part of the time that the batch took, so that calls are not kept waiting.
+const PAUSE_SHARE: u32 = 4;
 
 /// Sees changes that come without a call: connected clients must hear of them too.
 pub(super) async fn watch(
@@ -52,23 +61,29 @@ pub(super) async fn watch(
 
 /// Forgets tasks and audit records that are older than the configuration wants to keep them.
 pub(super) async fn keep_tidy(store: Arc<dyn Store>, config: rialto_store::Config, stop: CancellationToken) {
+    let mut pause = FIRST_SWEEP;
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(SWEEP) => {}
+            () = tokio::time::sleep(pause) => {}
         }
+        pause = SWEEP_INTERVAL;
+        let (mut tasks, mut audit) = (0, 0);
         let old = config.old(SystemClock.now());
-        loop {
+        while !stop.is_cancelled() {
+            let begun = Instant::now();
             match store.sweep(old).await {
                 Ok(swept) if swept == Swept::default() => break,
-                Ok(swept) => {
-                    tracing::info!("{} tasks and {} audit records were old", swept.tasks, swept.audit);
-                }
+                Ok(swept) => (tasks, audit) = (tasks + swept.tasks, audit + swept.audit),
                 Err(error) => {
-                    tracing::error!("what is old could not be swept away: {error}");
+                    tracing::error!("old tasks and audit records could not be removed: {error}");
                     break;
                 }
             }
+            tokio::time::sleep(begun.elapsed() / PAUSE_SHARE).await;
+        }
+        if tasks + audit > 0 {
+            tracing::info!("{tasks} tasks and {audit} audit records were old and are removed");
         }
     }
 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
     ids::{AgentId, ContextId, Runner, Scope, TaskId},
-    store::{MOST_NAMESAKES, TalkFilter, Talks},
+    store::{MAX_COUNTED_TASKS, MOST_NAMESAKES, TalkFilter, Talks},
     task::{TaskHead, TaskState},
 };
 
@@ -31,7 +31,9 @@ pub(super) async fn list(
     let (org, project, caller) = (scope.org.as_str(), scope.project.as_str(), filter.caller.as_str());
     let agent = filter.agent.as_ref().map(AgentId::as_str);
     let narrowed: [Value<'_>; 7] = [&org, &project, &caller, &context, &state, &since, &agent];
-    let count = sql::row(client, &format!("SELECT count(*) AS total {common}"), &narrowed).await?;
+    let counting =
+        format!("SELECT count(*) AS total FROM (SELECT 1 {common} LIMIT {MAX_COUNTED_TASKS}) AS counted");
+    let count = sql::row(client, &counting, &narrowed).await?;
     let behind_at = filter.behind.as_ref().map(|(at, _)| nearest(*at));
     let behind_id = filter.behind.as_ref().map(|(_, id)| TaskId::as_str(id));
     let page = format!(

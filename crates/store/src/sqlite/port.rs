@@ -315,7 +315,9 @@ impl Store for SqliteStore {
         // A process that died left its last notes behind; whoever only reads along would never have them posted.
         self.ask(Job::Adopt).await?;
         self.transact(move |transaction| {
-            let tasks = sweep.tasks_before.map_or(Ok(0), |moment| tasks::sweep(transaction, moment))?;
+            let old = sweep.tasks_before.map_or(Ok(0), |moment| tasks::sweep(transaction, moment))?;
+            let beyond = sweep.max_bytes.filter(|_| old == 0);
+            let tasks = old + beyond.map_or(Ok(0), |most| tasks::sweep_beyond(transaction, most))?;
             if tasks > 0 {
                 pushes::sweep(transaction)?;
             }

@@ -131,7 +131,10 @@ pub(super) fn dead(connection: &Connection, of: &Scope, limit: usize) -> Result<
 
 /// Forgets those whose tasks are gone.
 pub(super) fn sweep(connection: &Connection) -> Result<(), Snag> {
-    connection.execute("DELETE FROM push_configs WHERE task NOT IN (SELECT id FROM tasks)", [])?;
+    connection.execute(
+        "DELETE FROM push_configs WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.id = push_configs.task)",
+        [],
+    )?;
     Ok(())
 }
 

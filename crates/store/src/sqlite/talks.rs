@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
     ids::{AgentId, ContextId, Runner, Scope, TaskId},
-    store::{MOST_NAMESAKES, TalkFilter, Talks, number_of_message},
+    store::{MAX_COUNTED_TASKS, MOST_NAMESAKES, TalkFilter, Talks, number_of_message},
     task::{TaskHead, TaskState},
 };
 use rusqlite::{Connection, Row, ToSql, params};
@@ -45,9 +45,20 @@ pub(super) fn list(connection: &Connection, scope: &Scope, filter: &TalkFilter) 
     let context = filter.context.as_ref().map(ContextId::as_str);
     let agent = filter.agent.as_ref().map(AgentId::as_str);
     let (state, since) = (filter.state.map(TaskState::as_str), filter.since.map(At));
-    let mut common = "FROM tasks INDEXED BY tasks_by_change
+    // Tasks of a conversation and open ones are few, whatever a caller has; all others are in the order that is asked for.
+    let is_open = filter.state.is_some_and(|state| !state.is_terminal());
+    let index = match (context, is_open) {
+        (Some(_), _) => "tasks_by_context",
+        (None, true) => "tasks_open",
+        (None, false) => "tasks_by_change",
+    };
+    let mut common = format!(
+        "FROM tasks INDEXED BY {index}
          WHERE org = :org AND project = :project AND caller = :caller AND context IS NOT NULL"
-        .to_owned();
+    );
+    if context.is_none() && is_open {
+        common.push_str(" AND open = 1");
+    }
     let mut values: Vec<(&str, &dyn ToSql)> =
         vec![(":org", &org), (":project", &project), (":caller", &caller)];
     if let Some(context) = &context {
@@ -66,8 +77,8 @@ pub(super) fn list(connection: &Connection, scope: &Scope, filter: &TalkFilter) 
         common.push_str(" AND updated_at >= :since");
         values.push((":since", since));
     }
-    let mut count = connection.prepare_cached(&format!("SELECT count(*) {common}"))?;
-    let total = count.query_row(values.as_slice(), |row| row.get(0))?;
+    let count = format!("SELECT count(*) FROM (SELECT 1 {common} LIMIT {MAX_COUNTED_TASKS})");
+    let total = connection.prepare_cached(&count)?.query_row(values.as_slice(), |row| row.get(0))?;
     let behind = filter.behind.as_ref().map(|(at, id)| (At(*at), id.as_str()));
     if let Some((at, id)) = &behind {
         common.push_str(" AND (updated_at, id) < (:at, :id)");

@@ -37,7 +37,7 @@ const THEIRS: &str = "
     ORDER BY id DESC LIMIT 1";
 
 /// How many tasks go at most in one sweep, so that nobody waits long for it.
-const SWEPT_AT_ONCE: u32 = 1_000;
+const SWEPT_AT_ONCE: usize = 1_000;
 
 /// A task's events stand under its row number times this, and the number of the last of those written together.
 const STRIDE: i64 = 1 << 24;
@@ -281,21 +281,41 @@ fn args(connection: &Connection, row: i64) -> Result<String, Snag> {
     Ok(select.query_row([row], |row| row.get(0))?)
 }
 
-/// Forgets tasks that ended before `moment`, the oldest first. Answers how many went.
+/// Removes tasks that ended before `moment`, the oldest first. Answers how many went.
 pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<u64, Snag> {
     // Rows are in the order of their making, so nothing behind the first younger one can have ended that early.
     let mut select = connection.prepare_cached(
-        "SELECT row FROM tasks
-         WHERE open = 0 AND updated_at < ?1 AND row < coalesce(
-             (SELECT row FROM tasks WHERE created_at >= ?1 ORDER BY row LIMIT 1), 9223372036854775807)
-         ORDER BY row LIMIT ?2",
+        "SELECT row, created_at >= ?1, open = 0 AND updated_at < ?1 FROM tasks ORDER BY row",
     )?;
-    let rows: Vec<i64> = select
-        .query_map(params![At(moment), SWEPT_AT_ONCE], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+    let (mut rows, mut old) = (select.query([At(moment)])?, Vec::new());
+    while old.len() < SWEPT_AT_ONCE
+        && let Some(row) = rows.next()?
+        && !row.get::<_, bool>(1)?
+    {
+        if row.get(2)? {
+            old.push(row.get(0)?);
+        }
+    }
+    remove(connection, &old)
+}
+
+/// Removes the oldest tasks that have ended, if the database holds more than `most` bytes. Answers how many went.
+pub(super) fn sweep_beyond(connection: &Connection, most: u64) -> Result<u64, Snag> {
+    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
+    let pages = pragma("page_count")?.saturating_sub(pragma("freelist_count")?);
+    if pages.saturating_mul(pragma("page_size")?) <= most {
+        return Ok(0);
+    }
+    let mut select =
+        connection.prepare_cached("SELECT row FROM tasks WHERE open = 0 ORDER BY row LIMIT ?1")?;
+    let old = select.query_map([SWEPT_AT_ONCE], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
+    remove(connection, &old)
+}
+
+fn remove(connection: &Connection, rows: &[i64]) -> Result<u64, Snag> {
     let mut events = connection.prepare_cached("DELETE FROM task_events WHERE key > ?1 AND key < ?2")?;
     let mut task = connection.prepare_cached("DELETE FROM tasks WHERE row = ?1")?;
-    for row in &rows {
+    for row in rows {
         events.execute([row * STRIDE, (row + 1) * STRIDE])?;
         task.execute([row])?;
     }

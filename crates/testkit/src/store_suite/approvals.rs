@@ -72,9 +72,9 @@ pub async fn approvals_are_forgotten_once_they_are_settled(store: &dyn Store) {
     }
     store.decide_approval(&"apr_1".into(), &decided("ann", true)).await.unwrap();
     store.settle_approval(&"apr_1".into()).await.unwrap();
-    store.sweep(Sweep { tasks_before: Some(at(0)), audit_before: None }).await.unwrap();
+    store.sweep(Sweep { tasks_before: Some(at(0)), ..Sweep::default() }).await.unwrap();
     assert_eq!(store.approvals(&all()).await.unwrap().len(), 2);
-    store.sweep(Sweep { tasks_before: Some(at(60)), audit_before: None }).await.unwrap();
+    store.sweep(Sweep { tasks_before: Some(at(60)), ..Sweep::default() }).await.unwrap();
     assert_eq!(store.approvals(&all()).await.unwrap(), [approval("apr_2")]);
 }
 

@@ -208,11 +208,11 @@ pub async fn runs_are_forgotten_with_their_tasks(store: &dyn Store) {
     let over = FlowRun { state: RunState::Completed, ..run("task_1") };
     store.begin_run(&over, "d", &[step("a")]).await.unwrap();
     store.begin_run(&run("task_2"), "d", &[]).await.unwrap();
-    let sweep = Sweep { tasks_before: Some(at(0)), audit_before: None };
+    let sweep = Sweep { tasks_before: Some(at(0)), ..Sweep::default() };
     store.sweep(sweep).await.unwrap();
     let (here, id) = (Scope::default(), TaskId::from("task_1"));
     assert!(store.run(&here, &id).await.unwrap().is_some());
-    let sweep = Sweep { tasks_before: Some(at(50)), audit_before: None };
+    let sweep = Sweep { tasks_before: Some(at(50)), ..Sweep::default() };
     store.sweep(sweep).await.unwrap();
     assert_eq!(store.run(&here, &id).await.unwrap(), None);
     assert!(store.run(&here, &TaskId::from("task_2")).await.unwrap().is_some(), "it is not over");

@@ -92,7 +92,7 @@ pub async fn a_push_that_fails_waits_and_is_given_up(store: &dyn Store) {
     assert!(store.note_push(&failed, "us").await.unwrap());
     assert!(store.due_pushes(&lease("us", 60), 9).await.unwrap().is_empty());
     assert_eq!(store.dead_pushes(&Scope::default(), 9).await.unwrap(), [failed]);
-    store.sweep(Sweep { tasks_before: Some(at(100)), audit_before: None }).await.unwrap();
+    store.sweep(Sweep { tasks_before: Some(at(100)), ..Sweep::default() }).await.unwrap();
     assert!(store.dead_pushes(&Scope::default(), 9).await.unwrap().is_empty());
 }
 

@@ -193,7 +193,7 @@ pub async fn decisions_are_forgotten_with_their_tasks(store: &dyn Store) {
     store.append(entry(&head("task_1"), vec![accepted("r"), finished()], at(1))).await.unwrap();
     store.end_play(&TaskId::from("task_1"), &ended(PlayOutcome::Completed, Some(1.0))).await.unwrap();
     let all = DispatchFilter { limit: 5, ..DispatchFilter::default() };
-    let sweep = |moment| Sweep { tasks_before: Some(at(moment)), audit_before: None };
+    let sweep = |moment| Sweep { tasks_before: Some(at(moment)), ..Sweep::default() };
     store.sweep(sweep(0)).await.unwrap();
     assert_eq!(store.dispatches(&Scope::default(), &all).await.unwrap().len(), 1);
     store.sweep(sweep(100)).await.unwrap();

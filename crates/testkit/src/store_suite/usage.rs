@@ -25,7 +25,7 @@ pub async fn bytes_are_counted_by_org(store: &dyn Store) {
     let audited = store.org_bytes().await.unwrap();
     assert!(audited[&acme] > kept[&acme], "{audited:?}");
     assert_eq!(audited[&default], kept[&default]);
-    store.sweep(Sweep { tasks_before: Some(at(100)), audit_before: None }).await.unwrap();
+    store.sweep(Sweep { tasks_before: Some(at(100)), ..Sweep::default() }).await.unwrap();
     let swept = store.org_bytes().await.unwrap();
     assert_eq!(swept.get(&default), None, "nothing of it is left");
     assert!(swept[&acme] < 1_000, "its audit record stays: {swept:?}");
