@@ -4,7 +4,9 @@
 //! This crate is the only one that names a database driver. It knows rows, not protocols: a card is the text it came
 //! as, and whoever opens the store says how that text is read ([`CardParser`]).
 
+pub mod archive;
 mod chain;
+pub mod check;
 mod config;
 mod fault;
 mod generation;
@@ -17,4 +19,4 @@ pub mod vault;
 pub use config::{Config, Durability, StoreUrl};
 pub use open::{CardParser, open};
 pub use postgres::PostgresStore;
-pub use sqlite::SqliteStore;
+pub use sqlite::{CopyProgress, SqliteStore, check_folder};

@@ -9,6 +9,7 @@ mod agents;
 mod approvals;
 mod audit;
 mod chains;
+mod check;
 mod column;
 mod connect;
 mod costs;

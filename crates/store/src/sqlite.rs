@@ -7,11 +7,15 @@
 mod agents;
 mod approvals;
 mod audit;
+mod backup;
+mod check;
 mod column;
 mod connect;
 mod costs;
 mod daybook;
 mod flows;
+mod health;
+mod leftovers;
 mod message_claims;
 mod meta;
 mod note;
@@ -32,6 +36,8 @@ mod tenants;
 mod tidier;
 mod tokens;
 mod usage;
+mod use_lock;
+mod wal;
 mod webhooks;
 mod writer;
 
@@ -45,16 +51,19 @@ use rialto_model::store::StoreError;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
+pub use self::{backup::CopyProgress, check::check_folder};
 use self::{
     daybook::{
         Daybook, Noted, Turn,
         neighbours::{self, Found},
     },
+    health::{HealthWatch, StoreHealth},
     note::Note,
     poster::Poster,
     presence::Presence,
     readers::Readers,
     tidier::Tidier,
+    use_lock::UseLock,
     writer::{Job, Reply, Write, Writer},
 };
 use crate::{
@@ -79,6 +88,10 @@ pub struct SqliteStore {
     daybook: Option<Poster>,
     presence: Presence,
     writer: Option<JoinHandle<()>>,
+    health: Arc<StoreHealth>,
+    _watch: Option<HealthWatch>,
+    /// Held as long as the database is open.
+    _in_use: UseLock,
 }
 
 // === impl SqliteStore ===
@@ -89,7 +102,8 @@ impl SqliteStore {
         connect::make_folder(folder)?;
         let place = Place::file(&folder.join(connect::FILE));
         let slot = connect::slot(folder)?;
-        let connection = connect::writer(folder, &slot, config, &place)?;
+        let mut in_use = UseLock::default();
+        let connection = connect::writer(folder, &slot, &mut in_use, config, &place)?;
         let readers = Readers::new(folder.to_owned());
         let generation = Arc::new(Generation::Shared(slot));
         let daybook = match config.durability {
@@ -100,8 +114,9 @@ impl SqliteStore {
             Durability::Full => None,
         };
         let tidier = Tidier::new(Some(folder.to_owned()));
-        let writer = Writer { connection, tidier, place, generation, daybook, stuck: None };
-        Self::start(writer, parse, Some(readers))
+        let health = Arc::new(StoreHealth::new(Some(folder), place.clone()));
+        let writer = Writer { connection, tidier, place, generation, daybook, stuck: None, health };
+        Self::start(writer, parse, Some(readers), in_use)
     }
 
     /// Opens a store that is gone with its process.
@@ -111,7 +126,9 @@ impl SqliteStore {
         let number = meta::generation(&connection).map_err(|error| place.fault(error))?;
         let generation = Arc::new(Generation::Own(AtomicU64::new(number)));
         let tidier = Tidier::new(None);
-        Self::start(Writer { connection, tidier, place, generation, daybook: None, stuck: None }, parse, None)
+        let health = Arc::new(StoreHealth::new(None, place.clone()));
+        let writer = Writer { connection, tidier, place, generation, daybook: None, stuck: None, health };
+        Self::start(writer, parse, None, UseLock::default())
     }
 
     /// Finishes what is waiting and closes the file. What comes later is refused.
@@ -129,13 +146,31 @@ impl SqliteStore {
         }
     }
 
-    fn start(writer: Writer, parse: CardParser, readers: Option<Readers>) -> Result<Self, StoreError> {
+    fn start(
+        writer: Writer,
+        parse: CardParser,
+        readers: Option<Readers>,
+        in_use: UseLock,
+    ) -> Result<Self, StoreError> {
         let (place, generation) = (writer.place.clone(), Arc::clone(&writer.generation));
-        let daybook = writer.daybook.clone();
+        let (daybook, health) = (writer.daybook.clone(), Arc::clone(&writer.health));
         let (jobs, writer) = writer.start()?;
         let daybook = daybook.map(|daybook| Poster::start(daybook, jobs.clone())).transpose()?;
         let presence = Presence::default();
-        Ok(Self { place, parse, generation, jobs, readers, daybook, presence, writer: Some(writer) })
+        let watch = readers.as_ref().and_then(|_| HealthWatch::start(Arc::clone(&health), jobs.downgrade()));
+        Ok(Self {
+            place,
+            parse,
+            generation,
+            jobs,
+            readers,
+            daybook,
+            presence,
+            writer: Some(writer),
+            health,
+            _watch: watch,
+            _in_use: in_use,
+        })
     }
 
     async fn write(&self, write: Write) -> Result<Option<u64>, StoreError> {
@@ -143,6 +178,7 @@ impl SqliteStore {
     }
 
     async fn ask(&self, job: impl FnOnce(Reply) -> Job) -> Result<Option<u64>, StoreError> {
+        self.health.refuse_deleted()?;
         let (reply, answer) = oneshot::channel();
         self.jobs.send(job(reply)).await.map_err(|_| Fault::closed())?;
         answer.await.map_err(|_| Fault::closed())?
@@ -150,6 +186,7 @@ impl SqliteStore {
 
     /// Writes to the journal: a note, if that will do.
     async fn write_journal(&self, note: Note) -> Result<(), StoreError> {
+        self.health.refuse_deleted()?;
         let note = match &self.daybook {
             None => note,
             Some(daybook) => match daybook.note(note) {
@@ -180,15 +217,22 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Snag> + Send + 'static,
     {
-        self.settle().await?;
+        if self.settle().await.is_err() {
+            // The disk is full, or worse. What is there can be read all the same, and what was noted with it.
+            return self.peek(work).await;
+        }
         if let Some(readers) = &self.readers {
             let folder = readers.folder().to_owned();
             let own = self.daybook.as_ref().map_or_else(String::new, |daybook| daybook.name().to_owned());
-            let look_and_work =
-                move |connection: &Connection| match neighbours::wait(connection, &folder, &own)? {
-                    Found::Posted => work(connection).map(Ok),
-                    Found::Orphan => Ok(Err(work)),
-                };
+            let look_and_work = move |connection: &Connection| match neighbours::wait(
+                connection,
+                &folder,
+                &own,
+                neighbours::PATIENCE,
+            )? {
+                Found::Posted | Found::Late => work(connection).map(Ok),
+                Found::Orphan => Ok(Err(work)),
+            };
             return match self.read(look_and_work).await? {
                 Ok(done) => Ok(done),
                 Err(work) => {
@@ -198,6 +242,22 @@ impl SqliteStore {
             };
         }
         self.read(work).await
+    }
+
+    /// Reads by the connection that writes, with everything in sight that was noted and cannot be written to the database.
+    async fn peek<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Snag> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job = Job::Peek(Box::new(move |connection| {
+            // Whoever asked may have gone away.
+            let _ = reply.send(work(connection));
+        }));
+        self.jobs.send(job).await.map_err(|_| Fault::closed())?;
+        let read = answer.await.map_err(|_| Fault::closed())?;
+        read.map_err(|snag| self.place.explain(snag))
     }
 
     /// Writes what surely moves the generation.
@@ -212,11 +272,13 @@ impl SqliteStore {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Snag> + Send + 'static,
     {
+        self.health.refuse_deleted()?;
+        let health = Arc::clone(&self.health);
         let done = self.run_on_writer(move |connection| {
             // Begun as a writer: other processes write too, and a reader cannot become one behind their backs.
             let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
             let done = work(&transaction)?;
-            transaction.commit()?;
+            transaction.commit().inspect_err(|error| health.failed(error))?;
             Ok(done)
         });
         done.await?.map_err(|snag| self.place.explain(snag))

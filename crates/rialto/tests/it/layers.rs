@@ -153,7 +153,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rmcp", &["rialto-mcp"]),
     ("rusqlite", &["rialto-store"]),
     // Ends groups of processes.
-    ("rustix", &["rialto-edge"]),
+    ("rustix", &["rialto-edge", "rialto-store"]),
     // What leaves over HTTP, and the way to a database.
     ("rustls", &["rialto-edge", "rialto-store"]),
     // The names in the certificates of clients.

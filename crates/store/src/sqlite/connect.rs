@@ -9,7 +9,7 @@ use refinery::{Migration, Runner};
 use rialto_model::store::StoreError;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::{daybook::orphans, meta};
+use super::{daybook::orphans, leftovers::Leftovers, meta, use_lock::UseLock};
 use crate::{
     config::{Config, Durability},
     fault::{Fault, Place},
@@ -20,7 +20,7 @@ use crate::{
 pub(super) const FILE: &str = "rialto.db";
 
 /// The schema this program knows; each migration ends by writing its number into the file.
-const SCHEMA: i32 = 17;
+pub(super) const SCHEMA: i32 = 17;
 
 /// What brings a database to the present schema, in order.
 const MIGRATIONS: &[(&str, &str)] = &[
@@ -90,6 +90,7 @@ pub(super) fn slot(folder: &Path) -> Result<Slot, StoreError> {
 pub(super) fn writer(
     folder: &Path,
     slot: &Slot,
+    in_use: &mut UseLock,
     config: &Config,
     place: &Place,
 ) -> Result<Connection, StoreError> {
@@ -97,8 +98,12 @@ pub(super) fn writer(
     // SQLite gives its own files the permissions that it finds on this one.
     drop(private_file(&path).map_err(|error| not_writable(folder, error))?);
     let open_and_copy = || {
-        let connection = open(&path).map_err(|error| place.fault(error))?;
+        let left = Leftovers::inspect(folder, in_use);
+        left.refuse_damage(config.accept_damage, place)?;
+        let mut connection = open(&path).map_err(|error| place.fault(error))?;
+        left.check_pages(&mut connection, config.accept_damage, place)?;
         let mut connection = prepare(connection, config, place)?;
+        left.refuse_damaged_buffers(&connection, folder, config.accept_damage, place)?;
         orphans::adopt(&mut connection, folder).map_err(|trouble| trouble.explain(place))?;
         // Another process may have died between a commit and its copy.
         let number = meta::generation(&connection).map_err(|error| place.fault(error))?;
@@ -120,6 +125,18 @@ pub(super) fn reader(folder: &Path) -> rusqlite::Result<Connection> {
     settle(&mut connection)?;
     connection.execute_batch("PRAGMA query_only = ON")?;
     Ok(connection)
+}
+
+/// Findings of SQLite's quick check of the structure of all pages; none when all is well.
+pub(super) fn quick_check(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    findings(connection, "PRAGMA quick_check(20)")
+}
+
+/// Findings of a check that SQLite makes; `ok` is none.
+pub(super) fn findings(connection: &Connection, pragma: &str) -> rusqlite::Result<Vec<String>> {
+    let mut select = connection.prepare(pragma)?;
+    let rows = select.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()?;
+    Ok(rows.into_iter().filter(|finding| finding != "ok").collect())
 }
 
 fn open(path: &Path) -> rusqlite::Result<Connection> {
@@ -171,7 +188,7 @@ fn prepare(mut connection: Connection, config: &Config, place: &Place) -> Result
     Ok(connection)
 }
 
-fn schema_of(connection: &Connection) -> rusqlite::Result<i32> {
+pub(super) fn schema_of(connection: &Connection) -> rusqlite::Result<i32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 

@@ -189,6 +189,14 @@ impl Daybook {
         Some(drafts.into_posting(up_to))
     }
 
+    /// A copy of the page that notes are made on.
+    pub(super) fn copy_page(&self) -> Posting {
+        let page = self.page.lock();
+        let mut copy = Drafts::default();
+        copy.take_back(&page.drafts);
+        copy.into_posting(page.number)
+    }
+
     /// Forgets the page that was handed over: it is in the database. Its memory serves the next one.
     pub(super) fn posted(&self, posting: Posting) {
         let spare = posting.emptied(KEPT);

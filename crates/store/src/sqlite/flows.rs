@@ -13,14 +13,20 @@ use rialto_model::{
     webhook::Lease,
 };
 use rusqlite::{
-    Row,
+    Connection, Row,
     types::{FromSqlError, Type},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::SqliteStore;
+use crate::fault::Snag;
 
 pub(super) use self::runs::sweep;
+
+/// Reads all definitions, to see whether they can be read.
+pub(super) fn read_all(connection: &Connection) -> Result<(), Snag> {
+    definitions::all(connection, None).map(drop)
+}
 
 #[async_trait]
 impl FlowStore for SqliteStore {

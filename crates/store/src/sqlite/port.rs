@@ -23,7 +23,7 @@ use rialto_model::{
     },
     store::{
         AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, NumberedSessionMessage, Sealed,
-        SessionMessage, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token, Verdict,
+        SessionMessage, Store, StoreError, StoreProblem, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token, Verdict,
     },
     task::TaskHead,
     verb::VerbEvent,
@@ -49,6 +49,11 @@ use super::{
 impl Store for SqliteStore {
     fn generation(&self) -> u64 {
         self.generation.get()
+    }
+
+    async fn problem(&self) -> Option<StoreProblem> {
+        self.health.look();
+        self.health.problem()
     }
 
     async fn touch(&self) -> Result<u64, StoreError> {

@@ -30,7 +30,22 @@ fn write(
     insert: fn(&mut Inserts<'_>, &Posting, &Draft) -> Result<(), Snag>,
 ) -> Result<(), Snag> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut inserts = Inserts::new(&transaction)?;
+    write_to(&transaction, name, posting, insert)?;
+    Ok(transaction.commit()?)
+}
+
+/// Writes all of it to a transaction that somebody else ends.
+pub(super) fn stage(transaction: &Connection, name: &str, posting: &Posting) -> Result<(), Snag> {
+    write_to(transaction, name, posting, insert)
+}
+
+fn write_to(
+    transaction: &Connection,
+    name: &str,
+    posting: &Posting,
+    insert: fn(&mut Inserts<'_>, &Posting, &Draft) -> Result<(), Snag>,
+) -> Result<(), Snag> {
+    let mut inserts = Inserts::new(transaction)?;
     for draft in posting.drafts() {
         insert(&mut inserts, posting, draft)?;
     }
@@ -40,9 +55,8 @@ fn write(
         View::Append(addition) => addition.audit,
         View::Audit(records) => records,
     });
-    audit::append(&transaction, records)?;
-    meta::set_posted(&transaction, name, posting.up_to)?;
-    Ok(transaction.commit()?)
+    audit::append(transaction, records)?;
+    Ok(meta::set_posted(transaction, name, posting.up_to)?)
 }
 
 /// Writes a task as it stands after all that was noted of it.

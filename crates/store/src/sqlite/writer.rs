@@ -11,12 +11,13 @@ use std::{
 };
 
 use rialto_model::store::StoreError;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
     agents::{self, AgentWrite},
     daybook::{Daybook, Posting, Turn, orphans},
+    health::StoreHealth,
     meta,
     note::Note,
     posting,
@@ -65,6 +66,8 @@ pub(super) enum Job {
     Post(Turn, Reply),
     /// Post what dead processes have noted.
     Adopt(Reply),
+    /// Read with everything in sight that was noted, though it cannot be posted now.
+    Peek(Box<dyn FnOnce(&Connection) + Send>),
     /// Something else that wants this connection to itself.
     Run(Box<dyn FnOnce(&Connection) + Send>),
     /// Finish what is waiting, close the file, and say so.
@@ -86,6 +89,7 @@ pub(super) struct Writer {
     pub(super) daybook: Option<Arc<Daybook>>,
     /// A page that could not be posted. Nothing else is written before it.
     pub(super) stuck: Option<Posting>,
+    pub(super) health: Arc<StoreHealth>,
 }
 
 /// What spoiled a whole batch.
@@ -127,6 +131,10 @@ impl Writer {
                     Job::Run(work) => {
                         self.commit(std::mem::take(&mut batch));
                         work(&self.connection);
+                    }
+                    Job::Peek(work) => {
+                        self.commit(std::mem::take(&mut batch));
+                        self.peek(work);
                     }
                     Job::Post(what, reply) => {
                         self.commit(std::mem::take(&mut batch));
@@ -171,7 +179,10 @@ impl Writer {
             Err(Spoiled::Job(_)) if writes.len() > 1 => {
                 writes.iter().map(|write| self.alone(write)).collect()
             }
-            Err(Spoiled::Job(error)) => vec![Err(self.place.explain(Snag::Broken(error)))],
+            Err(Spoiled::Job(error)) => {
+                self.health.failed(&error);
+                vec![Err(self.place.explain(Snag::Broken(error)))]
+            }
             Err(Spoiled::Commit(error)) => all_failed(&writes, &self.place.fault(error)),
             Err(Spoiled::Page(fault)) => all_failed(&writes, &fault),
         };
@@ -184,7 +195,10 @@ impl Writer {
     fn alone(&mut self, write: &Write) -> Outcome {
         match self.together(std::slice::from_ref(write)) {
             Ok(mut outcomes) => outcomes.pop().unwrap_or(Ok(None)),
-            Err(Spoiled::Job(error) | Spoiled::Commit(error)) => Err(self.place.explain(Snag::Broken(error))),
+            Err(Spoiled::Job(error) | Spoiled::Commit(error)) => {
+                self.health.failed(&error);
+                Err(self.place.explain(Snag::Broken(error)))
+            }
             Err(Spoiled::Page(fault)) => Err(fault.into()),
         }
     }
@@ -202,14 +216,39 @@ impl Writer {
         let Some(daybook) = &self.daybook else { return Ok(()) };
         let Some(page) = self.stuck.take() else { return Ok(()) };
         if let Err(snag) = posting::post(&mut self.connection, daybook.name(), &page) {
+            if let Snag::Broken(error) = &snag {
+                self.health.failed(error);
+            }
             let fault = self.place.unwritten(snag);
-            tracing::error!("notes wait to be posted: {fault}");
+            tracing::debug!("notes wait to be posted: {fault}");
             self.stuck = Some(page);
             return Err(fault);
         }
+        self.health.written();
         self.tidier.committed(page.drafts().len());
         daybook.posted(page);
         Ok(())
+    }
+
+    /// Runs `work` in a transaction that has everything noted so far in it, and takes it back: pages that are not committed stay in memory, so
+    /// this needs no room on the disk.
+    fn peek(&mut self, work: Box<dyn FnOnce(&Connection) + Send>) {
+        let page = self.daybook.as_ref().map(|daybook| (daybook, daybook.copy_page()));
+        let staged = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate).ok();
+        let staged = staged.and_then(|transaction| {
+            let (daybook, page) = page?;
+            let pages = self.stuck.iter().chain([&page]);
+            pages
+                .map(|page| posting::stage(&transaction, daybook.name(), page))
+                .collect::<Result<(), _>>()
+                .ok()?;
+            Some(transaction)
+        });
+        match staged {
+            // Dropped, it is rolled back.
+            Some(transaction) => work(&transaction),
+            None => work(&self.connection),
+        }
     }
 
     fn adopt(&mut self) -> Result<(), StoreError> {
@@ -220,10 +259,11 @@ impl Writer {
     }
 
     fn together(&mut self, writes: &[Write]) -> Result<Vec<Outcome>, Spoiled> {
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(Spoiled::Commit)?;
+        let transaction =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|error| {
+                self.health.failed(&error);
+                Spoiled::Commit(error)
+            })?;
         let mut outcomes = Vec::with_capacity(writes.len());
         let mut newest = None;
         for write in writes {
@@ -236,7 +276,11 @@ impl Writer {
                 Err(Snag::Broken(error)) => return Err(Spoiled::Job(error)),
             }
         }
-        transaction.commit().map_err(Spoiled::Commit)?;
+        transaction.commit().map_err(|error| {
+            self.health.failed(&error);
+            Spoiled::Commit(error)
+        })?;
+        self.health.written();
         if let Some(number) = newest {
             self.generation.advance(number);
         }

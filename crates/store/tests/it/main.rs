@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be set up has failed its test")]
 
+mod backup;
 mod crash;
 mod daybook;
 mod file;

@@ -19,7 +19,7 @@ use crate::sqlite::{
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// How long to wait at most. A process that was stopped in the middle must not stop its neighbours.
-const PATIENCE: Duration = Duration::from_millis(500);
+pub(in crate::sqlite) const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What was found out about the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(in crate::sqlite) enum Found {
     Posted,
     /// One of them is dead, and its notes wait to be adopted.
     Orphan,
+    /// One of them lives and has not written its notes to the database in time.
+    Late,
 }
 
 /// Notes that somebody has made and not posted.
@@ -38,15 +40,25 @@ struct Waiting {
     tasks: BTreeSet<String>,
 }
 
-/// Waits until what other processes have acknowledged by now can be read. Blocks.
-pub(in crate::sqlite) fn wait(connection: &Connection, folder: &Path, own: &str) -> rusqlite::Result<Found> {
-    let deadline = Instant::now() + PATIENCE;
+/// Waits until what other processes have acknowledged by now can be read, for at most `patience`. Blocks.
+pub(in crate::sqlite) fn wait(
+    connection: &Connection,
+    folder: &Path,
+    own: &str,
+    patience: Duration,
+) -> rusqlite::Result<Found> {
+    let deadline = Instant::now() + patience;
+    let mut found = Found::Posted;
     for name in segment::names(folder).unwrap_or_default() {
         if name == own {
             continue;
         }
         let Some(mut waiting) = Waiting::of(connection, folder, &name)? else { continue };
-        while !waiting.is_over(connection, folder, &name)? && Instant::now() < deadline {
+        while !waiting.is_over(connection, folder, &name)? {
+            if Instant::now() >= deadline {
+                found = Found::Late;
+                break;
+            }
             match segment::is_orphan(folder, &name) {
                 Ok(true) => return Ok(Found::Orphan),
                 Ok(false) => thread::sleep(PAUSE),
@@ -54,7 +66,7 @@ pub(in crate::sqlite) fn wait(connection: &Connection, folder: &Path, own: &str)
             }
         }
     }
-    Ok(Found::Posted)
+    Ok(found)
 }
 
 // === impl Waiting ===

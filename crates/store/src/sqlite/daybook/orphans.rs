@@ -1,6 +1,9 @@
 //! Daybooks that dead processes have left behind.
 
-use std::{io, path::Path};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use rialto_model::store::StoreError;
 use rusqlite::Connection;
@@ -30,6 +33,22 @@ pub(in crate::sqlite) fn adopt(connection: &mut Connection, folder: &Path) -> Re
         meta::forget_daybook(connection, &name).map_err(Snag::from)?;
     }
     Ok(())
+}
+
+/// Write buffers of dead processes that were damaged. Those of live processes are left alone.
+pub(in crate::sqlite) fn damaged(connection: &Connection, folder: &Path) -> rusqlite::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for name in segment::names(folder).unwrap_or_default() {
+        if !segment::is_orphan(folder, &name).unwrap_or(false) {
+            continue;
+        }
+        let posted = meta::posted(connection, &name)?;
+        let Ok(files) = segment::read(folder, &name) else { continue };
+        let damaged = segment::paths(folder, &name).into_iter().zip(&files);
+        let is_damaged = |(_, bytes): &(PathBuf, &Vec<u8>)| segment::is_damaged(bytes, posted);
+        found.extend(damaged.filter(is_damaged).map(|(path, _)| path));
+    }
+    Ok(found)
 }
 
 /// Why a dead process's notes are still where they were.

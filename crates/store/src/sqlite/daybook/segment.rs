@@ -19,6 +19,9 @@ const ENDINGS: [&str; 2] = [".a", ".b"];
 /// So much of a file is memory: what stands on a page when it is posted, and some more.
 const MAPPED: usize = 896 << 10;
 
+/// A record behind a damaged one has a number at most this much higher.
+const MAX_NUMBER_GAP: u64 = 1 << 24;
+
 /// A file that records are written to, one behind the other, until it is begun anew.
 ///
 /// It is not made shorter then: writing over pages that are there costs half of what new ones do. Old records that are
@@ -102,6 +105,29 @@ pub(super) fn records(mut bytes: &[u8]) -> Vec<Record<'_>> {
     records
 }
 
+/// Whether a record that is whole stands behind the end of `bytes` as they are read, under a number that was given after the
+/// last one that can be read, and after `posted`: then something before it was damaged. Records of earlier pages are behind those of the
+/// present one, and all of them are posted.
+pub(super) fn is_damaged(bytes: &[u8], posted: u64) -> bool {
+    let (mut rest, mut last) = (bytes, None);
+    while let Some((record, behind)) = first(rest)
+        && last.is_none_or(|last| last < record.number)
+    {
+        // Numbers of one page follow each other without a gap.
+        if last.is_some_and(|last| last + 1 != record.number) {
+            return true;
+        }
+        (last, rest) = (Some(record.number), behind);
+    }
+    let newest = last.unwrap_or(0).max(posted);
+    let is_newer = |number: u64| number > newest && number - newest < MAX_NUMBER_GAP;
+    let is_record = |at: &[u8]| {
+        let number = at.get(8..16).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
+        number.is_some_and(is_newer) && head(at).is_some()
+    };
+    (1..rest.len()).filter_map(|at| rest.get(at..)).any(is_record)
+}
+
 /// Makes both files of a daybook, empty and locked.
 pub(super) fn create(folder: &Path, name: &str) -> io::Result<[Segment; 2]> {
     let [first, second] = paths(folder, name).map(|path| open(&path, true));
@@ -170,7 +196,7 @@ pub(super) fn names(folder: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-fn paths(folder: &Path, name: &str) -> [PathBuf; 2] {
+pub(super) fn paths(folder: &Path, name: &str) -> [PathBuf; 2] {
     ENDINGS.map(|ending| folder.join(format!("{name}{ending}")))
 }
 
