@@ -21,7 +21,7 @@ use crate::{
     environment::Environment,
     output::{self, Spinner, Trouble},
     private_files::find_open,
-    program::{BuildError, Place, Program},
+    program::{BuildError, Place, Program, store_error},
 };
 
 /// More tools than this drown a model.
@@ -127,7 +127,7 @@ async fn examine(common: &Common, environment: &Environment) -> Vec<Finding> {
             return findings;
         }
     };
-    findings.push(good("store", format!("opens in {place}")));
+    findings.push(store(&program, &place, &fix).await);
     findings.push(files);
     findings.push(good("policies", format!("{} in force", program.engine.policy().ids().len())));
     findings.push(tools(&program));
@@ -137,6 +137,19 @@ async fn examine(common: &Common, environment: &Environment) -> Vec<Finding> {
     findings.extend(webhooks(&program).await);
     findings.push(address(&program).await);
     findings
+}
+
+/// Whether the store can be written: a full disk may still be opened and read.
+async fn store(program: &Program, place: &str, fix: &str) -> Finding {
+    if let Some(problem) = program.store.problem().await {
+        return bad("store", format!("opens in {place}, but {}", problem.message()), fix);
+    }
+    match program.store.touch().await {
+        Ok(_) => good("store", format!("opens in {place}")),
+        Err(error) => {
+            bad("store", format!("opens in {place}, but cannot be written: {}", store_error(&error)), fix)
+        }
+    }
 }
 
 /// Says which form of a tool's name MCP clients are shown.

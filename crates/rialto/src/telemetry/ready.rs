@@ -60,7 +60,9 @@ impl Readiness {
         // Any question will do; this one is answered from an index, and by no agent.
         let (nobody, ask) = (AgentId::from("readyz"), &self.store);
         let answered = tokio::time::timeout(PATIENCE, ask.probes(&nobody, 1)).await;
-        if !matches!(answered, Ok(Ok(_))) {
+        if let Some(problem) = self.store.problem().await {
+            lacks.push(Lack { check: "store", message: problem.message().into() });
+        } else if !matches!(answered, Ok(Ok(_))) {
             lacks.push(Lack { check: "store", message: STORE_IS_SILENT.into() });
         }
         if !self.engine.policies_are_sound() {
