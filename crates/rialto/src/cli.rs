@@ -2,6 +2,7 @@
 
 mod approvals;
 mod audit;
+mod backup;
 mod costs;
 mod credential;
 mod flows;
@@ -27,6 +28,7 @@ use rialto_model::call::CallerKind;
 pub(crate) use self::{
     approvals::{Approvals, Decision},
     audit::{Audit, AuditCommand, AuditSearch, OutcomeName},
+    backup::{BackupOptions, Maintenance, RestoreOptions},
     costs::{CostKey, Costs},
     credential::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
     flows::{AddFlow, Flows, ListRuns, Pipeline, ResumeRun, RunFlow},
@@ -129,6 +131,8 @@ pub(crate) enum Command {
     Client(ClientCommand),
     /// Find out what would fail, and how to fix it
     Doctor(Listing),
+    #[command(flatten)]
+    Maintenance(Maintenance),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -177,6 +181,9 @@ pub(crate) struct Serve {
     /// Let everybody in who can reach the address; only on loopback
     #[arg(long)]
     pub(crate) allow_no_auth: bool,
+    /// Start on a damaged database with what can still be read
+    #[arg(long)]
+    pub(crate) accept_damage: bool,
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 pub(crate) mod approvals;
 pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod call;
 pub(crate) mod config;
 pub(crate) mod costs;

@@ -84,6 +84,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
         }
         Command::Demo(options) => demo::run(options, environment).await,
         Command::Doctor(listing) => doctor::run(&common, environment, listing.json).await,
+        Command::Maintenance(command) => commands::backup::run(&common, environment, command).await,
         Command::Client(command) => install::run(&command, &common, environment).await,
         Command::Keys(command) => run_keys(&common, environment, command),
         Command::Config(command) => run_config(&common, environment, &command),
@@ -111,7 +112,8 @@ async fn run_mcp(common: &Common, environment: &Environment, options: cli::Mcp) 
 }
 
 async fn run_serve(common: &Common, environment: &Environment, options: cli::Serve) -> Result<(), Trouble> {
-    serve::run(open(common, environment).await?, options, environment).await
+    let program = open_accepting(common, environment, options.accept_damage).await?;
+    serve::run(program, options, environment).await
 }
 
 fn run_keys(common: &Common, environment: &Environment, command: cli::Keys) -> Result<(), Trouble> {
@@ -264,7 +266,17 @@ async fn run_secrets(
 }
 
 async fn open(common: &Common, environment: &Environment) -> Result<Program, Trouble> {
-    let config = Config::load(common.config.as_deref(), environment)?;
+    open_accepting(common, environment, false).await
+}
+
+/// Opens the program; with `accept_damage`, on a damaged store too.
+async fn open_accepting(
+    common: &Common,
+    environment: &Environment,
+    accept_damage: bool,
+) -> Result<Program, Trouble> {
+    let mut config = Config::load(common.config.as_deref(), environment)?;
+    config.store.accept_damage = accept_damage;
     let folder = data_folder(common, &config, environment);
     let program = Program::open(config, Place::Folder(folder), None, environment).await?;
     Ok(program.within(common.tenant.scope()))

@@ -31,6 +31,7 @@ use rialto_engine::{Engine, Parts, PolicyLoader, Prober, Registry, StoreDeadline
 use rialto_flow::run::{self as flow, Runner};
 use rialto_model::{
     call::Caller,
+    card::Card,
     clock::SystemClock,
     credential::Secret,
     ids::Scope,
@@ -454,7 +455,6 @@ fn start_traces(
 
 /// Opens what everything is kept in. Whoever needs a store has it from here.
 pub(crate) async fn open_store(config: &Config, place: &Place) -> Result<Arc<dyn Store>, BuildError> {
-    let parse = |text: &str| rialto_a2a_wire::card::decode(text).map_err(|error| error.to_string());
     let folder = match place {
         Place::Folder(folder) => Some(folder.as_path()),
         Place::Memory => None,
@@ -462,7 +462,12 @@ pub(crate) async fn open_store(config: &Config, place: &Place) -> Result<Arc<dyn
     if let Some(folder) = folder {
         private_files::close_to_others(folder);
     }
-    rialto_store::open(&config.store, folder, parse).await.map_err(|error| store_error(&error))
+    rialto_store::open(&config.store, folder, parse_card).await.map_err(|error| store_error(&error))
+}
+
+/// Reads a card as the store keeps it.
+pub(crate) fn parse_card(text: &str) -> Result<Card, String> {
+    rialto_a2a_wire::card::decode(text).map_err(|error| error.to_string())
 }
 
 /// The same, and again with a deadline for each operation: for whatever has none of its own.
@@ -512,7 +517,7 @@ fn discoverer(
     Ok(discoverer.refusing_own(Instance::new(Arc::clone(store))))
 }
 
-fn store_error(error: &StoreError) -> BuildError {
+pub(crate) fn store_error(error: &StoreError) -> BuildError {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
     while let Some(cause) = source {

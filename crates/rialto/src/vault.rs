@@ -69,16 +69,19 @@ pub(crate) enum TroubleWithSecrets {
     Store(#[from] StoreError),
 }
 
+/// The file with the key to stored secrets; none when the environment has the key itself.
+pub(crate) fn key_file(environment: &Environment) -> Option<PathBuf> {
+    match Home::find(environment) {
+        Home::Variable(_) => None,
+        Home::File(path) => Some(path),
+    }
+}
+
 // === impl Vault ===
 
 impl Vault {
     pub(crate) fn new(store: Arc<dyn Store>, environment: &Environment) -> Self {
-        let home = match (environment.get("RIALTO_SECRET_KEY"), environment.get("RIALTO_SECRET_KEY_FILE")) {
-            (Some(key), _) => Home::Variable(Secret::from(key)),
-            (None, Some(path)) => Home::File(PathBuf::from(path)),
-            (None, None) => Home::File(environment.config_dir().join("secret.key")),
-        };
-        Self { store, home }
+        Self { store, home: Home::find(environment) }
     }
 
     /// The secret of this name.
@@ -209,6 +212,15 @@ impl Safe for Vault {
 // === impl Home ===
 
 impl Home {
+    /// The key's place, as the environment says.
+    fn find(environment: &Environment) -> Self {
+        match (environment.get("RIALTO_SECRET_KEY"), environment.get("RIALTO_SECRET_KEY_FILE")) {
+            (Some(key), _) => Self::Variable(Secret::from(key)),
+            (None, Some(path)) => Self::File(PathBuf::from(path)),
+            (None, None) => Self::File(environment.config_dir().join("secret.key")),
+        }
+    }
+
     fn read(&self) -> Result<Option<Key>, TroubleWithSecrets> {
         match self {
             Self::Variable(text) => Key::parse(text).map(Some).map_err(|error| self.trouble(error)),

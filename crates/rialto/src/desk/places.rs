@@ -60,6 +60,7 @@ const fn place(command: &Command) -> Place {
         | Command::Keys(_)
         | Command::Config(_)
         | Command::Client(_)
+        | Command::Maintenance(_)
         | Command::Completions { .. }
         | Command::Workflow(Workflow::File(_))
         | Command::Tenants(Tenants::Orgs(_))

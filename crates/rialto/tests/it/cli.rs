@@ -4,6 +4,7 @@ mod abandoned;
 mod agents;
 mod approvals;
 mod audit;
+mod backup;
 mod callers;
 mod calls;
 mod cards;

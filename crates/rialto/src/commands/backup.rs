@@ -1,0 +1,316 @@
+//! `rialto backup`, `rialto restore` and `rialto check`.
+//!
+//! They work at the data folder itself, beside a server that uses it: a backup is one snapshot of the database with everything in it that was
+//! acknowledged before, and the policies and keys beside it.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rialto_model::clock::{Clock, SystemClock};
+use rialto_store::{
+    CopyProgress, PostgresStore, SqliteStore,
+    archive::{self, ArchiveError, ArchiveWriter, Manifest},
+    check::CheckReport,
+    check_folder,
+};
+use serde_json::json;
+
+use crate::{
+    cli::{BackupOptions, Common, Maintenance, RestoreOptions},
+    config::Config,
+    environment::Environment,
+    output::{self, Spinner, Trouble},
+    private_files,
+    program::{parse_card, store_error},
+    vault::key_file,
+};
+
+/// Name of the database in an archive and in a data folder.
+const DATABASE: &str = "rialto.db";
+
+/// Name of the database while a restore is under way: a folder without the final name is no store.
+const UNFINISHED_DATABASE: &str = "rialto.db.restoring";
+
+/// Name of the key to stored secrets in an archive.
+const SECRET_KEY: &str = "secret.key";
+
+/// Folders of the data folder that go into a backup.
+const FOLDERS: [&str; 2] = ["policies", "webhooks"];
+
+/// Endings of key files in the data folder that go into a backup.
+const KEY_ENDINGS: [&str; 2] = ["key", "pem"];
+
+/// Depth to which folders are searched.
+const MAX_DEPTH: usize = 4;
+
+/// Number of files that a backup may have beside the database.
+const MAX_FILES: usize = 10_000;
+
+pub(crate) async fn run(
+    common: &Common,
+    environment: &Environment,
+    command: Maintenance,
+) -> Result<(), Trouble> {
+    let config = Config::load(common.config.as_deref(), environment)?;
+    let folder = crate::data_folder(common, &config, environment);
+    match command {
+        Maintenance::Backup(options) => backup(&config, &folder, environment, &options).await,
+        Maintenance::Restore(options) => restore(&folder, &options).await,
+        Maintenance::Check(listing) => check(&config, &folder, listing.json).await,
+    }
+}
+
+async fn backup(
+    config: &Config,
+    folder: &Path,
+    environment: &Environment,
+    options: &BackupOptions,
+) -> Result<(), Trouble> {
+    if let Some(url) = &config.store.url
+        && !options.files_only
+    {
+        return Err(Trouble::other(format!(
+            "the store is in PostgreSQL, which has its own backup. Run: pg_dump --format=custom --file={file}.dump '{}'. \
+             Then back up policies and keys: rialto backup {file} --files-only",
+            url.without_password(),
+            file = options.file.display(),
+        )));
+    }
+    if !folder.is_dir() {
+        return Err(Trouble::other(format!(
+            "there is no data folder {}; name it with --data",
+            folder.display()
+        )));
+    }
+    let spinner = Arc::new(Spinner::new("copying the database"));
+    let begun = SystemClock.now();
+    let mut archive = ArchiveWriter::create(&options.file, begun, options.force).map_err(archive_trouble)?;
+    if !options.files_only {
+        let copy = TemporaryFile(archive::sibling(&options.file, "db"));
+        copy_database(config, folder, &copy.0, Arc::clone(&spinner)).await?;
+        spinner.say("writing the archive");
+        archive.add_file(DATABASE, &copy.0).map_err(archive_trouble)?;
+    }
+    for (name, path) in files_beside(folder).map_err(|error| unreadable(folder, &error))? {
+        archive.add_file(&name, &path).map_err(archive_trouble)?;
+    }
+    let key = key_file(environment);
+    let has_key = key.as_ref().is_some_and(|key| key.is_file());
+    if options.with_secret_key {
+        let key = key.as_ref().filter(|_| has_key).ok_or_else(|| {
+            Trouble::other("there is no file with the key to stored secrets; leave --with-secret-key out")
+        })?;
+        archive.add_file(SECRET_KEY, key).map_err(archive_trouble)?;
+    }
+    let manifest = archive.finish().map_err(archive_trouble)?;
+    drop(spinner);
+    output::line(format!("{}: {}", options.file.display(), summary(&manifest)));
+    if let Some(key) = key.filter(|_| has_key && !options.with_secret_key) {
+        output::note(format!(
+            "Stored secrets can be read only with the key in {}, which is not in the backup; keep a copy of it elsewhere.",
+            key.display()
+        ));
+    }
+    Ok(())
+}
+
+async fn copy_database(
+    config: &Config,
+    folder: &Path,
+    target: &Path,
+    spinner: Arc<Spinner>,
+) -> Result<(), Trouble> {
+    if !folder.join(DATABASE).is_file() {
+        return Err(no_database(folder));
+    }
+    let failed = |error| Trouble::other(store_error(&error).to_string());
+    let store = SqliteStore::open(folder, &config.store, parse_card).map_err(failed)?;
+    let report = move |progress: CopyProgress| {
+        let percent = progress.copied * 100 / progress.total.max(1);
+        spinner.say(&format!("copying the database, {percent} %"));
+    };
+    let copied = store.copy_to(target, report).await.map_err(failed);
+    store.close().await;
+    copied
+}
+
+async fn restore(folder: &Path, options: &RestoreOptions) -> Result<(), Trouble> {
+    let is_empty = match fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        Err(error) => return Err(unreadable(folder, &error)),
+    };
+    if !is_empty {
+        return Err(Trouble::other(format!(
+            "{} is not empty; stop its server, move the folder away, or name another with --data",
+            folder.display()
+        )));
+    }
+    let spinner = Spinner::new("comparing the backup with its checksums");
+    let (file, target) = (options.file.clone(), folder.to_owned());
+    let restored = tokio::task::spawn_blocking(move || unpack(&file, &target));
+    let manifest = restored.await.map_err(|error| Trouble::other(error.to_string()))??;
+    drop(spinner);
+    output::line(format!("{}: {}", folder.display(), summary(&manifest)));
+    if manifest.files.iter().any(|file| file.path == SECRET_KEY) {
+        output::note(format!(
+            "The key to stored secrets is in {0}. Move it to the configuration folder, or set RIALTO_SECRET_KEY_FILE={0}",
+            folder.join(SECRET_KEY).display()
+        ));
+    }
+    if !manifest.files.iter().any(|file| file.path == DATABASE) {
+        output::note("The backup has no database; restore the dump with pg_restore.");
+    }
+    Ok(())
+}
+
+/// Verifies all of an archive before the first file is written, and takes everything away again if that fails.
+fn unpack(file: &Path, folder: &Path) -> Result<Manifest, Trouble> {
+    archive::verify(file).map_err(archive_trouble)?;
+    private_files::make_folder(folder).map_err(|error| unreadable(folder, &error))?;
+    let place = |name: &str| PathBuf::from(if name == DATABASE { UNFINISHED_DATABASE } else { name });
+    let unpacked = archive::extract(file, folder, place).map_err(archive_trouble).and_then(|manifest| {
+        if manifest.files.iter().any(|file| file.path == DATABASE) {
+            fs::rename(folder.join(UNFINISHED_DATABASE), folder.join(DATABASE))
+                .map_err(|error| unreadable(folder, &error))?;
+        }
+        Ok(manifest)
+    });
+    if unpacked.is_err() {
+        empty(folder);
+    }
+    unpacked
+}
+
+/// Removes all that was written to a folder that was empty before.
+fn empty(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let path = entry.path();
+        let removed = if is_folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        if let Err(error) = removed {
+            tracing::warn!("{} could not be removed after a restore that failed: {error}", path.display());
+        }
+    }
+}
+
+async fn check(config: &Config, folder: &Path, as_json: bool) -> Result<(), Trouble> {
+    let failed = |error| Trouble::other(store_error(&error).to_string());
+    let spinner = Arc::new(Spinner::new("checking"));
+    let report = if let Some(url) = &config.store.url {
+        let store = PostgresStore::open(url, &config.store, parse_card).await.map_err(failed)?;
+        store.check(&|at| spinner.say(at)).await.map_err(failed)?
+    } else {
+        let (folder, shown) = (folder.to_owned(), Arc::clone(&spinner));
+        let checking =
+            tokio::task::spawn_blocking(move || check_folder(&folder, parse_card, &|at| shown.say(at)));
+        checking.await.map_err(|error| Trouble::other(error.to_string()))?.map_err(failed)?
+    };
+    drop(spinner);
+    show(&report, as_json)
+}
+
+fn show(report: &CheckReport, as_json: bool) -> Result<(), Trouble> {
+    if as_json {
+        let findings = report.findings().iter();
+        let findings: Vec<_> =
+            findings.map(|finding| json!({ "check": finding.check, "message": finding.message })).collect();
+        output::json(&json!({
+            "sound": report.count() == 0,
+            "tasks": report.tasks,
+            "auditRecords": report.audit_records,
+            "findings": findings,
+            "findingsTotal": report.count(),
+        }));
+    } else {
+        for finding in report.findings() {
+            output::line(format!("{:<12} {}", finding.check, output::printable(&finding.message)));
+        }
+    }
+    if report.count() > 0 {
+        return Err(Trouble::other(format!(
+            "{} problems were found; restore a backup with `rialto restore`, or keep a copy of the folder before anything is changed in it",
+            report.count()
+        )));
+    }
+    if !as_json {
+        output::line(format!(
+            "{} tasks and {} audit records, all as they were written",
+            report.tasks, report.audit_records
+        ));
+    }
+    Ok(())
+}
+
+/// A file that is removed when it is no longer needed.
+struct TemporaryFile(PathBuf);
+
+// === impl TemporaryFile ===
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        // It was never made if the copy failed.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Policies and keys in the data folder, as names in an archive and paths. Lock files, tokens and files that a server makes anew are left out.
+fn files_beside(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut found = Vec::new();
+    for name in FOLDERS {
+        collect(&folder.join(name), name, 0, &mut found)?;
+    }
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_key =
+            Path::new(&name).extension().is_some_and(|end| KEY_ENDINGS.iter().any(|key| end == *key));
+        if is_key && entry.file_type()?.is_file() {
+            found.push((name, entry.path()));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn collect(folder: &Path, prefix: &str, depth: usize, found: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let (kind, file) = (entry.file_type()?, entry.file_name().to_string_lossy().into_owned());
+        let name = format!("{prefix}/{file}");
+        if kind.is_dir() && depth < MAX_DEPTH {
+            collect(&entry.path(), &name, depth + 1, found)?;
+        } else if kind.is_file() && !file.starts_with('.') {
+            found.push((name, entry.path()));
+        }
+        if found.len() > MAX_FILES {
+            let what = format!("there are more than {MAX_FILES} files in {}", folder.display());
+            return Err(io::Error::other(what));
+        }
+    }
+    Ok(())
+}
+
+fn summary(manifest: &Manifest) -> String {
+    let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
+    format!("{} files, {bytes} bytes, as of {}", manifest.files.len(), manifest.created_at)
+}
+
+fn archive_trouble(error: ArchiveError) -> Trouble {
+    Trouble::other(error.to_string())
+}
+
+fn no_database(folder: &Path) -> Trouble {
+    Trouble::other(format!("there is no database in {}; name the data folder with --data", folder.display()))
+}
+
+fn unreadable(folder: &Path, error: &io::Error) -> Trouble {
+    Trouble::other(format!("{} cannot be read or written: {error}", folder.display()))
+}
