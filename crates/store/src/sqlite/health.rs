@@ -121,7 +121,7 @@ impl StoreHealth {
         }
         match (now, cause) {
             (Some(problem), Some(cause)) => {
-                tracing::error!("{}: {} ({cause})", self.place, problem.message())
+                tracing::error!("{}: {} ({cause})", self.place, problem.message());
             }
             (Some(problem), None) => tracing::error!("{}: {}", self.place, problem.message()),
             (None, _) => tracing::info!("{} takes writes again", self.place),
@@ -214,5 +214,80 @@ const fn decode(code: u8) -> Option<StoreProblem> {
         4 => Some(StoreProblem::Damaged),
         5 => Some(StoreProblem::Unavailable),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rialto_model::{ids::Scope, store::Store};
+    use rialto_testkit::store_suite::head;
+
+    use super::*;
+    use crate::{Config, sqlite::SqliteStore};
+
+    async fn limit_pages(store: &SqliteStore, pages: Option<i64>) {
+        let limit = move |connection: &Connection| {
+            let now: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+            let most = pages.unwrap_or(now);
+            Ok(connection.pragma_update_and_check(None, "max_page_count", most, |_| Ok(()))?)
+        };
+        store.run_on_writer(limit).await.unwrap().unwrap();
+    }
+
+    async fn until(store: &SqliteStore, problem: Option<StoreProblem>) {
+        let waiting = async {
+            while store.problem().await != problem {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), waiting).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_full_database_is_reported_and_read_and_loses_nothing_that_was_acknowledged() {
+        let folder = tempfile::tempdir().unwrap();
+        let store =
+            SqliteStore::open(folder.path(), &Config::default(), |_| Err("no cards here".into())).unwrap();
+        store.open_task(&head("task-000"), Vec::new()).await.unwrap();
+        assert!(store.task(&Scope::default(), "task-000").await.unwrap().is_some());
+        limit_pages(&store, None).await;
+        let mut acknowledged = Vec::new();
+        for number in 1..400 {
+            let task = head(&format!("task-{number:03}"));
+            if store.open_task(&task, Vec::new()).await.is_ok() {
+                acknowledged.push(task.id);
+            }
+        }
+        until(&store, Some(StoreProblem::Full)).await;
+        assert!(acknowledged.len() > 100, "notes are taken as long as there is room for them");
+        assert!(
+            store.task(&Scope::default(), "task-000").await.unwrap().is_some(),
+            "it can be read meanwhile"
+        );
+        limit_pages(&store, Some(1 << 30)).await;
+        until(&store, None).await;
+        for id in acknowledged {
+            assert!(store.task(&Scope::default(), id.as_str()).await.unwrap().is_some(), "{id}");
+        }
+    }
+
+    #[tokio::test]
+    async fn notes_that_cannot_be_written_are_read_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let store =
+            SqliteStore::open(folder.path(), &Config::default(), |_| Err("no cards here".into())).unwrap();
+        store.open_task(&head("task-000"), Vec::new()).await.unwrap();
+        let find = |id: &'static str| {
+            store.peek(move |connection| crate::sqlite::tasks::find(connection, &Scope::default(), id))
+        };
+        assert!(find("task-000").await.unwrap().is_some());
+        assert!(find("task-001").await.unwrap().is_none());
+        let task = head("task-001");
+        store.open_task(&task, Vec::new()).await.unwrap();
+        assert_eq!(find("task-001").await.unwrap().unwrap().id, task.id);
+        assert!(
+            store.task(&Scope::default(), "task-001").await.unwrap().is_some(),
+            "it is written later, once"
+        );
     }
 }

@@ -237,11 +237,8 @@ impl Writer {
         let staged = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate).ok();
         let staged = staged.and_then(|transaction| {
             let (daybook, page) = page?;
-            let pages = self.stuck.iter().chain([&page]);
-            pages
-                .map(|page| posting::stage(&transaction, daybook.name(), page))
-                .collect::<Result<(), _>>()
-                .ok()?;
+            let mut pages = self.stuck.iter().chain([&page]);
+            pages.try_for_each(|page| posting::stage(&transaction, daybook.name(), page)).ok()?;
             Some(transaction)
         });
         match staged {
