@@ -277,6 +277,7 @@ fn signal_of(agent: &Agent, event: &Event) -> Signal {
         | Kind::Busy
         | Kind::PeerTimeout
         | Kind::Unsupported
+        | Kind::StoreUnavailable
         | Kind::Internal => Signal::Nothing,
     }
 }

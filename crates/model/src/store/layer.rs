@@ -12,7 +12,7 @@ use async_trait::async_trait;
 
 use super::{
     AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, NumberedSessionMessage, Sealed, SessionMessage,
-    Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token, Verdict,
+    Store, StoreError, StoreProblem, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token, Verdict,
 };
 use crate::{
     agent::{Agent, OldCard, Probe},
@@ -80,6 +80,10 @@ layered! {
 
         fn sees_deaths(&self) -> bool {
             self.0.store().sees_deaths()
+        }
+
+        async fn problem(&self) -> Option<StoreProblem> {
+            self.0.store().problem().await
         }
     }
     async fn touch(&self) -> u64;

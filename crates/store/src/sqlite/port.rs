@@ -23,7 +23,8 @@ use rialto_model::{
     },
     store::{
         AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, NumberedSessionMessage, Sealed,
-        SessionMessage, Store, StoreError, StoreProblem, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token, Verdict,
+        SessionMessage, Store, StoreError, StoreProblem, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token,
+        Verdict,
     },
     task::TaskHead,
     verb::VerbEvent,
