@@ -259,8 +259,8 @@ impl Engine {
         let task = self.start_task(call.get(), start, &mut announcement, deadline).await?;
         self.0.quota.add(&task.head.scope.org, parts_size(&call.get().parts));
         let begun = wants_begun.then(|| Box::new(task.clone()));
-        let (caller, target) = (call.get().caller.clone(), call.get().target.clone());
-        let presence = call.get().presence.clone();
+        let said = call.get();
+        let (caller, target, presence) = (said.caller.clone(), said.target.clone(), said.presence.clone());
         let events = match call {
             Leave::Now(call) => self.0.peer.send(call),
             Leave::OnceApproved(call, decision) => Box::pin(self.hold(call, &decision)).await,

@@ -76,7 +76,7 @@ impl BreakerTransition {
                 tracing::info!(agent.id = %id, "agent {slug} gets one call as a probe: its circuit breaker is half-open");
             }
             Self::Closed => {
-                tracing::info!(agent.id = %id, "agent {slug} answers again: its circuit breaker is closed")
+                tracing::info!(agent.id = %id, "agent {slug} answers again: its circuit breaker is closed");
             }
         }
     }
