@@ -10,6 +10,7 @@ pub(crate) mod client;
 pub(crate) mod coder;
 pub(crate) mod deaths;
 pub(crate) mod grpc;
+pub(crate) mod haproxy;
 pub(crate) mod http;
 pub(crate) mod issuer;
 pub(crate) mod journal;

@@ -2,8 +2,6 @@
 //! another server than the one before.
 
 use std::{
-    net::TcpListener,
-    process::Command,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -20,9 +18,9 @@ use crate::harness::{
     a2a_client::{A2aClient, Kind},
     agent::SampleAgent,
     client::{Door, Era, McpClient, Sdk},
+    haproxy::{Haproxy, free_address},
     http,
     peer::Peer,
-    process::Process,
     receiver::Receiver,
     rialto::Rialto,
     server::{self, Server},
@@ -31,13 +29,11 @@ use crate::harness::{
 
 const TOKEN: &str = "owners-token-of-at-least-32-characters";
 
-const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/haproxy.cfg");
-
 /// The proxy, and the servers behind it.
 struct Cluster {
     url: String,
     nodes: Vec<Node>,
-    _proxy: Process,
+    _proxy: Haproxy,
     _postgres: Postgres,
 }
 
@@ -58,18 +54,10 @@ impl Cluster {
         for agent in agents {
             nodes[0].rialto.trust(agent);
         }
-        let bind = free_address();
-        let mut command = Command::new("haproxy");
-        command.args(["-db", "-f", CONFIG]).env("RIALTO_BIND", &bind);
-        for (number, node) in nodes.iter().enumerate() {
-            command.env(format!("RIALTO_NODE_{}", number + 1), &node.address);
-        }
-        let proxy = Process::start("haproxy", &mut command);
-        let url = format!("http://{bind}");
-        until("the proxy has servers", || {
-            http::get(&format!("{url}/readyz")).filter(|answer| answer.status == 200)
-        });
-        Self { url, nodes, _proxy: proxy, _postgres: postgres }
+        let addresses: Vec<String> = nodes.iter().map(|node| node.address.clone()).collect();
+        let proxy = Haproxy::in_front_of(&addresses);
+        proxy.wait();
+        Self { url: proxy.url.clone(), nodes, _proxy: proxy, _postgres: postgres }
     }
 
     fn mcp(&self) -> Door {
@@ -92,21 +80,17 @@ impl Node {
             .with("RIALTO_A2A__PUBLIC_SKILLS", "all")
             .with("RIALTO_A2A__PUSH_PRIVATE", "true");
         let address = free_address();
-        let server = rialto.serve_at(&address);
+        let server = rialto.serve_at(&address, &[]);
         Self { rialto, address, server }
     }
 
     /// Stops the server as a service manager does, and starts it again.
     fn restart(&mut self) {
         assert!(self.server.stop().success(), "{}", self.server.log());
-        self.server = self.rialto.serve_at(&self.address);
+        self.server = self.rialto.serve_at(&self.address, &[]);
         let ready = format!("http://{}/readyz", self.address);
         until("the server is ready again", || http::get(&ready).filter(|answer| answer.status == 200));
     }
-}
-
-fn free_address() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn nodes_that_are_killed_a_hundred_times_lose_no_task_and_the_others_take_over()
 
 fn killed(deaths: usize, tasks: usize) {
     let postgres = Postgres::start();
-    let stage = Stage::machines(3, &postgres.database(), None);
+    let stage = Stage::balanced(&postgres.database());
     let told = killed_again_and_again(&stage, deaths, tasks);
     assert_eq!(told.tasks, deaths * tasks);
     let count = told.tasks;

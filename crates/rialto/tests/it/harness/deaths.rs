@@ -16,7 +16,15 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{http, journal::consistent_heads, rialto::Rialto, server::Server, until, worker::Worker};
+use super::{
+    haproxy::{Haproxy, free_address},
+    http,
+    journal::consistent_heads,
+    rialto::Rialto,
+    server::Server,
+    until,
+    worker::Worker,
+};
 
 /// How many begin tasks at the same time. Each also waits for its task's end, twice.
 const CALLERS: usize = 24;
@@ -73,8 +81,8 @@ pub(crate) struct Stage {
     worker: Worker,
     /// Of each server; empty while it is dead.
     urls: Mutex<Vec<String>>,
-    /// Where all of them are reached, if something stands before them.
-    front: Option<String>,
+    /// A proxy in front of all of them, and where they are then.
+    front: Option<(Haproxy, Vec<String>)>,
     acknowledged: AtomicUsize,
     reconnected: AtomicUsize,
 }
@@ -169,16 +177,21 @@ impl Skill {
 impl Stage {
     /// So many servers on one machine, which share its data folder.
     pub(crate) fn one_machine(servers: usize) -> Self {
-        Self::set(vec![machine()], servers, None)
+        Self::set(vec![machine()], servers, false)
     }
 
-    /// A server on each of so many machines, which share a PostgreSQL database.
-    pub(crate) fn machines(count: usize, database: &str, front: Option<String>) -> Self {
-        let machines = (0..count).map(|_| machine().with("RIALTO_STORE_URL", database)).collect();
-        Self::set(machines, count, front)
+    /// A server on each of three machines, which share a PostgreSQL database, behind HAProxy.
+    pub(crate) fn balanced(database: &str) -> Self {
+        let machines: Vec<_> = (0..3).map(|_| machine().with("RIALTO_STORE_URL", database)).collect();
+        let servers = machines.len();
+        Self::set(machines, servers, true)
     }
 
-    fn set(machines: Vec<Rialto>, servers: usize, front: Option<String>) -> Self {
+    fn set(machines: Vec<Rialto>, servers: usize, is_balanced: bool) -> Self {
+        let front = is_balanced.then(|| {
+            let addresses: Vec<String> = (0..servers).map(|_| free_address()).collect();
+            (Haproxy::in_front_of(&addresses), addresses)
+        });
         let worker = Worker::start();
         machines[0].trust(&worker.url);
         let stage = Self {
@@ -212,17 +225,19 @@ impl Stage {
 
     fn serve(&self, index: usize) -> Server {
         let machine = &self.machines[index % self.machines.len()];
-        let server = machine.serve(&["--allow-no-auth"]);
+        let server = match &self.front {
+            Some((_, addresses)) => machine.serve_at(&addresses[index], &["--allow-no-auth"]),
+            None => machine.serve(&["--allow-no-auth"]),
+        };
         self.urls.lock().unwrap()[index].clone_from(&server.url);
         server
     }
 
     /// Waits until whatever stands before the servers lets somebody through.
     fn wait_for_front(&self) {
-        let Some(front) = &self.front else { return };
-        until("the front is there", || {
-            http::get(&format!("{front}/readyz")).filter(|answer| answer.status == 200)
-        });
+        if let Some((front, _)) = &self.front {
+            front.wait();
+        }
     }
 
     /// Where each run of a command leaves a line.
@@ -232,8 +247,8 @@ impl Stage {
 
     /// Where one of the servers is, any of them; waits while all are dead.
     fn url(&self) -> String {
-        if let Some(front) = &self.front {
-            return format!("{front}/a2a");
+        if let Some((front, _)) = &self.front {
+            return format!("{}/a2a", front.url);
         }
         until("a server is back", || {
             let urls = self.urls.lock().unwrap();

@@ -101,8 +101,8 @@ impl Rialto {
 
     /// Starts a server at this address and waits until it answers.
     #[track_caller]
-    pub(crate) fn serve_at(&self, address: &str) -> Server {
-        Server::ready(self.start(&["serve", "--addr", address]))
+    pub(crate) fn serve_at(&self, address: &str, args: &[&str]) -> Server {
+        Server::ready(self.start(&[&["serve", "--addr", address], args].concat()))
     }
 
     /// Starts a server that may have no more than this number of files open.
