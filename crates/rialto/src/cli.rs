@@ -129,8 +129,6 @@ pub(crate) enum Command {
     Config(Config),
     #[command(flatten)]
     Client(ClientCommand),
-    /// Find out what would fail, and how to fix it
-    Doctor(Listing),
     #[command(flatten)]
     Maintenance(Maintenance),
     /// Print a completion script for a shell

@@ -29,8 +29,8 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::{
     cli::{Cli, Command, Common},
     commands::{
-        agents, audit, call, costs, doctor, inspect, install, mcp, orgs, policy, secrets, serve, tasks,
-        tokens, webhooks as hooks,
+        agents, audit, call, costs, inspect, install, mcp, orgs, policy, secrets, serve, tasks, tokens,
+        webhooks as hooks,
     },
     config::Config,
     desk::Desk,
@@ -83,7 +83,6 @@ async fn run(cli: Cli, environment: &Environment) -> Result<(), Trouble> {
             Ok(())
         }
         Command::Demo(options) => demo::run(options, environment).await,
-        Command::Doctor(listing) => doctor::run(&common, environment, listing.json).await,
         Command::Maintenance(command) => commands::backup::run(&common, environment, command).await,
         Command::Client(command) => install::run(&command, &common, environment).await,
         Command::Keys(command) => run_keys(&common, environment, command),

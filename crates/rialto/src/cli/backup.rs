@@ -1,4 +1,4 @@
-//! `rialto backup`, `rialto restore` and `rialto check`, as `--help` shows them.
+//! `rialto doctor`, `rialto backup`, `rialto restore` and `rialto check`, as `--help` shows them.
 
 use std::path::PathBuf;
 
@@ -8,6 +8,8 @@ use super::Listing;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Maintenance {
+    /// Find out what would fail, and how to fix it
+    Doctor(Listing),
     /// Write a backup of the data folder to one file, while a server may be using it
     Backup(BackupOptions),
     /// Restore a backup into an empty data folder (--data)

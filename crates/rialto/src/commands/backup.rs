@@ -20,6 +20,7 @@ use serde_json::json;
 
 use crate::{
     cli::{BackupOptions, Common, Maintenance, RestoreOptions},
+    commands::doctor,
     config::Config,
     environment::Environment,
     output::{self, Spinner, Trouble},
@@ -54,12 +55,22 @@ pub(crate) async fn run(
     environment: &Environment,
     command: Maintenance,
 ) -> Result<(), Trouble> {
-    let config = Config::load(common.config.as_deref(), environment)?;
-    let folder = crate::data_folder(common, &config, environment);
+    let place = || {
+        let config = Config::load(common.config.as_deref(), environment)?;
+        let folder = crate::data_folder(common, &config, environment);
+        Ok::<_, Trouble>((config, folder))
+    };
     match command {
-        Maintenance::Backup(options) => backup(&config, &folder, environment, &options).await,
-        Maintenance::Restore(options) => restore(&folder, &options).await,
-        Maintenance::Check(listing) => check(&config, &folder, listing.json).await,
+        Maintenance::Doctor(listing) => doctor::run(common, environment, listing.json).await,
+        Maintenance::Backup(options) => {
+            let (config, folder) = place()?;
+            backup(&config, &folder, environment, &options).await
+        }
+        Maintenance::Restore(options) => restore(&place()?.1, &options).await,
+        Maintenance::Check(listing) => {
+            let (config, folder) = place()?;
+            check(&config, &folder, listing.json).await
+        }
     }
 }
 
@@ -87,15 +98,15 @@ async fn backup(
     }
     let spinner = Arc::new(Spinner::new("copying the database"));
     let begun = SystemClock.now();
-    let mut archive = ArchiveWriter::create(&options.file, begun, options.force).map_err(archive_trouble)?;
+    let mut archive = ArchiveWriter::create(&options.file, begun, options.force)?;
     if !options.files_only {
         let copy = TemporaryFile(archive::sibling(&options.file, "db"));
         copy_database(config, folder, &copy.0, Arc::clone(&spinner)).await?;
         spinner.say("writing the archive");
-        archive.add_file(DATABASE, &copy.0).map_err(archive_trouble)?;
+        archive.add_file(DATABASE, &copy.0)?;
     }
     for (name, path) in files_beside(folder).map_err(|error| unreadable(folder, &error))? {
-        archive.add_file(&name, &path).map_err(archive_trouble)?;
+        archive.add_file(&name, &path)?;
     }
     let key = key_file(environment);
     let has_key = key.as_ref().is_some_and(|key| key.is_file());
@@ -103,9 +114,9 @@ async fn backup(
         let key = key.as_ref().filter(|_| has_key).ok_or_else(|| {
             Trouble::other("there is no file with the key to stored secrets; leave --with-secret-key out")
         })?;
-        archive.add_file(SECRET_KEY, key).map_err(archive_trouble)?;
+        archive.add_file(SECRET_KEY, key)?;
     }
-    let manifest = archive.finish().map_err(archive_trouble)?;
+    let manifest = archive.finish()?;
     drop(spinner);
     output::line(format!("{}: {}", options.file.display(), summary(&manifest)));
     if let Some(key) = key.filter(|_| has_key && !options.with_secret_key) {
@@ -169,10 +180,10 @@ async fn restore(folder: &Path, options: &RestoreOptions) -> Result<(), Trouble>
 
 /// Verifies all of an archive before the first file is written, and takes everything away again if that fails.
 fn unpack(file: &Path, folder: &Path) -> Result<Manifest, Trouble> {
-    archive::verify(file).map_err(archive_trouble)?;
+    archive::verify(file)?;
     private_files::make_folder(folder).map_err(|error| unreadable(folder, &error))?;
     let place = |name: &str| PathBuf::from(if name == DATABASE { UNFINISHED_DATABASE } else { name });
-    let unpacked = archive::extract(file, folder, place).map_err(archive_trouble).and_then(|manifest| {
+    let unpacked = archive::extract(file, folder, place).map_err(Trouble::from).and_then(|manifest| {
         if manifest.files.iter().any(|file| file.path == DATABASE) {
             fs::rename(folder.join(UNFINISHED_DATABASE), folder.join(DATABASE))
                 .map_err(|error| unreadable(folder, &error))?;
@@ -257,6 +268,14 @@ impl Drop for TemporaryFile {
     }
 }
 
+// === impl Trouble ===
+
+impl From<ArchiveError> for Trouble {
+    fn from(error: ArchiveError) -> Self {
+        Self::other(error.to_string())
+    }
+}
+
 /// Policies and keys in the data folder, as names in an archive and paths. Lock files, tokens and files that a server makes anew are left out.
 fn files_beside(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut found = Vec::new();
@@ -301,10 +320,6 @@ fn collect(folder: &Path, prefix: &str, depth: usize, found: &mut Vec<(String, P
 fn summary(manifest: &Manifest) -> String {
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
     format!("{} files, {bytes} bytes, as of {}", manifest.files.len(), manifest.created_at)
-}
-
-fn archive_trouble(error: ArchiveError) -> Trouble {
-    Trouble::other(error.to_string())
 }
 
 fn no_database(folder: &Path) -> Trouble {

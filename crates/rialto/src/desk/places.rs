@@ -1,7 +1,7 @@
 //! Which commands can be given to a server, and which are about this machine.
 
 use crate::{
-    cli::{Command, Common, Orgs, Policy, Secrets, Tenants, Workflow},
+    cli::{Command, Common, Maintenance, Orgs, Policy, Secrets, Tenants, Workflow},
     output::Trouble,
 };
 
@@ -44,7 +44,7 @@ const fn place(command: &Command) -> Place {
         Command::Agents(_)
         | Command::Call(_)
         | Command::Tools(_)
-        | Command::Doctor(_)
+        | Command::Maintenance(Maintenance::Doctor(_))
         | Command::Tasks(_)
         | Command::Tokens(_)
         | Command::Tenants(Tenants::Orgs(Orgs::List(_)) | Tenants::Projects(_))
