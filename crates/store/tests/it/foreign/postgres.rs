@@ -182,6 +182,26 @@ async fn whoever_opens_a_database_first_makes_its_tables_and_the_others_find_the
 }
 
 #[tokio::test]
+async fn a_check_lists_what_is_wrong_with_rows_and_seals() {
+    let server = Server::start();
+    let url = server.database();
+    let store = open(&url).await;
+    for id in ["task-1", "task-2", "task-3"] {
+        let task = head(id);
+        store.open_task(&task, vec![announced(Phase::PreVerb, "default", id)]).await.unwrap();
+        store.append(entry(&task, vec![accepted(&format!("r-{id}")), finished()], at(1))).await.unwrap();
+    }
+    let sound = store.check(&|_| {}).await.unwrap();
+    assert_eq!((sound.findings(), sound.tasks, sound.audit_records), (&[][..], 3, 3));
+    server.sql("rialto_0", "DELETE FROM tasks WHERE id = 'task-1'");
+    server.sql("rialto_0", "UPDATE tasks SET version = 9 WHERE id = 'task-2'");
+    server.sql("rialto_0", "UPDATE audit SET event = replace(event, 'task-3', 'task-X')");
+    let report = store.check(&|_| {}).await.unwrap();
+    let found: Vec<_> = report.findings().iter().map(|finding| finding.check).collect();
+    assert_eq!(found, ["events", "events", "audit"], "{:?}", report.findings());
+}
+
+#[tokio::test]
 async fn a_record_that_was_changed_or_filed_elsewhere_is_found() {
     let server = Server::start();
     let store = open(&server.database()).await;
