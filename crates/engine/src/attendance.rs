@@ -37,7 +37,7 @@ pub(crate) struct Attendance {
     /// Numbers under which it was taken for gone.
     lost: parking_lot::Mutex<Vec<Runner>>,
     /// When it could first say again that it is at work, after it could not.
-    beating_since: parking_lot::Mutex<Option<Instant>>,
+    renewing_since: parking_lot::Mutex<Option<Instant>>,
     /// Held by whoever takes the number.
     taking: Mutex<()>,
 }
@@ -58,7 +58,7 @@ impl Attendance {
     }
 
     /// This number was taken for gone.
-    pub(crate) fn lose(&self, runner: Runner) {
+    pub(crate) fn mark_lost(&self, runner: Runner) {
         self.lost.lock().push(runner);
     }
 
@@ -68,14 +68,14 @@ impl Attendance {
     }
 
     /// It could say, or could not say, that it is at work.
-    pub(crate) fn note_beat(&self, is_heard: bool) {
-        let mut since = self.beating_since.lock();
+    pub(crate) fn record_renewal(&self, is_heard: bool) {
+        let mut since = self.renewing_since.lock();
         *since = if is_heard { since.or_else(|| Some(Instant::now())) } else { None };
     }
 
     /// Whether the others have had time to say that they are at work since the store is there. While it was away, nobody could.
-    fn knows_who_is_gone(&self, lease: Duration) -> bool {
-        self.beating_since.lock().is_some_and(|since| since.elapsed() > lease)
+    fn can_judge_leases(&self, lease: Duration) -> bool {
+        self.renewing_since.lock().is_some_and(|since| since.elapsed() > lease)
     }
 
     fn set(&self, runner: Runner) {
@@ -190,12 +190,12 @@ impl Engine {
     }
 
     /// Takes another number in place of one under which this process was taken for gone. What it worked on is others' now.
-    pub(crate) async fn start_anew(&self, lost: Runner) -> Result<(), StoreError> {
+    pub(crate) async fn replace_lost_lease(&self, lost: Runner) -> Result<(), StoreError> {
         let attendance = &self.inner().attendance;
         if attendance.runner() != lost {
             return Ok(());
         }
-        attendance.lose(lost);
+        attendance.mark_lost(lost);
         let runner = Runner::fresh();
         self.beat(runner).await?;
         attendance.set(runner);
@@ -206,9 +206,9 @@ impl Engine {
     }
 
     /// Whether processes that are not heard of may be taken for gone.
-    pub(crate) fn knows_who_is_gone(&self) -> bool {
+    pub(crate) fn can_judge_leases(&self) -> bool {
         let store = &self.inner().store;
-        store.sees_deaths() || self.inner().attendance.knows_who_is_gone(store.lease())
+        store.sees_deaths() || self.inner().attendance.can_judge_leases(store.lease())
     }
 
     /// Says that this process is at work for as long as its engine is there.

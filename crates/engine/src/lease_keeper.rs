@@ -62,10 +62,10 @@ async fn renew(engine: &FaintEngine, is_silenced: &mut bool) -> bool {
     }
     let renewed = match engine.renew(runner).await {
         Ok(true) => Ok(()),
-        Ok(false) => engine.start_anew(runner).await,
+        Ok(false) => engine.replace_lost_lease(runner).await,
         Err(error) => Err(error),
     };
-    engine.inner().attendance.note_beat(renewed.is_ok());
+    engine.inner().attendance.record_renewal(renewed.is_ok());
     match renewed {
         Ok(()) if std::mem::take(is_silenced) => {
             tracing::info!("this process can say again that it is at work");

@@ -90,7 +90,7 @@ impl PostgresStore {
         let (followed, others_here, clock_here) = (generation.clone(), others.clone(), clock.clone());
         let listener = Listener { target, tls, generation: followed, others: others_here, clock: clock_here };
         let listener = tokio::spawn(listener.run()).abort_handle();
-        let journal = Journal::start(writing, &generation, &leases.numbers());
+        let journal = Journal::start(writing, &generation, &leases.own_runners());
         Ok(Self { pool, parse, generation, others, journal, leases, clock, listener })
     }
 

@@ -22,10 +22,10 @@ use super::{
 use crate::chain::{Link, hex};
 
 /// A chain that was not used for so long can be taken by another process.
-const UNUSED: Duration = Duration::from_secs(60);
+const REUSE_AFTER: Duration = Duration::from_secs(60);
 
 /// How often a chain says where the others end.
-const CROSSING: Duration = Duration::from_secs(60);
+const CROSS_LINK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The phase of a record that says where other chains end. It is no event: nobody is shown it.
 pub(super) const CROSS_LINK: &str = "cross-link";
@@ -48,7 +48,7 @@ pub(super) struct Chain {
     /// Its last record.
     end: Link,
     /// When it says next where the others end.
-    crosses_at: Instant,
+    cross_links_at: Instant,
 }
 
 /// Where another chain ended when a record was written.
@@ -73,7 +73,7 @@ pub(super) struct Filed<'a> {
 }
 
 /// A record before it is sealed.
-struct Draft<'a> {
+struct UnsealedRecord<'a> {
     org: &'a str,
     at: i64,
     text: String,
@@ -82,7 +82,7 @@ struct Draft<'a> {
 
 /// Records behind the end of a chain, sealed.
 pub(super) struct SealedRecords<'a> {
-    drafts: Vec<Draft<'a>>,
+    records: Vec<UnsealedRecord<'a>>,
     links: Vec<Link>,
 }
 
@@ -90,16 +90,20 @@ pub(super) struct SealedRecords<'a> {
 
 impl Chain {
     /// Takes a chain: this one, if it is given and nobody else uses it, or else one that was not used for a while, or else a new one.
-    pub(super) async fn take(client: &Client, preferred: Option<i64>, now: Timestamp) -> Result<Self, Snag> {
-        let crosses_at = Instant::now();
+    pub(super) async fn acquire(
+        client: &Client,
+        preferred: Option<i64>,
+        now: Timestamp,
+    ) -> Result<Self, Snag> {
+        let cross_links_at = Instant::now();
         if let Some(id) = preferred {
             let select = "SELECT chain, last_number, last_seal FROM audit_chains WHERE chain = $1";
             if let Some(row) = sql::maybe_row(client, select, &[&id]).await? {
-                return Ok(Self { id, end: link(&row, "last_number", "last_seal")?, crosses_at });
+                return Ok(Self { id, end: link(&row, "last_number", "last_seal")?, cross_links_at });
             }
         }
         let now = nanoseconds(now)?;
-        let unused = now.saturating_sub(i64::try_from(UNUSED.as_nanos()).unwrap_or(i64::MAX));
+        let unused = now.saturating_sub(i64::try_from(REUSE_AFTER.as_nanos()).unwrap_or(i64::MAX));
         let take = "
             UPDATE audit_chains SET used_at = $1
             WHERE chain = (SELECT chain FROM audit_chains WHERE used_at < $2 ORDER BY chain LIMIT 1 FOR UPDATE SKIP LOCKED)
@@ -108,7 +112,7 @@ impl Chain {
             return Ok(Self {
                 id: row.try_get("chain")?,
                 end: link(&row, "last_number", "last_seal")?,
-                crosses_at,
+                cross_links_at,
             });
         }
         loop {
@@ -121,7 +125,7 @@ impl Chain {
                 VALUES ($1, $2, $3, $4) ON CONFLICT (chain) DO NOTHING";
             let values: [Value<'_>; 4] = [&id, &end.record, &end.seal.to_vec(), &now];
             if sql::execute(client, insert, &values).await? == 1 {
-                return Ok(Self { id, end, crosses_at });
+                return Ok(Self { id, end, cross_links_at });
             }
         }
     }
@@ -131,8 +135,8 @@ impl Chain {
     }
 
     /// Where the others end, if that is to be said now.
-    pub(super) async fn crossing(&self, client: &Client) -> Result<Vec<CrossLink>, Snag> {
-        if Instant::now() < self.crosses_at {
+    pub(super) async fn read_cross_links(&self, client: &Client) -> Result<Vec<CrossLink>, Snag> {
+        if Instant::now() < self.cross_links_at {
             return Ok(Vec::new());
         }
         let select =
@@ -148,25 +152,25 @@ impl Chain {
     /// Seals events behind its end, and before them where the other chains end.
     pub(super) fn seal<'a>(
         &self,
-        crossing: &[CrossLink],
+        cross_links: &[CrossLink],
         events: &[&'a VerbEvent],
         now: Timestamp,
     ) -> Result<SealedRecords<'a>, Snag> {
-        let mut drafts = Vec::with_capacity(events.len() + 1);
-        if !crossing.is_empty() {
+        let mut records = Vec::with_capacity(events.len() + 1);
+        if !cross_links.is_empty() {
             let filed = Filed::cross_link();
-            drafts.push(Draft { org: "", at: nanoseconds(now)?, text: json(&crossing)?, filed });
+            records.push(UnsealedRecord { org: "", at: nanoseconds(now)?, text: json(&cross_links)?, filed });
         }
         for event in events {
-            drafts.push(Draft::of(event)?);
+            records.push(UnsealedRecord::of(event)?);
         }
-        let mut links = Vec::with_capacity(drafts.len());
+        let mut links = Vec::with_capacity(records.len());
         let mut end = self.end;
-        for draft in &drafts {
-            end = end.next(draft.org.as_bytes(), draft.at, draft.text.as_bytes());
+        for record in &records {
+            end = end.next(record.org.as_bytes(), record.at, record.text.as_bytes());
             links.push(end);
         }
-        Ok(SealedRecords { drafts, links })
+        Ok(SealedRecords { records, links })
     }
 
     /// Moves its end on in the database, from where we think it is. Answers whether it was there.
@@ -189,12 +193,12 @@ impl Chain {
     }
 
     /// Goes on behind these records: they are committed.
-    pub(super) fn committed(&mut self, sealed: &SealedRecords<'_>) {
+    pub(super) fn on_committed(&mut self, sealed: &SealedRecords<'_>) {
         if let Some(last) = sealed.links.last() {
             self.end = *last;
         }
-        if Instant::now() >= self.crosses_at {
-            self.crosses_at = Instant::now() + CROSSING;
+        if Instant::now() >= self.cross_links_at {
+            self.cross_links_at = Instant::now() + CROSS_LINK_INTERVAL;
         }
     }
 }
@@ -215,30 +219,30 @@ impl SealedRecords<'_> {
         let values: [Value<'_>; 14] = [
             &chain,
             &numbers,
-            &self.each(|draft| draft.org),
-            &self.each(|draft| draft.at),
-            &self.each(|draft| draft.text.as_str()),
-            &self.each(|draft| draft.filed.phase),
-            &self.each(|draft| draft.filed.verb),
-            &self.each(|draft| draft.filed.agent),
-            &self.each(|draft| draft.filed.caller),
-            &self.each(|draft| draft.filed.task),
-            &self.each(|draft| draft.filed.outcome),
-            &self.each(|draft| draft.filed.denied),
-            &self.each(|draft| draft.filed.estimated_millionths),
+            &self.each(|record| record.org),
+            &self.each(|record| record.at),
+            &self.each(|record| record.text.as_str()),
+            &self.each(|record| record.filed.phase),
+            &self.each(|record| record.filed.verb),
+            &self.each(|record| record.filed.agent),
+            &self.each(|record| record.filed.caller),
+            &self.each(|record| record.filed.task),
+            &self.each(|record| record.filed.outcome),
+            &self.each(|record| record.filed.denied),
+            &self.each(|record| record.filed.estimated_millionths),
             &seals,
         ];
         sql::execute(client, INSERT, &values).await.map(drop)
     }
 
-    fn each<'b, T>(&'b self, of: impl Fn(&'b Draft<'b>) -> T) -> Vec<T> {
-        self.drafts.iter().map(of).collect()
+    fn each<'b, T>(&'b self, of: impl Fn(&'b UnsealedRecord<'b>) -> T) -> Vec<T> {
+        self.records.iter().map(of).collect()
     }
 }
 
-// === impl Draft ===
+// === impl UnsealedRecord ===
 
-impl<'a> Draft<'a> {
+impl<'a> UnsealedRecord<'a> {
     fn of(event: &'a VerbEvent) -> Result<Self, Snag> {
         let mut text = Vec::new();
         event.record(&mut text);

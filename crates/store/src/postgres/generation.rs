@@ -73,7 +73,7 @@ pub(super) async fn read(client: &Client, clock: &ServerClock) -> Result<u64, Sn
         "SELECT number, (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint FROM generation";
     let before = SystemClock.now();
     let row = client.query_one(select, &[]).await?;
-    clock.set(before, row.try_get(1)?, SystemClock.now());
+    clock.update(before, row.try_get(1)?, SystemClock.now());
     Ok(number(row.try_get(0)?))
 }
 

@@ -18,30 +18,30 @@ use crate::fault::Fault;
 pub(super) const LEASE: Duration = Duration::from_secs(3);
 
 /// A server that takes longer to answer than this is not there.
-const SILENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The processes that we are or were, and the connection that tells of them.
 pub(super) struct Leases {
     target: Target,
     tls: Tls,
-    own: Own,
+    own: OwnRunners,
     connection: Mutex<Option<Connection>>,
 }
 
 /// The numbers under which this process works or has worked.
 #[derive(Clone, Default)]
-pub(super) struct Own(Arc<RwLock<HashSet<u64>>>);
+pub(super) struct OwnRunners(Arc<RwLock<HashSet<u64>>>);
 
 struct Connection {
     client: Client,
     driver: AbortHandle,
 }
 
-// === impl Own ===
+// === impl OwnRunners ===
 
-impl Own {
+impl OwnRunners {
     /// The number, if it is one of ours; else zero.
-    pub(super) fn or_nobody(&self, runner: Runner) -> i64 {
+    pub(super) fn own_or_zero(&self, runner: Runner) -> i64 {
         let is_ours = runner != Runner::NOBODY && self.0.read().contains(&runner.get());
         if is_ours { runner.get().cast_signed() } else { 0 }
     }
@@ -51,16 +51,16 @@ impl Own {
 
 impl Leases {
     pub(super) fn new(target: Target, tls: Tls) -> Self {
-        Self { target, tls, own: Own::default(), connection: Mutex::new(None) }
+        Self { target, tls, own: OwnRunners::default(), connection: Mutex::new(None) }
     }
 
     /// Our numbers.
-    pub(super) fn numbers(&self) -> Own {
+    pub(super) fn own_runners(&self) -> OwnRunners {
         self.own.clone()
     }
 
     /// This number is one of ours.
-    pub(super) fn own(&self, runner: Runner) {
+    pub(super) fn add_own(&self, runner: Runner) {
         self.own.0.write().insert(runner.get());
     }
 
@@ -82,7 +82,7 @@ impl Leases {
                 "the PostgreSQL server does not answer; see that it runs and can be reached",
             ))
         };
-        time::timeout(SILENCE, renewing).await.map_err(|_| silent())?
+        time::timeout(TIMEOUT, renewing).await.map_err(|_| silent())?
     }
 
     async fn connect(&self) -> Result<Connection, Snag> {

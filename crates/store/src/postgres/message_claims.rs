@@ -22,7 +22,7 @@ pub(super) const CLAIM: &str = "
     ON CONFLICT (key) DO NOTHING RETURNING key AS id";
 
 /// The claims that other tasks have made in place of these, by their keys.
-pub(super) async fn of_others(
+pub(super) async fn find_others(
     client: &impl GenericClient,
     wanted: &[&MessageClaim],
 ) -> Result<HashMap<String, MessageClaim>, Snag> {

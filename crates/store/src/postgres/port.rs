@@ -177,16 +177,16 @@ impl Store for PostgresStore {
     }
 
     async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError> {
-        self.leases.own(runner);
-        Ok(talks::beat(&self.client().await?, runner, self.clock.there(until)).await?)
+        self.leases.add_own(runner);
+        Ok(talks::beat(&self.client().await?, runner, self.clock.to_server_time(until)).await?)
     }
 
     async fn renew(&self, runner: Runner, until: Timestamp) -> Result<bool, StoreError> {
-        Ok(self.leases.renew(runner, self.clock.there(until)).await?)
+        Ok(self.leases.renew(runner, self.clock.to_server_time(until)).await?)
     }
 
     async fn is_at_work(&self, runner: Runner, now: Timestamp) -> Result<bool, StoreError> {
-        Ok(talks::is_at_work(&self.client().await?, runner, self.clock.there(now)).await?)
+        Ok(talks::is_at_work(&self.client().await?, runner, self.clock.to_server_time(now)).await?)
     }
 
     async fn claim(&self, task: &TaskId, runner: Runner) -> Result<(), StoreError> {
@@ -205,7 +205,7 @@ impl Store for PostgresStore {
     ) -> Result<Vec<TaskHead>, StoreError> {
         let mut client = self.client().await?;
         let transaction = begin(&mut client).await?;
-        let taken = talks::take_over(&transaction, runner, self.clock.there(now), limit).await?;
+        let taken = talks::take_over(&transaction, runner, self.clock.to_server_time(now), limit).await?;
         self.commit(transaction, false).await?;
         Ok(taken)
     }
