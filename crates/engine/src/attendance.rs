@@ -167,6 +167,27 @@ impl Engine {
         if runner == Runner::NOBODY || task.head.runner == runner {
             return Ok(());
         }
+        self.assign_runner(task).await
+    }
+
+    /// Makes a waiting task this process's if its own process is gone. Answers whether it was.
+    ///
+    /// This comes before the answer of its caller is recorded: a task that is not waiting any more and still belongs to a process
+    /// that is gone would be taken over at that moment, and its agent be asked about it before it has received the answer.
+    pub(crate) async fn adopt_orphan(&self, task: &mut Task) -> Result<bool, Failure> {
+        let owner = task.head.runner;
+        let runner = self.attend().await?;
+        let is_others = runner != Runner::NOBODY && owner != Runner::NOBODY && owner != runner;
+        if !is_others || !task.head.state.is_waiting() || self.is_at_work(owner).await? {
+            return Ok(false);
+        }
+        self.assign_runner(task).await?;
+        Ok(true)
+    }
+
+    /// Makes a task this process's, whichever process it belongs to.
+    pub(crate) async fn assign_runner(&self, task: &mut Task) -> Result<(), Failure> {
+        let runner = self.attend().await?;
         self.inner().store.claim(&task.head.id, runner).await.map_err(store_failure)?;
         task.head.runner = runner;
         Ok(())

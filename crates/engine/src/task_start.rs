@@ -121,6 +121,7 @@ impl Engine {
     ) -> Result<Task, Failure> {
         let message = redact_message(said, None);
         self.inner().store.audit(vec![pre]).await.map_err(store_failure)?;
+        let adopted = self.adopt_orphan(&mut task).await?;
         let journal = &self.inner().journal;
         let mut tries = 0;
         loop {
@@ -138,7 +139,12 @@ impl Engine {
                 Err(error) => return Err(store_failure(error)),
             }
         }
-        self.claim(&mut task).await?;
+        if adopted {
+            // Another process may have adopted it as well; the one whose answer was recorded keeps it.
+            self.assign_runner(&mut task).await?;
+        } else {
+            self.claim(&mut task).await?;
+        }
         Ok(task)
     }
 }

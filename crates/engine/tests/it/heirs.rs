@@ -6,14 +6,16 @@ use futures::{StreamExt, stream};
 use rialto_model::{
     agent::Trust,
     card::Skill,
+    clock::Clock as _,
     event::{Aside, Ask, Event},
     failure::Kind,
-    ids::TaskId,
+    ids::{Runner, TaskId},
     message::Part,
     task::{Task, TaskState},
 };
 use rialto_testkit::{
     agents,
+    faulty_store::Fault,
     peer::{ScriptedPeer, accepted, finished_with, working},
 };
 use serde_json::{Value, json};
@@ -173,6 +175,35 @@ async fn a_task_that_waits_for_its_caller_is_left_and_can_be_answered() {
         panic!("it was not taken")
     };
     assert_eq!(running.finish().await.unwrap().head.state, TaskState::Completed);
+}
+
+#[tokio::test]
+async fn a_task_whose_answer_is_being_recorded_is_not_taken_over() {
+    let asked = Event::Asked { ask: Ask::Input, message: None, aside: Aside::default() };
+    let (world, id) =
+        dead(agents::skill("deploy"), json!({}), vec![accepted("remote-7", "context-7"), asked]).await;
+    let (answering, switch) = world.later_with_faults(ScriptedPeer::echo(), LATER).await;
+    answering.engine.take_post().await.unwrap();
+    let mut answer = answering.talk("m-3", Some("ours"), json!({ "colour": "red" }));
+    answer.task = Some(id.as_str().to_owned());
+    // The answer is in the store, and its process does not know that yet.
+    switch.set_for(&["append"], Fault::HangsAfterwards);
+    let engine = answering.engine.clone();
+    let said = tokio::spawn(async move { engine.say(answer).await });
+    while world.engine.look(&world.caller, id.as_str()).await.unwrap().head.state.is_waiting() {
+        tokio::task::yield_now().await;
+    }
+    let now = answering.clock.now();
+    let taken = world.store.take_over(Runner::fresh(), now, 10).await.unwrap();
+    assert!(taken.is_empty(), "{taken:?}");
+    switch.set(Fault::None);
+    let rialto_engine::Said::Begun { running, .. } = said.await.unwrap().unwrap() else {
+        panic!("it was not taken")
+    };
+    assert_eq!(running.finish().await.unwrap().head.state, TaskState::Completed);
+    // It is a task of the process that went on with it.
+    answering.engine.leave_post().await;
+    assert!(world.store.take_over(Runner::fresh(), now, 10).await.unwrap().is_empty(), "it is over");
 }
 
 #[tokio::test]

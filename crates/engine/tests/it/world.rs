@@ -101,6 +101,19 @@ impl World {
         world
     }
 
+    /// An engine that runs later on the same store, whose faults can be switched on for this engine.
+    pub(crate) async fn later_with_faults(
+        &self,
+        peer: Arc<ScriptedPeer>,
+        ahead: Duration,
+    ) -> (Self, FaultSwitch) {
+        let (store, switch) = FaultyStore::wrap(Arc::clone(&self.store));
+        let world =
+            Self::on(store, Arc::clone(&self.discovery), peer, (Config::default(), ahead, self.policies));
+        world.engine.sync().await.unwrap();
+        (world, switch)
+    }
+
     fn on(
         store: Arc<dyn Store>,
         discovery: Arc<ScriptedDiscovery>,
