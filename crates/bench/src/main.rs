@@ -24,6 +24,7 @@ mod proxy;
 mod report;
 mod routing;
 mod seconds;
+mod soak;
 mod start;
 mod tasks;
 mod trouble;
@@ -58,6 +59,8 @@ enum Command {
     Translate(bridge::Load),
     /// Tasks that are acknowledged before they are done, and many who listen to one.
     Tasks(tasks::Args),
+    /// A server under steady load for half an hour, with three million tasks at its end.
+    Soak(soak::Args),
     /// One, two and three nodes that share a PostgreSQL database.
     Nodes(nodes::Args),
     /// Small pipelines of three steps each.
@@ -103,6 +106,7 @@ async fn run(cli: &Cli) -> Result<ExitCode, Trouble> {
         Command::Bridge(args) => Box::pin(bridge::run(args)).await.map(|report| show(cli, &report)),
         Command::Translate(load) => Box::pin(bridge::translate(load)).await.map(|report| show(cli, &report)),
         Command::Tasks(args) => Box::pin(tasks::run(args)).await.map(|report| show(cli, &report)),
+        Command::Soak(args) => Box::pin(soak::run(args)).await.map(|report| show(cli, &report)),
         Command::Nodes(args) => Box::pin(nodes::run(args)).await.map(|report| show(cli, &report)),
         Command::Pipelines(args) => Box::pin(pipelines::run(args)).await.map(|report| show(cli, &report)),
         Command::List(args) => Box::pin(list::run(args)).await.map(|report| show(cli, &report)),

@@ -16,6 +16,7 @@ mod frameworks;
 mod grpc;
 mod http_sse;
 mod install;
+mod long_outages;
 mod nodes;
 mod operations;
 mod postgres;

@@ -1,16 +1,9 @@
 //! The disk of the data folder is full for a while: what was done meanwhile is recorded when there is space again.
 
-use std::{
-    fs::{self, File},
-    io::Write,
-    path::{Path, PathBuf},
-    process::Command,
-    thread,
-    time::Duration,
-};
+use std::{thread, time::Duration};
 
 use crate::harness::{
-    outage::{Outage, WORK, send},
+    outage::{Outage, SmallDisk, WORK, send},
     rialto::Rialto,
 };
 
@@ -18,45 +11,6 @@ const TASKS: usize = 20;
 
 /// Longest time from the end of the outage until every result is recorded.
 const RECORDED_WITHIN: Duration = Duration::from_secs(5);
-
-/// A small disk of its own for a folder.
-struct SmallDisk(PathBuf);
-
-// === impl SmallDisk ===
-
-impl SmallDisk {
-    /// Mounts one; none where that is not allowed.
-    fn mount(folder: &Path) -> Option<Self> {
-        fs::create_dir_all(folder).unwrap();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=24m,mode=0700", "tmpfs"])
-            .arg(folder)
-            .output()
-            .ok()
-            .filter(|output| output.status.success());
-        if mounted.is_none() {
-            eprintln!("skipped: this user may not mount a tmpfs");
-        }
-        mounted.map(|_| Self(folder.to_owned()))
-    }
-
-    /// Leaves no space on it.
-    fn fill(&self) {
-        let mut file = File::create(self.0.join("filler")).unwrap();
-        while file.write_all(&[0; 4096]).is_ok() {}
-    }
-
-    /// Has space again.
-    fn free(&self) {
-        fs::remove_file(self.0.join("filler")).unwrap();
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-    }
-}
 
 fn results_survive_a_full_disk(durability: &str) {
     let rialto = Rialto::fresh().with("RIALTO_STORE__DURABILITY", durability);

@@ -1,8 +1,11 @@
 //! A server with a function that takes its time, to take its store away meanwhile.
 
 use std::{
-    fs,
-    path::PathBuf,
+    fs::{self, File},
+    io::Write,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -18,6 +21,45 @@ pub(crate) const WORK: Duration = Duration::from_secs(3);
 pub(crate) struct Outage {
     pub(crate) rialto: Rialto,
     tasks: Vec<String>,
+}
+
+/// A small disk of its own for a folder.
+pub(crate) struct SmallDisk(PathBuf);
+
+// === impl SmallDisk ===
+
+impl SmallDisk {
+    /// Mounts one; none where that is not allowed.
+    pub(crate) fn mount(folder: &Path) -> Option<Self> {
+        fs::create_dir_all(folder).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=24m,mode=0700", "tmpfs"])
+            .arg(folder)
+            .output()
+            .ok()
+            .filter(|output| output.status.success());
+        if mounted.is_none() {
+            eprintln!("skipped: this user may not mount a tmpfs");
+        }
+        mounted.map(|_| Self(folder.to_owned()))
+    }
+
+    /// Leaves no space on it.
+    pub(crate) fn fill(&self) {
+        let mut file = File::create(self.0.join("filler")).unwrap();
+        while file.write_all(&[0; 4096]).is_ok() {}
+    }
+
+    /// Has space again.
+    pub(crate) fn free(&self) {
+        fs::remove_file(self.0.join("filler")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
 }
 
 // === impl Outage ===
@@ -53,6 +95,32 @@ impl Outage {
             assert!(Instant::now() < end, "{} of {count} run", self.runs());
             thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Sends a message every 100 ms until `is_over`. Each is acknowledged, and then it is a task like the others; or it is refused, and
+    /// the refusal must say that the call was not made. Answers how many were refused.
+    pub(crate) fn keep_sending(&mut self, server: &str, is_over: &AtomicBool) -> usize {
+        static SENT: AtomicUsize = AtomicUsize::new(0);
+        let mut refused = 0;
+        while !is_over.load(Ordering::Relaxed) {
+            let id = format!("during-{}", SENT.fetch_add(1, Ordering::Relaxed));
+            let answer = send(server, &id, true).unwrap();
+            match answer["result"]["task"]["id"].as_str() {
+                Some(task) => self.tasks.push(task.to_owned()),
+                None => {
+                    let message = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+                    assert!(message.contains("so it was not made"), "{answer}");
+                    refused += 1;
+                }
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        refused
+    }
+
+    /// How many tasks were acknowledged.
+    pub(crate) const fn acknowledged(&self) -> usize {
+        self.tasks.len()
     }
 
     /// How often the function was run.
