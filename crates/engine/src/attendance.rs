@@ -36,10 +36,49 @@ pub(crate) struct Attendance {
     keeps_watch: AtomicBool,
     /// Numbers under which it was taken for gone.
     lost: parking_lot::Mutex<Vec<Runner>>,
-    /// When it could first say again that it is at work, after it could not.
-    renewing_since: parking_lot::Mutex<Option<Instant>>,
+    renewals: parking_lot::Mutex<Renewals>,
     /// Held by whoever takes the number.
     taking: Mutex<()>,
+}
+
+/// Renewals of this process's lease, from which it is known whether other processes could renew theirs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Renewals {
+    /// First renewal without a failure since.
+    since: Option<Instant>,
+    last: Option<Instant>,
+    last_failure: Option<Instant>,
+}
+
+// === impl Renewals ===
+
+impl Renewals {
+    /// A renewal that comes late counts as one after a failure: the store did not answer in between.
+    fn record(&mut self, is_renewed: bool, now: Instant, lease: Duration) {
+        let is_late = self.last.is_some_and(|last| now.duration_since(last) > longest_gap(lease));
+        if !is_renewed || is_late {
+            (self.since, self.last_failure) = (None, Some(now));
+        }
+        if is_renewed {
+            self.since = self.since.or(Some(now));
+            self.last = Some(now);
+        }
+    }
+
+    /// Whether a process whose lease is over had the time to renew it.
+    ///
+    /// Where the death of a process is seen by a lock, only an outage of the store makes leases unreliable. Elsewhere an outage may have
+    /// ended just before this process started.
+    fn are_others_reliable(&self, now: Instant, lease: Duration, sees_deaths: bool) -> bool {
+        let is_current = self.last.is_some_and(|last| now.duration_since(last) <= longest_gap(lease));
+        let mark = if sees_deaths { self.last_failure } else { self.since };
+        is_current && mark.map_or(sees_deaths, |mark| now.duration_since(mark) > lease)
+    }
+}
+
+/// Longest time between two renewals of a process whose store answers.
+fn longest_gap(lease: Duration) -> Duration {
+    lease * 2 / 3
 }
 
 // === impl Attendance ===
@@ -67,15 +106,9 @@ impl Attendance {
         runner != Runner::NOBODY && self.lost.lock().contains(&runner)
     }
 
-    /// It could say, or could not say, that it is at work.
-    pub(crate) fn record_renewal(&self, is_heard: bool) {
-        let mut since = self.renewing_since.lock();
-        *since = if is_heard { since.or_else(|| Some(Instant::now())) } else { None };
-    }
-
-    /// Whether the others have had time to say that they are at work since the store is there. While it was away, nobody could.
-    fn can_judge_leases(&self, lease: Duration) -> bool {
-        self.renewing_since.lock().is_some_and(|since| since.elapsed() > lease)
+    /// Its lease was renewed, or could not be renewed.
+    pub(crate) fn record_renewal(&self, is_renewed: bool, lease: Duration) {
+        self.renewals.lock().record(is_renewed, Instant::now(), lease);
     }
 
     fn set(&self, runner: Runner) {
@@ -108,6 +141,7 @@ impl Engine {
         self.inner().store.touch().await.map_err(store_failure)?;
         let attendance = &self.inner().attendance;
         attendance.beats.store(true, Ordering::Relaxed);
+        attendance.record_renewal(true, self.inner().store.lease());
         attendance.set(runner);
         Ok(())
     }
@@ -226,10 +260,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether processes that are not heard of may be taken for gone.
+    /// Whether processes whose lease is over may be taken for gone: not after an outage of the store, in which nobody could renew.
     pub(crate) fn can_judge_leases(&self) -> bool {
         let store = &self.inner().store;
-        store.sees_deaths() || self.inner().attendance.can_judge_leases(store.lease())
+        let renewals = *self.inner().attendance.renewals.lock();
+        renewals.are_others_reliable(Instant::now(), store.lease(), store.sees_deaths())
     }
 
     /// Says that this process is at work for as long as its engine is there.
@@ -239,6 +274,50 @@ impl Engine {
             Err(error) => {
                 tracing::error!("this process cannot go on saying that it is at work: {error}");
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(9);
+
+    fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    #[test]
+    fn leases_are_judged_at_once_where_deaths_are_seen_and_later_elsewhere() {
+        let (mut renewals, start) = (Renewals::default(), Instant::now());
+        assert!(!renewals.are_others_reliable(start, LEASE, true), "its own lease is not known");
+        renewals.record(true, start, LEASE);
+        assert!(renewals.are_others_reliable(start, LEASE, true));
+        assert!(!renewals.are_others_reliable(start, LEASE, false));
+        for renewal in [3, 6, 9] {
+            renewals.record(true, start + seconds(renewal), LEASE);
+        }
+        assert!(renewals.are_others_reliable(start + seconds(10), LEASE, false));
+    }
+
+    #[test]
+    fn after_an_outage_others_have_a_lease_of_time_to_renew() {
+        for (sees_deaths, outage) in
+            [(true, vec![3, 6, 9, 12]), (false, vec![3, 6, 9, 12]), (true, vec![]), (false, vec![])]
+        {
+            let (mut renewals, start) = (Renewals::default(), Instant::now());
+            renewals.record(true, start, LEASE);
+            // The store fails, or it does not answer at all.
+            outage.iter().for_each(|&at| renewals.record(false, start + seconds(at), LEASE));
+            assert!(!renewals.are_others_reliable(start + seconds(14), LEASE, sees_deaths), "{outage:?}");
+            for renewal in [15, 18, 21] {
+                renewals.record(true, start + seconds(renewal), LEASE);
+                let now = start + seconds(renewal);
+                assert!(!renewals.are_others_reliable(now, LEASE, sees_deaths), "{outage:?}, {renewal}");
+            }
+            renewals.record(true, start + seconds(24), LEASE);
+            assert!(renewals.are_others_reliable(start + seconds(25), LEASE, sees_deaths), "{outage:?}");
         }
     }
 }

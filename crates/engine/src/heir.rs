@@ -9,6 +9,7 @@ use std::{sync::Arc, time::Duration};
 use futures::{StreamExt, stream, stream::BoxStream};
 use rialto_model::{
     call::{Call, Caller, CallerKind, Follow, Spoken, Target},
+    clock::Timestamp,
     event::Event,
     failure::{Failure, Kind},
     ids::{AgentId, Runner},
@@ -71,7 +72,7 @@ impl Engine {
                     Runner::NOBODY
                 }
             };
-            if runner != Runner::NOBODY && self.can_judge_leases() {
+            if runner != Runner::NOBODY && (self.inner().store.sees_deaths() || self.can_judge_leases()) {
                 let taken = self.take_over(runner).await;
                 if let Err(error) = &taken
                     && !is_failing
@@ -91,7 +92,9 @@ impl Engine {
         // What a process held that is gone is recorded before its tasks are looked at.
         self.inner().journal.recover_held().await?;
         loop {
-            let now = self.inner().journal.now();
+            // By then no lease is over: only processes whose death is seen are gone.
+            let now =
+                if self.can_judge_leases() { self.inner().journal.now() } else { Timestamp::UNIX_EPOCH };
             let left = self.inner().store.take_over(runner, now, AT_ONCE).await?;
             if left.is_empty() {
                 return Ok(());

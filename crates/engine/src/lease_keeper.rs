@@ -65,7 +65,7 @@ async fn renew(engine: &FaintEngine, is_silenced: &mut bool) -> bool {
         Ok(false) => engine.replace_lost_lease(runner).await,
         Err(error) => Err(error),
     };
-    engine.inner().attendance.record_renewal(renewed.is_ok());
+    engine.inner().attendance.record_renewal(renewed.is_ok(), engine.inner().store.lease());
     match renewed {
         Ok(()) if std::mem::take(is_silenced) => {
             tracing::info!("this process can say again that it is at work");
