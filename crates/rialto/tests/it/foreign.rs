@@ -18,6 +18,7 @@ mod http_sse;
 mod install;
 mod nodes;
 mod operations;
+mod pooler;
 mod postgres;
 mod questions;
 mod relay;

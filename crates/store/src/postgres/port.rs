@@ -30,12 +30,10 @@ use rialto_model::{
     verb::VerbEvent,
     webhook::{Lease, Leased, Standing, Webhook},
 };
-use tokio_postgres::IsolationLevel;
 
 use super::{
     PostgresStore, agents, approvals, audit, begin, costs, flows, journal::Line, leases, message_claims,
-    policies, pushes, routing, secrets, session_messages, snag::Snag, talks, tasks, tenants, tokens, usage,
-    webhooks,
+    policies, pushes, routing, secrets, session_messages, talks, tasks, tenants, tokens, usage, webhooks,
 };
 
 #[async_trait]
@@ -269,12 +267,10 @@ impl Store for PostgresStore {
 
     async fn verify_audit_in_sight(&self, reached: Arc<AtomicU64>) -> Result<Verdict, StoreError> {
         let mut client = self.client().await?;
-        let reading =
-            client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
-        let reading = reading.start().await.map_err(Snag::from)?;
+        let reading = client.snapshot().await?;
         let verdict = audit::verify(&reading, &reached).await?;
         // Ended here and now, so that it holds up nobody.
-        reading.commit().await.map_err(Snag::from)?;
+        reading.commit().await?;
         Ok(verdict)
     }
 

@@ -103,7 +103,7 @@ fn a_node_that_was_stopped_finds_its_tasks_taken_and_writes_nothing_to_them() {
 }
 
 /// Begins a task and does not wait for it.
-fn begin(server: &Server, message: &str) -> String {
+pub(super) fn begin(server: &Server, message: &str) -> String {
     let message = json!({
         "messageId": message, "role": "ROLE_USER", "parts": [{ "data": {} }],
     });
@@ -114,7 +114,7 @@ fn begin(server: &Server, message: &str) -> String {
     answer["result"]["task"]["id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-fn state(server: &Server, task: &str) -> String {
+pub(super) fn state(server: &Server, task: &str) -> String {
     let answer = ask(server, "GetTask", &json!({ "id": task }));
     answer["result"]["status"]["state"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
