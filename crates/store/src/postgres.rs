@@ -27,6 +27,7 @@ mod routing;
 mod secrets;
 mod server_clock;
 mod session_messages;
+mod shared_usage;
 mod snag;
 mod sql;
 mod talks;

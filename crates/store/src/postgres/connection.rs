@@ -110,10 +110,6 @@ impl Transaction<'_> {
     pub(super) async fn commit(self) -> Result<(), Snag> {
         Ok(self.transaction.commit().await?)
     }
-
-    pub(super) async fn rollback(self) -> Result<(), Snag> {
-        Ok(self.transaction.rollback().await?)
-    }
 }
 
 impl GenericClient for Transaction<'_> {

@@ -24,7 +24,8 @@ use rialto_model::{
     },
     store::{
         AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, NumberedSessionMessage, Sealed,
-        SessionMessage, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token, Verdict,
+        SessionMessage, SharedUsage, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token,
+        UsageReport, Verdict,
     },
     task::TaskHead,
     verb::VerbEvent,
@@ -33,7 +34,8 @@ use rialto_model::{
 
 use super::{
     PostgresStore, agents, approvals, audit, begin, costs, flows, journal::Line, leases, message_claims,
-    policies, pushes, routing, secrets, session_messages, talks, tasks, tenants, tokens, usage, webhooks,
+    policies, pushes, routing, secrets, session_messages, shared_usage, talks, tasks, tenants, tokens, usage,
+    webhooks,
 };
 
 #[async_trait]
@@ -172,6 +174,16 @@ impl Store for PostgresStore {
 
     async fn is_session_ended(&self, session: &str) -> Result<bool, StoreError> {
         Ok(session_messages::is_ended(&self.client().await?, session).await?)
+    }
+
+    async fn share_usage(&self, report: &UsageReport) -> Result<SharedUsage, StoreError> {
+        let mut client = self.client().await?;
+        if report.has_news() {
+            let transaction = begin(&mut client).await?;
+            shared_usage::add(&transaction, report).await?;
+            self.commit(transaction, false).await?;
+        }
+        Ok(shared_usage::read(&client, report).await?)
     }
 
     async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError> {

@@ -218,7 +218,9 @@ fn clients_of_both_protocols_are_served_behind_nginx() {
             panic!("{}: {why}\n{}", operation.name(), cluster.log());
         }
     }
-    assert!(!cluster.log().contains("ERROR"), "{}", cluster.log());
+    // nginx closes the connection to the server when a client goes, and then the library of MCP says that nobody listens any more.
+    let is_ours = |line: &&str| line.contains("ERROR") && !line.contains("pending response during drain");
+    assert_eq!(cluster.log().lines().find(is_ours), None, "{}", cluster.log());
 }
 
 #[test]

@@ -82,9 +82,11 @@ fn all_within(within: Duration, servers: [&Server; 2], holds: impl Fn(&Server) -
 #[test]
 fn a_node_that_is_killed_behind_a_pooler_is_replaced_in_time() {
     let pooled = Pooled::start();
-    for [here, there] in
-        [[pooled.listening_node(), pooled.listening_node()], [pooled.polling_node(), pooled.polling_node()]]
-    {
+    // Both pairs are on one database, where a message begins one task.
+    for (message, [here, there]) in [
+        ("m-1", [pooled.listening_node(), pooled.listening_node()]),
+        ("m-2", [pooled.polling_node(), pooled.polling_node()]),
+    ] {
         let marks = here.folder().join("runs");
         let text = format!(
             "[[functions]]\nname = \"slow\"\nidempotent = true\n\
@@ -95,7 +97,7 @@ fn a_node_that_is_killed_behind_a_pooler_is_replaced_in_time() {
             fs::write(node.folder().join("rialto.toml"), &text).unwrap();
         }
         let (first, second) = (here.serve(&["--allow-no-auth"]), there.serve(&["--allow-no-auth"]));
-        let task = begin(&first, "m-1");
+        let task = begin(&first, message);
         until("it runs", || fs::read_to_string(&marks).ok().filter(|runs| !runs.is_empty()));
         first.kill();
         let killed_at = Instant::now();
