@@ -1,7 +1,7 @@
 //! Counts of calls and openings of circuit breakers, shared with the other processes on the store.
 //!
 //! No call waits for the store here: each process counts for itself, and twice a second adds what it has counted to the store and reads the
-//! totals back. So a limit of several processes can be exceeded by the calls that the others let through in two intervals, and never by more.
+//! totals back. So a limit of several processes can be exceeded by the calls that all of them let through in two intervals, and never by more.
 //! Counts are in the store, so a restart does not begin anew.
 
 use std::time::Duration;

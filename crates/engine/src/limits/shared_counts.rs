@@ -21,14 +21,16 @@ pub(crate) type TakenCounts = Vec<(CountPlace, CallCount)>;
 // === impl Limits ===
 
 impl Limits {
-    /// Takes the calls that were counted since the last time. Windows whose total is not known yet come with them.
+    /// Takes the calls that were counted since the last time. Windows of orgs that are in use, or whose total is not known yet,
+    /// come with them.
     pub(crate) fn take_counts(&self, now: Timestamp) -> TakenCounts {
         let mut taken = Vec::new();
         for (org, windows) in &*self.orgs.read() {
             for (place, window) in windows.lock().iter_mut().enumerate().filter(|(_, window)| window.most > 0)
             {
                 window.roll(now);
-                if window.unsent > 0 || !window.is_known {
+                // Others may have added to it since.
+                if window.used > 0 || !window.is_known {
                     window.is_known = true;
                     let count = CallCount {
                         key: format!("org {org} {}", window.name),
