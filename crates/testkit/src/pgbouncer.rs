@@ -31,7 +31,8 @@ pub struct PgBouncer {
 // === impl PgBouncer ===
 
 impl PgBouncer {
-    /// Starts one that leads to every database of a server. It has so many connections to each.
+    /// Starts one that leads to every database of a server. It has so many connections to each, and closes those that nobody uses: a server
+    /// has only so many.
     pub fn start(server: &Server, connections: usize) -> Self {
         let folder = tempfile::Builder::new().prefix("rialto-pgbouncer-").tempdir().unwrap();
         let port = free_port();
@@ -44,7 +45,10 @@ impl PgBouncer {
                 "rialto = host=10.0.0.9 port=5432 dbname=rialto",
                 format!("* = host=127.0.0.1 port={}", server.port()),
             ),
-            ("listen_port = 6432", format!("listen_port = {port}\nunix_socket_dir =\nlogfile = {log}")),
+            (
+                "listen_port = 6432",
+                format!("listen_port = {port}\nunix_socket_dir =\nlogfile = {log}\nserver_idle_timeout = 1"),
+            ),
             ("auth_file = /etc/pgbouncer/userlist.txt", format!("auth_file = {}", users.display())),
             ("default_pool_size = 20", format!("default_pool_size = {connections}")),
         ] {
