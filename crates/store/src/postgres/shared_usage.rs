@@ -37,6 +37,11 @@ async fn add_counts(client: &impl GenericClient, report: &UsageReport) -> Result
     if counts.is_empty() {
         return Ok(());
     }
+    // One that another node is just adding to is not over.
+    let delete = "
+        DELETE FROM call_counts WHERE (key, began_at) IN
+            (SELECT key, began_at FROM call_counts WHERE ends_at < $1 FOR UPDATE SKIP LOCKED)";
+    sql::execute(client, delete, &[&report.at.as_second()]).await?;
     // In one order everywhere, so that no two nodes wait for each other.
     counts.sort_unstable_by_key(|count| (&count.key, count.began_at));
     let add = "
@@ -48,11 +53,6 @@ async fn add_counts(client: &impl GenericClient, report: &UsageReport) -> Result
     let (began, ends) = (each(|count| count.began_at), each(|count| count.ends_at));
     let calls = each(|count| signed(count.calls));
     sql::execute(client, add, &[&keys, &began, &ends, &calls]).await?;
-    // One that another node is just adding to is not over.
-    let delete = "
-        DELETE FROM call_counts WHERE (key, began_at) IN
-            (SELECT key, began_at FROM call_counts WHERE ends_at < $1 FOR UPDATE SKIP LOCKED)";
-    sql::execute(client, delete, &[&report.at.as_second()]).await?;
     Ok(())
 }
 

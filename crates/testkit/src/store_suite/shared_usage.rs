@@ -10,10 +10,11 @@ use rialto_model::{
 use super::at;
 
 fn report(second: i64, counts: &[(&str, i64, u64)], openings: Vec<BreakerOpening>) -> UsageReport {
+    let first = at(0).as_second();
     let counts = counts.iter().map(|&(key, began_at, calls)| CallCount {
         key: key.to_owned(),
-        began_at,
-        ends_at: began_at + 60,
+        began_at: first + began_at,
+        ends_at: first + began_at + 60,
         calls,
     });
     UsageReport { counts: counts.collect(), openings, at: at(second) }
