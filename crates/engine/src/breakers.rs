@@ -2,8 +2,9 @@
 //!
 //! [`BreakerPeer`] stands before the backends: it refuses calls to an agent whose breaker is open, lets one through as a probe when
 //! the pause is over, and counts how calls begin. Faults of this process (no file descriptors, no DNS) say nothing about the agent and
-//! are not counted. Each process counts for itself.
+//! are not counted. Each process counts for itself; that a breaker has opened is passed on to the other processes on the store ([`shared`]).
 
+mod shared;
 mod transition;
 mod watched_call;
 
@@ -37,7 +38,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 pub(crate) use self::transition::BreakerTransition;
-use self::watched_call::WatchedCall;
+use self::{shared::OpeningExchange, watched_call::WatchedCall};
 use crate::{journal::Journal, peer::Peer};
 
 /// Breakers of agents that failed lately. Agents that answer have none.
@@ -49,6 +50,7 @@ pub(crate) struct Breakers {
     tracked: AtomicUsize,
     /// How often the breaker of each agent has opened in this process.
     opened: Mutex<FastMap<AgentId, u64>>,
+    sharing: OpeningExchange,
 }
 
 /// Breaker of an agent that failed lately.
@@ -56,6 +58,8 @@ struct AgentBreaker {
     breaker: Breaker,
     /// Message of the last failure, for callers that are refused because of it.
     reason: String,
+    /// Whether another process has opened it.
+    is_others: bool,
 }
 
 /// State of one agent's breaker, as people and programs see it.
@@ -105,6 +109,7 @@ impl Breakers {
             states: Mutex::default(),
             tracked: AtomicUsize::new(0),
             opened: Mutex::default(),
+            sharing: OpeningExchange::default(),
         })
     }
 
@@ -187,23 +192,30 @@ impl Breakers {
             return None;
         }
         let after = before.after(signal, call.caller, now, &self.rules);
+        let is_others = states.get(&call.agent.id).is_some_and(|state| state.is_others);
         if after == Breaker::default() {
             states.remove(&call.agent.id);
         } else if let Some(state) = states.get_mut(&call.agent.id) {
             state.breaker = after;
             if signal.is_failure() {
                 reason.clone_into(&mut state.reason);
+                state.is_others = false;
             }
         } else {
             if states.len() >= MAX_TRACKED {
                 states.retain(|_, state| !state.breaker.is_closed());
             }
-            states.insert(call.agent.id.clone(), AgentBreaker { breaker: after, reason: reason.to_owned() });
+            let state = AgentBreaker { breaker: after, reason: reason.to_owned(), is_others: false };
+            states.insert(call.agent.id.clone(), state);
         }
         self.tracked.store(states.len(), Ordering::Relaxed);
         drop(states);
         let transition = BreakerTransition::between(before, after, now)?;
-        if matches!(transition, BreakerTransition::Open(_)) {
+        if is_others && matches!(transition, BreakerTransition::Closed) {
+            self.sharing.refute(&call.agent.id, now);
+        }
+        if let BreakerTransition::Open(until) = transition {
+            self.sharing.add(&call.agent, (now, until), reason);
             let mut opened = self.opened.lock();
             if opened.len() >= MAX_TRACKED {
                 opened.clear();

@@ -51,6 +51,7 @@ mod store_failure;
 mod task_start;
 mod tasks;
 mod token_validity;
+mod usage_sharing;
 pub mod working;
 
 pub use admin_record::AdminRecord;

@@ -1,8 +1,10 @@
 //! How much one caller and one org may ask for.
 //!
-//! These are limits of calls, whatever door they come in by. They are counted in this process: what another one does, or
-//! did before a restart, does not count. A caller is counted under a hash, so nothing is allocated for a call, and only
-//! while it has calls under way, so there is nothing to tidy up.
+//! These are limits of calls, whatever door they come in by. Calls are counted in this process. Those of orgs and tools are exchanged with
+//! the other processes on the store ([`shared_counts`]), while calls under way are counted in each process. A caller is counted under a
+//! hash, so nothing is allocated for a call, and only while it has calls under way, so there is nothing to tidy up.
+
+mod shared_counts;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -23,6 +25,7 @@ use rialto_model::{
     maps::FastMap,
 };
 use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use crate::hops;
 
@@ -74,7 +77,18 @@ struct ToolCounts {
     max_per_minute: HashMap<String, u64>,
     began_at: i64,
     /// By caller and tool. It is emptied every minute.
-    used: FastMap<u64, u64>,
+    used: FastMap<u64, ToolCount>,
+    /// Keys of those that have calls the other processes do not know of.
+    unsent: Vec<u64>,
+}
+
+/// Calls of one tool by one caller in this minute.
+struct ToolCount {
+    /// Name of the count among all processes. Callers have names of any length: it has a digest of them.
+    key: String,
+    used: u64,
+    /// Calls that the other processes do not know of.
+    unsent: u64,
 }
 
 /// A caller's leave to have a call under way, for as long as it lives.
@@ -92,7 +106,12 @@ struct Window {
     seconds: i64,
     most: u64,
     began_at: i64,
+    /// Calls of this process, and of the others as far as they are known.
     used: u64,
+    /// Calls that the other processes do not know of.
+    unsent: u64,
+    /// Whether the calls of the others were asked for.
+    is_known: bool,
 }
 
 // === impl Config ===
@@ -149,7 +168,7 @@ impl Limits {
             for window in &mut *windows {
                 window.look(now).map_err(|wait| window.used_up(caller, wait))?;
             }
-            windows.iter_mut().for_each(|window| window.used += 1);
+            windows.iter_mut().for_each(Window::count);
         }
         Ok(seat)
     }
@@ -168,9 +187,11 @@ impl Limits {
         if began_at != counts.began_at {
             counts.began_at = began_at;
             counts.used.clear();
+            counts.unsent.clear();
         }
-        let used = counts.used.entry(key).or_insert(0);
-        if *used >= max {
+        let ToolCounts { used, unsent, .. } = &mut *counts;
+        let count = used.entry(key).or_insert_with(|| ToolCount::new(caller, &tool));
+        if count.used >= max {
             let wait = began_at + MINUTE - now;
             let message = format!(
                 "{} has made its {max} calls of {tool} in this minute; the next begins in {wait} s, or raise \
@@ -179,7 +200,11 @@ impl Limits {
             );
             return Err(busy(message, wait));
         }
-        *used += 1;
+        count.used += 1;
+        count.unsent += 1;
+        if count.unsent == 1 {
+            unsent.push(key);
+        }
         Ok(())
     }
 
@@ -222,6 +247,20 @@ impl Limits {
     }
 }
 
+// === impl ToolCount ===
+
+impl ToolCount {
+    fn new(caller: &Caller, tool: &str) -> Self {
+        let mut hash = Sha256::new();
+        for text in [caller.scope.org.as_str(), caller.id.as_str()] {
+            hash.update(text.len().to_le_bytes());
+            hash.update(text);
+        }
+        let caller: String = hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { key: format!("tool {tool} {caller}"), used: 0, unsent: 0 }
+    }
+}
+
 // === impl Seat ===
 
 impl Drop for Seat {
@@ -248,17 +287,27 @@ impl fmt::Debug for Seat {
 
 impl Window {
     const fn new(name: &'static str, seconds: i64) -> Self {
-        Self { name, seconds, most: 0, began_at: 0, used: 0 }
+        Self { name, seconds, most: 0, began_at: 0, used: 0, unsent: 0, is_known: false }
     }
 
     /// Whether there is room for one more; if not, in how many seconds there is.
     fn look(&mut self, now: Timestamp) -> Result<(), i64> {
-        let now = now.as_second();
-        let began_at = now - now.rem_euclid(self.seconds);
+        self.roll(now);
+        let has_room = self.most == 0 || self.used < self.most;
+        if has_room { Ok(()) } else { Err(self.began_at + self.seconds - now.as_second()) }
+    }
+
+    /// Begins the window that `now` is in, unless it has begun.
+    fn roll(&mut self, now: Timestamp) {
+        let began_at = now.as_second() - now.as_second().rem_euclid(self.seconds);
         if began_at != self.began_at {
-            (self.began_at, self.used) = (began_at, 0);
+            *self = Self { most: self.most, began_at, ..Self::new(self.name, self.seconds) };
         }
-        if self.most == 0 || self.used < self.most { Ok(()) } else { Err(began_at + self.seconds - now) }
+    }
+
+    const fn count(&mut self) {
+        self.used += 1;
+        self.unsent += 1;
     }
 
     fn used_up(&self, caller: &Caller, wait: i64) -> Failure {

@@ -7,6 +7,7 @@ mod kept;
 mod layer;
 mod nowhere;
 mod problem;
+mod shared_usage;
 
 use std::{
     collections::BTreeMap,
@@ -45,6 +46,7 @@ pub use self::{
     layer::{Layered, StoreLayer},
     nowhere::Nowhere,
     problem::StoreProblem,
+    shared_usage::{BreakerOpening, CallCount, OPENING_SHARED_FOR, SharedUsage, UsageReport},
 };
 
 /// Claim of one process that a message is the one that begins or continues a task.
@@ -246,6 +248,10 @@ pub trait Store: FlowStore {
 
     /// Whether the end of a session was written.
     async fn is_session_ended(&self, session: &str) -> Result<bool, StoreError>;
+
+    /// Adds the calls that a process has counted, and the circuit breakers that it has opened, to those of the others; and answers with the
+    /// totals of all. Counts of windows that are over are removed.
+    async fn share_usage(&self, report: &UsageReport) -> Result<SharedUsage, StoreError>;
 
     /// Says that a process is at work and will have said so again by `until`.
     async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError>;

@@ -234,8 +234,13 @@ mod tests {
 
     #[test]
     fn the_database_has_a_variable_of_its_own_and_its_password_is_not_shown() {
-        let config = loaded("", &[("RIALTO_STORE_URL", "postgres://ann:hunter2@db/rialto")]).unwrap();
+        let variables = [
+            ("RIALTO_STORE_URL", "postgres://ann:hunter2@pooler/rialto"),
+            ("RIALTO_STORE_LISTEN_URL", "postgres://ann:hunter2@db/rialto"),
+        ];
+        let config = loaded("", &variables).unwrap();
         let shown = format!("{config:?} {}", toml::to_string(&config).unwrap());
+        assert!(shown.contains("postgres://ann:***@pooler/rialto"), "{shown}");
         assert!(shown.contains("postgres://ann:***@db/rialto") && !shown.contains("hunter2"), "{shown}");
     }
 

@@ -322,6 +322,8 @@ impl Program {
             engine.keep_post(stop).await;
             engine.leave_post().await;
         });
+        let (engine, stop) = (self.engine.clone(), self.stop.clone());
+        self.closing.spawn(async move { engine.keep_sharing_usage(stop).await });
     }
 
     /// Has those told of tasks who asked for it at the A2A door.

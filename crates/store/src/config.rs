@@ -33,6 +33,14 @@ pub struct Config {
     /// PEM file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<StoreUrl>,
+    /// Address of the PostgreSQL server itself, where `url` leads to a pooler such as PgBouncer: for the connection that is told of changes by
+    /// other nodes and the one that says that this node is alive. Without it they are polled. `RIALTO_STORE_LISTEN_URL` says the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen_url: Option<StoreUrl>,
+    /// Whether `url` leads to a pooler that gives connections away after each transaction: then statements are sent without names. Without it
+    /// that is found out at the start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pooler: Option<bool>,
     /// At most so many connections to PostgreSQL, besides four: one listens, two write tasks and audit records, one says that this node is alive.
     pub connections: u16,
     /// What an acknowledged write survives. With PostgreSQL, `normal` leaves that to the server (`synchronous_commit`), and
@@ -75,6 +83,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             url: None,
+            listen_url: None,
+            pooler: None,
             connections: 10,
             durability: Durability::default(),
             keep_tasks_hours: 24,

@@ -12,6 +12,7 @@ mod chains;
 mod check;
 mod column;
 mod connect;
+mod connection;
 mod costs;
 mod flows;
 mod generation;
@@ -19,12 +20,14 @@ mod journal;
 mod leases;
 mod message_claims;
 mod policies;
+mod pooler;
 mod port;
 mod pushes;
 mod routing;
 mod secrets;
 mod server_clock;
 mod session_messages;
+mod shared_usage;
 mod snag;
 mod sql;
 mod talks;
@@ -35,18 +38,16 @@ mod tokens;
 mod usage;
 mod webhooks;
 
-use deadpool_postgres::{Client, Pool, Transaction};
 use rialto_model::store::{Store, StoreError};
 use tokio::task::AbortHandle;
 
 use self::{
-    address::Address,
-    generation::{Generation, Listener, Others},
+    connection::{Client, Pool, Transaction},
+    generation::{ChangeNotice, Generation, Listener, Others},
     journal::{Journal, WRITERS},
     leases::Leases,
+    pooler::DatabaseRoute,
     server_clock::ServerClock,
-    snag::Snag,
-    tls::Tls,
 };
 use crate::{
     config::{Config, StoreUrl},
@@ -61,6 +62,7 @@ pub struct PostgresStore {
     parse: CardParser,
     generation: Generation,
     others: Others,
+    notice: ChangeNotice,
     journal: Journal,
     leases: Leases,
     clock: ServerClock,
@@ -72,30 +74,29 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Opens the database; makes the tables that are not there yet.
     pub async fn open(url: &StoreUrl, config: &Config, parse: CardParser) -> Result<Self, StoreError> {
-        let Address { config: target, tls } = Address::parse(url)?;
-        let tls = Tls::new(tls.as_ref())?;
-        let shared = usize::from(config.connections.max(2));
-        let pool = connect::pool(target.clone(), tls.clone(), config, shared)?;
+        let DatabaseRoute { pool, endpoint, direct, notice } = DatabaseRoute::open(url, config).await?;
         // The journal waits for nobody.
-        let writing = || connect::pool(target.clone(), tls.clone(), config, 1);
+        let writing = || connect::pool(endpoint.clone(), config, (1, pool.mode()));
         let writing: [_; WRITERS] = [writing()?, writing()?];
         let (generation, clock) = (Generation::default(), ServerClock::default());
-        {
-            let mut client = pool.get().await.map_err(Snag::from)?;
-            connect::prepare(&mut client).await?;
-            generation.advance(generation::read(&client, &clock).await?);
-        }
-        let others = Others::default();
-        let leases = Leases::new(target.clone(), tls.clone());
+        connect::prepare(&pool).await?;
+        generation.advance(generation::read(&*pool.get().await?, &clock).await?);
+        let (others, leases) = (Others::default(), Leases::new(direct.clone()));
         let (followed, others_here, clock_here) = (generation.clone(), others.clone(), clock.clone());
-        let listener = Listener { target, tls, generation: followed, others: others_here, clock: clock_here };
+        let listener = Listener {
+            endpoint: direct,
+            notice,
+            generation: followed,
+            others: others_here,
+            clock: clock_here,
+        };
         let listener = tokio::spawn(listener.run()).abort_handle();
         let journal = Journal::start(writing, &generation, &leases.own_runners());
-        Ok(Self { pool, parse, generation, others, journal, leases, clock, listener })
+        Ok(Self { pool, parse, generation, others, notice, journal, leases, clock, listener })
     }
 
     async fn client(&self) -> Result<Client, StoreError> {
-        Ok(self.pool.get().await.map_err(Snag::from)?)
+        Ok(self.pool.get().await?)
     }
 
     /// Commits; if anything has changed that others must see, it is counted. Answers the generation that this made.
@@ -105,7 +106,7 @@ impl PostgresStore {
         has_changed: bool,
     ) -> Result<Option<u64>, StoreError> {
         let made = if has_changed { Some(generation::next(&transaction).await?) } else { None };
-        transaction.commit().await.map_err(Snag::from)?;
+        transaction.commit().await?;
         if let Some(number) = made {
             self.generation.advance(number);
         }
@@ -121,6 +122,7 @@ impl PostgresStore {
     async fn spread(&self, client: &Client, made: Option<u64>) {
         if let Some(number) = made {
             self.others.wait(client, number).await;
+            self.notice.wait_for_polls().await;
         }
     }
 }
@@ -132,5 +134,5 @@ impl Drop for PostgresStore {
 }
 
 async fn begin(client: &mut Client) -> Result<Transaction<'_>, StoreError> {
-    Ok(client.transaction().await.map_err(Snag::from)?)
+    Ok(client.transaction().await?)
 }

@@ -29,6 +29,7 @@ mod readers;
 mod routing;
 mod secrets;
 mod session_messages;
+mod shared_usage;
 mod shorter;
 mod talks;
 mod tasks;

@@ -4,5 +4,7 @@ pub mod agents;
 pub mod faulty_store;
 pub mod peer;
 #[cfg(unix)]
+pub mod pgbouncer;
+#[cfg(unix)]
 pub mod postgres;
 pub mod store_suite;

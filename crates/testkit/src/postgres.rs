@@ -21,7 +21,7 @@ use tempfile::TempDir;
 pub const PASSWORD: &str = "hunter2hunter2";
 
 /// Who owns everything.
-const USER: &str = "rialto";
+pub(crate) const USER: &str = "rialto";
 
 /// Longer than a start takes on a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -241,18 +241,18 @@ fn programs() -> PathBuf {
     folders.into_iter().find(has_all).unwrap_or_else(|| panic!("PostgreSQL is missing: run interop/setup"))
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output().unwrap();
     id.stdout.trim_ascii() == b"0"
 }
 
-fn give_away(path: &Path) {
+pub(crate) fn give_away(path: &Path) {
     if is_root() {
         let given = Command::new("chown").arg("postgres:postgres").arg(path).status().unwrap();
         assert!(given.success(), "there is no user `postgres`: run interop/setup");
     }
 }
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -23,6 +23,7 @@ mod pushes;
 mod registry;
 mod routing;
 mod session_messages;
+mod shared_usage;
 mod talks;
 mod usage;
 mod webhooks;
@@ -47,7 +48,7 @@ use serde_json::Value;
 
 pub use self::{
     approvals::*, audit::*, costs::*, flows::*, journal::*, load::*, policies::*, pushes::*, registry::*,
-    routing::*, session_messages::*, talks::*, usage::*, webhooks::*,
+    routing::*, session_messages::*, shared_usage::*, talks::*, usage::*, webhooks::*,
 };
 
 /// Makes one test of each promise, for the store that the block gives.
@@ -85,6 +86,8 @@ macro_rules! store_suite {
             secrets_come_back_sealed_as_they_were_put,
             a_seed_is_what_the_first_one_proposed,
             session_messages_are_read_in_order,
+            counts_of_calls_add_up,
+            openings_of_breakers_are_passed_on,
             session_messages_are_removed_once_they_are_of_no_use,
             an_ended_session_stays_ended,
             a_task_comes_back_as_it_was_opened,

@@ -22,7 +22,9 @@ use serde_json::json;
 use crate::world::{URL, World};
 
 /// A backend that answers with what `next` makes of a call.
-fn answering(next: impl Fn(&Call) -> Option<Failure> + Send + Sync + 'static) -> Arc<ScriptedPeer> {
+pub(crate) fn answering(
+    next: impl Fn(&Call) -> Option<Failure> + Send + Sync + 'static,
+) -> Arc<ScriptedPeer> {
     ScriptedPeer::with(move |call| {
         let events = match next(call) {
             Some(failure) => vec![Event::failed(failure)],
@@ -32,7 +34,7 @@ fn answering(next: impl Fn(&Call) -> Option<Failure> + Send + Sync + 'static) ->
     })
 }
 
-fn status(status: u16) -> Failure {
+pub(crate) fn status(status: u16) -> Failure {
     let data = json!({ "status": status });
     Failure::new(Kind::PeerUnreachable, format!("status {status}")).with_data(Json::of(&data))
 }
@@ -46,7 +48,7 @@ fn calls(world: &World) -> usize {
     world.peer.calls.lock().len()
 }
 
-fn state(world: &World) -> &'static str {
+pub(crate) fn state(world: &World) -> &'static str {
     let agents = world.engine.registry().all();
     world.engine.breaker(&agents[0].id).state
 }

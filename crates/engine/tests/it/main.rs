@@ -16,5 +16,6 @@ mod policies;
 mod registry;
 mod revocation;
 mod running;
+mod shared_usage;
 mod store_outage;
 mod world;

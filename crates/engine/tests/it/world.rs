@@ -85,7 +85,11 @@ impl World {
 
     /// An engine on a store that another one has used.
     pub(crate) fn over(store: Arc<dyn Store>, peer: Arc<ScriptedPeer>) -> Self {
-        Self::on(store, Arc::default(), peer, (Config::default(), Duration::ZERO, ""))
+        Self::over_with(store, peer, Config::default())
+    }
+
+    pub(crate) fn over_with(store: Arc<dyn Store>, peer: Arc<ScriptedPeer>, config: Config) -> Self {
+        Self::on(store, Arc::default(), peer, (config, Duration::ZERO, ""))
     }
 
     /// Another engine on the same store, as another process would have it.

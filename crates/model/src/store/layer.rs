@@ -12,7 +12,8 @@ use async_trait::async_trait;
 
 use super::{
     AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, NumberedSessionMessage, Sealed, SessionMessage,
-    Store, StoreError, StoreProblem, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token, Verdict,
+    SharedUsage, Store, StoreError, StoreProblem, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token,
+    UsageReport, Verdict,
 };
 use crate::{
     agent::{Agent, OldCard, Probe},
@@ -109,6 +110,7 @@ layered! {
     async fn last_session_message(&self) -> u64;
     async fn remove_session_message(&self, number: u64) -> ();
     async fn is_session_ended(&self, session: &str) -> bool;
+    async fn share_usage(&self, report: &UsageReport) -> SharedUsage;
     async fn beat(&self, runner: Runner, until: Timestamp) -> ();
     async fn renew(&self, runner: Runner, until: Timestamp) -> bool;
     async fn attend(&self, runner: Runner) -> bool;

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 
 use super::{
     AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, NumberedSessionMessage, Sealed, SessionMessage,
-    Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token, Verdict,
+    SharedUsage, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token, UsageReport, Verdict,
 };
 use crate::{
     agent::{Agent, OldCard, Probe},
@@ -128,6 +128,11 @@ impl Store for Nowhere {
 
     async fn remove_session_message(&self, _: u64) -> Result<(), StoreError> {
         Ok(())
+    }
+
+    async fn share_usage(&self, report: &UsageReport) -> Result<SharedUsage, StoreError> {
+        let totals = report.counts.iter().map(|count| count.calls).collect();
+        Ok(SharedUsage { totals, openings: Vec::new() })
     }
 
     async fn is_session_ended(&self, _: &str) -> Result<bool, StoreError> {

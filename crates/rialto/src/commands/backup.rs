@@ -80,7 +80,9 @@ async fn backup(
     environment: &Environment,
     options: &BackupOptions,
 ) -> Result<(), Trouble> {
-    if let Some(url) = &config.store.url
+    // pg_dump uses one connection for all of its work, which a pooler may not leave it.
+    let direct = |url| config.store.listen_url.as_ref().unwrap_or(url);
+    if let Some(url) = config.store.url.as_ref().map(direct)
         && !options.files_only
     {
         return Err(Trouble::other(format!(

@@ -11,8 +11,11 @@ use crate::environment::Environment;
 const PREFIX: &str = "RIALTO_";
 
 /// Variables with names of their own, and what they say.
-const OWN_NAMES: [(&str, &str, &str); 2] =
-    [("A2A_DISCOVERY_TIMEOUT_MS", "calls", "discovery_timeout_ms"), ("RIALTO_STORE_URL", "store", "url")];
+const OWN_NAMES: [(&str, &str, &str); 3] = [
+    ("A2A_DISCOVERY_TIMEOUT_MS", "calls", "discovery_timeout_ms"),
+    ("RIALTO_STORE_URL", "store", "url"),
+    ("RIALTO_STORE_LISTEN_URL", "store", "listen_url"),
+];
 
 /// The table of the file, and what the file is called.
 pub(super) fn read(file: Option<&Path>) -> Result<(String, Table), ConfigError> {

@@ -19,6 +19,7 @@ mod install;
 mod long_outages;
 mod nodes;
 mod operations;
+mod pooler;
 mod postgres;
 mod questions;
 mod relay;

@@ -1,4 +1,4 @@
-//! What `[store] url` says: where the database is, and how the way there is protected.
+//! Address of a database, as in `[store] url`: where the database is, and how the way there is protected.
 //!
 //! Encryption is either on, and then the server's certificate is checked, or off. There is nothing in between: what gives
 //! in to whoever sits on the wire protects from nobody. Without a word about it, it is off for a server on this machine and
@@ -42,8 +42,9 @@ pub(super) enum Trust {
 // === impl Address ===
 
 impl Address {
-    /// Reads an address. The error never repeats what could be a password.
-    pub(super) fn parse(url: &StoreUrl) -> Result<Self, StoreError> {
+    /// Reads the address in a key of `[store]`. The error never repeats what could be a password.
+    pub(super) fn parse(url: &StoreUrl, key: &str) -> Result<Self, StoreError> {
+        let mistake = |what: &str| mistake(key, what);
         let text = url.secret();
         if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
             return Err(mistake("it must look like postgres://user:password@host/database"));
@@ -91,8 +92,9 @@ fn is_here(host: &Host) -> bool {
     }
 }
 
-fn mistake(what: &str) -> StoreError {
-    Fault::plain(format!("[store] url (RIALTO_STORE_URL) is wrong: {what}")).into()
+fn mistake(key: &str, what: &str) -> StoreError {
+    let variable = key.to_uppercase();
+    Fault::plain(format!("[store] {key} (RIALTO_STORE_{variable}) is wrong: {what}")).into()
 }
 
 #[cfg(test)]
@@ -102,7 +104,7 @@ mod tests {
     use super::*;
 
     fn parsed(url: &str) -> Result<Address, String> {
-        Address::parse(&StoreUrl::from(url.to_owned()))
+        Address::parse(&StoreUrl::from(url.to_owned()), "url")
             .map_err(|error| error.source().map(ToString::to_string).unwrap_or_default())
     }
 

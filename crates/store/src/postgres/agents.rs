@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use deadpool_postgres::GenericClient;
 use jiff::Timestamp;
 use rialto_model::{
     agent::{Agent, Health, Keep, OldCard, PendingCard, Probe},
@@ -15,6 +14,7 @@ use rialto_model::{
 
 use super::{
     column::{Cells, json, limit, maybe_nanoseconds, nanoseconds, signed, word},
+    connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
 };

@@ -1,6 +1,5 @@
 //! What waits for approval, and what was decided.
 
-use deadpool_postgres::GenericClient;
 use jiff::Timestamp;
 use rialto_model::{
     approval::{Approval, ApprovalFilter, Decided},
@@ -9,6 +8,7 @@ use rialto_model::{
 
 use super::{
     column::{Cells, json, limit, nanoseconds, nearest},
+    connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
 };

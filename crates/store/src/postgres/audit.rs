@@ -9,7 +9,6 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use deadpool_postgres::{GenericClient, Transaction};
 use futures::{TryStreamExt, pin_mut};
 use jiff::Timestamp;
 use rialto_model::{
@@ -24,6 +23,7 @@ use tokio_postgres::Row;
 use super::{
     chains::{CROSS_LINK, CrossLink, Filed, SealedRecords, link, start},
     column::{Cells, limit, nearest, signed},
+    connection::{GenericClient, Transaction},
     snag::Snag,
     sql::{self, Value},
 };
@@ -143,8 +143,7 @@ pub(super) async fn verify(reading: &Transaction<'_>, reached: &AtomicU64) -> Re
     let mut crossings = crossings(reading, &swept).await?;
     let (mut records, mut newest) = (0, 0);
     // Numbers of one chain grow with those of the whole trail.
-    let select = reading.prepare("SELECT * FROM audit ORDER BY record").await?;
-    let rows = reading.query_raw(&select, std::iter::empty::<i64>()).await?;
+    let rows = sql::stream(reading, "SELECT * FROM audit ORDER BY record", &[]).await?;
     pin_mut!(rows);
     while let Some(row) = rows.try_next().await? {
         let chain: i64 = row.try_get("chain")?;

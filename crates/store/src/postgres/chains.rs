@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use deadpool_postgres::{Client, GenericClient};
 use jiff::Timestamp;
 use rialto_model::verb::{Outcome, VerbEvent};
 use serde::{Deserialize, Serialize};
@@ -16,6 +15,7 @@ use tokio_postgres::Row;
 
 use super::{
     column::{json, nanoseconds, signed},
+    connection::{Client, GenericClient},
     snag::Snag,
     sql::{self, Value},
 };

@@ -2,7 +2,7 @@
 
 use rialto_model::store::{Store, StoreError, Verdict};
 
-use super::{PostgresStore, column::Cells, snag::Snag, sql};
+use super::{PostgresStore, column::Cells, connection::GenericClient, snag::Snag, sql};
 use crate::check::CheckReport;
 
 /// Rows that refer to nothing: the check, a statement that counts them, and what they are.
@@ -67,6 +67,6 @@ impl PostgresStore {
     }
 }
 
-async fn counted(client: &deadpool_postgres::Client, count: &str) -> Result<u64, Snag> {
+async fn counted(client: &impl GenericClient, count: &str) -> Result<u64, Snag> {
     Cells(&sql::row(client, count, &[]).await?).number("found")
 }

@@ -1,6 +1,5 @@
 //! What calls cost, summed up from the audit trail.
 
-use deadpool_postgres::GenericClient;
 use rialto_model::{
     call::CallerId,
     cost::{Cents, CostBy, CostQuery, CostSum},
@@ -9,6 +8,7 @@ use rialto_model::{
 
 use super::{
     column::{Cells, nearest},
+    connection::GenericClient,
     snag::Snag,
     sql,
 };

@@ -3,7 +3,7 @@
 //! The truth is a counter in the database, which moves in the transaction of the change itself. What is asked on every call
 //! is a copy of it in memory. Our own changes move the copy before they are acknowledged; those of other processes wake a
 //! connection that listens, which reads the number then. It reads it every second too, and after every new connection, so that a
-//! lost message costs a moment and a lost connection is noticed. Whoever has changed a right or a name waits for these copies ([`others`]).
+//! lost message costs a moment and a lost connection is noticed. Behind a pooler nobody can listen, and the number is polled. Whoever has changed a right or a name waits for these copies ([`others`]).
 
 mod others;
 
@@ -15,17 +15,15 @@ use std::{
     time::Duration,
 };
 
-use deadpool_postgres::GenericClient;
 use futures::{StreamExt, stream};
 use rialto_model::clock::{Clock, SystemClock};
 use tokio::{sync::mpsc, time};
-use tokio_postgres::{AsyncMessage, Client, Config as Target, Connection, Socket};
+use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
 
 pub(super) use self::others::Others;
 use super::{
-    server_clock::ServerClock,
-    snag::Snag,
-    tls::{Encrypted, Tls},
+    connection::GenericClient, pooler::DatabaseEndpoint, server_clock::ServerClock, snag::Snag, sql,
+    tls::Encrypted,
 };
 use crate::{chain::number, fault::Fault};
 
@@ -34,6 +32,12 @@ const CHANNEL: &str = "rialto_generation";
 
 /// How often the number is read although nobody has said anything.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// How often it is read where nobody can say anything because a pooler lies between.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// How long a change waits until other processes have polled it: one interval and the time to read.
+const POLL_WAIT: Duration = Duration::from_millis(250);
 
 /// A server that takes longer to answer than this is not there.
 const SILENCE: Duration = Duration::from_secs(5);
@@ -45,13 +49,33 @@ const AGAIN: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Generation(Arc<AtomicU64>);
 
+/// How changes by other processes are noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ChangeNotice {
+    /// A connection listens.
+    Listen,
+    /// The number is polled.
+    Poll,
+}
+
 /// Follows what other processes change.
 pub(super) struct Listener {
-    pub(super) target: Target,
-    pub(super) tls: Tls,
+    pub(super) endpoint: DatabaseEndpoint,
+    pub(super) notice: ChangeNotice,
     pub(super) generation: Generation,
     pub(super) others: Others,
     pub(super) clock: ServerClock,
+}
+
+// === impl ChangeNotice ===
+
+impl ChangeNotice {
+    /// Waits until other processes that poll know of a change. Which ones there are is not known.
+    pub(super) async fn wait_for_polls(self) {
+        if self == Self::Poll {
+            time::sleep(POLL_WAIT).await;
+        }
+    }
 }
 
 // === impl Generation ===
@@ -72,7 +96,7 @@ pub(super) async fn read(client: &Client, clock: &ServerClock) -> Result<u64, Sn
     let select =
         "SELECT number, (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint FROM generation";
     let before = SystemClock.now();
-    let row = client.query_one(select, &[]).await?;
+    let row = client.query_typed_one(select, &[]).await?;
     clock.update(before, row.try_get(1)?, SystemClock.now());
     Ok(number(row.try_get(0)?))
 }
@@ -80,10 +104,8 @@ pub(super) async fn read(client: &Client, clock: &ServerClock) -> Result<u64, Sn
 /// Counts one more change. It belongs into the transaction that makes the change; whoever listens is told when that is
 /// committed.
 pub(super) async fn next(client: &impl GenericClient) -> Result<u64, Snag> {
-    let update = client.prepare_cached("UPDATE generation SET number = number + 1 RETURNING number").await?;
-    let row = client.query_one(&update, &[]).await?;
-    let tell = client.prepare_cached("SELECT pg_notify($1, '')").await?;
-    client.execute(&tell, &[&CHANNEL]).await?;
+    let row = sql::row(client, "UPDATE generation SET number = number + 1 RETURNING number", &[]).await?;
+    sql::execute(client, "SELECT pg_notify($1, '')", &[&CHANNEL]).await?;
     Ok(number(row.try_get(0)?))
 }
 
@@ -105,17 +127,19 @@ impl Listener {
     }
 
     async fn follow(&self, is_lost: &mut bool) -> Result<std::convert::Infallible, Snag> {
-        let (client, connection) = in_time(self.target.connect(self.tls.clone())).await?;
+        let DatabaseEndpoint { target, tls } = &self.endpoint;
+        let (client, connection) = in_time(target.connect(tls.clone())).await?;
         let (wake, mut woken) = mpsc::channel(1);
         let driver = tokio::spawn(drive(connection, wake));
         let _ended_with_us = AbortOnDrop(driver.abort_handle());
+        if self.notice == ChangeNotice::Poll {
+            return self.poll(&client, is_lost).await;
+        }
         // What is committed from here on waits for us: said before the number is read.
         let joining = self.others.join(&client, self.generation.get());
         let mut notice = in_time(joining).await?;
         in_time(client.batch_execute(&format!("LISTEN {CHANNEL}"))).await?;
-        if std::mem::take(is_lost) {
-            tracing::info!("changes by other processes are heard of again");
-        }
+        log_recovery(is_lost);
         loop {
             let number = in_time(read(&client, &self.clock)).await?;
             self.generation.advance(number);
@@ -123,6 +147,22 @@ impl Listener {
             // Woken or not, it is read again: if the connection is gone, that says why.
             let _ = time::timeout(LOOK, woken.recv()).await;
         }
+    }
+
+    /// Reads the number in short intervals.
+    async fn poll(&self, client: &Client, is_lost: &mut bool) -> Result<std::convert::Infallible, Snag> {
+        loop {
+            let number = in_time(read(client, &self.clock)).await?;
+            log_recovery(is_lost);
+            self.generation.advance(number);
+            time::sleep(POLL_INTERVAL).await;
+        }
+    }
+}
+
+fn log_recovery(is_lost: &mut bool) {
+    if std::mem::take(is_lost) {
+        tracing::info!("changes by other processes are heard of again");
     }
 }
 

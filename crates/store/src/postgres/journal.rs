@@ -11,7 +11,6 @@ use std::{
     time::Duration,
 };
 
-use deadpool_postgres::{Client, Pool};
 use rialto_model::{
     clock::{Clock, SystemClock},
     store::{Entry, MessageClaim, StoreError},
@@ -24,7 +23,14 @@ use tokio::{
 };
 
 use self::batch::PendingBatch;
-use super::{chains::Chain, generation::Generation, leases::OwnRunners, message_claims, snag::Snag};
+use super::{
+    chains::Chain,
+    connection::{Client, Pool},
+    generation::Generation,
+    leases::OwnRunners,
+    message_claims,
+    snag::Snag,
+};
 use crate::fault::Fault;
 
 /// So many transactions are under way at a time: while one waits for the disk, the other is made.
@@ -335,7 +341,7 @@ impl BatchWriter {
         if !self.is_dirty {
             return Ok(client);
         }
-        drop(Client::take(client));
+        client.close();
         let client = self.pool.get().await?;
         self.is_dirty = false;
         Ok(client)

@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use parking_lot::RwLock;
 use rialto_model::ids::Runner;
 use tokio::{sync::Mutex, task::AbortHandle, time};
-use tokio_postgres::{Client, Config as Target};
+use tokio_postgres::Client;
 
-use super::{snag::Snag, talks, tls::Tls};
+use super::{pooler::DatabaseEndpoint, snag::Snag, talks};
 use crate::fault::Fault;
 
 /// A process that was silent for so long is gone.
@@ -22,8 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The processes that we are or were, and the connection that tells of them.
 pub(super) struct Leases {
-    target: Target,
-    tls: Tls,
+    endpoint: DatabaseEndpoint,
     own: OwnRunners,
     connection: Mutex<Option<Connection>>,
 }
@@ -50,8 +49,8 @@ impl OwnRunners {
 // === impl Leases ===
 
 impl Leases {
-    pub(super) fn new(target: Target, tls: Tls) -> Self {
-        Self { target, tls, own: OwnRunners::default(), connection: Mutex::new(None) }
+    pub(super) fn new(endpoint: DatabaseEndpoint) -> Self {
+        Self { endpoint, own: OwnRunners::default(), connection: Mutex::new(None) }
     }
 
     /// Our numbers.
@@ -86,7 +85,8 @@ impl Leases {
     }
 
     async fn connect(&self) -> Result<Connection, Snag> {
-        let (client, connection) = self.target.connect(self.tls.clone()).await?;
+        let DatabaseEndpoint { target, tls } = &self.endpoint;
+        let (client, connection) = target.connect(tls.clone()).await?;
         let driver = tokio::spawn(async move {
             // Why it ended is told to whoever uses it next.
             let _ = connection.await;

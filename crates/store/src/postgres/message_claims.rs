@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use deadpool_postgres::GenericClient;
 use jiff::Timestamp;
 use rialto_model::{
     ids::{Runner, TaskId},
@@ -11,6 +10,7 @@ use rialto_model::{
 
 use super::{
     column::{Cells, nearest},
+    connection::GenericClient,
     snag::Snag,
     sql,
 };

@@ -1,6 +1,5 @@
 //! Policies that are kept in the store.
 
-use deadpool_postgres::GenericClient;
 use rialto_model::{
     policy::{KEPT, KeptPolicy, PolicyChange, PolicySet, PolicyVersion},
     store::StoreError,
@@ -8,6 +7,7 @@ use rialto_model::{
 
 use super::{
     column::{Cells, limit, nanoseconds, signed},
+    connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
 };

@@ -24,17 +24,17 @@ use rialto_model::{
     },
     store::{
         AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, NumberedSessionMessage, Sealed,
-        SessionMessage, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token, Verdict,
+        SessionMessage, SharedUsage, Store, StoreError, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token,
+        UsageReport, Verdict,
     },
     task::TaskHead,
     verb::VerbEvent,
     webhook::{Lease, Leased, Standing, Webhook},
 };
-use tokio_postgres::IsolationLevel;
 
 use super::{
     PostgresStore, agents, approvals, audit, begin, costs, flows, journal::Line, leases, message_claims,
-    policies, pushes, routing, secrets, session_messages, snag::Snag, talks, tasks, tenants, tokens, usage,
+    policies, pushes, routing, secrets, session_messages, shared_usage, talks, tasks, tenants, tokens, usage,
     webhooks,
 };
 
@@ -176,6 +176,16 @@ impl Store for PostgresStore {
         Ok(session_messages::is_ended(&self.client().await?, session).await?)
     }
 
+    async fn share_usage(&self, report: &UsageReport) -> Result<SharedUsage, StoreError> {
+        let mut client = self.client().await?;
+        if report.has_news() {
+            let transaction = begin(&mut client).await?;
+            shared_usage::add(&transaction, report).await?;
+            self.commit(transaction, false).await?;
+        }
+        Ok(shared_usage::read(&client, report).await?)
+    }
+
     async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError> {
         self.leases.add_own(runner);
         Ok(talks::beat(&self.client().await?, runner, self.clock.to_server_time(until)).await?)
@@ -269,12 +279,10 @@ impl Store for PostgresStore {
 
     async fn verify_audit_in_sight(&self, reached: Arc<AtomicU64>) -> Result<Verdict, StoreError> {
         let mut client = self.client().await?;
-        let reading =
-            client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
-        let reading = reading.start().await.map_err(Snag::from)?;
+        let reading = client.snapshot().await?;
         let verdict = audit::verify(&reading, &reached).await?;
         // Ended here and now, so that it holds up nobody.
-        reading.commit().await.map_err(Snag::from)?;
+        reading.commit().await?;
         Ok(verdict)
     }
 

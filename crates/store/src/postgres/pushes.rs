@@ -1,6 +1,5 @@
 //! Who is told of a task, how far, and by whom just now.
 
-use deadpool_postgres::GenericClient;
 use rialto_model::{
     call::CallerId,
     credential::Secret,
@@ -12,6 +11,7 @@ use tokio_postgres::Row;
 
 use super::{
     column::{Cells, json, limit, maybe_nanoseconds, nanoseconds, signed, word},
+    connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
 };

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use deadpool_postgres::GenericClient;
 use rialto_model::{
     call::CallerId,
     clock::Timestamp,
@@ -15,6 +14,7 @@ use rialto_model::{
 
 use super::{
     column::{Cells, json, limit, nanoseconds, nearest},
+    connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
 };

@@ -1,10 +1,10 @@
 //! Agents' secrets, as somebody else has sealed them; and random texts that all processes share.
 
-use deadpool_postgres::GenericClient;
 use rialto_model::{credential::Secret, store::Sealed};
 
 use super::{
     column::{Cells, nanoseconds},
+    connection::GenericClient,
     snag::Snag,
     sql,
 };

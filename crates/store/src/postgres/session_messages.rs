@@ -1,10 +1,10 @@
 //! Messages and ends of MCP sessions, for the nodes that share one database.
 
-use deadpool_postgres::GenericClient;
 use rialto_model::store::{MAX_SESSION_AGE, MAX_SESSION_MESSAGE_AGE, NumberedSessionMessage, SessionMessage};
 
 use super::{
     column::{Cells, nanoseconds, nearest},
+    connection::GenericClient,
     snag::Snag,
     sql,
 };

@@ -125,6 +125,9 @@ fn fault(error: &SqlError) -> Fault {
         SqlState::CANNOT_CONNECT_NOW | SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN => {
             "PostgreSQL is starting or stopping; wait a moment, or start it"
         }
+        SqlState::INVALID_SQL_STATEMENT_NAME | SqlState::DUPLICATE_PSTATEMENT => {
+            "a pooler between this process and PostgreSQL does not keep prepared statements; set [store] pooler = true"
+        }
         _ => "PostgreSQL did not do its part",
     };
     let said = format!("{} ({})", server.message(), code.code());

@@ -1,6 +1,5 @@
 //! Tasks that belong to conversations, and the processes that work on them.
 
-use deadpool_postgres::GenericClient;
 use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
@@ -8,9 +7,11 @@ use rialto_model::{
     store::{MAX_COUNTED_TASKS, MOST_NAMESAKES, TalkFilter, Talks},
     task::{TaskHead, TaskState},
 };
+use tokio_postgres::types::Type;
 
 use super::{
     column::{Cells, limit, nanoseconds, nearest},
+    connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
     tasks::head,
@@ -77,7 +78,8 @@ pub(super) async fn renew(
     until: Timestamp,
 ) -> Result<bool, Snag> {
     let update = "UPDATE runners SET until = $2 WHERE id = $1";
-    Ok(client.execute(update, &[&runner.get().cast_signed(), &nanoseconds(until)?]).await? == 1)
+    let (runner, until) = (runner.get().cast_signed(), nanoseconds(until)?);
+    Ok(client.execute_typed(update, &[(&runner, Type::INT8), (&until, Type::INT8)]).await? == 1)
 }
 
 /// Whether a process has said that it is at work, and is not late to say so again.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use deadpool_postgres::GenericClient;
 use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
@@ -16,6 +15,7 @@ use tokio_postgres::Row;
 
 use super::{
     column::{Cells, limit, nearest, signed},
+    connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
 };

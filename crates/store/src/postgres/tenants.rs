@@ -1,10 +1,10 @@
 //! Orgs and projects that were created by name.
 
-use deadpool_postgres::GenericClient;
 use rialto_model::{ids::Scope, store::CreatedTenant};
 
 use super::{
     column::{Cells, nanoseconds},
+    connection::GenericClient,
     snag::Snag,
     sql,
 };

@@ -1,11 +1,11 @@
 //! Bearer tokens.
 
-use deadpool_postgres::GenericClient;
 use jiff::Timestamp;
 use rialto_model::{call::CallerId, store::Token};
 
 use super::{
     column::{Cells, maybe_nanoseconds, nanoseconds, word},
+    connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
 };

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use deadpool_postgres::GenericClient;
 use rialto_model::ids::OrgId;
 
-use super::{column::Cells, snag::Snag, sql};
+use super::{column::Cells, connection::GenericClient, snag::Snag, sql};
 
 /// Bytes of tasks, their events and audit records by org.
 pub(super) async fn org_bytes(client: &impl GenericClient) -> Result<BTreeMap<OrgId, u64>, Snag> {

@@ -1,6 +1,5 @@
 //! Webhooks: who is told, how far, and by whom just now.
 
-use deadpool_postgres::GenericClient;
 use rialto_model::{
     ids::OrgId,
     verb::Phase,
@@ -10,6 +9,7 @@ use rialto_model::{
 use super::{
     audit,
     column::{Cells, json, maybe_nanoseconds, nanoseconds, signed},
+    connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
 };

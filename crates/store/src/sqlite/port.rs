@@ -23,8 +23,8 @@ use rialto_model::{
     },
     store::{
         AuditFilter, Audited, CreatedTenant, Entry, MessageClaim, NumberedSessionMessage, Sealed,
-        SessionMessage, Store, StoreError, StoreProblem, Sweep, Swept, TalkFilter, Talks, TaskFilter, Token,
-        Verdict,
+        SessionMessage, SharedUsage, Store, StoreError, StoreProblem, Sweep, Swept, TalkFilter, Talks,
+        TaskFilter, Token, UsageReport, Verdict,
     },
     task::TaskHead,
     verb::VerbEvent,
@@ -38,7 +38,7 @@ use super::{
     note::Note,
     policies, presence, pushes, routing,
     secrets::{self, SecretWrite},
-    session_messages,
+    session_messages, shared_usage,
     talks::{self, Left},
     tasks, tenants,
     tokens::{self, TokenWrite},
@@ -178,6 +178,18 @@ impl Store for SqliteStore {
 
     async fn messages(&self, runner: Runner, limit: usize) -> Result<Option<Vec<u64>>, StoreError> {
         self.read_journal(move |connection| talks::messages(connection, runner, limit)).await
+    }
+
+    async fn share_usage(&self, report: &UsageReport) -> Result<SharedUsage, StoreError> {
+        let report = report.clone();
+        if !report.has_news() {
+            return self.read(move |connection| shared_usage::read(connection, &report)).await;
+        }
+        self.transact(move |transaction| {
+            shared_usage::add(transaction, &report)?;
+            shared_usage::read(transaction, &report)
+        })
+        .await
     }
 
     async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError> {

@@ -1,5 +1,5 @@
-//! Three servers on one PostgreSQL database behind HAProxy, with the configuration of `deploy/haproxy.cfg`: every request may reach
-//! another server than the one before.
+//! Three servers on one PostgreSQL database behind HAProxy or nginx, with the configuration of `deploy/haproxy.cfg` or
+//! `deploy/nginx.conf`: every request may reach another server than the one before.
 
 use std::{
     sync::{
@@ -20,6 +20,7 @@ use crate::harness::{
     client::{Door, Era, McpClient, Sdk},
     haproxy::{Haproxy, free_address},
     http,
+    nginx::Nginx,
     peer::Peer,
     receiver::Receiver,
     rialto::Rialto,
@@ -33,8 +34,16 @@ const TOKEN: &str = "owners-token-of-at-least-32-characters";
 struct Cluster {
     url: String,
     nodes: Vec<Node>,
-    _proxy: Haproxy,
+    _proxy: Proxy,
     _postgres: Postgres,
+}
+
+/// What lies before the servers.
+enum Proxy {
+    #[expect(dead_code, reason = "it runs until this is dropped")]
+    Haproxy(Haproxy),
+    #[expect(dead_code, reason = "it runs until this is dropped")]
+    Nginx(Nginx),
 }
 
 /// A server that can be started again at the same address.
@@ -48,6 +57,21 @@ struct Node {
 
 impl Cluster {
     fn start(agents: &[&str]) -> Self {
+        Self::behind(agents, |addresses| {
+            let proxy = Haproxy::in_front_of(addresses);
+            proxy.wait();
+            (proxy.url.clone(), Proxy::Haproxy(proxy))
+        })
+    }
+
+    fn behind_nginx(agents: &[&str]) -> Self {
+        Self::behind(agents, |addresses| {
+            let proxy = Nginx::in_front_of(addresses);
+            (proxy.url.clone(), Proxy::Nginx(proxy))
+        })
+    }
+
+    fn behind(agents: &[&str], start: impl FnOnce(&[String]) -> (String, Proxy)) -> Self {
         let postgres = Postgres::start();
         let database = postgres.database();
         let nodes: Vec<Node> = (0..3).map(|_| Node::start(&database)).collect();
@@ -55,9 +79,8 @@ impl Cluster {
             nodes[0].rialto.trust(agent);
         }
         let addresses: Vec<String> = nodes.iter().map(|node| node.address.clone()).collect();
-        let proxy = Haproxy::in_front_of(&addresses);
-        proxy.wait();
-        Self { url: proxy.url.clone(), nodes, _proxy: proxy, _postgres: postgres }
+        let (url, proxy) = start(&addresses);
+        Self { url, nodes, _proxy: proxy, _postgres: postgres }
     }
 
     fn mcp(&self) -> Door {
@@ -166,6 +189,38 @@ fn a2a_clients_of_0_3_and_1_0_are_served_behind_a_round_robin_proxy() {
         }
         assert!(wrong.is_empty(), "{}:\n{}\n{}", kind.name, wrong.join("\n"), cluster.log());
     }
+}
+
+#[test]
+fn clients_of_both_protocols_are_served_behind_nginx() {
+    let agent = Peer::start("py_1_3", &[]);
+    let cluster = Cluster::behind_nginx(&[&agent.url]);
+    let red = json!({ "action": "accept", "content": { "answer": "red" } });
+    for (sdk, era) in [(Sdk::Aged("mcp_py_1_12", "2025-06-18"), Era::Legacy), (Sdk::Python, Era::Auto)] {
+        let mut client = McpClient::answering(sdk, era, &cluster.mcp(), &red);
+        for _ in 0..6 {
+            assert_eq!(client.call("py13_agent.say", &json!({ "name": "Ann" })).text(), "hello Ann");
+        }
+        let counted = client.call("py13_agent.count", &json!({ "steps": 3 }));
+        assert_eq!(counted.text(), "1 2 3", "{sdk:?} {era:?}: {counted:?}");
+        // Steps are passed on as they come.
+        assert!(counted.progress.len() >= 3, "{sdk:?} {era:?}: {counted:?}");
+        assert_eq!(client.call("py13_agent.ask", &json!({})).text(), "you chose red", "{sdk:?} {era:?}");
+        assert_eq!(client.hear_question()["message"], "which colour?");
+        client.leave();
+    }
+    let receiver = Receiver::start();
+    let mut client = A2aClient::start(Kind::of("a2a_py_1_3", "jsonrpc"), &cluster.url, Some(TOKEN)).unwrap();
+    for operation in [Operation::Send, Operation::Stream, Operation::Resubscribe, Operation::Cancel] {
+        let mut visit =
+            Visit { client: &mut client, prefix: "py13_agent.", tells_steps: true, receiver: &receiver };
+        if let Err(why) = visit.perform(operation) {
+            panic!("{}: {why}\n{}", operation.name(), cluster.log());
+        }
+    }
+    // nginx closes the connection to the server when a client goes, and then the library of MCP says that nobody listens any more.
+    let is_ours = |line: &&str| line.contains("ERROR") && !line.contains("pending response during drain");
+    assert_eq!(cluster.log().lines().find(is_ours), None, "{}", cluster.log());
 }
 
 #[test]

@@ -102,8 +102,57 @@ fn a_node_that_was_stopped_finds_its_tasks_taken_and_writes_nothing_to_them() {
     until("it is done", || Some(state(&second, &task)).filter(|state| state == "TASK_STATE_COMPLETED"));
 }
 
+/// Calls in a second that a node of the next test lets through at most.
+const CALLS_PER_SECOND: usize = 50;
+
+#[test]
+fn quotas_of_orgs_hold_for_all_nodes_together_and_survive_a_restart() {
+    const QUOTA: usize = 200;
+    let (postgres, agent) = (Postgres::start(), SampleAgent::named("Desk"));
+    let url = postgres.database();
+    let machines = [node(&url), node(&url)];
+    for machine in &machines {
+        let text = format!("[limits.orgs.default]\ncalls_per_day = {QUOTA}\n");
+        std::fs::write(machine.folder().join("rialto.toml"), text).unwrap();
+    }
+    machines[0].trust(&agent.url);
+    let callers = [&machines[0], &machines[1]].map(|machine| {
+        let server = machine.serve(&["--allow-no-auth"]);
+        thread::spawn(move || (calls_until_refused(&server), server))
+    });
+    let [(first, one), (second, two)] = callers.map(|caller| caller.join().unwrap());
+    let made = first + second;
+    // Each node may let through what the other does in two exchanges of half a second, and some for the machine.
+    assert!((QUOTA..=QUOTA + 2 * CALLS_PER_SECOND).contains(&made), "{made}");
+    for mut server in [one, two] {
+        assert!(server.stop().success());
+    }
+    let server = machines[1].serve(&["--allow-no-auth"]);
+    let refused = || server.call("desk.echo", &json!({})).answer.is_err();
+    until("the calls from before count", || refused().then_some(()));
+    assert_eq!(
+        postgres.sql("rialto_0", "SELECT count(*) FROM call_counts WHERE key = 'org default day'"),
+        "1"
+    );
+}
+
+/// Calls at a steady pace, and answers how many were made before one was refused.
+fn calls_until_refused(server: &Server) -> usize {
+    let pace = Duration::from_secs(1) / u32::try_from(CALLS_PER_SECOND).unwrap();
+    let mut made = 0;
+    loop {
+        let next = Instant::now() + pace;
+        if let Err(error) = server.call("desk.echo", &json!({})).answer {
+            assert!(format!("{error:?}").contains("of this day"), "{error:?}");
+            return made;
+        }
+        made += 1;
+        thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+}
+
 /// Begins a task and does not wait for it.
-fn begin(server: &Server, message: &str) -> String {
+pub(super) fn begin(server: &Server, message: &str) -> String {
     let message = json!({
         "messageId": message, "role": "ROLE_USER", "parts": [{ "data": {} }],
     });
@@ -114,7 +163,7 @@ fn begin(server: &Server, message: &str) -> String {
     answer["result"]["task"]["id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-fn state(server: &Server, task: &str) -> String {
+pub(super) fn state(server: &Server, task: &str) -> String {
     let answer = ask(server, "GetTask", &json!({ "id": task }));
     answer["result"]["status"]["state"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }

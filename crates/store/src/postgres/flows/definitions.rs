@@ -1,6 +1,5 @@
 //! What is to be run.
 
-use deadpool_postgres::GenericClient;
 use rialto_model::{
     call::CallerId,
     flow::Flow,
@@ -11,6 +10,7 @@ use tokio_postgres::Row;
 
 use super::super::{
     column::{Cells, nanoseconds, signed, word},
+    connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
 };

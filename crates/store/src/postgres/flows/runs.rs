@@ -1,6 +1,5 @@
 //! Runs and their steps.
 
-use deadpool_postgres::GenericClient;
 use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
@@ -13,6 +12,7 @@ use tokio_postgres::Row;
 
 use super::super::{
     column::{Cells, json, limit, maybe_nanoseconds, nanoseconds, nearest, signed, word},
+    connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
 };

@@ -1,6 +1,5 @@
 //! When what is run by itself.
 
-use deadpool_postgres::GenericClient;
 use rialto_model::{
     flow::Schedule,
     ids::{Scope, TaskId},
@@ -10,6 +9,7 @@ use tokio_postgres::Row;
 
 use super::super::{
     column::{Cells, limit, nanoseconds},
+    connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
 };

@@ -16,7 +16,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::time::{self, Instant};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, types::Type};
 
 use super::super::snag::Snag;
 
@@ -56,7 +56,7 @@ pub(in super::super) struct Others {
 impl Others {
     /// Begins to tell them how far we have heard.
     pub(super) async fn join<'a>(&self, client: &'a Client, number: u64) -> Result<Notice<'a>, Snag> {
-        let row = client.query_one("SELECT pg_backend_pid()", &[]).await?;
+        let row = client.query_typed_one("SELECT pg_backend_pid()", &[]).await?;
         self.own.store(row.try_get(0)?, Ordering::Relaxed);
         let mut notice = Notice { client, held: None };
         notice.give(number).await?;
@@ -94,7 +94,7 @@ impl Others {
 
     /// Who is behind, and how far it has heard, but for those that have stood still since they were waited for.
     async fn behind(&self, client: &Client, number: u64) -> Result<HashMap<i32, i64>, Snag> {
-        let rows = client.query(HELD, &[&self.own.load(Ordering::Relaxed)]).await?;
+        let rows = client.query_typed(HELD, &[(&self.own.load(Ordering::Relaxed), Type::INT4)]).await?;
         let held = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
         let held = held.collect::<Result<Vec<(i32, i64)>, Snag>>()?;
         // For a moment, who moves on holds two.
@@ -117,9 +117,9 @@ impl Notice<'_> {
             return Ok(());
         }
         // The new one first: whoever holds none is not waited for.
-        self.client.execute(HOLD, &[&new]).await?;
+        self.client.execute_typed(HOLD, &[(&new, Type::INT4)]).await?;
         if let Some(old) = self.held.replace(new) {
-            self.client.execute(LET_GO, &[&old]).await?;
+            self.client.execute_typed(LET_GO, &[(&old, Type::INT4)]).await?;
         }
         Ok(())
     }

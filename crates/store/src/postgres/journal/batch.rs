@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use deadpool_postgres::{Client, GenericClient};
 use jiff::Timestamp;
 use rialto_model::{
     ids::{ContextId, SkillId},
@@ -15,6 +14,7 @@ use super::{
         audit,
         chains::{self, Chain, SealedRecords},
         column::{Cells, json, nanoseconds, signed},
+        connection::{Client, GenericClient},
         leases::OwnRunners,
         message_claims,
         snag::Snag,
@@ -61,7 +61,7 @@ pub(super) async fn prepare(client: &Client) -> Result<(), Snag> {
     for statement in
         [OPEN, ADVANCE, ADD_EVENTS, message_claims::CLAIM, audit::HOLD, chains::ADVANCE, chains::INSERT]
     {
-        client.prepare_cached(statement).await?;
+        sql::prepare(client, statement).await?;
     }
     Ok(())
 }
