@@ -33,7 +33,7 @@ impl SmallDisk {
     pub(crate) fn mount(folder: &Path) -> Option<Self> {
         fs::create_dir_all(folder).unwrap();
         let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=24m,mode=0700", "tmpfs"])
+            .args(["-t", "tmpfs", "-o", "size=64m,mode=0700", "tmpfs"])
             .arg(folder)
             .output()
             .ok()
