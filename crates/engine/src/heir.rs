@@ -71,7 +71,7 @@ impl Engine {
                     Runner::NOBODY
                 }
             };
-            if runner != Runner::NOBODY && self.can_judge_leases() {
+            if runner != Runner::NOBODY && !self.is_draining() && self.can_judge_leases() {
                 let taken = self.take_over(runner).await;
                 if let Err(error) = &taken
                     && !is_failing

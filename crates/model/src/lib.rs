@@ -27,6 +27,7 @@ pub mod maps;
 pub mod media;
 pub mod message;
 pub mod name;
+pub mod node;
 pub mod policy;
 pub mod presence;
 pub mod push;

@@ -26,6 +26,7 @@ use crate::{
     event::{Event, Recorded},
     flow::FlowStore,
     ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId, TokenId},
+    node::NodeStore,
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
     routing::{
@@ -126,9 +127,9 @@ pub fn number_of_message(org: &[u8], project: &[u8], caller: &[u8], message: &[u
     number ^ (number >> 33)
 }
 
-/// Keeps the registry, the journal, the audit trail, and workflows with their runs ([`FlowStore`]).
+/// Keeps the registry, the journal, the audit trail, workflows with their runs ([`FlowStore`]), and the nodes ([`NodeStore`]).
 #[async_trait]
-pub trait Store: FlowStore {
+pub trait Store: FlowStore + NodeStore {
     /// A number that is another one after any process has changed the registry, the tokens, the policies, the
     /// webhooks or called [`Store::touch`]. Cheap enough to ask on every call.
     ///

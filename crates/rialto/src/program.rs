@@ -27,13 +27,16 @@ use rialto_edge::{
     proxy::Proxies,
     streams::StreamLimits,
 };
-use rialto_engine::{Engine, Parts, PolicyLoader, Prober, Registry, StoreDeadline, routing::Mesh};
+use rialto_engine::{
+    Engine, NodeIdentity, Parts, PolicyLoader, Prober, Registry, StoreDeadline, routing::Mesh,
+};
 use rialto_flow::run::{self as flow, Runner};
 use rialto_model::{
     call::Caller,
     card::Card,
     clock::SystemClock,
     credential::Secret,
+    failure::Failure,
     ids::Scope,
     store::{Store, StoreError},
     trace::Sampling,
@@ -320,8 +323,17 @@ impl Program {
         let (engine, stop) = (self.engine.clone(), self.stop.clone());
         self.closing.spawn(async move {
             engine.keep_post(stop).await;
+            engine.leave_nodes().await;
             engine.leave_post().await;
         });
+    }
+
+    /// Serves as a node under this name. Comes back once it is known whether the node is drained.
+    pub(crate) async fn keep_node(&self, identity: NodeIdentity) -> Result<(), Failure> {
+        self.engine.join_nodes(identity).await?;
+        let (engine, stop) = (self.engine.clone(), self.stop.clone());
+        self.closing.spawn(async move { engine.keep_node(stop).await });
+        Ok(())
     }
 
     /// Has those told of tasks who asked for it at the A2A door.

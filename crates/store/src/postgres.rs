@@ -18,6 +18,7 @@ mod generation;
 mod journal;
 mod leases;
 mod message_claims;
+mod nodes;
 mod policies;
 mod port;
 mod pushes;

@@ -18,6 +18,7 @@ mod health;
 mod leftovers;
 mod message_claims;
 mod meta;
+mod nodes;
 mod note;
 mod policies;
 mod port;

@@ -18,6 +18,7 @@ mod costs;
 mod flows;
 mod journal;
 mod load;
+mod nodes;
 mod policies;
 mod pushes;
 mod registry;
@@ -46,8 +47,8 @@ use rialto_model::{
 use serde_json::Value;
 
 pub use self::{
-    approvals::*, audit::*, costs::*, flows::*, journal::*, load::*, policies::*, pushes::*, registry::*,
-    routing::*, session_messages::*, talks::*, usage::*, webhooks::*,
+    approvals::*, audit::*, costs::*, flows::*, journal::*, load::*, nodes::*, policies::*, pushes::*,
+    registry::*, routing::*, session_messages::*, talks::*, usage::*, webhooks::*,
 };
 
 /// Makes one test of each promise, for the store that the block gives.
@@ -84,6 +85,11 @@ macro_rules! store_suite {
             a_session_that_is_over_goes_when_another_begins,
             secrets_come_back_sealed_as_they_were_put,
             a_seed_is_what_the_first_one_proposed,
+            nodes_are_listed_with_their_tasks,
+            a_node_keeps_its_name_while_its_process_lives,
+            a_node_is_told_that_it_is_drained_until_that_is_undone,
+            a_drained_node_stays_drained_when_its_process_is_replaced,
+            a_lost_node_is_forgotten_after_a_day,
             session_messages_are_read_in_order,
             session_messages_are_removed_once_they_are_of_no_use,
             an_ended_session_stays_ended,

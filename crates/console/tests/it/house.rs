@@ -41,6 +41,7 @@ use rialto_model::{
     deployed::{self, Backing, McpServer, Via},
     failure::{Failure, Kind},
     ids::{OrgId, Scope},
+    node::Node,
     rights::Rights,
     store::{Store, Token},
     webhook::Webhook,
@@ -123,6 +124,21 @@ impl House {
     /// One in which nobody needs a token.
     pub(crate) async fn open() -> Self {
         Self::build(ScriptedPeer::echo(), false, Config::default(), "").await
+    }
+
+    /// Adds a node to the store.
+    pub(crate) async fn add_node(&self, name: &str) {
+        let now = SystemClock.now();
+        let node = Node {
+            name: name.to_owned(),
+            runner: rialto_model::ids::Runner::fresh(),
+            process: 42,
+            address: "127.0.0.1:8420".to_owned(),
+            version: "1.0.0".to_owned(),
+            started_at: now,
+            renewed_at: now,
+        };
+        self.store.beat_node(&node).await.unwrap();
     }
 
     async fn build(peer: Arc<ScriptedPeer>, needs_token: bool, config: Config, more: &str) -> Self {

@@ -24,6 +24,7 @@ use crate::{
     event::{Event, Recorded},
     flow::{Flow, FlowRun, FlowStep, FlowStore, RunChange, RunFilter, RunRecord, Schedule},
     ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId, TokenId},
+    node::{Node, NodeBeat, NodeDrain, NodeStatus, NodeStore},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
     routing::{
@@ -180,4 +181,12 @@ layered! {
     async fn schedules(&self, scope: &Scope) -> Vec<Schedule>;
     async fn due_schedules(&self, lease: &Lease, limit: usize) -> Vec<Schedule>;
     async fn note_schedule(&self, schedule: &Schedule, holder: &str) -> bool;
+}
+
+layered! {
+    impl NodeStore {}
+    async fn beat_node(&self, node: &Node) -> NodeBeat;
+    async fn nodes(&self, now: Timestamp) -> Vec<NodeStatus>;
+    async fn drain_node(&self, name: &str, drain: Option<&NodeDrain>) -> bool;
+    async fn retire_node(&self, runner: Runner) -> ();
 }

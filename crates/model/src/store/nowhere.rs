@@ -1,6 +1,7 @@
 //! A store that keeps nothing, for calls that nobody will ask about later.
 
 mod flows;
+mod nodes;
 
 use std::{
     collections::BTreeMap,

@@ -27,6 +27,7 @@ mod handles;
 mod install;
 mod limits;
 mod logs;
+mod nodes;
 mod policies;
 mod policy_changes;
 mod readiness;

@@ -15,6 +15,7 @@ pub(crate) mod http;
 pub(crate) mod issuer;
 pub(crate) mod journal;
 pub(crate) mod judge;
+pub(crate) mod nodes;
 pub(crate) mod outage;
 pub(crate) mod outcome;
 pub(crate) mod peer;

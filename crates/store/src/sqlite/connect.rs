@@ -20,7 +20,7 @@ use crate::{
 pub(super) const FILE: &str = "rialto.db";
 
 /// The schema this program knows; each migration ends by writing its number into the file.
-pub(super) const SCHEMA: i32 = 17;
+pub(super) const SCHEMA: i32 = 18;
 
 /// What brings a database to the present schema, in order.
 const MIGRATIONS: &[(&str, &str)] = &[
@@ -41,6 +41,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V15__token_origins", include_str!("../../migrations/sqlite/V15__token_origins.sql")),
     ("V16__tokens_of_work", include_str!("../../migrations/sqlite/V16__tokens_of_work.sql")),
     ("V17__session_messages", include_str!("../../migrations/sqlite/V17__session_messages.sql")),
+    ("V18__nodes", include_str!("../../migrations/sqlite/V18__nodes.sql")),
 ];
 
 /// How often a lock that another process holds is tried again, one millisecond apart.
