@@ -31,6 +31,7 @@ pub mod node;
 pub mod policy;
 pub mod presence;
 pub mod push;
+pub mod relay;
 pub mod rights;
 pub mod routing;
 pub mod shape;

@@ -29,6 +29,7 @@ use crate::{
     node::NodeStore,
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
+    relay::RelayStore,
     routing::{
         Dispatch, DispatchFilter, PlayEnd, Posterior, Reservation, Standing as AgentStanding, StandingQuery,
         Unsettled,
@@ -127,9 +128,10 @@ pub fn number_of_message(org: &[u8], project: &[u8], caller: &[u8], message: &[u
     number ^ (number >> 33)
 }
 
-/// Keeps the registry, the journal, the audit trail, workflows with their runs ([`FlowStore`]), and the nodes ([`NodeStore`]).
+/// Keeps the registry, the journal, the audit trail, workflows with their runs ([`FlowStore`]), the nodes ([`NodeStore`]),
+/// and the calls that they pass on to each other ([`RelayStore`]).
 #[async_trait]
-pub trait Store: FlowStore + NodeStore {
+pub trait Store: FlowStore + NodeStore + RelayStore {
     /// A number that is another one after any process has changed the registry, the tokens, the policies, the
     /// webhooks or called [`Store::touch`]. Cheap enough to ask on every call.
     ///

@@ -22,6 +22,7 @@ mod nodes;
 mod policies;
 mod port;
 mod pushes;
+mod relay;
 mod routing;
 mod secrets;
 mod server_clock;

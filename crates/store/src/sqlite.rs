@@ -27,6 +27,7 @@ mod posting;
 mod presence;
 mod pushes;
 mod readers;
+mod relay;
 mod routing;
 mod secrets;
 mod session_messages;

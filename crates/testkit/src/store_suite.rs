@@ -22,6 +22,7 @@ mod nodes;
 mod policies;
 mod pushes;
 mod registry;
+mod relay;
 mod routing;
 mod session_messages;
 mod talks;
@@ -48,7 +49,7 @@ use serde_json::Value;
 
 pub use self::{
     approvals::*, audit::*, costs::*, flows::*, journal::*, load::*, nodes::*, policies::*, pushes::*,
-    registry::*, routing::*, session_messages::*, talks::*, usage::*, webhooks::*,
+    registry::*, relay::*, routing::*, session_messages::*, talks::*, usage::*, webhooks::*,
 };
 
 /// Makes one test of each promise, for the store that the block gives.
@@ -90,6 +91,10 @@ macro_rules! store_suite {
             a_node_is_told_that_it_is_drained_until_that_is_undone,
             a_drained_node_stays_drained_when_its_process_is_replaced,
             a_lost_node_is_forgotten_after_a_day,
+            a_relayed_call_is_taken_once_by_its_receiver,
+            events_of_a_relayed_call_are_read_in_order,
+            no_event_is_added_to_a_relayed_call_that_was_removed,
+            a_program_stays_with_its_holder_while_that_is_a_candidate,
             session_messages_are_read_in_order,
             session_messages_are_removed_once_they_are_of_no_use,
             an_ended_session_stays_ended,

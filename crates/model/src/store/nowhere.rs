@@ -2,6 +2,7 @@
 
 mod flows;
 mod nodes;
+mod relay;
 
 use std::{
     collections::BTreeMap,

@@ -10,3 +10,28 @@ CREATE TABLE nodes (
     drained_by TEXT,
     drained_at BIGINT
 );
+
+-- Programs that run on one node at a time, and the processes that hold them: MCP servers over stdio and coding agents.
+CREATE TABLE program_holders (
+    program TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    runner  BIGINT NOT NULL
+);
+
+-- Calls that one node passes on to another, because only that one runs the program that executes them. They are removed when they end.
+CREATE TABLE relayed_calls (
+    id       TEXT COLLATE "C" NOT NULL PRIMARY KEY,
+    sender   BIGINT NOT NULL,
+    receiver BIGINT NOT NULL,
+    body     TEXT NOT NULL,
+    at       BIGINT NOT NULL,
+    is_taken BOOLEAN NOT NULL DEFAULT FALSE
+);
+
+CREATE INDEX relayed_calls_waiting ON relayed_calls (receiver) WHERE NOT is_taken;
+
+CREATE TABLE relayed_events (
+    call   TEXT COLLATE "C" NOT NULL REFERENCES relayed_calls (id) ON DELETE CASCADE,
+    number BIGINT NOT NULL,
+    body   TEXT NOT NULL,
+    PRIMARY KEY (call, number)
+);
