@@ -49,7 +49,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What A2A agents of every generation answer when they do not know a task.
-const NO_SUCH_TASK: i64 = -32001;
+pub(crate) const NO_SUCH_TASK: i64 = -32001;
 
 // === impl Engine ===
 

@@ -499,11 +499,9 @@ impl Office for Clerk {
         let (name, to) = (wanted["name"].as_str().unwrap(), wanted["url"].as_str());
         let to = to.ok_or_else(|| Failure::new(Kind::Invalid, "url: say how it is reached"))?;
         let via = match to.strip_prefix("run:") {
-            Some(program) => Via::Command(deployed::Command {
-                argv: vec![program.to_owned()],
-                env: BTreeMap::new(),
-                cwd: None,
-            }),
+            Some(program) => {
+                Via::Command(deployed::Command { argv: vec![program.to_owned()], ..Default::default() })
+            }
             None => Via::Http(deployed::Endpoint { url: to.to_owned(), headers: BTreeMap::new() }),
         };
         let server = McpServer { name: name.to_owned(), via, sampling: None };

@@ -28,6 +28,7 @@ mod install;
 mod limits;
 mod logs;
 mod nodes;
+mod placement;
 mod policies;
 mod policy_changes;
 mod readiness;

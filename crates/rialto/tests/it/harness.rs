@@ -19,6 +19,7 @@ pub(crate) mod nodes;
 pub(crate) mod outage;
 pub(crate) mod outcome;
 pub(crate) mod peer;
+pub(crate) mod placement;
 pub(crate) mod process;
 pub(crate) mod receiver;
 pub(crate) mod rialto;
