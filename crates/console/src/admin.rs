@@ -10,6 +10,7 @@ pub mod dispatches;
 pub mod flows;
 pub mod guardrails;
 pub mod inspect;
+pub mod nodes;
 pub mod orgs;
 pub mod overview;
 pub mod policies;

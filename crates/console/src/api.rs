@@ -12,6 +12,7 @@ mod events;
 mod flows;
 mod guardrails;
 mod keeping;
+mod nodes;
 mod openapi;
 mod orgs;
 mod policies;

@@ -269,7 +269,7 @@ mod tests {
     fn shell(script: &str) -> Command {
         let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
         let env = [("TOKEN".to_owned(), Setting::From(Source::Env("T".into())))].into();
-        Command { argv, env, cwd: None }
+        Command { argv, env, ..Command::default() }
     }
 
     async fn output(mut child: Child) -> String {

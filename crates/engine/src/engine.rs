@@ -41,6 +41,7 @@ use crate::{
     hops,
     journal::Journal,
     limits::{self, Limits},
+    node::NodeMembership,
     peer::Peer,
     permitting::Cleared,
     policies::{Policies, PolicyLoader},
@@ -107,6 +108,8 @@ pub(crate) struct Inner {
     pub(crate) tracker: TaskTracker,
     /// Whether this process answers for its tasks, and under which number.
     pub(crate) attendance: Attendance,
+    /// This process among the nodes of the store.
+    pub(crate) node: NodeMembership,
     /// The messages that began tasks here.
     pub(crate) messages: Messages,
     /// Those that may have begun tasks before.
@@ -155,6 +158,7 @@ impl Engine {
             schemas: Schemas::default(),
             tracker: TaskTracker::new(),
             attendance: Attendance::default(),
+            node: NodeMembership::default(),
             messages: Messages::default(),
             seen_messages: SeenMessages::default(),
             closing: AtomicBool::new(false),

@@ -50,7 +50,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What A2A agents of every generation answer when they do not know a task.
-const NO_SUCH_TASK: i64 = -32001;
+pub(crate) const NO_SUCH_TASK: i64 = -32001;
 
 // === impl Engine ===
 
@@ -72,7 +72,8 @@ impl Engine {
                     Runner::NOBODY
                 }
             };
-            if runner != Runner::NOBODY && (self.inner().store.sees_deaths() || self.can_judge_leases()) {
+            let may_judge = self.inner().store.sees_deaths() || self.can_judge_leases();
+            if runner != Runner::NOBODY && !self.is_draining() && may_judge {
                 let taken = self.take_over(runner).await;
                 if let Err(error) = &taken
                     && !is_failing

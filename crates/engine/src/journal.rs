@@ -4,7 +4,11 @@
 //! something that a restart could undo. What has happened and cannot be recorded, because the store is not available, is held and
 //! recorded when it is back ([`held_writes`](crate::held_writes)).
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use rialto_model::{
     clock::Clock,
@@ -36,6 +40,7 @@ pub(crate) struct Journal {
     clock: Arc<dyn Clock>,
     listeners: Arc<Listeners>,
     held: HeldWrites,
+    node: Arc<OnceLock<Arc<str>>>,
 }
 
 /// One invocation, as the bus sees it: announced once before, and once after.
@@ -61,7 +66,18 @@ impl Journal {
         let listeners: Arc<Listeners> = Arc::default();
         let publishers = (Arc::clone(&bus), Arc::clone(&listeners));
         let held = HeldWrites::new(Arc::clone(&store), publishers, Arc::clone(&clock), max_held_bytes);
-        Self { store, bus, clock, listeners, held }
+        Self { store, bus, clock, listeners, held, node: Arc::default() }
+    }
+
+    /// Name of this process as a node, which stands in its audit records from now on.
+    pub(crate) fn set_node(&self, name: &Arc<str>) {
+        // A process has one name.
+        let _ = self.node.set(Arc::clone(name));
+    }
+
+    /// An event of this process.
+    fn event(&self, phase: Phase, verb: Arc<Verb>, emitted_at: rialto_model::clock::Timestamp) -> VerbEvent {
+        VerbEvent { node: self.node.get().cloned(), ..VerbEvent::new(phase, verb, emitted_at) }
     }
 
     /// Keeps a copy of held results in a file of this folder.
@@ -101,7 +117,7 @@ impl Journal {
         verdict: Result<&Arc<[String]>, &str>,
     ) -> (Announcement, VerbEvent) {
         let verb = Arc::new(verb);
-        let mut event = VerbEvent::new(Phase::PreVerb, Arc::clone(&verb), self.clock.now());
+        let mut event = self.event(Phase::PreVerb, Arc::clone(&verb), self.clock.now());
         match verdict {
             Ok(policies) => event.context.policies = Arc::clone(policies),
             Err(reason) => event.context.deny(reason),
@@ -264,12 +280,13 @@ impl Journal {
 
     /// Puts something on record that belongs to no invocation, and tells it.
     pub(crate) async fn note(&self, verb: Verb, phase: Phase) {
-        let event = VerbEvent::new(phase, Arc::new(verb), self.clock.now());
+        let event = self.event(phase, Arc::new(verb), self.clock.now());
         self.audit_or_hold(vec![event.clone()], vec![event]).await;
     }
 
     /// Puts an event on record that belongs to no invocation, and then tells it.
-    pub(crate) async fn put(&self, event: VerbEvent) -> Result<(), StoreError> {
+    pub(crate) async fn put(&self, mut event: VerbEvent) -> Result<(), StoreError> {
+        event.node = self.node.get().cloned();
         self.store.audit(vec![event.clone()]).await?;
         self.tell(vec![event]);
         Ok(())
@@ -304,7 +321,7 @@ impl Journal {
             return Vec::new();
         }
         let emitted_at = self.clock.now();
-        let mut post = VerbEvent::new(Phase::PostVerb, Arc::clone(&announcement.verb), emitted_at);
+        let mut post = self.event(Phase::PostVerb, Arc::clone(&announcement.verb), emitted_at);
         let took = announcement.begun.elapsed();
         (post.duration_ms, post.took) =
             (Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX)), Some(took));
@@ -322,7 +339,7 @@ impl Journal {
         let post_context = post.context.clone();
         let mut events = vec![post];
         if let Some(failure) = failure {
-            let mut error = VerbEvent::new(Phase::VerbError, Arc::clone(&announcement.verb), emitted_at);
+            let mut error = self.event(Phase::VerbError, Arc::clone(&announcement.verb), emitted_at);
             error.took = Some(took);
             error.context = post_context;
             error.error = Some(VerbError { code: failure.kind.rpc_code(), message: failure.message.clone() });

@@ -6,7 +6,11 @@
 
 mod round;
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::HashSet,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use rialto_model::{
     clock::Clock,
@@ -34,6 +38,8 @@ pub struct Parts {
     pub config: Config,
     /// This server, as events name it.
     pub source: String,
+    /// Set while this node is drained: other nodes deliver then.
+    pub draining: Arc<AtomicBool>,
 }
 
 /// Deliver to all webhooks.

@@ -14,7 +14,7 @@ use crate::{card::Card, flow::FLOWS, json::Json};
 
 pub use self::{
     cards::{card, skill},
-    via::{Command, Endpoint, Piece, Setting, Via},
+    via::{Command, Endpoint, Piece, Placement, Setting, Via},
 };
 
 /// What stands behind a row of the registry.
@@ -195,6 +195,14 @@ impl Backing {
             Self::Mcp(server) => Some(&server.via),
             Self::Function(function) => Some(&function.via),
             Self::Acp(agent) => Some(&agent.via),
+        }
+    }
+
+    /// Nodes that may run its program; none where every node runs a copy of its own, and for what is no program.
+    pub fn placement(&self) -> Option<&Placement> {
+        match self.via()? {
+            Via::Command(command) if !command.placement.is_anywhere() => Some(&command.placement),
+            Via::Command(_) | Via::Http(_) => None,
         }
     }
 

@@ -27,8 +27,10 @@ use crate::{
     event::{Event, Recorded},
     flow::FlowStore,
     ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId, TokenId},
+    node::NodeStore,
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
+    relay::RelayStore,
     routing::{
         Dispatch, DispatchFilter, PlayEnd, Posterior, Reservation, Standing as AgentStanding, StandingQuery,
         Unsettled,
@@ -128,9 +130,10 @@ pub fn number_of_message(org: &[u8], project: &[u8], caller: &[u8], message: &[u
     number ^ (number >> 33)
 }
 
-/// Keeps the registry, the journal, the audit trail, and workflows with their runs ([`FlowStore`]).
+/// Keeps the registry, the journal, the audit trail, workflows with their runs ([`FlowStore`]), the nodes ([`NodeStore`]),
+/// and the calls that they pass on to each other ([`RelayStore`]).
 #[async_trait]
-pub trait Store: FlowStore {
+pub trait Store: FlowStore + NodeStore + RelayStore {
     /// A number that is another one after any process has changed the registry, the tokens, the policies, the
     /// webhooks or called [`Store::touch`]. Cheap enough to ask on every call.
     ///

@@ -104,6 +104,8 @@ pub struct VerbEvent {
     pub verb: Arc<Verb>,
     /// When this was said.
     pub emitted_at: Timestamp,
+    /// The node that did this, by its name; none where a command or a client's own server did.
+    pub node: Option<Arc<str>>,
     /// What was decided so far.
     pub context: Context,
     /// How long it took; on post-verb.
@@ -142,6 +144,8 @@ struct Written<'a> {
     caller: &'a str,
     task_id: &'a str,
     emitted_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<&'a str>,
     context: &'a Context,
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
@@ -169,6 +173,7 @@ struct Flat {
     caller: Arc<str>,
     task_id: Arc<str>,
     emitted_at: Timestamp,
+    node: Option<Arc<str>>,
     context: Context,
     duration_ms: Option<u64>,
     outcome: Option<Outcome>,
@@ -210,6 +215,7 @@ impl VerbEvent {
             phase,
             verb,
             emitted_at,
+            node: None,
             context: Context::default(),
             duration_ms: None,
             took: None,
@@ -236,6 +242,7 @@ impl Serialize for VerbEvent {
             caller: &verb.caller,
             task_id: &verb.task_id,
             emitted_at: self.emitted_at,
+            node: self.node.as_deref(),
             context: &self.context,
             duration_ms: self.duration_ms,
             outcome: self.outcome,
@@ -266,6 +273,7 @@ impl From<Flat> for VerbEvent {
             phase: flat.phase,
             verb: Arc::new(verb),
             emitted_at: flat.emitted_at,
+            node: flat.node,
             context: flat.context,
             duration_ms: flat.duration_ms,
             took: None,

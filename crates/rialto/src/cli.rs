@@ -8,6 +8,7 @@ mod credential;
 mod flows;
 mod guard;
 mod install;
+mod nodes;
 mod orgs;
 mod policy;
 mod remote;
@@ -34,6 +35,7 @@ pub(crate) use self::{
     flows::{AddFlow, Flows, ListRuns, Pipeline, ResumeRun, RunFlow},
     guard::{ActionName, Guard, GuardTest},
     install::{Client, ClientCommand, Install, Uninstall},
+    nodes::Nodes,
     orgs::{CreateOrg, Orgs, Projects, Tenants},
     policy::{AddPolicy, AllowCalls, OnShelf, Policy, PolicyTest},
     remote::{Remote, Tenant, TypedOptions},

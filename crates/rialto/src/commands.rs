@@ -14,6 +14,7 @@ pub(crate) mod inspect;
 pub(crate) mod install;
 pub(crate) mod keys;
 pub(crate) mod mcp;
+pub(crate) mod nodes;
 pub(crate) mod orgs;
 pub(crate) mod policy;
 pub(crate) mod routing;

@@ -27,13 +27,17 @@ use rialto_edge::{
     proxy::Proxies,
     streams::StreamLimits,
 };
-use rialto_engine::{Engine, Parts, PolicyLoader, Prober, Registry, StoreDeadline, routing::Mesh};
+use rialto_engine::{
+    Engine, EngineLink, NodeIdentity, Parts, PlacedPeer, PolicyLoader, Prober, Registry, StoreDeadline,
+    routing::Mesh,
+};
 use rialto_flow::run::{self as flow, Runner};
 use rialto_model::{
     call::Caller,
     card::Card,
     clock::SystemClock,
     credential::Secret,
+    failure::Failure,
     ids::Scope,
     store::{Store, StoreError},
     trace::Sampling,
@@ -71,6 +75,8 @@ pub(crate) struct Program {
     pub(crate) vault: Vault,
     /// Reaches what is deployed.
     pub(crate) tools: Tools,
+    /// Executes calls here or on the node that runs their program.
+    placed: PlacedPeer,
     /// Runs workflows.
     pub(crate) flows: Runner,
     pub(crate) config: Config,
@@ -176,27 +182,24 @@ impl Program {
         let vault = Vault::new(Arc::clone(&store), environment);
         let secrets = credential::resolver(env, stored(vault.clone()));
         let (clock, tools) = (Arc::new(SystemClock), Tools::new(&fetch, &secrets, environment));
-        let discovery = tools.discovery(discoverer(&config, &store, &fetch, &secrets)?);
+        let link = EngineLink::default();
+        let discovery = tools.discovery(discoverer(&config, &store, &fetch, &secrets)?, &link);
         let registry =
             Arc::new(Registry::new(Arc::clone(&opened), discovery, clock.clone(), config.calls.clone()));
-        let ports = Ports {
-            fetch: Arc::clone(&fetch),
-            tokens: Arc::clone(&secrets),
-            learned: registry.clone(),
-            clock: clock.clone(),
-        };
+        let a2a = a2a_peer(&config, &fetch, &secrets, &registry);
         let flows = Runner::new(flow::Ports { store: Arc::clone(&store) }, config.flows.clone());
-        let peer = tools.peers(A2aPeer::new(config.agents.calls.clone(), ports), &flows);
+        let placed = tools.peers(a2a, &flows, &link);
         let traces = start_traces(&config, &fetch, environment)?;
         let engine = Engine::new(Parts {
             store: opened,
             registry,
-            peer,
+            peer: Arc::new(placed.clone()),
             policy,
             policy_loader: Some(loader(policies.clone())),
             clock,
             config: calls(&config, traces.is_some()),
         });
+        link.set(engine.faint());
         connect(&engine, traces.as_ref(), config.mesh.open(&fetch, &secrets), &flows);
         keep_held(&engine, data.as_deref()).await;
         let asker = guarding::asker(Arc::clone(&fetch), Arc::clone(&secrets));
@@ -210,6 +213,7 @@ impl Program {
             secrets,
             vault,
             tools,
+            placed,
             config,
             policies,
             scope: Scope::default(),
@@ -320,10 +324,21 @@ impl Program {
         let (engine, stop) = (self.engine.clone(), self.stop.clone());
         self.closing.spawn(async move {
             engine.keep_post(stop).await;
+            engine.leave_nodes().await;
             engine.leave_post().await;
         });
         let (engine, stop) = (self.engine.clone(), self.stop.clone());
         self.closing.spawn(async move { engine.keep_sharing_usage(stop).await });
+    }
+
+    /// Serves as a node under this name. Comes back once it is known whether the node is drained.
+    pub(crate) async fn keep_node(&self, identity: NodeIdentity) -> Result<(), Failure> {
+        self.engine.join_nodes(identity).await?;
+        let (engine, stop) = (self.engine.clone(), self.stop.clone());
+        self.closing.spawn(async move { engine.keep_node(stop).await });
+        self.closing.spawn(self.placed.clone().serve(self.stop.clone()));
+        self.tools.follow_placement(&self.engine, &self.stop);
+        Ok(())
     }
 
     /// Has those told of tasks who asked for it at the A2A door.
@@ -505,6 +520,22 @@ fn card_keys(files: &[PathBuf]) -> Result<Keys, BuildError> {
         added.map_err(|error| BuildError::Key(format!("{path}: {error}")))?;
     }
     Ok(keys)
+}
+
+/// Calls remote agents.
+fn a2a_peer(
+    config: &Config,
+    fetch: &Arc<dyn Fetch>,
+    secrets: &Resolver,
+    registry: &Arc<Registry>,
+) -> A2aPeer {
+    let ports = Ports {
+        fetch: Arc::clone(fetch),
+        tokens: Arc::clone(secrets),
+        learned: Arc::clone(registry) as _,
+        clock: Arc::new(SystemClock),
+    };
+    A2aPeer::new(config.agents.calls.clone(), ports)
 }
 
 /// Fetches cards, but for those of this installation.

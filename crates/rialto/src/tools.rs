@@ -4,7 +4,7 @@ pub(crate) mod described;
 mod first_lists;
 mod sampling;
 
-use std::{mem, sync::Arc};
+use std::{mem, sync::Arc, time::Duration};
 
 use futures::{StreamExt, future};
 use parking_lot::Mutex;
@@ -12,8 +12,10 @@ use rialto_a2a::{credential::Resolver, discover::Discoverer, peer::A2aPeer};
 use rialto_acp::AcpPeer;
 use rialto_edge::{fetch::Fetch, process::Launcher};
 use rialto_engine::{
-    Engine, Registry,
+    Engine, EngineLink, PlacedDiscovery, PlacedPeer, Registry,
+    peer::DiscoveryError,
     peers::{Discoveries, Peers},
+    registry::RegistryError,
 };
 use rialto_flow::run::Runner;
 use rialto_function::peer::FunctionPeer;
@@ -27,6 +29,9 @@ use crate::{config::Config, environment::Environment, program::BuildError};
 
 /// So many servers are asked at once.
 const AT_ONCE: usize = 8;
+
+/// Time between two looks at which node runs a program.
+const PLACEMENT_CHECK: Duration = Duration::from_secs(1);
 
 /// A server whose tools may have changed.
 type Change = (Scope, String);
@@ -78,15 +83,17 @@ impl Tools {
     }
 
     /// Finds out what agents and all that is deployed can do.
-    pub(crate) fn discovery(&self, a2a: Discoverer) -> Arc<Discoveries> {
-        Arc::new(Discoveries { a2a: Arc::new(a2a), mcp: Arc::new(self.mcp.clone()) })
+    pub(crate) fn discovery(&self, a2a: Discoverer, engine: &EngineLink) -> Arc<PlacedDiscovery> {
+        let local = Arc::new(Discoveries { a2a: Arc::new(a2a), mcp: Arc::new(self.mcp.clone()) });
+        Arc::new(PlacedDiscovery { local, engine: engine.clone() })
     }
 
     /// Executes the calls of agents and of all that is deployed.
-    pub(crate) fn peers(&self, a2a: A2aPeer, flows: &Runner) -> Arc<Peers> {
+    pub(crate) fn peers(&self, a2a: A2aPeer, flows: &Runner, engine: &EngineLink) -> PlacedPeer {
         let (mcp, function) = (Arc::new(self.mcp.clone()), Arc::new(self.functions.clone()));
         let (flow, acp) = (Arc::new(flows.clone()), Arc::new(self.acp.clone()));
-        Arc::new(Peers { a2a: Arc::new(a2a), mcp, function, flow, acp })
+        let local = Peers { a2a: Arc::new(a2a), mcp, function, flow, acp };
+        PlacedPeer::new(Arc::new(local), engine.clone())
     }
 
     /// Makes the engine's registry what the configuration says; the engine is who is asked from then on. With `is_whole`, what it does not name any more is removed.
@@ -133,6 +140,12 @@ impl Tools {
             stop.clone().run_until_cancelled_owned(follow(Arc::clone(registry), Arc::clone(&self.changes))),
         );
         let watch = let_go(self.mcp.clone(), self.acp.clone(), Arc::clone(registry));
+        tokio::spawn(stop.clone().run_until_cancelled_owned(watch));
+    }
+
+    /// Ends programs that another node runs from now on, until it is told to stop.
+    pub(crate) fn follow_placement(&self, engine: &Engine, stop: &CancellationToken) {
+        let watch = end_misplaced(self.mcp.clone(), self.acp.clone(), engine.clone());
         tokio::spawn(stop.clone().run_until_cancelled_owned(watch));
     }
 
@@ -187,6 +200,22 @@ async fn let_go(mcp: McpPeer, acp: AcpPeer, registry: Arc<Registry>) {
     }
 }
 
+/// Ends programs that another node runs: this process may have been taken for gone, and learned so when it could go on.
+async fn end_misplaced(mcp: McpPeer, acp: AcpPeer, engine: Engine) {
+    loop {
+        tokio::time::sleep(PLACEMENT_CHECK).await;
+        let elsewhere = match engine.programs_elsewhere().await {
+            Ok(rows) if !rows.is_empty() => rows,
+            // While the store is away nobody can tell.
+            _ => continue,
+        };
+        let mut rows = engine.registry().all();
+        rows.retain(|row| elsewhere.iter().all(|other| other.id != row.id));
+        mcp.keep_only(&rows);
+        acp.keep_only(&rows);
+    }
+}
+
 /// Asks one for the first time. A program may take longer to start than a probe waits; then it is asked once it has started.
 async fn ask_first(mcp: &McpPeer, registry: &Registry, row: &Arc<Agent>) {
     ask(registry, row).await;
@@ -200,6 +229,12 @@ async fn ask_first(mcp: &McpPeer, registry: &Registry, row: &Arc<Agent>) {
 pub(crate) async fn ask(registry: &Registry, row: &Arc<Agent>) {
     match registry.probe(row).await {
         Ok(health) => tracing::debug!("{} is {health}", row.url),
+        // Another node runs it and has asked it.
+        Err(RegistryError::Discovery(error @ DiscoveryError::Local { .. }))
+            if row.backing.placement().is_some() =>
+        {
+            tracing::debug!("{error}");
+        }
         Err(error) => tracing::warn!("{} could not be asked what it can do: {error}", row.url),
     }
 }

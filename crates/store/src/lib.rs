@@ -11,6 +11,7 @@ mod config;
 mod fault;
 mod generation;
 mod mapped;
+mod nodes;
 mod open;
 mod postgres;
 mod sqlite;

@@ -18,9 +18,11 @@ mod costs;
 mod flows;
 mod journal;
 mod load;
+mod nodes;
 mod policies;
 mod pushes;
 mod registry;
+mod relay;
 mod routing;
 mod session_messages;
 mod shared_usage;
@@ -47,8 +49,8 @@ use rialto_model::{
 use serde_json::Value;
 
 pub use self::{
-    approvals::*, audit::*, costs::*, flows::*, journal::*, load::*, policies::*, pushes::*, registry::*,
-    routing::*, session_messages::*, shared_usage::*, talks::*, usage::*, webhooks::*,
+    approvals::*, audit::*, costs::*, flows::*, journal::*, load::*, nodes::*, policies::*, pushes::*,
+    registry::*, relay::*, routing::*, session_messages::*, shared_usage::*, talks::*, usage::*, webhooks::*,
 };
 
 /// Makes one test of each promise, for the store that the block gives.
@@ -85,6 +87,15 @@ macro_rules! store_suite {
             a_session_that_is_over_goes_when_another_begins,
             secrets_come_back_sealed_as_they_were_put,
             a_seed_is_what_the_first_one_proposed,
+            nodes_are_listed_with_their_tasks,
+            a_node_keeps_its_name_while_its_process_lives,
+            a_node_is_told_that_it_is_drained_until_that_is_undone,
+            a_drained_node_stays_drained_when_its_process_is_replaced,
+            a_lost_node_is_forgotten_after_a_day,
+            a_relayed_call_is_taken_once_by_its_receiver,
+            events_of_a_relayed_call_are_read_in_order,
+            no_event_is_added_to_a_relayed_call_that_was_removed,
+            a_program_stays_with_its_holder_while_that_is_a_candidate,
             session_messages_are_read_in_order,
             counts_of_calls_add_up,
             openings_of_breakers_are_passed_on,

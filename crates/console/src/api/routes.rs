@@ -88,6 +88,8 @@ impl Route {
             (_, path) if path.starts_with("approvals") => "approve_call",
             ("POST", "orgs") => "org.create",
             ("DELETE", "orgs/{org}") => "org.remove",
+            ("POST", "nodes/{name}/drain") => "node.drain",
+            ("DELETE", "nodes/{name}/drain") => "node.undrain",
             ("POST", "projects") => "project.create",
             ("DELETE", "projects/{project}") => "project.remove",
             ("POST", "tokens") => "token.create",

@@ -230,6 +230,8 @@ fn operations(webhook: &str, session: &str, token: &str, approval: &str) -> Vec<
         ),
         op(r("POST", "/projects"), "/projects", json!({ "project": "ops" }), "project.create", (false, true)),
         op(r("DELETE", "/projects/{project}"), "/projects/ops", Value::Null, "project.remove", (true, false)),
+        op(r("POST", "/nodes/{name}/drain"), "/nodes/a/drain", Value::Null, "node.drain", (true, true)),
+        op(r("DELETE", "/nodes/{name}/drain"), "/nodes/a/drain", Value::Null, "node.undrain", (true, true)),
         op(r("POST", "/orgs"), "/orgs", json!({ "org": "acme" }), "org.create", (false, false)),
         op(r("DELETE", "/orgs/{org}"), "/orgs/acme", Value::Null, "org.remove", (false, false)),
     ]
@@ -239,6 +241,7 @@ fn operations(webhook: &str, session: &str, token: &str, approval: &str) -> Vec<
 async fn prepared(house: &House) -> Vec<Op> {
     let webhook = house.ask(ANN, "POST", "/api/v1/webhooks", r#"{"url":"https://good.example.com/a"}"#).await;
     let webhook = webhook.json()["id"].as_str().unwrap().to_owned();
+    house.add_node("a").await;
     house.cookie(BOB).await;
     let sessions = house.ask(ANN, "GET", "/api/v1/sessions", "").await.json();
     let session = sessions["sessions"][0]["id"].as_str().unwrap().to_owned();

@@ -41,6 +41,7 @@ use rialto_model::{
     deployed::{self, Backing, McpServer, Via},
     failure::{Failure, Kind},
     ids::{OrgId, Scope},
+    node::Node,
     rights::Rights,
     store::{Store, Token},
     webhook::Webhook,
@@ -123,6 +124,21 @@ impl House {
     /// One in which nobody needs a token.
     pub(crate) async fn open() -> Self {
         Self::build(ScriptedPeer::echo(), false, Config::default(), "").await
+    }
+
+    /// Adds a node to the store.
+    pub(crate) async fn add_node(&self, name: &str) {
+        let now = SystemClock.now();
+        let node = Node {
+            name: name.to_owned(),
+            runner: rialto_model::ids::Runner::fresh(),
+            process: 42,
+            address: "127.0.0.1:8420".to_owned(),
+            version: "1.0.0".to_owned(),
+            started_at: now,
+            renewed_at: now,
+        };
+        self.store.beat_node(&node).await.unwrap();
     }
 
     async fn build(peer: Arc<ScriptedPeer>, needs_token: bool, config: Config, more: &str) -> Self {
@@ -483,11 +499,9 @@ impl Office for Clerk {
         let (name, to) = (wanted["name"].as_str().unwrap(), wanted["url"].as_str());
         let to = to.ok_or_else(|| Failure::new(Kind::Invalid, "url: say how it is reached"))?;
         let via = match to.strip_prefix("run:") {
-            Some(program) => Via::Command(deployed::Command {
-                argv: vec![program.to_owned()],
-                env: BTreeMap::new(),
-                cwd: None,
-            }),
+            Some(program) => {
+                Via::Command(deployed::Command { argv: vec![program.to_owned()], ..Default::default() })
+            }
             None => Via::Http(deployed::Endpoint { url: to.to_owned(), headers: BTreeMap::new() }),
         };
         let server = McpServer { name: name.to_owned(), via, sampling: None };

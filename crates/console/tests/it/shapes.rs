@@ -256,6 +256,10 @@ impl Tour {
         self.post("/projects", json!({ "project": "ops" })).await;
         self.get("/projects").await;
         self.get("/orgs").await;
+        self.house.add_node("a").await;
+        self.get("/nodes").await;
+        self.post("/nodes/a/drain", Value::Null).await;
+        self.ask("DELETE", "/nodes/a/drain", "").await;
         self.ask("DELETE", "/projects/ops", "").await;
     }
 }

@@ -57,7 +57,9 @@ impl Engine {
         let (mut seen, mut next) = (None, Some(self.now()));
         loop {
             let generation = self.inner().store.generation();
-            if seen != Some(generation) || next.is_some_and(|next| next <= self.now()) {
+            let is_due = seen != Some(generation) || next.is_some_and(|next| next <= self.now());
+            // Another node looks at it while this one is drained.
+            if is_due && !self.is_draining() {
                 seen = Some(generation);
                 next = match self.look_at_approvals().await {
                     Ok(next) => next,

@@ -37,7 +37,9 @@ impl Runner {
     pub async fn keep_time(self, stop: CancellationToken) {
         let holder = fresh();
         while !stop.is_cancelled() {
-            if let Ok(engine) = self.engine() {
+            if let Ok(engine) = self.engine()
+                && !engine.is_draining()
+            {
                 self.look(&engine, &holder).await;
             }
             tokio::select! {

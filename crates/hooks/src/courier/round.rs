@@ -1,6 +1,10 @@
 //! The deliveries to one webhook.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{
+    pin::pin,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use rialto_model::{
@@ -97,6 +101,12 @@ impl Round {
     }
 
     async fn try_step(&mut self) -> Result<Next, StoreError> {
+        if self.office.parts.draining.load(Ordering::Relaxed) {
+            if self.hold.is_some() {
+                self.let_go().await;
+            }
+            return Ok(Next::After(LOOK));
+        }
         if let Some(wait) = self.take_hold().await? {
             return Ok(wait);
         }
@@ -188,7 +198,8 @@ impl Round {
     }
 
     /// Writes down where we are, and lets others deliver.
-    async fn let_go(mut self) {
+    /// Gives the lease back, so that another process can deliver at once.
+    async fn let_go(&mut self) {
         let now = self.now();
         let lease = Lease { holder: self.office.holder.clone(), now, until: now };
         let noted = self.note().await;
@@ -196,6 +207,7 @@ impl Round {
             // If it does not work out, they wait until the lease is over.
             let _ = self.office.parts.store.lease_webhook(&self.id, &lease).await;
         }
+        self.hold = None;
     }
 
     /// Whether there may not be time for another delivery.

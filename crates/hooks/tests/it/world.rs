@@ -103,6 +103,7 @@ impl World {
         };
         let fetch = Arc::new(Client::new(&client::Config::default()));
         Couriers::new(Parts {
+            draining: Arc::default(),
             store: Arc::clone(&self.store),
             delivery: Delivery { fetch, secrets: Arc::new(key), timeout: self.timeout },
             clock: self.clock.clone(),

@@ -28,6 +28,19 @@ pub struct Command {
     /// The folder it is started in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// Nodes that may run it.
+    #[serde(default, skip_serializing_if = "Placement::is_anywhere")]
+    pub placement: Placement,
+}
+
+/// Nodes that may run a program, where several share a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Placement {
+    /// Names of the nodes; empty for all.
+    pub nodes: Vec<String>,
+    /// Whether it runs on one of them at a time.
+    pub singleton: bool,
 }
 
 /// An address and what is sent there with each request.
@@ -73,6 +86,20 @@ const SECRETS: [&str; 10] = [
     "privatekey",
     "cookie",
 ];
+
+// === impl Placement ===
+
+impl Placement {
+    /// Whether every node runs a copy of its own.
+    pub const fn is_anywhere(&self) -> bool {
+        self.nodes.is_empty() && !self.singleton
+    }
+
+    /// Whether the node of this name may run it.
+    pub fn allows(&self, node: &str) -> bool {
+        self.nodes.is_empty() || self.nodes.iter().any(|name| name == node)
+    }
+}
 
 // === impl Via ===
 

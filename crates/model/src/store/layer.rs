@@ -25,8 +25,10 @@ use crate::{
     event::{Event, Recorded},
     flow::{Flow, FlowRun, FlowStep, FlowStore, RunChange, RunFilter, RunRecord, Schedule},
     ids::{AgentId, ApprovalId, OrgId, Runner, Scope, TaskId, TokenId},
+    node::{Node, NodeBeat, NodeDrain, NodeStatus, NodeStore},
     policy::{PolicyChange, PolicySet, PolicyVersion},
     push::Push,
+    relay::{RelayProgress, RelayStore, RelayedCall},
     routing::{
         Dispatch, DispatchFilter, PlayEnd, Posterior, Reservation, Standing as AgentStanding, StandingQuery,
         Unsettled,
@@ -182,4 +184,23 @@ layered! {
     async fn schedules(&self, scope: &Scope) -> Vec<Schedule>;
     async fn due_schedules(&self, lease: &Lease, limit: usize) -> Vec<Schedule>;
     async fn note_schedule(&self, schedule: &Schedule, holder: &str) -> bool;
+}
+
+layered! {
+    impl NodeStore {}
+    async fn beat_node(&self, node: &Node) -> NodeBeat;
+    async fn nodes(&self, now: Timestamp) -> Vec<NodeStatus>;
+    async fn drain_node(&self, name: &str, drain: Option<&NodeDrain>) -> bool;
+    async fn retire_node(&self, runner: Runner) -> ();
+}
+
+layered! {
+    impl RelayStore {}
+    async fn hold_program(&self, program: &str, candidates: &[Runner]) -> Runner;
+    async fn program_holders(&self) -> Vec<(String, Runner)>;
+    async fn put_relayed_call(&self, call: &RelayedCall) -> ();
+    async fn take_relayed_calls(&self, receiver: Runner) -> Vec<RelayedCall>;
+    async fn put_relayed_events(&self, call: &str, known: u64, events: &[String]) -> bool;
+    async fn relay_progress(&self, call: &str, known: u64) -> Option<RelayProgress>;
+    async fn remove_relayed_call(&self, call: &str) -> Option<bool>;
 }

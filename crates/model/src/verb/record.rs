@@ -34,7 +34,12 @@ impl VerbEvent {
             push_text(out, text);
         }
         // Writing to memory does not fail, and there is nothing here that JSON cannot say.
-        let _ = write!(out, ",\"emittedAt\":\"{}\",\"context\":", self.emitted_at);
+        let _ = write!(out, ",\"emittedAt\":\"{}\"", self.emitted_at);
+        if let Some(node) = &self.node {
+            out.extend_from_slice(b",\"node\":");
+            push_text(out, node);
+        }
+        out.extend_from_slice(b",\"context\":");
         let _ = push_json(out, &self.context);
         if let Some(duration) = self.duration_ms {
             let _ = write!(out, ",\"durationMs\":{duration}");

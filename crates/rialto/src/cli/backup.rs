@@ -1,10 +1,10 @@
-//! `rialto doctor`, `rialto backup`, `rialto restore` and `rialto check`, as `--help` shows them.
+//! `rialto doctor`, `rialto backup`, `rialto restore`, `rialto check` and `rialto nodes`, as `--help` shows them.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::Listing;
+use super::{Listing, Nodes};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Maintenance {
@@ -16,6 +16,9 @@ pub(crate) enum Maintenance {
     Restore(RestoreOptions),
     /// Check the store: pages, references, rows and audit seals
     Check(Listing),
+    /// List the servers that share the store, and drain one of them
+    #[command(subcommand)]
+    Nodes(Nodes),
 }
 
 #[derive(Debug, Args)]

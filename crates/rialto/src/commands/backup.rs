@@ -20,8 +20,9 @@ use serde_json::json;
 
 use crate::{
     cli::{BackupOptions, Common, Maintenance, RestoreOptions},
-    commands::doctor,
+    commands::{doctor, nodes},
     config::Config,
+    desk::Desk,
     environment::Environment,
     output::{self, Spinner, Trouble},
     private_files,
@@ -62,6 +63,7 @@ pub(crate) async fn run(
     };
     match command {
         Maintenance::Doctor(listing) => doctor::run(common, environment, listing.json).await,
+        Maintenance::Nodes(command) => nodes::run(&Desk::open(common, environment).await?, command).await,
         Maintenance::Backup(options) => {
             let (config, folder) = place()?;
             backup(&config, &folder, environment, &options).await

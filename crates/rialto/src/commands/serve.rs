@@ -20,7 +20,7 @@ use rialto_edge::{
     serve::{Door, ServerTls, raise_descriptor_limit},
     session::{API, PAGES, Sessions},
 };
-use rialto_engine::AdminRecord;
+use rialto_engine::{AdminRecord, NodeIdentity};
 use rialto_function::door;
 use rialto_mcp::{AgentRegistrar, AgentToLoad, Control, LoadAgents};
 use rialto_model::{
@@ -84,6 +84,7 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     reload_on_hangup(program.reload().clone(), program.stop().clone());
     program.log_calls();
     program.engine.take_post().await.map_err(|failure| Trouble::other(failure.message))?;
+    join_nodes(&program, door.address()).await?;
     program.start();
     program.follow_file(true);
     program.keep_post();
@@ -102,6 +103,15 @@ pub(crate) async fn run(program: Program, serve: Serve, environment: &Environmen
     }
     program.close().await;
     Ok(())
+}
+
+/// Makes this server a node of its store.
+async fn join_nodes(program: &Program, address: SocketAddr) -> Result<(), Trouble> {
+    let name = program.config.server.node_name(address).map_err(Trouble::usage)?;
+    tracing::info!(node.name = %name, "node {name} serves at {address}");
+    let version = env!("CARGO_PKG_VERSION");
+    let identity = NodeIdentity { name, address: address.to_string(), version };
+    program.keep_node(identity).await.map_err(|failure| Trouble::other(failure.message))
 }
 
 /// The listener with its limits, and its certificates if it speaks TLS.

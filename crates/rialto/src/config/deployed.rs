@@ -229,6 +229,13 @@ mod tests {
             ("[[mcp_servers]]\nname='a'\nurl='ftp://a'", "mcp_servers[0].url", "only http and https"),
             ("[[mcp_servers]]\nname='a'\nurl='http://u:p@a'", "mcp_servers[0].url", "no user and password"),
             ("[[mcp_servers]]\nname='a'\nurl='http://a'\nenv={A='b'}", "mcp_servers[0].env", "`headers`"),
+            ("[[mcp_servers]]\nname='a'\nurl='http://a'\nnodes=['b']", "mcp_servers[0].nodes", "`command`"),
+            ("[[mcp_servers]]\nname='a'\ncommand='b'\nnodes=['b c']", "mcp_servers[0].nodes", "nodes list"),
+            (
+                "[[mcp_servers]]\nname='a'\nurl='http://a'\nsingleton=true",
+                "mcp_servers[0].singleton",
+                "`command`",
+            ),
             ("[[mcp_servers]]\nname='a'\ncommand=[]", "mcp_servers[0].command", "name a program"),
             ("[[mcp_servers]]\nname='a'\ncommand='b'\ntimeout=0", "mcp_servers[0].timeout", "seconds"),
             ("[[mcp_servers]]\nname='a'\ncommand='b'\norg='a/b'", "mcp_servers[0].org", "letters"),

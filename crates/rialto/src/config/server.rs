@@ -1,11 +1,12 @@
 //! `[server]`: where to listen, and to whom to answer.
 
-use std::{net::SocketAddr, num::NonZero, thread, time::Duration};
+use std::{fs, net::SocketAddr, num::NonZero, sync::Arc, thread, time::Duration};
 
 use rialto_edge::{
     serve::{ConnectionLimits, Deadlines, PerAddress, TlsConfig, connections_within},
     site::Site,
 };
+use rialto_model::node::{MAX_NODE_NAME_BYTES, is_node_name};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -19,6 +20,10 @@ const DEFAULT_GRACE_SECS: u64 = 5;
 pub(crate) struct Server {
     /// Where to listen.
     pub(crate) addr: String,
+    /// Name of this server among the nodes that share the store: at most 64 letters, digits, `-`, `_` and `.`. Without it, that is the name of
+    /// the machine and the port, like `web-1-8420`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) node_name: Option<String>,
     /// Host names to answer to besides loopback names; `*` answers to all.
     pub(crate) allowed_hosts: Vec<String>,
     /// How many threads serve connections. Without it there is one for each processor.
@@ -74,6 +79,17 @@ impl Server {
         let public = public.and_then(|url| url.host_str().map(str::to_owned));
         let below = self.domain.iter().flat_map(|domain| [domain.clone(), format!("*.{domain}")]);
         self.allowed_hosts.iter().cloned().chain(public).chain(below).collect()
+    }
+
+    /// Name of this server among the nodes.
+    pub(crate) fn node_name(&self, address: SocketAddr) -> Result<Arc<str>, String> {
+        match &self.node_name {
+            Some(name) if is_node_name(name) => Ok(Arc::from(name.as_str())),
+            Some(name) => Err(format!(
+                "[server] node_name = \"{name}\" cannot be a name; use at most {MAX_NODE_NAME_BYTES} letters, digits, `-`, `_` and `.`, a letter or digit first"
+            )),
+            None => Ok(default_node_name(&machine_name(), address.port()).into()),
+        }
     }
 
     /// How many threads serve connections.
@@ -173,6 +189,7 @@ impl Default for Server {
         };
         Self {
             addr: "127.0.0.1:8420".to_owned(),
+            node_name: None,
             allowed_hosts: Vec::new(),
             threads: None,
             max_connections: ConnectionLimits::default().max,
@@ -192,5 +209,52 @@ impl Default for Server {
             shutdown_grace_secs: None,
             drain_secs: 10,
         }
+    }
+}
+
+/// Files that hold the name of the machine.
+const MACHINE_NAME_FILES: [&str; 2] = ["/proc/sys/kernel/hostname", "/etc/hostname"];
+
+/// Name of a machine that does not tell its own.
+const NAMELESS_MACHINE: &str = "node";
+
+/// Name of this machine, as far as it is known.
+fn machine_name() -> String {
+    let read = MACHINE_NAME_FILES.iter().filter_map(|file| fs::read_to_string(file).ok());
+    read.map(|name| name.trim().to_owned()).find(|name| !name.is_empty()).unwrap_or_default()
+}
+
+/// Name of a server that was given none.
+fn default_node_name(machine: &str, port: u16) -> String {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let port = format!("-{port}");
+    let machine: String = machine.chars().map(|c| if is_word(c) { c } else { '-' }).collect();
+    let machine = machine.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+    let machine = machine.get(..MAX_NODE_NAME_BYTES - port.len()).unwrap_or(machine);
+    format!("{}{port}", if machine.is_empty() { NAMELESS_MACHINE } else { machine })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_a_name_is_named_after_its_machine_and_port() {
+        for (machine, expected) in
+            [("web-1", "web-1-8420"), ("büro 2", "b-ro-2-8420"), ("", "node-8420"), ("_-x", "x-8420")]
+        {
+            assert_eq!(default_node_name(machine, 8420), expected);
+        }
+        let long = default_node_name(&"m".repeat(100), 8420);
+        assert!(is_node_name(&long) && long.len() == MAX_NODE_NAME_BYTES, "{long}");
+    }
+
+    #[test]
+    fn a_node_name_that_cannot_stand_in_a_command_is_refused() {
+        let address = "127.0.0.1:8420".parse().unwrap();
+        let named = |name: &str| Server { node_name: Some(name.to_owned()), ..Server::default() };
+        assert_eq!(&*named("a.1").node_name(address).unwrap(), "a.1");
+        let refusal = named("a b").node_name(address).unwrap_err();
+        assert!(refusal.contains("[server] node_name = \"a b\""), "{refusal}");
     }
 }

@@ -44,7 +44,7 @@ const fn place(command: &Command) -> Place {
         Command::Agents(_)
         | Command::Call(_)
         | Command::Tools(_)
-        | Command::Maintenance(Maintenance::Doctor(_))
+        | Command::Maintenance(Maintenance::Doctor(_) | Maintenance::Nodes(_))
         | Command::Tasks(_)
         | Command::Tokens(_)
         | Command::Tenants(Tenants::Orgs(Orgs::List(_)) | Tenants::Projects(_))

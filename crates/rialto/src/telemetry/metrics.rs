@@ -134,11 +134,24 @@ impl Collector for Standing {
             .encode_descriptor("rialto_audit_records_lost", help, None, MetricType::Counter)?
             .encode_counter::<NoLabelSet, _, f64>(&held.lost_audit_records, None)?;
         encode_breakers(&mut encoder, &self.engine, &all)?;
+        encode_node(&mut encoder, &self.engine)?;
         let help = "Counts the changes of registry and tokens by all processes";
         encoder
             .encode_descriptor("rialto_store_generation", help, None, MetricType::Gauge)?
             .encode_gauge(&self.store.generation())
     }
+}
+
+/// Name of this process as a node, and whether the node is drained.
+fn encode_node(encoder: &mut DescriptorEncoder<'_>, engine: &Engine) -> fmt::Result {
+    let Some(name) = engine.node_name() else { return Ok(()) };
+    encoder
+        .encode_descriptor("rialto_node", "Node that these numbers are of", None, MetricType::Info)?
+        .encode_info(&[("node", name)])?;
+    let help = "Whether this node is drained: 1 if it is, else 0";
+    encoder
+        .encode_descriptor("rialto_node_draining", help, None, MetricType::Gauge)?
+        .encode_gauge(&u64::from(engine.is_draining()))
 }
 
 /// Circuit breakers by state, and how often each has opened.

@@ -57,6 +57,11 @@ impl Readiness {
             let message = "this server is stopping; calls under way are brought to their end";
             lacks.push(Lack { check: "draining", message: message.into() });
         }
+        if self.engine.is_draining() {
+            let message = "this node is drained: requests are still served, and load balancers are to send new ones elsewhere; \
+                           `rialto nodes drain NAME --undo` undoes it";
+            lacks.push(Lack { check: "draining", message: message.into() });
+        }
         // Any question will do; this one is answered from an index, and by no agent.
         let (nobody, ask) = (AgentId::from("readyz"), &self.store);
         let answered = tokio::time::timeout(PATIENCE, ask.probes(&nobody, 1)).await;

@@ -27,6 +27,8 @@ mod handles;
 mod install;
 mod limits;
 mod logs;
+mod nodes;
+mod placement;
 mod policies;
 mod policy_changes;
 mod readiness;

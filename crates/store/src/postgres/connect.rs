@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The steps to the schema that this program knows, from nothing.
-const MIGRATIONS: [(&str, &str); 12] = [
+const MIGRATIONS: [(&str, &str); 13] = [
     ("V1__everything", include_str!("../../migrations/postgres/V1__everything.sql")),
     ("V2__seeds", include_str!("../../migrations/postgres/V2__seeds.sql")),
     ("V3__routing", include_str!("../../migrations/postgres/V3__routing.sql")),
@@ -34,6 +34,7 @@ const MIGRATIONS: [(&str, &str); 12] = [
     ("V9__tokens_of_work", include_str!("../../migrations/postgres/V9__tokens_of_work.sql")),
     ("V10__audit_chains", include_str!("../../migrations/postgres/V10__audit_chains.sql")),
     ("V11__session_messages", include_str!("../../migrations/postgres/V11__session_messages.sql")),
+    ("V12__nodes", include_str!("../../migrations/postgres/V12__nodes.sql")),
     ("V13__shared_usage", include_str!("../../migrations/postgres/V13__shared_usage.sql")),
 ];
 

@@ -41,6 +41,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V15__token_origins", include_str!("../../migrations/sqlite/V15__token_origins.sql")),
     ("V16__tokens_of_work", include_str!("../../migrations/sqlite/V16__tokens_of_work.sql")),
     ("V17__session_messages", include_str!("../../migrations/sqlite/V17__session_messages.sql")),
+    ("V18__nodes", include_str!("../../migrations/sqlite/V18__nodes.sql")),
     ("V19__shared_usage", include_str!("../../migrations/sqlite/V19__shared_usage.sql")),
 ];
 

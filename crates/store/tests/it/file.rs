@@ -352,7 +352,10 @@ fn a_file_of_a_newer_program_is_left_alone() {
     drop(folder.open());
     folder
         .raw()
-        .execute_batch("PRAGMA user_version = 99; UPDATE meta SET value = '9.9.9' WHERE key = 'migrated_by'")
+        .execute_batch(
+            "PRAGMA user_version = 99; UPDATE meta SET value = '9.9.9' WHERE key = 'migrated_by';
+             UPDATE meta SET value = 99 WHERE key = 'schema_floor'",
+        )
         .unwrap();
     let refusal = folder.refusal();
     assert!(refusal.contains("was last written by rialto 9.9.9"), "{refusal}");
@@ -364,7 +367,7 @@ fn a_file_of_a_newer_program_that_changed_nothing_this_one_uses_is_opened() {
     let folder = Folder::new();
     drop(folder.open());
     let later = "PRAGMA user_version = 99; ALTER TABLE tasks ADD COLUMN later TEXT;
-        INSERT INTO meta (key, value) VALUES ('schema_floor', 16)";
+        INSERT OR REPLACE INTO meta (key, value) VALUES ('schema_floor', 16)";
     folder.raw().execute_batch(later).unwrap();
     drop(folder.open());
     folder.raw().execute_batch("UPDATE meta SET value = 99 WHERE key = 'schema_floor'").unwrap();

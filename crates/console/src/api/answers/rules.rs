@@ -21,6 +21,7 @@ pub(super) const SHAPES: &[Shape] = &[
             ("caller", "text"),
             ("taskId", "text"),
             ("emittedAt", "time"),
+            ("node?", "text"),
             ("context", "VerbContext"),
             ("durationMs?", "count"),
             ("outcome?", "'completed' | 'failed'"),
@@ -158,6 +159,24 @@ pub(super) const SHAPES: &[Shape] = &[
         ],
     ),
     ("CreatedProject", &[("org", "text"), ("project", "text")]),
+    // Nodes.
+    ("Nodes", &[("nodes", "NodeRow[]")]),
+    (
+        "NodeRow",
+        &[
+            ("name", "text"),
+            ("state", "'serving' | 'draining' | 'lost' | 'stopped'"),
+            ("runner", "text"),
+            ("process", "count"),
+            ("address", "text"),
+            ("version", "text"),
+            ("startedAt", "time"),
+            ("renewedAt", "time"),
+            ("openTasks", "count"),
+            ("drainedBy", "text | null"),
+            ("drainedAt", "time | null"),
+        ],
+    ),
     // Tokens, webhooks and secrets.
     ("Tokens", &[("tokens", "TokenRow[]")]),
     (

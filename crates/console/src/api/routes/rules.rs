@@ -3,7 +3,7 @@
 use futures::FutureExt;
 
 use super::{PAGED, Route, delete, get, here, post};
-use crate::api::{guardrails, keeping, orgs, policies, records};
+use crate::api::{guardrails, keeping, nodes, orgs, policies, records};
 
 const FORCE: &[(&str, &str)] = &[("force", "`true`: remove it with all that belongs to it")];
 
@@ -143,6 +143,23 @@ pub(super) const ROUTES: &[Route] = &[
     Route {
         query: FORCE,
         ..delete("/api/v1/orgs/{org}", "Remove an org, at the server's machine", here!(orgs::remove))
+    },
+    get(
+        "/api/v1/nodes",
+        "List the servers that share the store; for callers of the org `default`",
+        "`nodes`",
+        here!(nodes::list),
+    ),
+    post(
+        "/api/v1/nodes/{name}/drain",
+        "Drain a node: it still answers requests, but is not ready and starts no work in the background",
+        None,
+        (200, "The node"),
+        here!(nodes::drain),
+    ),
+    Route {
+        answer: (200, "The node"),
+        ..delete("/api/v1/nodes/{name}/drain", "Undo the draining of a node", here!(nodes::undrain))
     },
     get("/api/v1/projects", "List the projects of the org", "`projects`", here!(orgs::projects)),
     post(

@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, fmt};
 
 use rialto_model::{
     credential::Source,
-    deployed::{self, Command, Endpoint, Via},
+    deployed::{self, Command, Endpoint, Placement, Via},
     ids::{OrgId, ProjectId, Scope, is_slug},
+    node::is_node_name,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,14 @@ pub(crate) struct Way {
     /// The folder the program is started in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cwd: Option<String>,
+    /// Nodes that may run the program, by their names (`[server] node_name`), where several servers share one store. The others pass calls on to
+    /// one of them. Without it every node runs a copy of its own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) nodes: Vec<String>,
+    /// Whether the program runs on one node at a time, of those that may run it: for a program that keeps state or holds something that can be
+    /// held once. The others pass calls on to it. When its node is lost, another one starts it for the next call.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) singleton: bool,
     /// The address: of an MCP server, or where a function's arguments are posted to as JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<String>,
@@ -94,16 +103,31 @@ impl Way {
             (None, Some(_)) if !self.env.is_empty() => wrong("env", "an address takes `headers`, not env"),
             (None, Some(_)) if !self.args.is_empty() => wrong("args", "an address takes no arguments"),
             (None, Some(_)) if self.cwd.is_some() => wrong("cwd", "an address has no folder"),
+            (None, Some(_)) if !self.nodes.is_empty() => {
+                wrong("nodes", "every node calls an address; only a `command` is placed on nodes")
+            }
+            (None, Some(_)) if self.singleton => {
+                wrong("singleton", "every node calls an address; only a `command` is placed on a node")
+            }
             (Some(words), None) => Ok(Via::Command(Command {
                 argv: words.argv(&self.args).map_err(|reason| ("command".to_owned(), reason))?,
                 env: settings(&self.env, "env")?,
                 cwd: self.cwd.clone(),
+                placement: self.placement()?,
             })),
             (None, Some(url)) => Ok(Via::Http(Endpoint {
                 url: address(url).map_err(|reason| ("url".to_owned(), reason))?,
                 headers: settings(&self.headers, "headers")?,
             })),
         }
+    }
+
+    fn placement(&self) -> Result<Placement, (String, String)> {
+        if let Some(name) = self.nodes.iter().find(|name| !is_node_name(name)) {
+            let reason = format!("\"{name}\" is not the name of a node; use what `rialto nodes list` shows");
+            return Err(("nodes".to_owned(), reason));
+        }
+        Ok(Placement { nodes: self.nodes.clone(), singleton: self.singleton })
     }
 
     pub(super) fn timeout_ms(&self) -> Result<Option<u64>, String> {

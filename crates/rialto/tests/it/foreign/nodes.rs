@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::harness::{
     agent::SampleAgent,
     deaths::{Stage, killed_again_and_again},
-    http,
+    http, nodes, placement,
     rialto::Rialto,
     server::Server,
     twice::send_twice,
@@ -148,6 +148,71 @@ fn calls_until_refused(server: &Server) -> usize {
         }
         made += 1;
         thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+}
+
+#[test]
+fn nodes_are_listed_with_their_tasks_and_one_that_is_killed_is_lost_within_seconds() {
+    let postgres = Postgres::start();
+    let url = postgres.database();
+    let (here, there) = (node(&url), node(&url));
+    let text = "[[functions]]\nname = \"slow\"\ncommand = [\"sh\", \"-c\", \"cat >/dev/null; sleep 60\"]\n";
+    for machine in [&here, &there] {
+        std::fs::write(machine.folder().join("rialto.toml"), text).unwrap();
+    }
+    let first = nodes::serve_named(&here, "a", &["--allow-no-auth"]);
+    let _second = nodes::serve_named(&there, "b", &["--allow-no-auth"]);
+    begin(&first, "m-1");
+    let rows = nodes::list(&there, &[]);
+    let tasks: Vec<_> =
+        rows.as_array().unwrap().iter().map(|row| (&row["name"], &row["openTasks"])).collect();
+    assert_eq!(tasks, [(&json!("a"), &json!(1)), (&json!("b"), &json!(0))], "{rows}");
+    let killed_at = Instant::now();
+    first.kill();
+    let state = |name: &str| nodes::states(&there).into_iter().find(|(node, _)| node == name).unwrap().1;
+    until("its lease is over", || (state("a") == "lost").then_some(()));
+    assert!(killed_at.elapsed() <= TAKEN_OVER, "{:?}", killed_at.elapsed());
+    assert_eq!(state("b"), "serving");
+}
+
+#[test]
+fn a_drained_node_takes_over_nothing_until_it_is_undone() {
+    let postgres = Postgres::start();
+    let url = postgres.database();
+    let (here, there) = (node(&url), node(&url));
+    let text = "[[functions]]\nname = \"slow\"\nidempotent = true\n\
+         command = [\"sh\", \"-c\", \"cat >/dev/null; sleep 2; echo 1\"]\n";
+    for machine in [&here, &there] {
+        std::fs::write(machine.folder().join("rialto.toml"), text).unwrap();
+    }
+    let first = nodes::serve_named(&here, "a", &["--allow-no-auth"]);
+    let second = nodes::serve_named(&there, "b", &["--allow-no-auth"]);
+    there.cli(&["nodes", "drain", "b"]).ok();
+    until("it notices", || (nodes::ready(&second).0 == 503).then_some(()));
+    let task = begin(&first, "m-1");
+    first.kill();
+    let is_lost = || nodes::states(&there)[0].1 == "lost";
+    until("the lease of the other is over", || is_lost().then_some(()));
+    thread::sleep(Duration::from_secs(3));
+    let runner = || postgres.sql("rialto_0", &format!("SELECT runner FROM tasks WHERE id = '{task}'"));
+    let before = runner();
+    assert_eq!(nodes::list(&there, &[])[0]["runner"], before, "it is still the lost node's");
+    there.cli(&["nodes", "drain", "b", "--undo"]).ok();
+    until("it is done", || Some(state(&second, &task)).filter(|state| state == "TASK_STATE_COMPLETED"));
+    assert_ne!(runner(), before);
+}
+
+#[test]
+fn programs_run_on_the_nodes_that_they_are_placed_on() {
+    let postgres = Postgres::start();
+    for check in [
+        placement::check_pins,
+        placement::check_singleton,
+        placement::check_stdio_server,
+        placement::check_lost_call,
+    ] {
+        let url = postgres.database();
+        check([&node(&url), &node(&url)]);
     }
 }
 

@@ -99,6 +99,18 @@ impl Rialto {
         Server::ready(self.start(&args))
     }
 
+    /// Starts a server with more variables than other commands have.
+    #[track_caller]
+    pub(crate) fn serve_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Server {
+        let args = [&["serve", "--addr", "127.0.0.1:0"], args].concat();
+        let mut command = Command::new(PROGRAM);
+        command.args(&args);
+        let own = self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let all: Vec<_> = own.chain(variables.iter().copied()).collect();
+        command.current_dir(self.folder()).env_clear().env("HOME", self.folder()).envs(all);
+        Server::ready(Process::start("rialto serve", &mut command))
+    }
+
     /// Starts a server at this address and waits until it answers.
     #[track_caller]
     pub(crate) fn serve_at(&self, address: &str, args: &[&str]) -> Server {
