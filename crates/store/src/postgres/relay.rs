@@ -73,6 +73,7 @@ impl RelayStore for PostgresStore {
         known: u64,
         events: &[String],
     ) -> Result<bool, StoreError> {
+        let events: Vec<&str> = events.iter().map(String::as_str).collect();
         let row = sql::row(&self.client().await?, ADD_EVENTS, &[&call, &signed(known), &events]).await?;
         Ok(Cells(&row).get("is_wanted")?)
     }
