@@ -32,7 +32,7 @@ use crate::{
     trouble::{Trouble, during},
 };
 
-/// How to measure.
+/// Options of the soak.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Length of the run in seconds
@@ -48,7 +48,7 @@ pub(crate) struct Args {
     program: program::Args,
 }
 
-/// What was measured.
+/// Measurements of all periods.
 #[derive(Serialize)]
 pub(crate) struct Report {
     periods: Vec<Period>,

@@ -65,11 +65,11 @@ impl Renewals {
         }
     }
 
-    /// Whether a process whose lease is over had the time to renew it.
+    /// Decides whether an expired lease means that its process is gone: not if that process had no time to renew it.
     ///
     /// Where the death of a process is seen by a lock, only an outage of the store makes leases unreliable. Elsewhere an outage may have
     /// ended just before this process started.
-    fn are_others_reliable(&self, now: Instant, lease: Duration, sees_deaths: bool) -> bool {
+    fn can_judge_expired_leases(&self, now: Instant, lease: Duration, sees_deaths: bool) -> bool {
         let is_current = self.last.is_some_and(|last| now.duration_since(last) <= longest_gap(lease));
         let mark = if sees_deaths { self.last_failure } else { self.since };
         is_current && mark.map_or(sees_deaths, |mark| now.duration_since(mark) > lease)
@@ -260,11 +260,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether processes whose lease is over may be taken for gone: not after an outage of the store, in which nobody could renew.
+    /// Decides whether tasks may be taken over because a lease has expired: not right after an outage of the store, in which no process could renew.
     pub(crate) fn can_judge_leases(&self) -> bool {
         let store = &self.inner().store;
         let renewals = *self.inner().attendance.renewals.lock();
-        renewals.are_others_reliable(Instant::now(), store.lease(), store.sees_deaths())
+        renewals.can_judge_expired_leases(Instant::now(), store.lease(), store.sees_deaths())
     }
 
     /// Says that this process is at work for as long as its engine is there.
@@ -291,14 +291,14 @@ mod tests {
     #[test]
     fn leases_are_judged_at_once_where_deaths_are_seen_and_later_elsewhere() {
         let (mut renewals, start) = (Renewals::default(), Instant::now());
-        assert!(!renewals.are_others_reliable(start, LEASE, true), "its own lease is not known");
+        assert!(!renewals.can_judge_expired_leases(start, LEASE, true), "its own lease is not known");
         renewals.record(true, start, LEASE);
-        assert!(renewals.are_others_reliable(start, LEASE, true));
-        assert!(!renewals.are_others_reliable(start, LEASE, false));
+        assert!(renewals.can_judge_expired_leases(start, LEASE, true));
+        assert!(!renewals.can_judge_expired_leases(start, LEASE, false));
         for renewal in [3, 6, 9] {
             renewals.record(true, start + seconds(renewal), LEASE);
         }
-        assert!(renewals.are_others_reliable(start + seconds(10), LEASE, false));
+        assert!(renewals.can_judge_expired_leases(start + seconds(10), LEASE, false));
     }
 
     #[test]
@@ -310,14 +310,17 @@ mod tests {
             renewals.record(true, start, LEASE);
             // The store fails, or it does not answer at all.
             outage.iter().for_each(|&at| renewals.record(false, start + seconds(at), LEASE));
-            assert!(!renewals.are_others_reliable(start + seconds(14), LEASE, sees_deaths), "{outage:?}");
+            assert!(
+                !renewals.can_judge_expired_leases(start + seconds(14), LEASE, sees_deaths),
+                "{outage:?}"
+            );
             for renewal in [15, 18, 21] {
                 renewals.record(true, start + seconds(renewal), LEASE);
                 let now = start + seconds(renewal);
-                assert!(!renewals.are_others_reliable(now, LEASE, sees_deaths), "{outage:?}, {renewal}");
+                assert!(!renewals.can_judge_expired_leases(now, LEASE, sees_deaths), "{outage:?}, {renewal}");
             }
             renewals.record(true, start + seconds(24), LEASE);
-            assert!(renewals.are_others_reliable(start + seconds(25), LEASE, sees_deaths), "{outage:?}");
+            assert!(renewals.can_judge_expired_leases(start + seconds(25), LEASE, sees_deaths), "{outage:?}");
         }
     }
 }
