@@ -23,7 +23,7 @@ use crate::harness::{
     nginx::Nginx,
     peer::Peer,
     receiver::Receiver,
-    rialto::Rialto,
+    rialto::{PROGRAM, Rialto},
     server::{self, Server},
     until,
 };
@@ -57,11 +57,7 @@ struct Node {
 
 impl Cluster {
     fn start(agents: &[&str]) -> Self {
-        Self::behind(agents, |addresses| {
-            let proxy = Haproxy::in_front_of(addresses);
-            proxy.wait();
-            (proxy.url.clone(), Proxy::Haproxy(proxy))
-        })
+        Self::behind(agents, haproxy)
     }
 
     fn behind_nginx(agents: &[&str]) -> Self {
@@ -72,9 +68,17 @@ impl Cluster {
     }
 
     fn behind(agents: &[&str], start: impl FnOnce(&[String]) -> (String, Proxy)) -> Self {
+        Self::with_program(PROGRAM, agents, start)
+    }
+
+    fn with_program(
+        program: &str,
+        agents: &[&str],
+        start: impl FnOnce(&[String]) -> (String, Proxy),
+    ) -> Self {
         let postgres = Postgres::start();
         let database = postgres.database();
-        let nodes: Vec<Node> = (0..3).map(|_| Node::start(&database)).collect();
+        let nodes: Vec<Node> = (0..3).map(|_| Node::start(&database, program)).collect();
         for agent in agents {
             nodes[0].rialto.trust(agent);
         }
@@ -93,23 +97,31 @@ impl Cluster {
     }
 }
 
+fn haproxy(addresses: &[String]) -> (String, Proxy) {
+    let proxy = Haproxy::in_front_of(addresses);
+    proxy.wait();
+    (proxy.url.clone(), Proxy::Haproxy(proxy))
+}
+
 // === impl Node ===
 
 impl Node {
-    fn start(database: &str) -> Self {
-        let rialto = Rialto::fresh()
+    fn start(database: &str, program: &str) -> Self {
+        let mut rialto = Rialto::fresh()
             .with("RIALTO_STORE_URL", database)
             .with("RIALTO_TOKEN", TOKEN)
             .with("RIALTO_A2A__PUBLIC_SKILLS", "all")
             .with("RIALTO_A2A__PUSH_PRIVATE", "true");
+        rialto.set_program(program);
         let address = free_address();
         let server = rialto.serve_at(&address, &[]);
         Self { rialto, address, server }
     }
 
-    /// Stops the server as a service manager does, and starts it again.
-    fn restart(&mut self) {
+    /// Stops the server as a service manager does, and starts this program in its place.
+    fn restart(&mut self, program: &str) {
         assert!(self.server.stop().success(), "{}", self.server.log());
+        self.rialto.set_program(program);
         self.server = self.rialto.serve_at(&self.address, &[]);
         let ready = format!("http://{}/readyz", self.address);
         until("the server is ready again", || http::get(&ready).filter(|answer| answer.status == 200));
@@ -226,7 +238,23 @@ fn clients_of_both_protocols_are_served_behind_nginx() {
 #[test]
 fn a_rolling_restart_under_load_fails_no_request() {
     let agent = SampleAgent::named("Desk");
-    let mut cluster = Cluster::start(&[&agent.url]);
+    restart_under_load(&mut Cluster::start(&[&agent.url]), &[PROGRAM]);
+}
+
+/// `tools/previous` builds the version before, and `RIALTO_PREVIOUS=$(tools/previous) cargo nextest run --workspace --profile foreign
+/// --run-ignored only -E 'test(/rolling_upgrade/)'` runs it.
+#[test]
+#[ignore = "needs a program of the version before"]
+fn a_rolling_upgrade_and_its_roll_back_under_load_fail_no_request() {
+    let previous =
+        std::env::var("RIALTO_PREVIOUS").expect("RIALTO_PREVIOUS names a program of the version before");
+    let agent = SampleAgent::named("Desk");
+    let mut cluster = Cluster::with_program(&previous, &[&agent.url], haproxy);
+    restart_under_load(&mut cluster, &[PROGRAM, &previous, PROGRAM]);
+}
+
+/// Has every node of the cluster run these programs, one after the other, while clients call.
+fn restart_under_load(cluster: &mut Cluster, programs: &[&str]) {
     let stop = Arc::<AtomicBool>::default();
     let session = open_session(&cluster.url);
     let load =
@@ -246,12 +274,14 @@ fn a_rolling_restart_under_load_fails_no_request() {
             },
         );
     let mut client = McpClient::start(Sdk::Aged("mcp_py_1_12", "2025-06-18"), Era::Legacy, &cluster.mcp());
-    for node in &mut cluster.nodes {
-        node.restart();
-        // The proxy checks every second.
-        let end = Instant::now() + Duration::from_secs(3);
-        while Instant::now() < end {
-            client.call("desk.echo", &json!({ "n": 1 })).result();
+    for program in programs {
+        for node in &mut cluster.nodes {
+            node.restart(program);
+            // The proxy checks every second.
+            let end = Instant::now() + Duration::from_secs(3);
+            while Instant::now() < end {
+                client.call("desk.echo", &json!({ "n": 1 })).result();
+            }
         }
     }
     stop.store(true, Ordering::Relaxed);
@@ -265,6 +295,7 @@ fn a_rolling_restart_under_load_fails_no_request() {
             &failed[..1],
             cluster.log()
         );
+        eprintln!("{made} requests, none failed");
     }
     client.leave();
 }

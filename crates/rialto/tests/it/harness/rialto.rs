@@ -11,12 +11,13 @@ use tempfile::TempDir;
 use super::{client::Door, process::Process, server::Server, stdio::Stdio};
 
 /// The binary under test.
-const PROGRAM: &str = env!("CARGO_BIN_EXE_rialto");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_rialto");
 
 /// A fresh installation: an empty data folder and an environment without surprises.
 pub(crate) struct Rialto {
     folder: TempDir,
     variables: Vec<(String, String)>,
+    program: String,
 }
 
 /// What one command came to.
@@ -41,13 +42,19 @@ impl Rialto {
     pub(crate) fn with_defaults() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data").display().to_string();
-        Self { folder, variables: vec![("RIALTO_DATA".to_owned(), data)] }
+        let variables = vec![("RIALTO_DATA".to_owned(), data)];
+        Self { folder, variables, program: PROGRAM.to_owned() }
     }
 
     /// The same, with a variable set.
     pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// Runs another binary from now on, such as one of the version before.
+    pub(crate) fn set_program(&mut self, program: &str) {
+        program.clone_into(&mut self.program);
     }
 
     /// The folder the program starts in.
@@ -103,7 +110,7 @@ impl Rialto {
     #[track_caller]
     pub(crate) fn serve_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Server {
         let args = [&["serve", "--addr", "127.0.0.1:0"], args].concat();
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(&self.program);
         command.args(&args);
         let own = self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let all: Vec<_> = own.chain(variables.iter().copied()).collect();
@@ -120,7 +127,7 @@ impl Rialto {
     /// Starts a server that may have no more than this number of files open.
     #[track_caller]
     pub(crate) fn serve_within(&self, files: usize) -> Server {
-        let script = format!("ulimit -n {files} && exec {PROGRAM} serve --addr 127.0.0.1:0");
+        let script = format!("ulimit -n {files} && exec {} serve --addr 127.0.0.1:0", self.program);
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &script]);
         Server::ready(self.start_command("rialto serve with few files", command))
@@ -133,14 +140,14 @@ impl Rialto {
 
     /// The door of clients that start an MCP server on stdin and stdout themselves.
     pub(crate) fn stdio(&self, args: &[&str]) -> Door {
-        let words = [PROGRAM, "mcp"].iter().chain(args);
-        let command = words.map(|&word| word.to_owned()).collect();
+        let words = [self.program.as_str(), "mcp"].into_iter().chain(args.iter().copied());
+        let command = words.map(str::to_owned).collect();
         Door::Stdio { command, variables: self.variables.clone() }
     }
 
     /// Starts a command.
     pub(crate) fn start(&self, args: &[&str]) -> Process {
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(&self.program);
         command.args(args);
         self.start_command(&format!("rialto {}", args.join(" ")), command)
     }
