@@ -245,6 +245,7 @@ fn a_rolling_restart_under_load_fails_no_request() {
 /// --run-ignored only -E 'test(/rolling_upgrade/)'` runs it.
 #[test]
 #[ignore = "needs a program of the version before"]
+#[expect(clippy::disallowed_methods, reason = "a test has no other configuration")]
 fn a_rolling_upgrade_and_its_roll_back_under_load_fail_no_request() {
     let previous =
         std::env::var("RIALTO_PREVIOUS").expect("RIALTO_PREVIOUS names a program of the version before");
