@@ -5,6 +5,7 @@
 //! written under a temporary name and renamed when it is complete and on disk, so a file with the final name is never a part of one.
 
 mod reader;
+pub(crate) mod restored;
 mod writer;
 
 use std::io;
@@ -16,6 +17,7 @@ use sha2::{Digest, Sha256};
 pub(crate) use self::writer::create_private;
 pub use self::{
     reader::{extract, verify},
+    restored::keep_record,
     writer::{ArchiveWriter, sibling},
 };
 

@@ -9,6 +9,7 @@ mod approvals;
 mod audit;
 mod backup;
 mod check;
+mod checksum;
 mod column;
 mod connect;
 mod costs;

@@ -192,6 +192,7 @@ fn unpack(file: &Path, folder: &Path) -> Result<Manifest, Trouble> {
             fs::rename(folder.join(UNFINISHED_DATABASE), folder.join(DATABASE))
                 .map_err(|error| unreadable(folder, &error))?;
         }
+        archive::keep_record(folder, &manifest).map_err(|error| unreadable(folder, &error))?;
         Ok(manifest)
     });
     if unpacked.is_err() {

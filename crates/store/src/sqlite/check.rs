@@ -5,16 +5,22 @@
 
 use std::{path::Path, sync::atomic::AtomicU64};
 
-use rialto_model::{ids::TaskId, store::StoreError, store::Verdict};
+use rialto_model::{
+    event::Recorded,
+    ids::TaskId,
+    store::{StoreError, Verdict},
+    task::{Task, TaskHead},
+};
 use rusqlite::{Connection, config::DbConfig};
 
 use super::{
-    agents, audit,
+    agents, audit, checksum,
     connect::{self, FILE, SCHEMA},
     daybook::orphans,
     flows, leftovers, policies, secrets, tasks, tenants, tokens, use_lock, wal, webhooks,
 };
 use crate::{
+    archive::restored,
     check::CheckReport,
     fault::{Fault, Place, Snag},
     open::CardParser,
@@ -45,6 +51,7 @@ pub fn check_folder(
     }
     let mut report = CheckReport::default();
     if !use_lock::is_in_use(folder) {
+        restored::compare(folder, None).iter().for_each(|what| report.add("files", what));
         match wal::inspect(&path) {
             Ok(state) => leftovers::describe(&path, state).iter().for_each(|what| report.add("files", what)),
             Err(error) => report.add("files", format!("{}-wal cannot be read: {error}", path.display())),
@@ -181,8 +188,23 @@ impl Checker<'_> {
                     continue;
                 }
             };
+            if !checksum::is_intact(row, &checksum::TASK_COLUMNS)? {
+                self.report.add("tasks", format!("task {} is not as it was written (checksum)", head.id));
+            }
+            for last in tasks::damaged_events(&reading, row.get("row")?)? {
+                let what = format!(
+                    "task {}: the events up to {last} are not as they were written (checksum)",
+                    head.id
+                );
+                self.report.add("events", what);
+            }
             match tasks::events(&reading, &TaskId::from(head.id.as_str()), 0) {
-                Ok(events) if events.len() as u64 == head.version => {}
+                Ok(events) if events.len() as u64 == head.version => {
+                    if let Some(what) = differs_from_events(&head, &events) {
+                        self.report
+                            .add("tasks", format!("task {}: its {what} is not what its events say", head.id));
+                    }
+                }
                 Ok(events) => {
                     let (has, expected) = (events.len(), head.version);
                     self.report.add(
@@ -207,6 +229,16 @@ impl Checker<'_> {
             Err(snag) => self.report.add("audit", with_cause(&place.explain(snag))),
         }
     }
+}
+
+/// Names the column of a task that its events contradict, if there is one.
+fn differs_from_events(head: &TaskHead, events: &[Recorded]) -> Option<&'static str> {
+    let mut task = Task::new(head.clone().as_opened());
+    let is_possible = events.iter().all(|recorded| task.apply(&recorded.event, recorded.at));
+    if !is_possible || task.head.state != head.state {
+        return Some("state");
+    }
+    (task.head.remote != head.remote).then_some("remote name")
 }
 
 /// A connection that leaves the log as it is when it is closed: a damaged one is evidence.

@@ -20,7 +20,7 @@ use crate::{
 pub(super) const FILE: &str = "rialto.db";
 
 /// The schema this program knows; each migration ends by writing its number into the file.
-pub(super) const SCHEMA: i32 = 19;
+pub(super) const SCHEMA: i32 = 20;
 
 /// What brings a database to the present schema, in order.
 const MIGRATIONS: &[(&str, &str)] = &[
@@ -43,6 +43,7 @@ const MIGRATIONS: &[(&str, &str)] = &[
     ("V17__session_messages", include_str!("../../migrations/sqlite/V17__session_messages.sql")),
     ("V18__nodes", include_str!("../../migrations/sqlite/V18__nodes.sql")),
     ("V19__shared_usage", include_str!("../../migrations/sqlite/V19__shared_usage.sql")),
+    ("V20__row_checksums", include_str!("../../migrations/sqlite/V20__row_checksums.sql")),
 ];
 
 /// How often a lock that another process holds is tried again, one millisecond apart.
@@ -101,7 +102,7 @@ pub(super) fn writer(
     drop(private_file(&path).map_err(|error| not_writable(folder, error))?);
     let open_and_copy = || {
         let left = Leftovers::inspect(folder, in_use);
-        left.refuse_damage(config.accept_damage, place)?;
+        left.refuse_damage(folder, config.accept_damage, place)?;
         let mut connection = open(&path).map_err(|error| place.fault(error))?;
         left.check_pages(&mut connection, config.accept_damage, place)?;
         let mut connection = prepare(connection, config, place)?;

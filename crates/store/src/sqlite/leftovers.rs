@@ -22,7 +22,10 @@ use super::{
     use_lock::UseLock,
     wal::{self, LogState},
 };
-use crate::fault::{Fault, Place};
+use crate::{
+    archive::restored,
+    fault::{Fault, Place},
+};
 
 /// Time for the check of all pages: a start must not take minutes.
 const PAGE_CHECK_TIME: Duration = Duration::from_secs(2);
@@ -38,8 +41,11 @@ const FIX: &str = "run `rialto check` for the whole list; restore a backup with 
                    `rialto serve --accept-damage`";
 
 /// Findings about the files of a database that is about to be opened.
+#[derive(Default)]
 pub(super) struct Leftovers {
     damage: Vec<String>,
+    /// Differences of a restored database from its backup.
+    restored: Vec<String>,
     is_small: bool,
     /// Whether the last process did not close the database.
     is_unclean: bool,
@@ -52,8 +58,7 @@ pub(super) struct Leftovers {
 impl Leftovers {
     /// Takes the use lock and examines the folder, unless another process has the database open.
     pub(super) fn inspect(folder: &Path, in_use: &mut UseLock) -> Self {
-        let mut left =
-            Self { damage: Vec::new(), is_small: false, is_unclean: false, is_after_restart: false };
+        let mut left = Self::default();
         match in_use.take(folder) {
             Ok(true) => {}
             Ok(false) => return left,
@@ -75,12 +80,25 @@ impl Leftovers {
             }
             Err(error) => left.damage.push(format!("{}-wal cannot be read: {error}", database.display())),
         }
+        left.restored = restored::compare(folder, Some(FILE));
+        if left.restored.is_empty() {
+            restored::remove_record(folder);
+        }
         left.is_after_restart = is_before_boot(&wal::beside(&database, "-wal"));
         left
     }
 
     /// Refuses to open a database with a damaged log, unless that is accepted.
-    pub(super) fn refuse_damage(&self, is_accepted: bool, place: &Place) -> Result<(), StoreError> {
+    pub(super) fn refuse_damage(
+        &self,
+        folder: &Path,
+        is_accepted: bool,
+        place: &Place,
+    ) -> Result<(), StoreError> {
+        if let Some(finding) = self.restored.first() {
+            refuse(finding, is_accepted, place)?;
+            restored::remove_record(folder);
+        }
         self.damage.first().map_or(Ok(()), |finding| self.report(finding, is_accepted, place))
     }
 

@@ -348,8 +348,14 @@ impl<'a> From<&'a [u8]> for Text<'a> {
     }
 }
 
-impl Text<'_> {
-    pub(super) const fn bytes(&self) -> &[u8] {
+impl<'a> From<Text<'a>> for ValueRef<'a> {
+    fn from(text: Text<'a>) -> Self {
+        Self::Text(text.0)
+    }
+}
+
+impl<'a> Text<'a> {
+    pub(super) const fn bytes(&self) -> &'a [u8] {
         self.0
     }
 }

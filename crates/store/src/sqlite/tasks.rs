@@ -2,7 +2,7 @@
 //!
 //! Most of what is written here was noted in the daybook first and is posted together.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter};
 
 use jiff::Timestamp;
 use rialto_model::{
@@ -13,10 +13,12 @@ use rialto_model::{
     store::{StoreError, TaskFilter, number_of_message},
     task::{TaskHead, TaskState},
 };
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, ToSql, named_params, params};
+use rusqlite::{
+    CachedStatement, Connection, OptionalExtension, Row, ToSql, named_params, params, types::ValueRef,
+};
 
 use super::{
-    audit,
+    audit, checksum,
     column::{At, Word, scope, taken},
     note::{Addition, Note, Opening, Text, View, view},
     shorter,
@@ -75,12 +77,12 @@ impl<'c> Inserts<'c> {
     pub(super) fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
         let task = connection.prepare_cached(
             "INSERT INTO tasks (id, org, project, caller, door, agent, agent_url, skill, session, args, state, open,
-                 version, remote_task_id, remote_context_id, created_at, updated_at, context, message, runner, message_number)
+                 version, remote_task_id, remote_context_id, created_at, updated_at, context, message, runner, message_number, checksum)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-                 ?21)",
+                 ?21, ?22)",
         )?;
-        let events =
-            connection.prepare_cached("INSERT INTO task_events (key, at, events) VALUES (?1, ?2, ?3)")?;
+        let events = connection
+            .prepare_cached("INSERT INTO task_events (key, at, events, checksum) VALUES (?1, ?2, ?3, ?4)")?;
         Ok(Self { connection, task, events, text: Vec::new() })
     }
 
@@ -117,6 +119,7 @@ impl<'c> Inserts<'c> {
             task.message,
             task.runner,
             number,
+            checksum_of_task(task),
         ]);
         match inserted {
             Ok(_) => Ok(self.connection.last_insert_rowid()),
@@ -152,9 +155,36 @@ impl<'c> Inserts<'c> {
             let message = format!("task {} has more events than can be kept", addition.brief.task);
             return Err(StoreError::Unwritable(message).into());
         }
-        self.events.execute(params![row * STRIDE + last, addition.at, addition.events])?;
+        let key = row * STRIDE + last;
+        let values = [ValueRef::Integer(key), ValueRef::Integer(addition.at), addition.events.into()];
+        self.events.execute(params![key, addition.at, addition.events, checksum::hash_values(values)])?;
         Ok(())
     }
+}
+
+fn checksum_of_task(task: &Opening<'_>) -> i64 {
+    let id = ValueRef::Text(task.brief.task.as_bytes());
+    let names = [task.org, task.project, task.caller, task.door, task.agent, task.agent_url];
+    let rest = [task.skill, Some(task.session), Some(task.args), task.context, task.message];
+    checksum::hash_values(iter::once(id).chain(names.map(ValueRef::from)).chain(rest.map(text_or_null)))
+}
+
+fn text_or_null(text: Option<Text<'_>>) -> ValueRef<'_> {
+    text.map_or(ValueRef::Null, ValueRef::from)
+}
+
+/// Finds batches of events of a task whose bytes are not as they were written. Answers the numbers of their last events.
+pub(super) fn damaged_events(connection: &Connection, row: i64) -> rusqlite::Result<Vec<i64>> {
+    let mut select =
+        connection.prepare_cached("SELECT * FROM task_events WHERE key > ?1 AND key < ?2 ORDER BY key")?;
+    let mut rows = select.query([row * STRIDE, (row + 1) * STRIDE])?;
+    let mut damaged = Vec::new();
+    while let Some(batch) = rows.next()? {
+        if !checksum::is_intact(batch, &checksum::EVENT_COLUMNS)? {
+            damaged.push(batch.get::<_, i64>("key")? - row * STRIDE);
+        }
+    }
+    Ok(damaged)
 }
 
 /// The newest task there is; empty when there is none.

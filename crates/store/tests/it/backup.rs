@@ -221,10 +221,39 @@ async fn a_check_lists_events_without_tasks_unreadable_rows_and_broken_seals() {
     drop(raw);
     let report = check(folder.path());
     let found: Vec<_> = report.findings().iter().map(|finding| finding.check).collect();
-    assert_eq!(found, ["events", "tasks", "events", "events", "audit"], "{:#?}", report.findings());
+    assert_eq!(found, ["events", "tasks", "events", "events", "events", "audit"], "{:#?}", report.findings());
     assert!(report.findings()[2].message.contains("task-001 has"), "{:?}", report.findings()[2]);
     let empty = Folder::new();
     assert!(check_folder(empty.path(), parse_card, &|_| {}).is_err());
+}
+
+#[tokio::test]
+async fn a_check_finds_a_flipped_byte_that_leaves_a_valid_value() {
+    let folder = Folder::new();
+    let store = folder.open();
+    for number in 0..20 {
+        call(&store, &format!("task-{number:03}")).await;
+    }
+    store.close().await;
+    drop(store);
+    assert_eq!(check(folder.path()).count(), 0);
+    let bytes = fs::read(folder.path().join("rialto.db")).unwrap();
+    // Arguments, addresses, sessions and results of tasks, and what the audit trail says of them.
+    for text in ["Oslo", "weather.example", "forecast-task", "ctx-1"] {
+        let places: Vec<usize> = bytes
+            .windows(text.len())
+            .enumerate()
+            .filter(|(_, found)| *found == text.as_bytes())
+            .map(|(at, _)| at)
+            .collect();
+        assert!(places.len() >= 20, "{text} is there {} times", places.len());
+        for at in places.into_iter().step_by(7) {
+            let copy = copied(folder.path());
+            let file = fs::OpenOptions::new().write(true).open(copy.path().join("rialto.db")).unwrap();
+            file.write_all_at(&[bytes[at] ^ 1], at as u64).unwrap();
+            assert!(check(copy.path()).count() > 0, "{text} was changed at byte {at}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -72,6 +72,18 @@ fn a_backup_of_a_busy_server_is_restored_with_everything_acknowledged_before_it_
     assert!(report["tasks"].as_u64().unwrap() >= before as u64, "{report}");
     let agents = rialto.json(&["agents", "list", "--data", shown, "--json"]);
     assert_eq!(agents.as_array().unwrap().len(), 1);
+    // Until it is used, the restored folder is what the backup says.
+    let changed = rialto.folder().join("changed");
+    rialto.cli(&["restore", "one.tar", "--data", "changed"]).ok();
+    let mut bytes = fs::read(changed.join("rialto.db")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(changed.join("rialto.db"), bytes).unwrap();
+    for command in [&["check"][..], &["serve", "--addr", "127.0.0.1:0"]] {
+        let refused = rialto.cli(&[command, &["--data", "changed"]].concat()).exit(1);
+        let said = refused.err.clone() + &refused.out;
+        assert!(said.contains("rialto.db has changed since it was restored"), "{said}");
+    }
     // Never over something that is there, and never from a file that was changed.
     let refused = rialto.cli(&["restore", "one.tar", "--data", shown]).exit(1);
     assert!(refused.err.contains("is not empty"), "{}", refused.err);
