@@ -2,7 +2,7 @@
 //!
 //! Each `encode_…` gives something serde can write, so that it goes straight into its envelope; `.text()` gives the JSON.
 
-use rialto_model::json::Raw;
+use rialto_model::json::RawJson;
 use rialto_model::message::Message;
 
 pub use crate::object::On;
@@ -16,17 +16,17 @@ use crate::{
 };
 
 /// The one JSON value that a body is.
-pub fn parse(body: &[u8]) -> Result<Raw<'_>, Garbled> {
+pub fn parse(body: &[u8]) -> Result<RawJson<'_>, Garbled> {
     members::parse(body)
 }
 
 /// Reads the answer to a message.
-pub fn decode_send(wire: Wire, raw: Raw<'_>) -> Result<SendAnswer, Garbled> {
+pub fn decode_send(wire: Wire, raw: RawJson<'_>) -> Result<SendAnswer, Garbled> {
     event::send_answer(wire, raw)
 }
 
 /// Reads a task.
-pub fn decode_task(wire: Wire, raw: Raw<'_>) -> Result<Task, Garbled> {
+pub fn decode_task(wire: Wire, raw: RawJson<'_>) -> Result<Task, Garbled> {
     match event::send_answer(wire, raw)? {
         SendAnswer::Task(task) => Ok(task),
         SendAnswer::Message(_) => Err(Garbled::new("a task", "a message")),
@@ -34,27 +34,27 @@ pub fn decode_task(wire: Wire, raw: Raw<'_>) -> Result<Task, Garbled> {
 }
 
 /// Reads a message.
-pub fn decode_message(wire: Wire, raw: Raw<'_>) -> Result<Message, Garbled> {
+pub fn decode_message(wire: Wire, raw: RawJson<'_>) -> Result<Message, Garbled> {
     message::decode(wire, raw)
 }
 
 /// Reads one event of a stream, or the body of a webhook's call.
-pub fn decode_stream_event(wire: Wire, raw: Raw<'_>) -> Result<StreamEvent, Garbled> {
+pub fn decode_stream_event(wire: Wire, raw: RawJson<'_>) -> Result<StreamEvent, Garbled> {
     event::decode(wire, raw)
 }
 
 /// Reads a page of tasks.
-pub fn decode_task_list(wire: Wire, raw: Raw<'_>) -> Result<TaskList, Garbled> {
+pub fn decode_task_list(wire: Wire, raw: RawJson<'_>) -> Result<TaskList, Garbled> {
     task::list(wire, raw)
 }
 
 /// Reads a webhook.
-pub fn decode_push(wire: Wire, raw: Raw<'_>) -> Result<PushConfig, Garbled> {
+pub fn decode_push(wire: Wire, raw: RawJson<'_>) -> Result<PushConfig, Garbled> {
     push::decode(wire, raw)
 }
 
 /// Reads a page of webhooks.
-pub fn decode_push_list(wire: Wire, raw: Raw<'_>) -> Result<PushList, Garbled> {
+pub fn decode_push_list(wire: Wire, raw: RawJson<'_>) -> Result<PushList, Garbled> {
     push::listed(wire, raw)
 }
 
@@ -95,15 +95,15 @@ pub const fn encode_push_list(wire: Wire, list: &PushList) -> On<'_, PushList> {
 
 #[cfg(test)]
 mod tests {
-    use rialto_model::{json::DEEPEST, message::MOST_PARTS};
+    use rialto_model::{json::MAX_DEPTH, message::MOST_PARTS};
 
     use super::*;
 
     #[test]
     fn an_answer_that_is_too_deep_is_refused_before_it_is_looked_into() {
         let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(parse(nested(DEEPEST).as_bytes()).is_ok());
-        let garbled = parse(nested(DEEPEST + 1).as_bytes()).unwrap_err().to_string();
+        assert!(parse(nested(MAX_DEPTH).as_bytes()).is_ok());
+        let garbled = parse(nested(MAX_DEPTH + 1).as_bytes()).unwrap_err().to_string();
         assert!(garbled.contains("100 levels"), "{garbled}");
     }
 

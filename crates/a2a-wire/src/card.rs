@@ -13,7 +13,7 @@ use rialto_model::{
     card::{Binding, Card, Dialect, Interface, Skill},
     cost::Cents,
     ids::SkillId,
-    json::{Json, Raw},
+    json::{Json, RawJson},
 };
 
 use crate::{
@@ -80,7 +80,7 @@ struct Abilities {
     extended: bool,
 }
 
-fn abilities(raw: Raw<'_>) -> Result<Abilities, Garbled> {
+fn abilities(raw: RawJson<'_>) -> Result<Abilities, Garbled> {
     let mut members = Members::read(raw)?;
     Ok(Abilities {
         streaming: members.flag("streaming")?.unwrap_or_default(),
@@ -89,16 +89,16 @@ fn abilities(raw: Raw<'_>) -> Result<Abilities, Garbled> {
     })
 }
 
-fn skills(raw: Raw<'_>) -> Result<Vec<Arc<Skill>>, Garbled> {
+fn skills(raw: RawJson<'_>) -> Result<Vec<Arc<Skill>>, Garbled> {
     let skills = crate::members::list(raw, Ok)?;
     if skills.len() > MAX_SKILLS {
         return Err(Garbled::new(format!("at most {MAX_SKILLS} skills"), skills.len().to_string()));
     }
-    let read = |(at, raw): (usize, Raw<'_>)| skill(raw).map(Arc::new).map_err(|e| e.at_index(at));
+    let read = |(at, raw): (usize, RawJson<'_>)| skill(raw).map(Arc::new).map_err(|e| e.at_index(at));
     skills.into_iter().enumerate().map(read).collect()
 }
 
-fn skill(raw: Raw<'_>) -> Result<Skill, Garbled> {
+fn skill(raw: RawJson<'_>) -> Result<Skill, Garbled> {
     let mut members = Members::read(raw)?;
     let id = members.need("id", "a string", filled)?;
     Ok(Skill {
@@ -117,7 +117,7 @@ fn skill(raw: Raw<'_>) -> Result<Skill, Garbled> {
 }
 
 /// One of 1.0's interfaces, or none when it is in a version we do not speak.
-fn interface(raw: Raw<'_>) -> Result<Option<Interface>, Garbled> {
+fn interface(raw: RawJson<'_>) -> Result<Option<Interface>, Garbled> {
     let mut members = Members::read(raw)?;
     let url = members.need("url", "a string", filled)?;
     let binding = members.id("protocolBinding")?.map_or(Binding::JsonRpc, |name| binding(&name));
@@ -143,7 +143,7 @@ fn older_interfaces(members: &mut Members<'_>, interfaces: &mut Vec<Interface>) 
     Ok(())
 }
 
-fn address(raw: Raw<'_>) -> Result<(String, Binding), Garbled> {
+fn address(raw: RawJson<'_>) -> Result<(String, Binding), Garbled> {
     let mut members = Members::read(raw)?;
     let url = members.need("url", "a string", filled)?;
     Ok((url, members.id("transport")?.map_or(Binding::JsonRpc, |name| binding(&name))))
@@ -161,7 +161,7 @@ fn binding(name: &str) -> Binding {
     }
 }
 
-fn filled(raw: Raw<'_>) -> Result<String, Garbled> {
+fn filled(raw: RawJson<'_>) -> Result<String, Garbled> {
     let text = text(raw)?;
     if text.is_empty() { Err(Garbled::new("a string", "an empty string")) } else { Ok(text) }
 }

@@ -2,7 +2,7 @@
 //!
 //! The reason in the error's details says what happened; the HTTP status only hints at it, and differs between releases.
 
-use rialto_model::json::{Json, Raw};
+use rialto_model::json::{Json, RawJson};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use crate::{
@@ -66,7 +66,7 @@ pub(crate) struct Details<'a> {
 }
 
 /// Facts as an `ErrorInfo` holds them: texts. What is no text is told as its JSON.
-struct Texts<'a>(Raw<'a>);
+struct Texts<'a>(RawJson<'a>);
 
 /// Whose reasons those are that A2A does not have.
 pub const OWN_DOMAIN: &str = "rialto";
@@ -261,7 +261,7 @@ impl RpcError {
         reason.as_deref().and_then(Code::from_reason).or_else(|| Code::from_number(self.code))
     }
 
-    pub(crate) fn decode(raw: Raw<'_>) -> Self {
+    pub(crate) fn decode(raw: RawJson<'_>) -> Self {
         let Ok(mut members) = Members::read(raw) else {
             let message = text(raw).unwrap_or_else(|_| raw.get().to_owned());
             return Self::new(Code::Internal, message);
@@ -312,7 +312,7 @@ impl Serialize for On<'_, RpcError> {
 }
 
 /// The reason that an error's details name.
-pub(crate) fn reason_in(details: Raw<'_>) -> Option<String> {
+pub(crate) fn reason_in(details: RawJson<'_>) -> Option<String> {
     let reasons = list(details, |raw| Ok(Members::read(raw).ok().and_then(|mut info| info.take("reason"))));
     reasons.ok()?.into_iter().flatten().find_map(|raw| text(raw).ok())
 }

@@ -1,6 +1,6 @@
 //! Why something could not be read: where, what was expected there, and what stood there instead.
 
-use rialto_model::json::Raw;
+use rialto_model::json::RawJson;
 use std::borrow::Cow;
 
 /// Text that is not what it should be.
@@ -27,7 +27,7 @@ impl Garbled {
         Self::new("JSON", found)
     }
 
-    pub(crate) fn kind(expected: &'static str, found: Raw<'_>) -> Self {
+    pub(crate) fn kind(expected: &'static str, found: RawJson<'_>) -> Self {
         Self::new(expected, found.kind())
     }
 

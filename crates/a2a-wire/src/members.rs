@@ -7,48 +7,29 @@
 
 use std::borrow::Cow;
 
-use rialto_model::json::{DEEPEST, Document, Extra, Json, Raw, Unsound, is_too_deep};
+use rialto_model::json::{Extra, Json, MAX_DEPTH, RawJson, is_too_deep};
 
 use crate::garbled::Garbled;
-
-/// Most objects have no more members than this.
-const FEW: usize = 8;
 
 /// The members of one object.
 #[derive(Default)]
 pub(crate) struct Members<'a> {
-    list: Vec<(Cow<'a, str>, Raw<'a>)>,
+    list: Vec<(Cow<'a, str>, RawJson<'a>)>,
     /// Whether a name among them has an underscore, which no name of A2A's JSON has.
     has_proto_names: bool,
 }
 
 /// The one JSON value that `bytes` are.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Raw<'_>, Garbled> {
-    let text = utf8(bytes)?;
+pub(crate) fn parse(bytes: &[u8]) -> Result<RawJson<'_>, Garbled> {
+    let text = std::str::from_utf8(bytes).map_err(|_| Garbled::new("JSON", "bytes that are not UTF-8"))?;
     if is_too_deep(bytes) {
-        return Err(too_deep());
+        return Err(Garbled::new(format!("JSON that is at most {MAX_DEPTH} levels deep"), "more"));
     }
-    Raw::parse(text).map_err(|error| Garbled::not_json(&error))
-}
-
-/// The same, for what is gone into level by level at once.
-pub(crate) fn document(bytes: &[u8]) -> Result<Document<'_>, Garbled> {
-    Document::parse(utf8(bytes)?).map_err(|unsound| match unsound {
-        Unsound::TooDeep => too_deep(),
-        Unsound::NotJson(error) => Garbled::not_json(&error),
-    })
-}
-
-fn utf8(bytes: &[u8]) -> Result<&str, Garbled> {
-    std::str::from_utf8(bytes).map_err(|_| Garbled::new("JSON", "bytes that are not UTF-8"))
-}
-
-fn too_deep() -> Garbled {
-    Garbled::new(format!("JSON that is at most {DEEPEST} levels deep"), "more")
+    RawJson::parse(text).map_err(|error| Garbled::not_json(&error))
 }
 
 /// A JSON string.
-pub(crate) fn text(raw: Raw<'_>) -> Result<String, Garbled> {
+pub(crate) fn text(raw: RawJson<'_>) -> Result<String, Garbled> {
     let plain = raw.get().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     match plain {
         // Most strings have nothing to undo.
@@ -58,7 +39,7 @@ pub(crate) fn text(raw: Raw<'_>) -> Result<String, Garbled> {
 }
 
 /// A count. Proto's JSON may quote it or write it with a fraction of zero.
-pub(crate) fn count(raw: Raw<'_>) -> Result<u32, Garbled> {
+pub(crate) fn count(raw: RawJson<'_>) -> Result<u32, Garbled> {
     let number = raw.get().trim_matches('"');
     let whole = number.strip_suffix(".0").unwrap_or(number);
     whole.parse().map_err(|_| Garbled::kind("a count", raw))
@@ -66,20 +47,18 @@ pub(crate) fn count(raw: Raw<'_>) -> Result<u32, Garbled> {
 
 /// A list, each item read by `read`.
 pub(crate) fn list<'a, T>(
-    raw: Raw<'a>,
-    read: impl Fn(Raw<'a>) -> Result<T, Garbled>,
+    raw: RawJson<'a>,
+    read: impl Fn(RawJson<'a>) -> Result<T, Garbled>,
 ) -> Result<Vec<T>, Garbled> {
     let items = raw.items().ok_or_else(|| Garbled::kind("a list", raw))?;
-    items.enumerate().map(|(at, item)| read(item).map_err(|e| e.at_index(at))).collect()
+    items.into_iter().enumerate().map(|(at, item)| read(item).map_err(|e| e.at_index(at))).collect()
 }
 
 // === impl Members ===
 
 impl<'a> Members<'a> {
-    pub(crate) fn read(raw: Raw<'a>) -> Result<Self, Garbled> {
-        let members = raw.members().ok_or_else(|| Garbled::kind("an object", raw))?;
-        let mut list = Vec::with_capacity(FEW);
-        list.extend(members);
+    pub(crate) fn read(raw: RawJson<'a>) -> Result<Self, Garbled> {
+        let list = raw.members().ok_or_else(|| Garbled::kind("an object", raw))?;
         let has_proto_names = list.iter().any(|(key, _): &(Cow<'_, str>, _)| key.as_bytes().contains(&b'_'));
         Ok(Self { list, has_proto_names })
     }
@@ -89,7 +68,7 @@ impl<'a> Members<'a> {
     }
 
     /// What stands under `name`, left where it is.
-    pub(crate) fn peek(&self, name: &str) -> Option<Raw<'a>> {
+    pub(crate) fn peek(&self, name: &str) -> Option<RawJson<'a>> {
         self.place(name).and_then(|at| self.list.get(at)).map(|(_, raw)| *raw)
     }
 
@@ -99,7 +78,7 @@ impl<'a> Members<'a> {
     }
 
     /// Takes out what stands under `name`, `null` included.
-    pub(crate) fn take_any(&mut self, name: &str) -> Option<Raw<'a>> {
+    pub(crate) fn take_any(&mut self, name: &str) -> Option<RawJson<'a>> {
         let at = self.place(name)?;
         let (_, found) = self.list.remove(at);
         if self.has_proto_names {
@@ -120,7 +99,7 @@ impl<'a> Members<'a> {
     }
 
     /// Takes out what stands under `name`.
-    pub(crate) fn take(&mut self, name: &str) -> Option<Raw<'a>> {
+    pub(crate) fn take(&mut self, name: &str) -> Option<RawJson<'a>> {
         self.take_any(name).filter(|raw| raw.get() != "null")
     }
 
@@ -128,7 +107,7 @@ impl<'a> Members<'a> {
     pub(crate) fn take_as<T>(
         &mut self,
         name: &str,
-        read: impl FnOnce(Raw<'a>) -> Result<T, Garbled>,
+        read: impl FnOnce(RawJson<'a>) -> Result<T, Garbled>,
     ) -> Result<Option<T>, Garbled> {
         self.take(name).map(read).transpose().map_err(|garbled| garbled.at(name))
     }
@@ -138,7 +117,7 @@ impl<'a> Members<'a> {
         &mut self,
         name: &str,
         expected: &'static str,
-        read: impl FnOnce(Raw<'a>) -> Result<T, Garbled>,
+        read: impl FnOnce(RawJson<'a>) -> Result<T, Garbled>,
     ) -> Result<T, Garbled> {
         self.take_as(name, read)?.ok_or_else(|| Garbled::missing(expected).at(name))
     }
@@ -168,7 +147,7 @@ impl<'a> Members<'a> {
     pub(crate) fn list<T>(
         &mut self,
         name: &str,
-        read: impl Fn(Raw<'a>) -> Result<T, Garbled>,
+        read: impl Fn(RawJson<'a>) -> Result<T, Garbled>,
     ) -> Result<Vec<T>, Garbled> {
         Ok(self.take_as(name, |raw| list(raw, read))?.unwrap_or_default())
     }
@@ -198,7 +177,7 @@ impl<'a> Members<'a> {
         self.has_proto_names |= other.has_proto_names;
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, Raw<'a>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, RawJson<'a>)> {
         self.list.iter().map(|(name, raw)| (name.as_ref(), *raw))
     }
 

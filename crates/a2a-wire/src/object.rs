@@ -3,7 +3,7 @@
 //! An unknown member is not written under a name that was written or that the wire knows: what one dialect does not know
 //! may be another's own word, and would be taken at its word there.
 
-use rialto_model::json::{Extra, Json, push_json};
+use rialto_model::json::{Extra, Json};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use crate::{members::Members, wire::Wire};
@@ -55,7 +55,7 @@ pub(crate) fn text_within<T: Serialize + ?Sized>(room: usize, value: &T) -> Stri
 /// The same as bytes.
 pub(crate) fn bytes_within<T: Serialize + ?Sized>(room: usize, value: &T) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(room);
-    if push_json(&mut bytes, value).is_err() {
+    if serde_json::to_writer(&mut bytes, value).is_err() {
         bytes = b"null".to_vec();
     }
     bytes

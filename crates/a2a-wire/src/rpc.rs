@@ -4,14 +4,14 @@
 //! shares with 0.3 (`tasks/get` and its like) is read as 0.3; a server that knows the task was made by a 0.1 client
 //! answers in 0.1.
 
-use rialto_model::json::{Json, Raw};
+use rialto_model::json::{Json, RawJson};
 use serde::{Serialize, Serializer};
 
 use crate::{
     codec::{event, params},
     error::{Code, RpcError},
     garbled::Garbled,
-    members::{Members, document, parse, text},
+    members::{Members, parse, text},
     object::{Object, On, as_text, bytes_within, text_of, text_within},
     request::{Operation, Request},
     task::SendAnswer,
@@ -51,7 +51,7 @@ pub struct Response<'a> {
     /// The request it answers.
     pub id: Id,
     /// The result, still to be read by [`crate::answer`], or the error.
-    pub result: Result<Raw<'a>, RpcError>,
+    pub result: Result<RawJson<'a>, RpcError>,
 }
 
 /// The dialect has no such operation.
@@ -123,10 +123,10 @@ pub fn encode_bytes(wire: Wire, id: &Id, request: &Request) -> Result<Vec<u8>, U
 /// Reads the body of a request.
 pub fn decode_request(body: &[u8]) -> Result<Incoming, Refused> {
     let refused = |id: &Id, wire, error| Refused { id: id.clone(), wire, error };
-    let document = document(body).map_err(|garbled| {
+    let document = parse(body).map_err(|garbled| {
         refused(&Id::null(), Wire::V10, RpcError::new(Code::Parse, garbled.to_string()))
     })?;
-    let mut members = Members::read(document.raw())
+    let mut members = Members::read(document)
         .map_err(|garbled| refused(&Id::null(), Wire::V10, not_a_request(&garbled)))?;
     let id = id_in(&mut members);
     let id = id.map_err(|garbled| refused(&Id::null(), Wire::V10, not_a_request(&garbled)))?;
@@ -158,8 +158,8 @@ pub fn decode_response(body: &[u8]) -> Result<Response<'_>, Garbled> {
 
 /// Reads the body of an answer to a message: envelope and result in one go. `sent` is the id of the request.
 pub fn decode_send(wire: Wire, sent: &Id, body: &[u8]) -> Result<Result<SendAnswer, RpcError>, Garbled> {
-    let document = document(body)?;
-    let response = response(document.raw())?;
+    let document = parse(body)?;
+    let response = response(document)?;
     response.check_id(sent)?;
     match response.result {
         Ok(result) => event::send_answer(wire, result).map(Ok),
@@ -167,7 +167,7 @@ pub fn decode_send(wire: Wire, sent: &Id, body: &[u8]) -> Result<Result<SendAnsw
     }
 }
 
-fn response(raw: Raw<'_>) -> Result<Response<'_>, Garbled> {
+fn response(raw: RawJson<'_>) -> Result<Response<'_>, Garbled> {
     let mut members = Members::read(raw)?;
     let id = id_in(&mut members)?.or_null();
     let result = match (members.take("error"), members.take_any("result")) {
@@ -243,7 +243,7 @@ impl Id {
         matches!(self.get(), "null") || self.get() == sent.get() || bare(self) == bare(sent)
     }
 
-    fn decode(raw: Raw<'_>) -> Result<Self, Garbled> {
+    fn decode(raw: RawJson<'_>) -> Result<Self, Garbled> {
         match raw.get().as_bytes().first() {
             Some(b'"' | b'-' | b'0'..=b'9' | b'n') => Ok(Self(Some(raw.into()))),
             _ => Err(Garbled::kind("a string or a number", raw)),
@@ -307,8 +307,8 @@ fn id_in(members: &mut Members<'_>) -> Result<Id, Garbled> {
 
 /// The id of a request, if it can be read. For refusing what is not read any further.
 pub fn id_of(body: &[u8]) -> Id {
-    let document = document(body).ok();
-    let members = document.as_ref().and_then(|document| Members::read(document.raw()).ok());
+    let document = parse(body).ok();
+    let members = document.and_then(|document| Members::read(document).ok());
     members.and_then(|mut members| id_in(&mut members).ok()).unwrap_or_default().or_null()
 }
 

@@ -4,7 +4,7 @@
 //! found there, whatever its type, with every digit of its numbers; inside a longer string what is found is put in as text. What is
 //! fixed is kept as text, so filling a template copies and never counts.
 
-use rialto_model::json::{Json, is_too_deep, push_text};
+use rialto_model::json::{Json, is_too_deep};
 
 use crate::reference::{Cursor, Expression, Lookup, Missing, Reference, SyntaxError};
 
@@ -238,7 +238,7 @@ impl Filling<'_> {
                 self.out.push(b'{');
                 for (at, (name, value)) in members.iter().enumerate() {
                     self.comma(at);
-                    push_text(&mut self.out, name);
+                    self.string(name);
                     self.out.push(b':');
                     self.fill(value)?;
                 }
@@ -265,7 +265,7 @@ impl Filling<'_> {
                 return Err(RenderError::TooLarge);
             }
         }
-        push_text(&mut self.out, &text);
+        self.string(&text);
         Ok(())
     }
 
@@ -275,6 +275,12 @@ impl Filling<'_> {
         }
         self.out.extend_from_slice(json.as_bytes());
         Ok(())
+    }
+
+    /// Appends a JSON string.
+    fn string(&mut self, text: &str) {
+        // Writing a string to memory cannot fail.
+        let _ = serde_json::to_writer(&mut self.out, text);
     }
 
     fn comma(&mut self, at: usize) {

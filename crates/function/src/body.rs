@@ -11,7 +11,7 @@ use multer::{Field, Multipart};
 use rialto_model::{
     call::Target,
     failure::{Failure, Kind},
-    json::{DEEPEST, Extra, Json, is_too_deep},
+    json::{Extra, Json, MAX_DEPTH, is_too_deep},
     media,
     message::{Content, Part},
 };
@@ -48,7 +48,7 @@ fn arguments(text: &str, is_text: bool, target: &Target) -> Result<Json, Failure
         return Ok(Json::empty_object());
     }
     if is_too_deep(text.as_bytes()) {
-        return Err(invalid(format!("the arguments are nested deeper than {DEEPEST} levels")));
+        return Err(invalid(format!("the arguments are nested deeper than {MAX_DEPTH} levels")));
     }
     match Json::parse(text.trim()) {
         Ok(data) if data.is_object() || !is_text => Ok(data),

@@ -21,7 +21,7 @@ use http::{
 use rialto_model::{
     call::{Caller, Door},
     failure::Failure,
-    json::{Document, Json, Raw},
+    json::{Json, RawJson},
 };
 use rmcp::{ErrorData, model::ProtocolVersion};
 use tokio_util::sync::CancellationToken;
@@ -76,8 +76,7 @@ impl Direct {
         if only(&parts.headers, &METHOD) == Some(LISTEN) {
             return Box::pin(self.tell_of_tasks(parts, body)).await;
         }
-        let document = Document::parse(std::str::from_utf8(body).ok()?).ok()?;
-        let asked = Asked::read(&document)?;
+        let asked = Asked::read(RawJson::parse(std::str::from_utf8(body).ok()?).ok()?)?;
         let is_consistent = asked.params.meta.version == ProtocolVersion::V_2026_07_28.as_str()
             && only(&parts.headers, &METHOD) == Some(&asked.method);
         if !is_consistent {
@@ -171,7 +170,12 @@ impl Direct {
 
     /// Waits for a call's end. With the first note of progress the answer becomes a stream. A client that hangs up
     /// lets go of the call, and that calls it off.
-    async fn follow(&self, begun: Result<Begun, ErrorData>, id: Raw<'_>, token: Option<Raw<'_>>) -> Response {
+    async fn follow(
+        &self,
+        begun: Result<Begun, ErrorData>,
+        id: RawJson<'_>,
+        token: Option<RawJson<'_>>,
+    ) -> Response {
         let mut call = match begun {
             Ok(Begun::Underway(call)) => call,
             Ok(Begun::Asked(inquiry)) => return plain(self.asked(id, &inquiry).await),
@@ -221,7 +225,7 @@ impl Direct {
         client: &Client,
         begun: Result<Begun, ErrorData>,
         patience: Duration,
-        id: Raw<'_>,
+        id: RawJson<'_>,
     ) -> Response {
         let Ok(Begun::Underway(call)) = begun else { return self.follow(begun, id, None).await };
         let waited = self.desk.or_task(client, call, patience).await;
@@ -238,7 +242,7 @@ impl Direct {
         })
     }
 
-    async fn asked(&self, id: Raw<'_>, inquiry: &Inquiry) -> Vec<u8> {
+    async fn asked(&self, id: RawJson<'_>, inquiry: &Inquiry) -> Vec<u8> {
         match Box::pin(self.desk.ask(inquiry)).await {
             Ok(questions) => wire::asked(id, &questions),
             Err(error) => wire::failed(id, &error),
@@ -314,7 +318,7 @@ fn rendered(end: Result<Answer, Failure>, errors: ToolErrors) -> Result<Answer, 
 }
 
 /// The end of a call, with what guardrails warn of.
-fn answered(id: Raw<'_>, outcome: &Result<Answer, ErrorData>) -> Response {
+fn answered(id: RawJson<'_>, outcome: &Result<Answer, ErrorData>) -> Response {
     let mut response = plain(wire::called(id, outcome));
     if let Ok(Answer { marks: Marks { guardrail: Some(notice), .. }, .. }) = outcome {
         rialto_edge::warning::put(response.headers_mut(), Some(notice));

@@ -9,7 +9,7 @@ use http::request::Parts;
 use rialto_model::{
     call::{Caller, Door, HOPS_META},
     failure::{Failure, Kind},
-    json::{DEEPEST, Json},
+    json::{Json, MAX_DEPTH},
 };
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -332,7 +332,7 @@ impl ServerHandler for Handler {
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         if request.method == TOO_DEEP {
-            let message = format!("the message is nested deeper than {DEEPEST} levels; send it flatter");
+            let message = format!("the message is nested deeper than {MAX_DEPTH} levels; send it flatter");
             return Err(ErrorData::invalid_request(message, None));
         }
         if matches!(request.method.as_str(), "tools/call" | "tools/list") {

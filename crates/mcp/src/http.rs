@@ -19,7 +19,7 @@ use http_body_util::LengthLimitError;
 use rialto_edge::{doors::Quick, problem, streams::StreamLimits};
 use rialto_model::{
     call::Caller,
-    json::{DEEPEST, is_too_deep},
+    json::{MAX_DEPTH, is_too_deep},
     rights::{Right, Rights},
 };
 use rmcp::{
@@ -202,7 +202,7 @@ async fn post(http: &Http, request: Request) -> Response {
     if is_too_deep(&body) {
         return not_a_message(
             -32600,
-            &format!("the body is nested deeper than {DEEPEST} levels; send it flatter"),
+            &format!("the body is nested deeper than {MAX_DEPTH} levels; send it flatter"),
         );
     }
     if let Some(lacking) = parts.extensions.get::<Caller>().and_then(|caller| lacking(caller.rights, &body)) {

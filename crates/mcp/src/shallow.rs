@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use rialto_model::json::{Raw, is_too_deep};
+use rialto_model::json::{RawJson, is_too_deep};
 use tokio::io::{AsyncBufRead, AsyncRead, BufReader, ReadBuf};
 
 /// The method of a request that stands in for one that was too deep.
@@ -70,9 +70,8 @@ impl<R: AsyncRead + Unpin> AsyncRead for Shallow<R> {
 
 /// What stands in for a line that is too deep.
 fn instead_of(line: &[u8]) -> Vec<u8> {
-    let message = std::str::from_utf8(line).ok().and_then(|text| Raw::parse(text.trim()).ok());
-    let mut members = message.and_then(Raw::members).into_iter().flatten();
-    let id = members.find(|(name, _)| name == "id").map(|(_, id)| id.get());
+    let message = std::str::from_utf8(line).ok().and_then(|text| RawJson::parse(text.trim()).ok());
+    let id = message.and_then(|message| message.member("id")).map(RawJson::get);
     // An id is a text or a number; whatever else stands there may be what is too deep.
     let id = id.filter(|id| !id.starts_with(['{', '[']) && *id != "null");
     id.map(|id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{TOO_DEEP}\"}}\n").into_bytes())
@@ -81,7 +80,7 @@ fn instead_of(line: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use rialto_model::json::DEEPEST;
+    use rialto_model::json::MAX_DEPTH;
     use tokio::io::AsyncReadExt;
 
     use super::*;
@@ -108,14 +107,14 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_not_too_deep_passes_as_it_is() {
-        let text = format!("{{\"a\":1}}\n\n{}\nno end", nested(DEEPEST));
+        let text = format!("{{\"a\":1}}\n\n{}\nno end", nested(MAX_DEPTH));
         assert_eq!(passed(&text).await, text);
         assert_eq!(passed("").await, "");
     }
 
     #[tokio::test]
     async fn a_request_that_is_too_deep_becomes_one_that_says_so_and_anything_else_goes() {
-        let deep = nested(DEEPEST + 1);
+        let deep = nested(MAX_DEPTH + 1);
         let request = format!("{{\"params\":{deep},\"id\":\"seven\"}}\n");
         let others = format!("{{\"params\":{deep}}}\n{{\"id\":{deep}}}\n{deep}\n{}\n", "[".repeat(1_000));
         let input = format!("{request}{others}{{}}\n");

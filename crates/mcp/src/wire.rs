@@ -4,16 +4,14 @@ mod called;
 
 use std::borrow::Cow;
 
-use rialto_model::{
-    call::HOPS_META,
-    json::{Document, Raw},
-};
+use rialto_model::{call::HOPS_META, json::RawJson};
 use rmcp::{
     ErrorData,
     model::{ClientCapabilities, CreateTaskResult, InputRequiredResult, ProtocolVersion, Tool},
 };
 use serde::Serialize;
 
+use self::called::CallResult;
 use crate::{
     answer::{Answer, SERVER, Server},
     asking::Responses,
@@ -23,7 +21,7 @@ use crate::{
 
 /// A request, as far as it must be read to know what to do with it.
 pub(crate) struct Asked<'a> {
-    id: Raw<'a>,
+    id: RawJson<'a>,
     pub(crate) method: Cow<'a, str>,
     pub(crate) params: Params<'a>,
 }
@@ -33,9 +31,9 @@ pub(crate) struct Params<'a> {
     /// The tool to call.
     pub(crate) name: Option<Cow<'a, str>>,
     /// What to call it with.
-    pub(crate) arguments: Option<Raw<'a>>,
+    pub(crate) arguments: Option<RawJson<'a>>,
     /// What a person answered to the questions of the last call.
-    pub(crate) responses: Option<Raw<'a>>,
+    pub(crate) responses: Option<RawJson<'a>>,
     /// Which questions those were.
     pub(crate) state: Option<Cow<'a, str>>,
     /// Where to go on in a list.
@@ -47,7 +45,7 @@ pub(crate) struct Params<'a> {
 pub(crate) struct Meta<'a> {
     pub(crate) version: Cow<'a, str>,
     client: Option<Cow<'a, str>>,
-    progress_token: Option<Raw<'a>>,
+    progress_token: Option<RawJson<'a>>,
     /// What the sender can do when it is asked to.
     pub(crate) abilities: Abilities,
     /// The trace that the sender has begun.
@@ -62,7 +60,7 @@ pub(crate) struct Meta<'a> {
 #[derive(Serialize)]
 struct Success<'a, T> {
     jsonrpc: &'static str,
-    id: Raw<'a>,
+    id: RawJson<'a>,
     result: T,
 }
 
@@ -70,7 +68,7 @@ struct Success<'a, T> {
 #[derive(Serialize)]
 struct Trouble<'a> {
     jsonrpc: &'static str,
-    id: Raw<'a>,
+    id: RawJson<'a>,
     error: &'a ErrorData,
 }
 
@@ -103,7 +101,7 @@ struct Progressed<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Progress<'a> {
-    progress_token: Raw<'a>,
+    progress_token: RawJson<'a>,
     progress: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     total: Option<f64>,
@@ -114,8 +112,8 @@ struct Progress<'a> {
 
 impl<'a> Asked<'a> {
     /// Reads a request; none unless it is as it should be in every respect that matters here.
-    pub(crate) fn read(body: &'a Document<'_>) -> Option<Self> {
-        let [version, id, method, params] = pick(body.raw(), ["jsonrpc", "id", "method", "params"])?;
+    pub(crate) fn read(body: RawJson<'a>) -> Option<Self> {
+        let [version, id, method, params] = pick(body, ["jsonrpc", "id", "method", "params"])?;
         let id = id.filter(|id| is_id(*id))?;
         let asked = Self { id, method: text(method?)?, params: Params::read(params?)? };
         (text(version?)? == "2.0").then_some(asked)
@@ -127,12 +125,12 @@ impl<'a> Asked<'a> {
     }
 
     /// Its id, which goes back as it came.
-    pub(crate) const fn id(&self) -> Raw<'a> {
+    pub(crate) const fn id(&self) -> RawJson<'a> {
         self.id
     }
 
     /// Under which name the client wants to hear of progress.
-    pub(crate) const fn progress_token(&self) -> Option<Raw<'a>> {
+    pub(crate) const fn progress_token(&self) -> Option<RawJson<'a>> {
         self.params.meta.progress_token
     }
 }
@@ -140,7 +138,7 @@ impl<'a> Asked<'a> {
 // === impl Params ===
 
 impl<'a> Params<'a> {
-    fn read(raw: Raw<'a>) -> Option<Self> {
+    fn read(raw: RawJson<'a>) -> Option<Self> {
         let names = ["name", "arguments", "cursor", "_meta", "inputResponses", "requestState"];
         let [name, arguments, cursor, meta, responses, state] = pick(raw, names)?;
         let arguments = said(arguments);
@@ -168,7 +166,7 @@ impl<'a> Params<'a> {
 // === impl Meta ===
 
 impl<'a> Meta<'a> {
-    fn read(raw: Raw<'a>) -> Option<Self> {
+    fn read(raw: RawJson<'a>) -> Option<Self> {
         let [version, capabilities, client, token, traceparent, tracestate, baggage, counted] = pick(
             raw,
             [
@@ -208,7 +206,7 @@ impl<'a> Meta<'a> {
 }
 
 /// The members with these names, as far as they are there; none when it is no object, or one of them is there twice.
-fn pick<'a, const N: usize>(raw: Raw<'a>, names: [&str; N]) -> Option<[Option<Raw<'a>>; N]> {
+fn pick<'a, const N: usize>(raw: RawJson<'a>, names: [&str; N]) -> Option<[Option<RawJson<'a>>; N]> {
     let mut found = [None; N];
     for (name, member) in raw.members()? {
         let place = names.iter().position(|known| **known == *name);
@@ -222,11 +220,11 @@ fn pick<'a, const N: usize>(raw: Raw<'a>, names: [&str; N]) -> Option<[Option<Ra
 }
 
 /// What is there and not `null`.
-fn said(raw: Option<Raw<'_>>) -> Option<Raw<'_>> {
+fn said(raw: Option<RawJson<'_>>) -> Option<RawJson<'_>> {
     raw.filter(|raw| raw.get() != "null")
 }
 
-fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
+fn text(raw: RawJson<'_>) -> Option<Cow<'_, str>> {
     let plain = raw.get().strip_prefix('"')?.strip_suffix('"')?;
     if plain.contains('\\') {
         return serde_json::from_str(raw.get()).ok().map(Cow::Owned);
@@ -235,30 +233,30 @@ fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
 }
 
 /// A text that need not be there; none when something else is there.
-fn maybe_text(raw: Option<Raw<'_>>) -> Option<Option<Cow<'_, str>>> {
+fn maybe_text(raw: Option<RawJson<'_>>) -> Option<Option<Cow<'_, str>>> {
     said(raw).map_or(Some(None), |raw| text(raw).map(Some))
 }
 
 /// The answer to a call.
-pub(crate) fn called(id: Raw<'_>, outcome: &Result<Answer, ErrorData>) -> Vec<u8> {
+pub(crate) fn called(id: RawJson<'_>, outcome: &Result<Answer, ErrorData>) -> Vec<u8> {
     match outcome {
-        Ok(answer) => called::well(id, answer),
+        Ok(answer) => bytes(&Success { jsonrpc: "2.0", id, result: CallResult::from(answer) }),
         Err(error) => failed(id, error),
     }
 }
 
 /// A call that cannot go on before somebody has answered.
-pub(crate) fn asked(id: Raw<'_>, questions: &InputRequiredResult) -> Vec<u8> {
+pub(crate) fn asked(id: RawJson<'_>, questions: &InputRequiredResult) -> Vec<u8> {
     bytes(&Success { jsonrpc: "2.0", id, result: questions })
 }
 
 /// A call that became a task.
-pub(crate) fn became(id: Raw<'_>, task: &CreateTaskResult) -> Vec<u8> {
+pub(crate) fn became(id: RawJson<'_>, task: &CreateTaskResult) -> Vec<u8> {
     bytes(&Success { jsonrpc: "2.0", id, result: task })
 }
 
 /// A page of tools.
-pub(crate) fn listed(id: Raw<'_>, tools: &[&Tool], next_cursor: Option<&str>, ttl_ms: u64) -> Vec<u8> {
+pub(crate) fn listed(id: RawJson<'_>, tools: &[&Tool], next_cursor: Option<&str>, ttl_ms: u64) -> Vec<u8> {
     let result = Listed {
         result_type: "complete",
         meta: Signature { server: &SERVER },
@@ -271,12 +269,12 @@ pub(crate) fn listed(id: Raw<'_>, tools: &[&Tool], next_cursor: Option<&str>, tt
 }
 
 /// An error.
-pub(crate) fn failed(id: Raw<'_>, error: &ErrorData) -> Vec<u8> {
+pub(crate) fn failed(id: RawJson<'_>, error: &ErrorData) -> Vec<u8> {
     bytes(&Trouble { jsonrpc: "2.0", id, error })
 }
 
 /// A note of progress.
-pub(crate) fn progressed(progress_token: Raw<'_>, mark: Mark, message: &str) -> Vec<u8> {
+pub(crate) fn progressed(progress_token: RawJson<'_>, mark: Mark, message: &str) -> Vec<u8> {
     let params = Progress { progress_token, progress: mark.progress, total: mark.total, message };
     bytes(&Progressed { jsonrpc: "2.0", method: "notifications/progress", params })
 }
@@ -297,12 +295,12 @@ fn bytes<T: Serialize>(message: &T) -> Vec<u8> {
 }
 
 /// An id is a text or a whole number.
-fn is_id(raw: Raw<'_>) -> bool {
+fn is_id(raw: RawJson<'_>) -> bool {
     raw.get().starts_with('"') || raw.get().parse::<i64>().is_ok()
 }
 
 /// What a client declares; none when that is not readable.
-fn abilities(raw: Raw<'_>) -> Option<Abilities> {
+fn abilities(raw: RawJson<'_>) -> Option<Abilities> {
     if raw.get() == "{}" {
         return Some(Abilities::default());
     }

@@ -336,8 +336,7 @@ pub fn args_of(parts: &[Part], skill: Option<&Skill>) -> Json {
 /// Whether a skill says that its arguments are an object.
 fn takes_object(skill: Option<&Skill>) -> bool {
     let schema = skill.and_then(|skill| skill.input_schema.as_ref());
-    let mut members = schema.and_then(|schema| schema.raw().members()).into_iter().flatten();
-    members.any(|(name, value)| name == "type" && value.get() == r#""object""#)
+    schema.and_then(|schema| schema.raw().member("type")).is_some_and(|kind| kind.get() == r#""object""#)
 }
 
 /// A part in the shape of A2A 1.0.

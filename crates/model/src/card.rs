@@ -182,9 +182,7 @@ impl Card {
         if !self.raw.get().contains(WARNINGS) {
             return Vec::new();
         }
-        let mut members = self.raw.raw().members().into_iter().flatten();
-        let found = members.find(|(name, _)| name == WARNINGS);
-        found.and_then(|(_, value)| Json::from(value).read().ok()).unwrap_or_default()
+        self.raw.raw().member(WARNINGS).and_then(|warnings| warnings.read().ok()).unwrap_or_default()
     }
 
     /// The skill with that id.

@@ -9,7 +9,7 @@ use crate::{
     call::CallerId,
     clock::Timestamp,
     ids::AgentId,
-    json::{Json, Raw},
+    json::{Json, RawJson},
 };
 
 /// What a cost is called in a card, by itself or in its `metadata`.
@@ -97,7 +97,7 @@ impl Cents {
     }
 
     /// What a card says: a number of cents, `{"cents": 5}`, or `{"amount": 0.05, "currency": "USD"}`.
-    pub fn read(raw: Raw<'_>) -> Option<Self> {
+    pub fn read(raw: RawJson<'_>) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(untagged)]
         enum Said {
@@ -115,11 +115,11 @@ impl Cents {
     }
 
     /// The cost among the members of a card or a skill, or in their `metadata`.
-    pub fn among<'a>(member: impl Fn(&str) -> Option<Raw<'a>>) -> Option<Self> {
+    pub fn among<'a>(member: impl Fn(&str) -> Option<RawJson<'a>>) -> Option<Self> {
         let own = || NAMES.iter().find_map(|name| Self::read(member(name)?));
         let metadata = || {
             let metadata = member("metadata")?;
-            NAMES.iter().find_map(|name| Self::read(member_of(metadata, name)?))
+            NAMES.iter().find_map(|name| Self::read(metadata.member(name)?))
         };
         own().or_else(metadata)
     }
@@ -151,10 +151,6 @@ impl std::fmt::Display for Cents {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", Json::of(self))
     }
-}
-
-fn member_of<'a>(object: Raw<'a>, name: &str) -> Option<Raw<'a>> {
-    object.members()?.filter(|(key, _)| key == name).last().map(|(_, value)| value)
 }
 
 fn is_dollars(currency: &str) -> bool {
@@ -209,7 +205,7 @@ mod tests {
             (r#"{"cost": 3}"#, None),
         ] {
             let json = Json::parse(text).unwrap();
-            let found = Cents::among(|name| member_of(json.raw(), name));
+            let found = Cents::among(|name| json.raw().member(name));
             assert_eq!(found.map(|cents| cents.millionths() / MILLIONTHS), cents, "{text}");
         }
     }

@@ -4,11 +4,7 @@
 //! no time is spent on building a tree that nobody reads.
 
 mod depth;
-mod document;
-mod find;
 mod raw;
-mod text;
-mod write;
 
 use std::{fmt, sync::Arc};
 
@@ -20,54 +16,46 @@ use serde::{
 use serde_json::value::RawValue;
 
 pub use self::{
-    depth::{DEEPEST, is_too_deep},
-    document::{Document, Unsound},
-    raw::{Items, Members, Raw},
-    text::push_text,
-    write::push_json,
+    depth::{MAX_DEPTH, is_too_deep},
+    raw::RawJson,
 };
 
 /// One JSON value, kept as its text. Cloning shares the text.
 #[derive(Clone)]
-pub struct Json(Arc<str>);
+pub struct Json(Arc<RawValue>);
 
 /// The members of an object that its reader does not know, in the order they came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extra(Vec<(String, Json)>);
-
-/// What a value of our own takes, most of the time. One that is longer grows.
-const ROOM: usize = 128;
 
 // === impl Json ===
 
 impl Json {
     /// Checks that `text` is one JSON value and keeps it.
     pub fn parse(text: impl AsRef<str>) -> Result<Self, serde_json::Error> {
-        Raw::parse(text.as_ref()).map(Self::from)
+        RawJson::parse(text.as_ref()).map(Self::from)
     }
 
     /// The JSON text of any value that can be serialised.
     ///
     /// Falls back to `null` for the few values JSON cannot say (a map with keys that are not strings).
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Self {
-        let mut out = Vec::with_capacity(ROOM);
-        let text = push_json(&mut out, value).ok().and_then(|()| String::from_utf8(out).ok());
-        text.map_or_else(Self::null, |text| Self(text.into()))
+        serde_json::value::to_raw_value(value).map_or_else(|_| Self::null(), |raw| Self(raw.into()))
     }
 
     /// The value `null`.
     pub fn null() -> Self {
-        Self("null".into())
+        Self::from(RawValue::NULL)
     }
 
     /// The empty object.
     pub fn empty_object() -> Self {
-        Self("{}".into())
+        Self::of(&serde_json::Map::new())
     }
 
     /// The text itself.
     pub fn get(&self) -> &str {
-        &self.0
+        self.0.get()
     }
 
     /// Whether both are one text, not only two that read alike.
@@ -76,8 +64,8 @@ impl Json {
     }
 
     /// The same text, borrowed.
-    pub fn raw(&self) -> Raw<'_> {
-        Raw::known(&self.0)
+    pub fn raw(&self) -> RawJson<'_> {
+        RawJson::from(&*self.0)
     }
 
     /// Reads the text as a value of type `T`.
@@ -101,15 +89,15 @@ impl Json {
     }
 }
 
-impl From<Raw<'_>> for Json {
-    fn from(raw: Raw<'_>) -> Self {
-        Self(raw.get().into())
+impl From<RawJson<'_>> for Json {
+    fn from(raw: RawJson<'_>) -> Self {
+        Self::from(raw.value())
     }
 }
 
 impl From<&RawValue> for Json {
     fn from(raw: &RawValue) -> Self {
-        Self(raw.get().into())
+        Self(raw.to_owned().into())
     }
 }
 
@@ -141,13 +129,13 @@ impl fmt::Display for Json {
 
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.raw().serialize(serializer)
+        self.0.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Box::<RawValue>::deserialize(deserializer).map(|raw| Self(Box::<str>::from(raw).into()))
+        Box::<RawValue>::deserialize(deserializer).map(|raw| Self(raw.into()))
     }
 }
 

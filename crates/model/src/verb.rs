@@ -1,7 +1,5 @@
 //! The verb bus: what is announced before and after every invocation, and when an agent gets no work for a while.
 
-mod record;
-
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
@@ -317,15 +315,14 @@ impl<F: Fn(&mut VerbEvent) + Send + Sync> Hook for F {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_event_survives_the_store_with_every_digit_of_its_arguments() {
+    fn event(phase: Phase) -> VerbEvent {
         let verb = Verb {
             verb: "a.b".into(),
             legacy_alias: "a2a_a_b".into(),
-            org_id: "default".into(),
+            org_id: "def\"ault".into(),
             agent_card_id: "agt_1".into(),
             agent_url: "http://127.0.0.1:1".into(),
-            skill_id: "b".into(),
+            skill_id: "b\n".into(),
             session_id: "a2a-agt_1-b-1".into(),
             args: Json::parse("{\"n\":1.000}").unwrap(),
             caller: "ann".into(),
@@ -333,9 +330,28 @@ mod tests {
             door: None,
             trace: None,
         };
-        let event = VerbEvent::new(Phase::PreVerb, Arc::new(verb), Timestamp::UNIX_EPOCH);
-        let text = serde_json::to_string(&event).unwrap();
-        assert!(text.contains(r#""legacyAlias":"a2a_a_b""#) && text.contains("1.000"));
-        assert_eq!(serde_json::from_str::<VerbEvent>(&text).unwrap(), event);
+        VerbEvent::new(phase, Arc::new(verb), "2026-08-01T12:00:00.123456789Z".parse::<Timestamp>().unwrap())
+    }
+
+    #[test]
+    fn every_phase_survives_the_store_with_every_digit_of_its_arguments() {
+        let mut denied = event(Phase::PreVerb);
+        denied.context.deny("because \"so\"");
+        let mut post = event(Phase::PostVerb);
+        (post.duration_ms, post.outcome) = (Some(12), Some(Outcome::Completed));
+        post.estimated_cents = serde_json::from_str("1.5").ok();
+        let mut error = event(Phase::VerbError);
+        error.error = Some(VerbError { code: -32003, message: "no\\way".into() });
+        let mut failed = event(Phase::PostVerb);
+        failed.outcome = Some(Outcome::Failed);
+        let waiting = VerbEvent { outcome: Some(Outcome::Waiting), ..failed.clone() };
+        for event in [event(Phase::PreVerb), event(Phase::Breaker), denied, post, error, failed, waiting] {
+            let text = serde_json::to_string(&event).unwrap();
+            assert!(
+                text.contains(r#""legacyAlias":"a2a_a_b""#) && text.contains(r#""args":{"n":1.000}"#),
+                "{text}"
+            );
+            assert_eq!(serde_json::from_str::<VerbEvent>(&text).unwrap(), event);
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! with any other name gets its place among the task's artifacts as its number (in a stream: the `index` among its unknown
 //! members, or 0), and its extensions are dropped.
 
-use rialto_model::json::Raw;
+use rialto_model::json::RawJson;
 use rialto_model::message::Artifact;
 use serde::{Serialize, Serializer};
 
@@ -31,11 +31,11 @@ pub(crate) struct Numbered<'a> {
     pub(crate) last_chunk: bool,
 }
 
-pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<Artifact, Garbled> {
+pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<Artifact, Garbled> {
     piece(wire, raw).map(|piece| piece.artifact)
 }
 
-pub(crate) fn piece(wire: Wire, raw: Raw<'_>) -> Result<Piece, Garbled> {
+pub(crate) fn piece(wire: Wire, raw: RawJson<'_>) -> Result<Piece, Garbled> {
     let mut members = Members::read(raw)?;
     let (mut append, mut last_chunk) = (false, false);
     let mut id = members.id("artifactId")?;

@@ -3,7 +3,7 @@
 //! 1.0 and 0.3's REST wrap an event in an object that names it; 0.3's JSON-RPC puts its `kind` inside; 0.1 says nothing.
 //! All are read on every wire, and so are events without a `kind`, because servers mix them.
 
-use rialto_model::json::Raw;
+use rialto_model::json::RawJson;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::{
@@ -34,7 +34,7 @@ const WRAPPERS: [(&str, Shape); 4] = [
     ("artifactUpdate", Shape::Artifact),
 ];
 
-pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<StreamEvent, Garbled> {
+pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<StreamEvent, Garbled> {
     let members = Members::read(raw)?;
     if let Some(shape) = shape(wire, &members) {
         return read(wire, shape, members);
@@ -47,7 +47,7 @@ pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<StreamEvent, Garbled> {
     Err(Garbled::new("a task, a message or an update", "an object that is none of them"))
 }
 
-pub(crate) fn send_answer(wire: Wire, raw: Raw<'_>) -> Result<SendAnswer, Garbled> {
+pub(crate) fn send_answer(wire: Wire, raw: RawJson<'_>) -> Result<SendAnswer, Garbled> {
     // In 0.1 a bare `{id, status}` is an update in a stream, and a task everywhere else.
     if wire == Wire::V01 && Members::read(raw)?.has("status") {
         return task::decode(wire, raw).map(SendAnswer::Task);
@@ -63,7 +63,7 @@ pub(crate) fn send_answer(wire: Wire, raw: Raw<'_>) -> Result<SendAnswer, Garble
 
 /// What an unwrapped object is, by what it says of itself or else by what it has.
 fn shape(wire: Wire, members: &Members<'_>) -> Option<Shape> {
-    match members.peek("kind").map(Raw::get) {
+    match members.peek("kind").map(RawJson::get) {
         Some(r#""task""#) => return Some(Shape::Task),
         Some(r#""message""#) => return Some(Shape::Message),
         Some(r#""status-update""#) => return Some(Shape::Status),

@@ -8,7 +8,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use rialto_model::json::Raw;
+use rialto_model::json::RawJson;
 use rialto_model::message::{Message, Role};
 use serde::{Serialize, Serializer};
 
@@ -30,7 +30,7 @@ pub(crate) struct Spoken<'a> {
 /// `{"skillId": …}`
 struct Wanted<'a>(&'a str);
 
-pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<Message, Garbled> {
+pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<Message, Garbled> {
     from_members(wire, Members::read(raw)?)
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn from_members(wire: Wire, mut members: Members<'_>) -> Result<Messa
     })
 }
 
-fn role(raw: Raw<'_>) -> Result<Role, Garbled> {
+fn role(raw: RawJson<'_>) -> Result<Role, Garbled> {
     Ok(match text(raw)?.as_str() {
         "user" | "ROLE_USER" => Role::User,
         "agent" | "ROLE_AGENT" => Role::Agent,

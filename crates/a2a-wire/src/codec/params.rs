@@ -3,7 +3,7 @@
 //! What is bent: 1.0 has no metadata where a task is read or subscribed to; 0.x has no tenants, and means "all of it" by a
 //! history length of 0.
 
-use rialto_model::json::Raw;
+use rialto_model::json::RawJson;
 use serde::{Serialize, Serializer};
 
 use super::{push, send, task};
@@ -15,7 +15,7 @@ use crate::{
     wire::Wire,
 };
 
-pub(crate) fn decode(wire: Wire, operation: Operation, raw: Raw<'_>) -> Result<Request, Garbled> {
+pub(crate) fn decode(wire: Wire, operation: Operation, raw: RawJson<'_>) -> Result<Request, Garbled> {
     Ok(match operation {
         Operation::Send => Request::Send(send::decode(wire, raw)?),
         Operation::Stream => Request::Stream(send::decode(wire, raw)?),
@@ -31,7 +31,7 @@ pub(crate) fn decode(wire: Wire, operation: Operation, raw: Raw<'_>) -> Result<R
     })
 }
 
-fn get(wire: Wire, raw: Raw<'_>) -> Result<GetTask, Garbled> {
+fn get(wire: Wire, raw: RawJson<'_>) -> Result<GetTask, Garbled> {
     let mut members = Members::read(raw)?;
     Ok(GetTask {
         id: members.need("id", "a string", text)?,
@@ -42,7 +42,7 @@ fn get(wire: Wire, raw: Raw<'_>) -> Result<GetTask, Garbled> {
     })
 }
 
-fn task_ref(raw: Raw<'_>) -> Result<TaskRef, Garbled> {
+fn task_ref(raw: RawJson<'_>) -> Result<TaskRef, Garbled> {
     let mut members = Members::read(raw)?;
     Ok(TaskRef {
         id: members.need("id", "a string", text)?,
@@ -52,7 +52,7 @@ fn task_ref(raw: Raw<'_>) -> Result<TaskRef, Garbled> {
     })
 }
 
-fn list(raw: Raw<'_>) -> Result<ListTasks, Garbled> {
+fn list(raw: RawJson<'_>) -> Result<ListTasks, Garbled> {
     let mut members = Members::read(raw)?;
     Ok(ListTasks {
         tenant: members.id("tenant")?,
@@ -67,7 +67,7 @@ fn list(raw: Raw<'_>) -> Result<ListTasks, Garbled> {
     })
 }
 
-fn extended_card(raw: Raw<'_>) -> Result<ExtendedCard, Garbled> {
+fn extended_card(raw: RawJson<'_>) -> Result<ExtendedCard, Garbled> {
     let mut members = Members::read(raw)?;
     Ok(ExtendedCard { tenant: members.id("tenant")?, extra: members.rest() })
 }

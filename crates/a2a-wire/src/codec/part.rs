@@ -9,7 +9,7 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rialto_model::{
-    json::{Json, Raw},
+    json::{Json, RawJson},
     message::{Content, MOST_PARTS, Part},
 };
 use serde::{Serialize, Serializer};
@@ -56,7 +56,7 @@ pub(crate) fn all(wire: Wire, members: &mut Members<'_>, name: &str) -> Result<V
     Ok(parts)
 }
 
-pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<Part, Garbled> {
+pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<Part, Garbled> {
     let members = Members::read(raw)?;
     let is_strange = said_kind(&members).is_some_and(|kind| !KINDS.contains(&kind));
     match read(wire, raw, members) {
@@ -66,7 +66,7 @@ pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<Part, Garbled> {
     }
 }
 
-fn read(wire: Wire, raw: Raw<'_>, mut members: Members<'_>) -> Result<Part, Garbled> {
+fn read(wire: Wire, raw: RawJson<'_>, mut members: Members<'_>) -> Result<Part, Garbled> {
     let Some(shape) = shape(wire, &mut members) else { return Ok(Part::new(Content::Unknown(raw.into()))) };
     let mut part = Part::new(Content::Text(String::new()));
     part.content = match shape {
@@ -114,7 +114,7 @@ fn shape(wire: Wire, members: &mut Members<'_>) -> Option<Shape> {
 
 /// What a part says of itself, as raw JSON.
 fn said_kind<'a>(members: &Members<'a>) -> Option<&'a str> {
-    ["kind", "type"].into_iter().find_map(|name| members.peek(name)).map(Raw::get)
+    ["kind", "type"].into_iter().find_map(|name| members.peek(name)).map(RawJson::get)
 }
 
 fn data(wire: Wire, members: &mut Members<'_>) -> Result<Json, Garbled> {

@@ -3,7 +3,7 @@
 //! 1.0 writes one flat object; 0.x puts the webhook inside an object that names the task, by id or, in 0.3's REST, by a
 //! resource name. What is bent: 1.0 knows one authentication scheme, so only the first is written.
 
-use rialto_model::json::Raw;
+use rialto_model::json::RawJson;
 use serde::{Serialize, Serializer};
 
 use crate::{
@@ -24,7 +24,7 @@ const NESTED: &str = "pushNotificationConfig";
 const COLLECTION: &str = "/pushNotificationConfigs/";
 
 /// A webhook with the task it belongs to.
-pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<PushConfig, Garbled> {
+pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<PushConfig, Garbled> {
     let mut members = Members::read(raw)?;
     // What has an address is the webhook itself, whatever else it holds; what wraps one has none.
     if members.has("url") {
@@ -53,7 +53,7 @@ pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<PushConfig, Garbled> {
 }
 
 /// A webhook alone.
-pub(crate) fn inner(raw: Raw<'_>) -> Result<PushConfig, Garbled> {
+pub(crate) fn inner(raw: RawJson<'_>) -> Result<PushConfig, Garbled> {
     from_members(Members::read(raw)?)
 }
 
@@ -69,14 +69,14 @@ fn from_members(mut members: Members<'_>) -> Result<PushConfig, Garbled> {
     })
 }
 
-fn authentication(raw: Raw<'_>) -> Result<PushAuthentication, Garbled> {
+fn authentication(raw: RawJson<'_>) -> Result<PushAuthentication, Garbled> {
     let mut members = Members::read(raw)?;
     let mut schemes = members.texts("schemes")?;
     schemes.extend(members.id("scheme")?);
     Ok(PushAuthentication { schemes, credentials: members.id("credentials")?, extra: members.rest() })
 }
 
-pub(crate) fn reference(wire: Wire, raw: Raw<'_>) -> Result<PushRef, Garbled> {
+pub(crate) fn reference(wire: Wire, raw: RawJson<'_>) -> Result<PushRef, Garbled> {
     let mut members = Members::read(raw)?;
     Ok(PushRef {
         tenant: members.id("tenant")?,
@@ -86,7 +86,7 @@ pub(crate) fn reference(wire: Wire, raw: Raw<'_>) -> Result<PushRef, Garbled> {
     })
 }
 
-pub(crate) fn listing(wire: Wire, raw: Raw<'_>) -> Result<PushListing, Garbled> {
+pub(crate) fn listing(wire: Wire, raw: RawJson<'_>) -> Result<PushListing, Garbled> {
     let mut members = Members::read(raw)?;
     Ok(PushListing {
         tenant: members.id("tenant")?,
@@ -97,7 +97,7 @@ pub(crate) fn listing(wire: Wire, raw: Raw<'_>) -> Result<PushListing, Garbled> 
     })
 }
 
-pub(crate) fn listed(wire: Wire, raw: Raw<'_>) -> Result<PushList, Garbled> {
+pub(crate) fn listed(wire: Wire, raw: RawJson<'_>) -> Result<PushList, Garbled> {
     if raw.get().starts_with('[') {
         let configs = list(raw, |raw| decode(wire, raw))?;
         return Ok(PushList { configs, ..PushList::default() });

@@ -4,7 +4,7 @@
 //! always waits; tenants exist in 1.0 only; the client's own task id is not said in 1.0 and in 0.3's REST, whose servers
 //! may refuse members they do not know.
 
-use rialto_model::json::Raw;
+use rialto_model::json::RawJson;
 use rialto_model::message::{Message, Part, Role};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
@@ -20,7 +20,7 @@ use crate::{
     wire::Wire,
 };
 
-pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<SendRequest, Garbled> {
+pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<SendRequest, Garbled> {
     let mut members = Members::read(raw)?;
     let named = members.peek("skill").and_then(|raw| text(raw).ok()).filter(|skill| !skill.is_empty());
     if named.is_some() {
@@ -62,7 +62,7 @@ pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<SendRequest, Garbled> {
 
 /// The message, and the skill it asks for. Where a skill was named beside it, the message may be the bare arguments: only what
 /// has a list of parts is a message then, whatever else arguments are called.
-fn spoken(wire: Wire, raw: Raw<'_>, is_plain: bool) -> Result<(Message, Option<String>), Garbled> {
+fn spoken(wire: Wire, raw: RawJson<'_>, is_plain: bool) -> Result<(Message, Option<String>), Garbled> {
     let mut members = Members::read(raw)?;
     let has_parts = members.peek("parts").is_some_and(|parts| parts.get().starts_with('['));
     if is_plain && !has_parts {

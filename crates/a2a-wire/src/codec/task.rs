@@ -3,7 +3,7 @@
 //! What is bent: 0.1 has no rejected and no auth-required tasks, and gets `failed` and `input-required`; 0.x wants a
 //! context id and gets an empty one when there is none. States are read in every spelling on every wire.
 
-use rialto_model::json::Raw;
+use rialto_model::json::RawJson;
 use serde::{Serialize, Serializer};
 
 use super::{
@@ -21,7 +21,7 @@ use crate::{
 /// The artifacts of a task of 0.1.
 struct NumberedList<'a>(&'a [rialto_model::message::Artifact]);
 
-pub(crate) fn decode(wire: Wire, raw: Raw<'_>) -> Result<Task, Garbled> {
+pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<Task, Garbled> {
     from_members(wire, Members::read(raw)?)
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn from_members(wire: Wire, mut members: Members<'_>) -> Result<Task,
     })
 }
 
-pub(crate) fn status(wire: Wire, raw: Raw<'_>) -> Result<Status, Garbled> {
+pub(crate) fn status(wire: Wire, raw: RawJson<'_>) -> Result<Status, Garbled> {
     let mut members = Members::read(raw)?;
     Ok(Status {
         state: members.take_as("state", state)?.unwrap_or(State::Unspecified),
@@ -50,7 +50,7 @@ pub(crate) fn status(wire: Wire, raw: Raw<'_>) -> Result<Status, Garbled> {
     })
 }
 
-fn state(raw: Raw<'_>) -> Result<State, Garbled> {
+fn state(raw: RawJson<'_>) -> Result<State, Garbled> {
     text(raw).map(|name| parse_state(&name))
 }
 
@@ -94,7 +94,7 @@ pub(crate) const fn state_name(wire: Wire, state: State) -> &'static str {
     }
 }
 
-pub(crate) fn list(wire: Wire, raw: Raw<'_>) -> Result<TaskList, Garbled> {
+pub(crate) fn list(wire: Wire, raw: RawJson<'_>) -> Result<TaskList, Garbled> {
     let mut members = Members::read(raw)?;
     Ok(TaskList {
         tasks: members.list("tasks", |raw| decode(wire, raw))?,

@@ -1,6 +1,6 @@
 //! The requests of 0.3's gRPC, which name things by paths: `tasks/t/pushNotificationConfigs/c`.
 
-use rialto_model::json::Raw;
+use rialto_model::json::RawJson;
 use serde_json::{Value, json};
 
 use crate::{
@@ -56,7 +56,7 @@ pub(super) fn card(text: &str) -> Result<String, Garbled> {
 }
 
 /// Reads the JSON of a request.
-pub(super) fn read(operation: Operation, raw: Raw<'_>) -> Result<Request, Garbled> {
+pub(super) fn read(operation: Operation, raw: RawJson<'_>) -> Result<Request, Garbled> {
     let mut members = Members::read(raw)?;
     let name = |members: &mut Members<'_>, name: &str| members.need(name, "a string", text);
     Ok(match operation {

@@ -8,7 +8,7 @@ use std::{borrow::Cow, collections::HashMap};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
-use rialto_model::json::{DEEPEST, push_text};
+use rialto_model::json::MAX_DEPTH;
 
 use super::schema::{Field, Kind, Rule, Shape};
 use crate::garbled::Garbled;
@@ -43,7 +43,7 @@ pub(crate) fn message(shape: &Shape, bytes: &[u8], depth: usize, out: &mut Vec<u
         if !std::mem::take(&mut is_first) {
             out.push(b',');
         }
-        push_text(out, field.name);
+        push_string(out, field.name);
         out.push(b':');
         member(field, same, depth, out).map_err(|garbled| garbled.at(field.name))?;
     }
@@ -96,19 +96,19 @@ fn member(
 
 fn value(kind: &Kind, found: Found<'_>, depth: usize, out: &mut Vec<u8>) -> Result<(), Garbled> {
     match kind {
-        Kind::Text => push_text(out, utf8(found.bytes()?)?),
-        Kind::Bytes => push_text(out, &STANDARD.encode(found.bytes()?)),
+        Kind::Text => push_string(out, utf8(found.bytes()?)?),
+        Kind::Bytes => push_string(out, &STANDARD.encode(found.bytes()?)),
         Kind::Flag => out.extend_from_slice(if found.number()? == 0 { b"false" } else { b"true" }),
         Kind::Int => out.extend_from_slice((found.number()? as i32).to_string().as_bytes()),
         Kind::Enum(names) => {
             let number = found.number()? as i32;
             let known = names.iter().find(|(_, known)| *known == number).or(names.first());
-            push_text(out, known.map_or("", |(name, _)| name));
+            push_string(out, known.map_or("", |(name, _)| name));
         }
         Kind::Message(shape) => message(shape, found.bytes()?, depth, out)?,
         Kind::Struct => structure(found.bytes()?, depth, out)?,
         Kind::Value => any(found.bytes()?, depth, out)?,
-        Kind::Timestamp => push_text(out, &timestamp(found.bytes()?)?),
+        Kind::Timestamp => push_string(out, &timestamp(found.bytes()?)?),
     }
     Ok(())
 }
@@ -125,7 +125,7 @@ fn any(bytes: &[u8], depth: usize, out: &mut Vec<u8>) -> Result<(), Garbled> {
     let (what, inner, number) = said(bytes)?.unwrap_or_default();
     match what {
         2 => push_number(f64::from_bits(number), out)?,
-        3 => push_text(out, utf8(&inner)?),
+        3 => push_string(out, utf8(&inner)?),
         4 => out.extend_from_slice(if number == 0 { b"false" } else { b"true" }),
         5 => structure(&inner, depth, out)?,
         6 => {
@@ -230,7 +230,7 @@ fn map(
         if !std::mem::take(&mut is_first) {
             out.push(b',');
         }
-        push_text(out, key);
+        push_string(out, key);
         out.push(b':');
         write(inner, out).map_err(|garbled| garbled.at(key))?;
     }
@@ -252,10 +252,16 @@ fn pair(entry: &[u8]) -> Result<(&str, Found<'_>), Garbled> {
     Ok((key, inner))
 }
 
+/// Appends a JSON string.
+fn push_string(out: &mut Vec<u8>, text: &str) {
+    // Writing a string to memory cannot fail.
+    let _ = serde_json::to_writer(out, text);
+}
+
 /// One level deeper, if JSON may go there.
 fn deeper(depth: usize) -> Result<usize, Garbled> {
-    if depth >= DEEPEST {
-        return Err(Garbled::new(format!("a message that is at most {DEEPEST} levels deep"), "more"));
+    if depth >= MAX_DEPTH {
+        return Err(Garbled::new(format!("a message that is at most {MAX_DEPTH} levels deep"), "more"));
     }
     Ok(depth + 1)
 }

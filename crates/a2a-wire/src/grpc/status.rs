@@ -9,7 +9,7 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig, general_purpose::STANDARD},
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
-use rialto_model::json::{Json, Raw};
+use rialto_model::json::{Json, RawJson};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -195,7 +195,7 @@ fn read_details(bytes: &[u8]) -> Option<Value> {
 
 fn bytes_of(shape: &Shape, value: &Value) -> Option<Vec<u8>> {
     let (text, mut out) = (value.to_string(), Vec::new());
-    write::message(shape, Raw::parse(&text).ok()?, &mut out).ok()?;
+    write::message(shape, RawJson::parse(&text).ok()?, &mut out).ok()?;
     Some(out)
 }
 

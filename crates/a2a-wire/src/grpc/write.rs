@@ -9,7 +9,7 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 use jiff::{Timestamp, civil, tz::TimeZone};
-use rialto_model::json::Raw;
+use rialto_model::json::RawJson;
 
 use super::schema::{Field, Kind, Rule, Shape};
 use crate::{garbled::Garbled, members::text};
@@ -24,7 +24,7 @@ const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIEN
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
 
 /// Appends the message that `raw` is the JSON of.
-pub(crate) fn message(shape: &Shape, raw: Raw<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
+pub(crate) fn message(shape: &Shape, raw: RawJson<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
     let members = raw.members().ok_or_else(|| Garbled::kind("an object", raw))?;
     for (name, value) in members {
         if let Some(field) = shape.fields.iter().find(|field| field.name == name) {
@@ -34,7 +34,7 @@ pub(crate) fn message(shape: &Shape, raw: Raw<'_>, out: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-fn member(field: &Field, raw: Raw<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
+fn member(field: &Field, raw: RawJson<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
     let is_nothing = raw.get() == "null" && !matches!(field.kind, Kind::Value);
     match field.rule {
         _ if is_nothing => Ok(()),
@@ -42,7 +42,7 @@ fn member(field: &Field, raw: Raw<'_>, out: &mut Vec<u8>) -> Result<(), Garbled>
         Rule::Optional | Rule::Choice => value(field.number, &field.kind, raw, false, out),
         Rule::Many => {
             let items = raw.items().ok_or_else(|| Garbled::kind("a list", raw))?;
-            items.enumerate().try_for_each(|(at, item)| {
+            items.into_iter().enumerate().try_for_each(|(at, item)| {
                 value(field.number, &field.kind, item, false, out).map_err(|garbled| garbled.at_index(at))
             })
         }
@@ -63,7 +63,7 @@ fn member(field: &Field, raw: Raw<'_>, out: &mut Vec<u8>) -> Result<(), Garbled>
 fn value(
     number: u32,
     kind: &Kind,
-    raw: Raw<'_>,
+    raw: RawJson<'_>,
     may_be_left_out: bool,
     out: &mut Vec<u8>,
 ) -> Result<(), Garbled> {
@@ -108,7 +108,7 @@ fn value(
 }
 
 /// A `google.protobuf.Struct`.
-fn structure(raw: Raw<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
+fn structure(raw: RawJson<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
     for (name, inner) in raw.members().ok_or_else(|| Garbled::kind("an object", raw))? {
         nested(1, out, |out| {
             put_bytes(1, name.as_bytes(), out);
@@ -119,7 +119,7 @@ fn structure(raw: Raw<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
 }
 
 /// A `google.protobuf.Value`.
-fn any(raw: Raw<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
+fn any(raw: RawJson<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
     match raw.get().as_bytes().first() {
         Some(b'n') => {
             put_tag(1, VARINT, out);
@@ -133,7 +133,7 @@ fn any(raw: Raw<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
         Some(b'{') => nested(5, out, |out| structure(raw, out))?,
         Some(b'[') => nested(6, out, |out| {
             let items = raw.items().into_iter().flatten();
-            items.enumerate().try_for_each(|(at, item)| {
+            items.into_iter().enumerate().try_for_each(|(at, item)| {
                 nested(1, out, |out| any(item, out)).map_err(|garbled| garbled.at_index(at))
             })
         })?,
@@ -148,13 +148,13 @@ fn any(raw: Raw<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
     Ok(())
 }
 
-fn bytes(raw: Raw<'_>) -> Result<Vec<u8>, Garbled> {
+fn bytes(raw: RawJson<'_>) -> Result<Vec<u8>, Garbled> {
     let text = text(raw)?;
     let read = STANDARD.decode(&text).or_else(|_| URL_SAFE.decode(&text));
     read.map_err(|_| Garbled::new("base64 text", "text that is not base64"))
 }
 
-fn int(raw: Raw<'_>) -> Result<i32, Garbled> {
+fn int(raw: RawJson<'_>) -> Result<i32, Garbled> {
     let number = raw.get().trim_matches('"');
     let whole = number.strip_suffix(".0").unwrap_or(number);
     whole.parse().map_err(|_| Garbled::new("a whole number of 32 bits", "something else"))

@@ -19,7 +19,7 @@ use rialto_a2a_wire::{
 use rialto_model::{
     agent::Agent,
     call::{Caller, Door},
-    json::{DEEPEST, is_too_deep},
+    json::{MAX_DEPTH, is_too_deep},
 };
 
 use super::{
@@ -60,7 +60,7 @@ async fn answered(service: &Service, request: Request, path: &str, agent: Option
         Err(refusal) => return refusal,
     };
     if is_too_deep(&body) {
-        let message = format!("the body is nested deeper than {DEEPEST} levels; send it flatter");
+        let message = format!("the body is nested deeper than {MAX_DEPTH} levels; send it flatter");
         return refuse(Wire::V10, release, &Trouble::new(Code::InvalidRequest, message));
     }
     let method = parts.method.as_str();

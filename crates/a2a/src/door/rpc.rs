@@ -22,7 +22,7 @@ use rialto_a2a_wire::{
 use rialto_model::{
     agent::Agent,
     call::{Caller, Door},
-    json::{DEEPEST, Json, is_too_deep},
+    json::{Json, MAX_DEPTH, is_too_deep},
 };
 use serde_json::value::RawValue;
 
@@ -94,7 +94,7 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
         return json(refuse(&Id::null(), Wire::V10, &error));
     }
     if is_too_deep(&body) {
-        let message = format!("the body is nested deeper than {DEEPEST} levels; send it flatter");
+        let message = format!("the body is nested deeper than {MAX_DEPTH} levels; send it flatter");
         return json(refuse(&Id::null(), Wire::V10, &RpcError::new(Code::InvalidRequest, message)));
     }
     let visit = Visit {

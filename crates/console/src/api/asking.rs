@@ -16,7 +16,7 @@ use http::HeaderMap;
 use rialto_model::{
     call::Caller,
     failure::{Failure, Kind},
-    json::{DEEPEST, Json, is_too_deep},
+    json::{Json, MAX_DEPTH, is_too_deep},
     trace::Trace,
 };
 use serde::de::DeserializeOwned;
@@ -130,7 +130,7 @@ impl Asking {
     /// The body as it came.
     pub(crate) fn text(&self) -> Result<&str, Failure> {
         if is_too_deep(&self.body) {
-            return Err(self.reject(&format!("the body is nested deeper than {DEEPEST} levels")));
+            return Err(self.reject(&format!("the body is nested deeper than {MAX_DEPTH} levels")));
         }
         std::str::from_utf8(&self.body).map_err(|_| self.reject("the body is not UTF-8 text"))
     }
@@ -152,7 +152,7 @@ impl Asking {
     /// The body.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         if is_too_deep(&self.body) {
-            return Err(self.reject(&format!("the body is nested deeper than {DEEPEST} levels")));
+            return Err(self.reject(&format!("the body is nested deeper than {MAX_DEPTH} levels")));
         }
         serde_json::from_slice(&self.body)
             .map_err(|error| self.reject(&format!("the body does not fit: {error}")))

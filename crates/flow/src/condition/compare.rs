@@ -2,12 +2,12 @@
 
 use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap};
 
-use rialto_model::json::Raw;
+use rialto_model::json::RawJson;
 
 use super::Comparison;
 use crate::number;
 
-pub(super) fn holds(left: Raw<'_>, comparison: Comparison, right: Raw<'_>) -> bool {
+pub(super) fn holds(left: RawJson<'_>, comparison: Comparison, right: RawJson<'_>) -> bool {
     let order = || order(left, right);
     match comparison {
         Comparison::Equal => equal(left, right),
@@ -21,59 +21,48 @@ pub(super) fn holds(left: Raw<'_>, comparison: Comparison, right: Raw<'_>) -> bo
 }
 
 /// An item of a list, a name in an object, or a part of a string.
-fn is_in(left: Raw<'_>, right: Raw<'_>) -> bool {
-    if let Some(mut items) = right.items() {
-        return items.any(|item| equal(left, item));
+fn is_in(left: RawJson<'_>, right: RawJson<'_>) -> bool {
+    if let Some(items) = right.items() {
+        return items.into_iter().any(|item| equal(left, item));
     }
     let Some(left) = string(left) else { return false };
     match (right.members(), string(right)) {
-        (Some(mut members), _) => members.any(|(name, _)| name == left),
+        (Some(members), _) => members.iter().any(|(name, _)| *name == left),
         (None, Some(right)) => right.contains(&*left),
         (None, None) => false,
     }
 }
 
-fn equal(left: Raw<'_>, right: Raw<'_>) -> bool {
+fn equal(left: RawJson<'_>, right: RawJson<'_>) -> bool {
     if left.get() == right.get() {
         return true;
     }
     if let (Some(left), Some(right)) = (left.items(), right.items()) {
-        return equal_items(left, right);
+        return left.len() == right.len()
+            && left.into_iter().zip(right).all(|(left, right)| equal(left, right));
     }
     if let (Some(left), Some(right)) = (left.members(), right.members()) {
-        let (left, right): (BTreeMap<_, _>, BTreeMap<_, _>) = (left.collect(), right.collect());
+        let (left, right): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            (left.into_iter().collect(), right.into_iter().collect());
         let is_same = |name, value| right.get(name).is_some_and(|other| equal(value, *other));
         return left.len() == right.len() && left.iter().all(|(name, value)| is_same(name, *value));
     }
     order(left, right) == Some(Ordering::Equal)
 }
 
-fn equal_items<'a>(
-    mut left: impl Iterator<Item = Raw<'a>>,
-    mut right: impl Iterator<Item = Raw<'a>>,
-) -> bool {
-    loop {
-        match (left.next(), right.next()) {
-            (Some(left), Some(right)) if equal(left, right) => {}
-            (None, None) => return true,
-            _ => return false,
-        }
-    }
-}
-
 /// How two numbers or two strings stand to each other.
-fn order(left: Raw<'_>, right: Raw<'_>) -> Option<Ordering> {
+fn order(left: RawJson<'_>, right: RawJson<'_>) -> Option<Ordering> {
     if is_number(left) && is_number(right) {
         return Some(number::compare(left.get(), right.get()));
     }
     Some(string(left)?.cmp(&string(right)?))
 }
 
-fn is_number(value: Raw<'_>) -> bool {
+fn is_number(value: RawJson<'_>) -> bool {
     value.get().starts_with(|c: char| c == '-' || c.is_ascii_digit())
 }
 
-fn string(value: Raw<'_>) -> Option<Cow<'_, str>> {
+fn string(value: RawJson<'_>) -> Option<Cow<'_, str>> {
     let inner = value.get().strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') {
         serde_json::from_str(value.get()).ok().map(Cow::Owned)

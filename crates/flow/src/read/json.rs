@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use rialto_model::json::{Document, Raw, Unsound};
+use rialto_model::json::{RawJson, is_too_deep};
 
 use super::{
     DEEPEST, MOST_VALUES,
@@ -25,24 +25,24 @@ struct Builder<'a> {
 
 /// Reads a whole file.
 pub(super) fn read(text: &str) -> Result<Tree, Problems> {
-    let document = Document::parse(text).map_err(|unsound| match unsound {
-        Unsound::TooDeep => too_deep(Place { line: 1, column: 1 }),
-        Unsound::NotJson(error) => {
-            let short = |number: usize| u32::try_from(number.max(1)).unwrap_or(u32::MAX);
-            let place = Place { line: short(error.line()), column: short(error.column()) };
-            let message = error.to_string();
-            let message = message.split(" at line ").next().unwrap_or_default();
-            Problems::one(place, Code::Syntax, format!("this is no JSON: {message}"))
-        }
+    let start = Place { line: 1, column: 1 };
+    if is_too_deep(text.as_bytes()) {
+        return Err(too_deep(start));
+    }
+    let document = RawJson::parse(text).map_err(|error| {
+        let short = |number: usize| u32::try_from(number.max(1)).unwrap_or(u32::MAX);
+        let place = Place { line: short(error.line()), column: short(error.column()) };
+        let message = error.to_string();
+        let message = message.split(" at line ").next().unwrap_or_default();
+        Problems::one(place, Code::Syntax, format!("this is no JSON: {message}"))
     })?;
-    let behind = Place { line: 1, column: 1 };
-    Builder { text, counted: 0, behind, values: 0 }.tree(document.raw(), 0)
+    Builder { text, counted: 0, behind: start, values: 0 }.tree(document, 0)
 }
 
 // === impl Builder ===
 
 impl Builder<'_> {
-    fn tree(&mut self, raw: Raw<'_>, depth: usize) -> Result<Tree, Problems> {
+    fn tree(&mut self, raw: RawJson<'_>, depth: usize) -> Result<Tree, Problems> {
         let place = self.place(raw.get());
         self.values += 1;
         if self.values > MOST_VALUES {
@@ -56,7 +56,7 @@ impl Builder<'_> {
             return Err(too_deep(place));
         }
         if let Some(items) = raw.items() {
-            let items = items.map(|item| self.tree(item, depth + 1)).collect::<Result<_, _>>()?;
+            let items = items.into_iter().map(|item| self.tree(item, depth + 1)).collect::<Result<_, _>>()?;
             return Ok(Tree { place, value: Value::List(items) });
         }
         let value = match (raw.members(), raw.get()) {

@@ -51,7 +51,7 @@ pub(super) fn number(text: &str) -> Option<String> {
         None => String::new(),
     };
     let spelt = format!("{sign}{whole}{part}{power}");
-    let is_number = rialto_model::json::Raw::parse(&spelt).is_ok();
+    let is_number = rialto_model::json::RawJson::parse(&spelt).is_ok();
     is_number.then_some(spelt)
 }
 

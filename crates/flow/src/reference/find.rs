@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use rialto_model::json::{Json, Raw};
+use rialto_model::json::{Json, RawJson};
 
 use super::{Expression, Lookup, Reference, Root, Step};
 use crate::definition::NodeId;
@@ -113,15 +113,15 @@ impl Reference {
         }
     }
 
-    fn instead(&self, depth: usize, step: &Step, found: Raw<'_>) -> Why {
+    fn instead(&self, depth: usize, step: &Step, found: RawJson<'_>) -> Why {
         let inside = self.spelled(depth);
         match (step, found.members(), found.items()) {
             (Step::Field(name), Some(members), _) => {
-                let has = members.map(|(name, _)| name.into_owned()).take(NAMES).collect();
+                let has = members.into_iter().map(|(name, _)| name.into_owned()).take(NAMES).collect();
                 Why::NoMember { inside, name: name.clone(), has }
             }
             (Step::Index(index), _, Some(items)) => {
-                Why::NoItem { inside, index: *index, length: items.count() }
+                Why::NoItem { inside, index: *index, length: items.len() }
             }
             _ => Why::NotInside { inside, kind: found.kind(), step: step.to_string() },
         }
@@ -140,15 +140,12 @@ impl Reference {
 // === impl Step ===
 
 impl Step {
-    fn inside<'a>(&self, value: Raw<'a>) -> Option<Raw<'a>> {
+    fn inside<'a>(&self, value: RawJson<'a>) -> Option<RawJson<'a>> {
         match self {
-            Self::Index(index) => value.items()?.nth(*index),
-            Self::Field(name) => match value.members() {
-                // Of several by one name the last counts, as with every other reader.
-                Some(members) => {
-                    members.filter(|(found, _)| found == name.as_str()).last().map(|(_, value)| value)
-                }
-                None => value.items()?.nth(name.parse().ok()?),
+            Self::Index(index) => value.items()?.get(*index).copied(),
+            Self::Field(name) => match value.items() {
+                Some(items) => items.get(name.parse::<usize>().ok()?).copied(),
+                None => value.member(name),
             },
         }
     }

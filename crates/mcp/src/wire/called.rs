@@ -1,90 +1,65 @@
-//! The answer to a call that went well.
-//!
-//! It is what is written most, and it says its result twice: as it is, and as a text with all its quotes escaped. So it is
-//! written by hand; it is the same JSON that serde would write.
+//! Result of a call, as protocol version 2026-07-28 writes it.
 
-use rialto_model::json::{Raw, push_json, push_text};
+use rialto_model::json::Json;
 use rmcp::model::ContentBlock;
+use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use crate::answer::{Answer, Marks, SERVER};
+use crate::answer::{Answer, Marks, SERVER, Server};
 
-/// What the envelope and the marks take, most of the time.
-const ENVELOPE: usize = 640;
-
-pub(super) fn well(id: Raw<'_>, answer: &Answer) -> Vec<u8> {
-    // The result is told twice, once of them with its quotes escaped.
-    let length = answer.structured.as_ref().map_or(0, |data| 5 * data.get().len() / 2);
-    let mut out = Vec::with_capacity(ENVELOPE + length);
-    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    out.extend_from_slice(id.get().as_bytes());
-    out.extend_from_slice(b",\"result\":{\"resultType\":\"complete\",\"content\":[");
-    for (at, block) in answer.content.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        push_block(&mut out, block);
-    }
-    out.push(b']');
-    if let Some(structured) = &answer.structured {
-        out.extend_from_slice(b",\"structuredContent\":");
-        out.extend_from_slice(structured.get().as_bytes());
-    }
-    if answer.is_error {
-        out.extend_from_slice(b",\"isError\":true");
-    }
-    push_marks(&mut out, &answer.marks);
-    out.extend_from_slice(b"}}");
-    out
+/// Result of a call that was answered.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CallResult<'a> {
+    result_type: &'static str,
+    content: &'a [ContentBlock],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<&'a Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_error: Option<bool>,
+    #[serde(rename = "_meta")]
+    meta: ResultMeta<'a>,
 }
 
-fn push_block(out: &mut Vec<u8>, block: &ContentBlock) {
-    match block {
-        ContentBlock::Text(text) if text.meta.is_none() && text.annotations.is_none() => {
-            out.extend_from_slice(b"{\"type\":\"text\",\"text\":");
-            push_text(out, &text.text);
-            out.push(b'}');
+/// The `_meta` of a result: marks of ours, then those of the upstream server.
+struct ResultMeta<'a>(&'a Marks);
+
+// === impl CallResult ===
+
+impl<'a> From<&'a Answer> for CallResult<'a> {
+    fn from(answer: &'a Answer) -> Self {
+        Self {
+            result_type: "complete",
+            content: &answer.content,
+            structured_content: answer.structured.as_ref(),
+            is_error: answer.is_error.then_some(true),
+            meta: ResultMeta(&answer.marks),
         }
-        block => {
-            // Writing to memory does not fail, and the maps in it have texts for keys.
-            if let Err(error) = serde_json::to_writer(out, block) {
-                tracing::error!("a part of an answer could not be written: {error}");
+    }
+}
+
+// === impl ResultMeta ===
+
+impl Serialize for ResultMeta<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let marks = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        for (name, text) in [
+            ("rialto/taskId", marks.task.as_deref()),
+            ("rialto/contextId", marks.context.as_deref()),
+            ("rialto/state", marks.state),
+            ("rialto/remoteTaskId", marks.remote_task.as_deref()),
+        ] {
+            if let Some(text) = text {
+                map.serialize_entry(name, text)?;
             }
         }
-    }
-}
-
-fn push_marks(out: &mut Vec<u8>, marks: &Marks) {
-    out.extend_from_slice(b",\"_meta\":{");
-    for (name, text) in [
-        ("\"rialto/taskId\":", marks.task.as_deref()),
-        ("\"rialto/contextId\":", marks.context.as_deref()),
-        ("\"rialto/state\":", marks.state),
-        ("\"rialto/remoteTaskId\":", marks.remote_task.as_deref()),
-    ] {
-        if let Some(text) = text {
-            out.extend_from_slice(name.as_bytes());
-            push_text(out, text);
-            out.push(b',');
+        if let Some(notice) = &marks.guardrail {
+            map.serialize_entry("rialto/guardrail", notice)?;
         }
+        for (name, value) in marks.beside.iter().filter_map(|beside| beside.raw().members()).flatten() {
+            map.serialize_entry(&name, &value)?;
+        }
+        map.serialize_entry("io.modelcontextprotocol/serverInfo", &SERVER as &Server)?;
+        map.end()
     }
-    if let Some(notice) = &marks.guardrail {
-        out.extend_from_slice(b"\"rialto/guardrail\":");
-        // Writing to memory does not fail, and there is nothing here that JSON cannot say.
-        let _ = push_json(out, &**notice);
-        out.push(b',');
-    }
-    for (name, value) in marks.beside.iter().flat_map(|beside| beside.raw().members()).flatten() {
-        push_text(out, &name);
-        out.push(b':');
-        out.extend_from_slice(value.get().as_bytes());
-        out.push(b',');
-    }
-    out.extend_from_slice(b"\"io.modelcontextprotocol/serverInfo\":{");
-    for (name, text) in
-        [("\"name\":", SERVER.name), (",\"title\":", SERVER.title), (",\"version\":", SERVER.version)]
-    {
-        out.extend_from_slice(name.as_bytes());
-        push_text(out, text);
-    }
-    out.extend_from_slice(b"}}");
 }

@@ -1,37 +1,12 @@
 use proptest::prelude::*;
 use rialto_model::json::Json;
-use rmcp::model::ContentBlock;
+use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
 use super::*;
 use rialto_model::guardrail::Notice;
 
 use crate::answer::Marks;
-
-/// What serde writes of an answer.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Called<'a> {
-    result_type: &'static str,
-    content: &'a [ContentBlock],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    structured_content: Option<&'a Json>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    is_error: bool,
-    #[serde(rename = "_meta")]
-    meta: Marks,
-}
-
-fn expected(id: Raw<'_>, answer: &Answer) -> Vec<u8> {
-    let result = Called {
-        result_type: "complete",
-        content: &answer.content,
-        structured_content: answer.structured.as_ref(),
-        is_error: answer.is_error,
-        meta: Marks { server: Some(&SERVER), ..answer.marks.clone() },
-    };
-    bytes(&Success { jsonrpc: "2.0", id, result })
-}
 
 fn any_block() -> impl Strategy<Value = ContentBlock> {
     prop_oneof![
@@ -63,10 +38,14 @@ fn any_answer() -> impl Strategy<Value = Answer> {
 
 proptest! {
     #[test]
-    fn an_answer_is_written_as_serde_would_write_it(answer in any_answer(), id in any::<i64>()) {
+    fn an_answer_is_written_as_rmcp_would_write_it(answer in any_answer(), id in any::<i64>()) {
         let id = Json::of(&id);
-        let written = called(id.raw(), &Ok(answer.clone()));
-        prop_assert_eq!(String::from_utf8(written).unwrap(), String::from_utf8(expected(id.raw(), &answer)).unwrap());
+        let written: Value = serde_json::from_slice(&called(id.raw(), &Ok(answer.clone()))).unwrap();
+        let marks = Marks { server: Some(&SERVER), ..answer.marks.clone() };
+        let expected = CallToolResult::from(Answer { marks, ..answer });
+        prop_assert_eq!(&written["id"], &id.value());
+        prop_assert_eq!(serde_json::from_value::<CallToolResult>(written["result"].clone()).unwrap(), expected);
+        prop_assert_eq!(&written["result"]["resultType"], "complete");
     }
 }
 
@@ -104,20 +83,19 @@ fn request(change: impl FnOnce(&mut Value)) -> String {
 }
 
 fn is_taken(text: &str) -> bool {
-    Asked::read(&Document::parse(text).unwrap()).is_some()
+    Asked::read(RawJson::parse(text).unwrap()).is_some()
 }
 
 #[test]
 fn a_request_is_read_with_all_that_matters() {
     let text = request(|request| request["params"]["name"] = json!("a.\"b"));
-    let document = Document::parse(&text).unwrap();
-    let asked = Asked::read(&document).unwrap();
+    let asked = Asked::read(RawJson::parse(&text).unwrap()).unwrap();
     assert_eq!((asked.id().get(), &*asked.method, asked.client()), ("7", "tools/call", "tester"));
     assert_eq!(asked.params.name.as_deref(), Some("a.\"b"));
-    assert_eq!(asked.params.arguments.map(Raw::get), Some(r#"{"n":1}"#));
+    assert_eq!(asked.params.arguments.map(RawJson::get), Some(r#"{"n":1}"#));
     assert_eq!(asked.params.cursor, None);
     assert_eq!(asked.params.meta.version, "2026-07-28");
-    assert_eq!(asked.progress_token().map(Raw::get), Some(r#""p""#));
+    assert_eq!(asked.progress_token().map(RawJson::get), Some(r#""p""#));
 }
 
 #[test]

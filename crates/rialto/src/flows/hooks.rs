@@ -15,7 +15,7 @@ use rialto_model::{
     call::{Caller, Door},
     failure::{Failure, Kind},
     flow::{Flow, FlowStatus},
-    json::{DEEPEST, Json, is_too_deep},
+    json::{Json, MAX_DEPTH, is_too_deep},
     rights::Right,
 };
 use serde_json::json;
@@ -92,7 +92,7 @@ impl Hooks {
         let body = to_bytes(request.into_body(), self.max_body_bytes).await;
         let body = body.map_err(|_| invalid("the body did not come whole, or is too large".to_owned()))?;
         if is_too_deep(&body) {
-            return Err(invalid(format!("the body is nested deeper than {DEEPEST} levels")));
+            return Err(invalid(format!("the body is nested deeper than {MAX_DEPTH} levels")));
         }
         let text =
             std::str::from_utf8(&body).map_err(|_| invalid("the body is not UTF-8 text".to_owned()))?;

@@ -244,13 +244,10 @@ impl SealedRecords<'_> {
 
 impl<'a> UnsealedRecord<'a> {
     fn of(event: &'a VerbEvent) -> Result<Self, Snag> {
-        let mut text = Vec::new();
-        event.record(&mut text);
-        let text = String::from_utf8(text).map_err(Snag::corrupt)?;
         Ok(Self {
             org: &event.verb.org_id,
             at: nanoseconds(event.emitted_at)?,
-            text,
+            text: serde_json::to_string(event).map_err(Snag::corrupt)?,
             filed: Filed::of(event),
         })
     }

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use rialto_model::{
     event::{Event, Remote},
     ids::{ContextId, SkillId},
-    json::push_json,
     store::{Entry, StoreError},
     task::{TaskHead, TaskState},
     verb::VerbEvent,
@@ -271,7 +270,7 @@ impl Note {
     /// JSON goes in as a text, without being one before.
     fn json<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), StoreError> {
         self.prefixed(|bytes| {
-            push_json(bytes, value)
+            serde_json::to_writer(bytes, value)
                 .map_err(|error| Fault::new("an event cannot be written as text", error).into())
         })
     }
@@ -294,10 +293,7 @@ impl Note {
     fn announce(mut self, events: &[VerbEvent]) -> Result<Self, StoreError> {
         for event in events {
             self.text(&event.verb.org_id).number(nanoseconds(event.emitted_at)?);
-            self.prefixed(|bytes| {
-                event.record(bytes);
-                Ok(())
-            })?;
+            self.json(event)?;
         }
         Ok(self)
     }

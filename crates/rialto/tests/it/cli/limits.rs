@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use rialto_model::json::DEEPEST;
+use rialto_model::json::MAX_DEPTH;
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -96,13 +96,13 @@ fn what_is_nested_too_deep_is_refused_on_every_road() {
     let nested = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!([inner]));
     // The message, its params, and the arguments are three levels themselves.
     let call = |levels: usize| json!({ "name": "desk.echo", "arguments": { "deep": nested(levels - 3) } });
-    assert_eq!(server.request("/mcp", "tools/call", call(DEEPEST), None).status, 200);
-    let echoed = message(&server.request("/mcp", "tools/call", call(DEEPEST - 10), None));
+    assert_eq!(server.request("/mcp", "tools/call", call(MAX_DEPTH), None).status, 200);
+    let echoed = message(&server.request("/mcp", "tools/call", call(MAX_DEPTH - 10), None));
     assert!(echoed["result"].is_object(), "{echoed}");
-    let refused = server.request("/mcp", "tools/call", call(DEEPEST + 1), None);
+    let refused = server.request("/mcp", "tools/call", call(MAX_DEPTH + 1), None);
     assert_eq!((refused.status, &message(&refused)["error"]["code"]), (400, &json!(-32600)), "{refused:?}");
     assert!(refused.body.contains("deeper than 100 levels"), "{}", refused.body);
-    let old = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call(DEEPEST + 1) });
+    let old = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call(MAX_DEPTH + 1) });
     let refused = http::post(&server.mcp(), &[("MCP-Protocol-Version", "2025-06-18")], &old.to_string());
     assert_eq!((refused.status, &message(&refused)["error"]["code"]), (400, &json!(-32600)), "{refused:?}");
 
@@ -110,8 +110,8 @@ fn what_is_nested_too_deep_is_refused_on_every_road() {
     stdio.initialize();
     stdio.write("[".repeat(100_000).as_bytes());
     // An agent's answer has a few more levels around it.
-    assert!(stdio.ask("tools/call", &call(DEEPEST - 10))["result"].is_object());
-    for levels in [DEEPEST + 1, 1_000] {
+    assert!(stdio.ask("tools/call", &call(MAX_DEPTH - 10))["result"].is_object());
+    for levels in [MAX_DEPTH + 1, 1_000] {
         let refused = stdio.ask("tools/call", &call(levels));
         assert_eq!(refused["error"]["code"], -32600, "{refused}");
         assert!(refused["error"]["message"].as_str().unwrap().contains("100 levels"), "{refused}");
