@@ -3,6 +3,7 @@
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -23,6 +24,14 @@ fn world() -> (Rialto, SampleAgent) {
 fn ready(server: &Server) -> (u16, Value) {
     let answer = http::get(&format!("{}/readyz", server.url)).unwrap();
     (answer.status, serde_json::from_str(&answer.body).unwrap())
+}
+
+/// Flips one bit in the middle of a file.
+fn flip_a_bit(file: &Path) {
+    let mut bytes = fs::read(file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(file, bytes).unwrap();
 }
 
 #[test]
@@ -75,10 +84,7 @@ fn a_backup_of_a_busy_server_is_restored_with_everything_acknowledged_before_it_
     // Until it is used, the restored folder is what the backup says.
     let changed = rialto.folder().join("changed");
     rialto.cli(&["restore", "one.tar", "--data", "changed"]).ok();
-    let mut bytes = fs::read(changed.join("rialto.db")).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    fs::write(changed.join("rialto.db"), bytes).unwrap();
+    flip_a_bit(&changed.join("rialto.db"));
     for command in [&["check"][..], &["serve", "--addr", "127.0.0.1:0"]] {
         let refused = rialto.cli(&[command, &["--data", "changed"]].concat()).exit(1);
         let said = refused.err.clone() + &refused.out;
@@ -87,10 +93,7 @@ fn a_backup_of_a_busy_server_is_restored_with_everything_acknowledged_before_it_
     // Never over something that is there, and never from a file that was changed.
     let refused = rialto.cli(&["restore", "one.tar", "--data", shown]).exit(1);
     assert!(refused.err.contains("is not empty"), "{}", refused.err);
-    let mut bytes = fs::read(&file).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    fs::write(&file, bytes).unwrap();
+    flip_a_bit(&file);
     let refused = rialto.cli(&["restore", "one.tar", "--data", "other"]).exit(1);
     assert!(refused.err.contains("is damaged"), "{}", refused.err);
     assert!(!rialto.folder().join("other").exists());
