@@ -71,7 +71,7 @@ fn insert(inserts: &mut Inserts<'_>, posting: &Posting, draft: &Draft) -> Result
     }
     let row = inserts.task(&opening)?;
     if let Some(first) = first {
-        inserts.first_events(row, &first, opening.args)?;
+        inserts.events(row, &first)?;
     }
     for addition in additions {
         inserts.events(row, &addition)?;

@@ -20,8 +20,8 @@ use rusqlite::{
 use super::{
     audit, checksum,
     column::{At, Word, scope, taken},
+    elided_args,
     note::{Addition, Note, Opening, Text, View, view},
-    shorter,
 };
 use crate::fault::Snag;
 
@@ -49,8 +49,6 @@ pub(super) struct Inserts<'c> {
     connection: &'c Connection,
     task: CachedStatement<'c>,
     events: CachedStatement<'c>,
-    /// Where events are made shorter.
-    text: Vec<u8>,
 }
 
 /// Writes what a note says.
@@ -59,7 +57,7 @@ pub(super) fn write(connection: &Connection, note: &Note) -> Result<(), Snag> {
         View::Open(opening) => {
             let mut inserts = Inserts::new(connection)?;
             let row = inserts.task(&opening)?;
-            opening.first().map_or(Ok(()), |first| inserts.first_events(row, &first, opening.args))?;
+            opening.first().map_or(Ok(()), |first| inserts.events(row, &first))?;
             audit::append(connection, opening.audit)
         }
         View::Append(addition) => {
@@ -83,7 +81,7 @@ impl<'c> Inserts<'c> {
         )?;
         let events = connection
             .prepare_cached("INSERT INTO task_events (key, at, events, checksum) VALUES (?1, ?2, ?3, ?4)")?;
-        Ok(Self { connection, task, events, text: Vec::new() })
+        Ok(Self { connection, task, events })
     }
 
     /// Where it writes to.
@@ -128,21 +126,6 @@ impl<'c> Inserts<'c> {
             }
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Writes the events that a task with these arguments began with.
-    pub(super) fn first_events(
-        &mut self,
-        row: i64,
-        first: &Addition<'_>,
-        args: Text<'_>,
-    ) -> Result<(), Snag> {
-        let mut text = std::mem::take(&mut self.text);
-        let is_shorter = shorter::shorten(first.events.bytes(), args.bytes(), &mut text);
-        let events = if is_shorter { Text::from(&*text) } else { first.events };
-        let written = self.events(row, &Addition { events, ..*first });
-        self.text = text;
-        written
     }
 
     /// Writes events that happened together to the task in `row`.
@@ -296,7 +279,7 @@ pub(super) fn events(connection: &Connection, task: &TaskId, after: u64) -> Resu
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
         let (last, at) = (row.get::<_, i64>("key")? - first, row.get::<_, At>("at")?.0);
-        let text = shorter::whole(row.get("events")?, || args(connection, first / STRIDE))?;
+        let text = elided_args::restore(row.get("events")?, || args(connection, first / STRIDE))?;
         let batch: Vec<Event> = serde_json::from_str(&text)
             .map_err(|error| StoreError::Corrupt(format!("events up to {last} of {task}: {error}")))?;
         let first = (last.unsigned_abs() + 1).saturating_sub(batch.len() as u64);
