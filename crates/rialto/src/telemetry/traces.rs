@@ -31,7 +31,7 @@ use rialto_model::{
 use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-use super::otlp::{Export, Span};
+use super::otlp::{Span, export_request, span_of_call};
 use crate::environment::Environment;
 
 /// What waits to be sent; more than this is lost.
@@ -197,7 +197,7 @@ impl Sender {
     async fn send(&mut self, batch: &mut Vec<Ended>) {
         let spans: Vec<Span> = batch.drain(..).filter_map(|ended| ended.span()).collect();
         let count = spans.len() as u64;
-        let body = Export::of(&self.to.service, spans).encode_to_vec();
+        let body = export_request(&self.to.service, spans).encode_to_vec();
         let mut headers = self.to.headers.clone();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
         let request = fetch::Request {
@@ -242,7 +242,7 @@ impl Sender {
 impl Ended {
     fn span(&self) -> Option<Span> {
         let begun = self.at.checked_sub(self.took).unwrap_or(self.at);
-        Some(Span::of(&self.verb, self.verb.trace.as_deref()?, (begun, self.at), self.code))
+        Some(span_of_call(&self.verb, self.verb.trace.as_deref()?, (begun, self.at), self.code))
     }
 }
 

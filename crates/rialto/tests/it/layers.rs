@@ -143,6 +143,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("mimalloc", &["rialto"]),
     ("multer", &["rialto-function"]),
     ("moka", &["rialto-policy"]),
+    ("opentelemetry-proto", &["rialto"]),
     ("pin-project-lite", &["rialto-edge"]),
     ("prometheus-client", &["rialto"]),
     ("prost", &["rialto"]),

@@ -28,46 +28,17 @@ impl Rules {
         Self { licences: list("licenses", "allow"), banned: list("bans", "deny") }
     }
 
-    /// Whether a licence expression (SPDX) leaves a choice that is allowed.
+    /// Evaluates an SPDX licence expression against the allowed licences.
     fn allow(&self, expression: &str) -> bool {
-        let text = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let (is_allowed, rest) = self.any(&words);
-        assert!(rest.is_empty(), "{expression} is not understood");
-        is_allowed
-    }
-
-    fn any<'a>(&self, words: &'a [&'a str]) -> (bool, &'a [&'a str]) {
-        let (mut is_allowed, mut rest) = self.all(words);
-        while let ["OR", after @ ..] = rest {
-            let (other, after) = self.all(after);
-            (is_allowed, rest) = (is_allowed || other, after);
-        }
-        (is_allowed, rest)
-    }
-
-    fn all<'a>(&self, words: &'a [&'a str]) -> (bool, &'a [&'a str]) {
-        let (mut is_allowed, mut rest) = self.one(words);
-        while let ["AND", after @ ..] = rest {
-            let (other, after) = self.one(after);
-            (is_allowed, rest) = (is_allowed && other, after);
-        }
-        (is_allowed, rest)
-    }
-
-    fn one<'a>(&self, words: &'a [&'a str]) -> (bool, &'a [&'a str]) {
-        let is_listed = |name: &str| self.licences.iter().any(|known| known == name);
-        match words {
-            ["(", inside @ ..] => match self.any(inside) {
-                (is_allowed, [")", rest @ ..]) => (is_allowed, rest),
-                (_, rest) => panic!("a bracket stays open before {rest:?}"),
-            },
-            [name, "WITH", exception, rest @ ..] => {
-                (is_listed(&format!("{name} WITH {exception}")) || is_listed(name), rest)
-            }
-            [name, rest @ ..] => (is_listed(name), rest),
-            [] => panic!("an expression ends too soon"),
-        }
+        let parsed = spdx::Expression::parse_mode(expression, spdx::ParseMode::LAX);
+        let parsed = parsed.unwrap_or_else(|error| panic!("{expression}: {error}"));
+        parsed.evaluate(|requirement| {
+            let whole = requirement.to_string();
+            self.licences.iter().any(|allowed| {
+                *allowed == whole
+                    || whole.strip_prefix(allowed).is_some_and(|rest| rest.starts_with(" WITH "))
+            })
+        })
     }
 }
 
