@@ -28,11 +28,9 @@ use std::sync::Arc;
 
 use axum::{
     Router,
-    extract::{Path, Request, State},
     routing::{any, get, post},
 };
-use http::Method;
-use rialto_edge::{doors::Quick, fetch::Fetch, site::Site};
+use rialto_edge::{fetch::Fetch, site::Site};
 use rialto_engine::Engine;
 use rialto_model::{clock::Clock, store::Store};
 use tokio_util::sync::CancellationToken;
@@ -121,39 +119,5 @@ impl Door {
         }
         router = router.route(&format!("{one}{EXTENDED_CARD}"), get(card::serve_extended_agent));
         router.with_state(Arc::clone(&self.0))
-    }
-
-    /// The way past a router for JSON-RPC.
-    pub fn quick(&self) -> Quick {
-        let service = Arc::clone(&self.0);
-        Quick {
-            knows: |request| *request.method() == Method::POST && Address::of(request).is_some(),
-            answer: Arc::new(move |request| {
-                let service = State(Arc::clone(&service));
-                match Address::of(&request).map(|address| address.slug.map(str::to_owned)) {
-                    Some(Some(slug)) => Box::pin(rpc::serve_agent(service, Path(slug), request)),
-                    _ => Box::pin(rpc::serve(service, request)),
-                }
-            }),
-        }
-    }
-}
-
-/// Where JSON-RPC is spoken, as far as it can be seen at once: whatever is escaped, or goes on below an agent, is the router's.
-struct Address<'a> {
-    /// The one agent that is meant.
-    slug: Option<&'a str>,
-}
-
-// === impl Address ===
-
-impl<'a> Address<'a> {
-    fn of(request: &'a Request) -> Option<Self> {
-        let path = request.uri().path();
-        if matches!(path, "/a2a" | "/a2a/" | "/_a2a" | "/_a2a/") {
-            return Some(Self { slug: None });
-        }
-        let slug = path.strip_prefix(AGENTS)?.strip_prefix('/')?;
-        (!slug.is_empty() && !slug.contains(['/', '%'])).then_some(Self { slug: Some(slug) })
     }
 }

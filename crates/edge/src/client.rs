@@ -4,10 +4,9 @@
 //! not found by a request without it. A request that was never written is tried again by the pool itself; anything
 //! else is reported, because only the caller knows whether it may happen twice.
 //!
-//! There are two kinds of pool. Plain HTTP goes over our own, which drives a connection in the task that uses it. HTTPS
-//! goes over hyper's, which gives each connection a task: it may turn out to be HTTP/2, whose connections are shared by
-//! requests at the same time, and next to the cost of encryption that of a task is small. So does what wants HTTP/2
-//! whatever the server says, encrypted or not; those connections are kept apart, because they speak it unasked.
+//! Connections are hyper's: each has a task of its own, and a pool for its rule. One that is encrypted may turn out to be
+//! HTTP/2 and is shared by requests at the same time then. Requests that want HTTP/2 whatever the server says, encrypted or
+//! not, have a pool of their own, because their connections speak it unasked.
 
 mod config;
 
@@ -15,8 +14,9 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, uri::Scheme};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper_util::{
     client::legacy,
     rt::{TokioExecutor, TokioTimer},
@@ -26,14 +26,11 @@ use url::Url;
 
 use crate::{
     address::Reach,
-    connect::{Connector, House, NoConnection, place, system_resolver},
+    connect::{Connector, House, NoConnection, place, system_resolver, wants_login},
     fetch::{Body, Deadline, Fetch, FetchError, Request, Response, wait_for},
     gunzip::Gunzip,
     lanes::after_the_others,
-    link::Message,
-    live::Live,
     local_fault::LocalFaultLog,
-    pool::{Pool, hung_up},
     proxy::Proxies,
     rules::Rules,
     tls::Tls,
@@ -44,6 +41,9 @@ pub use crate::connect::Resolver;
 
 /// How often a GET is sent elsewhere before we give up.
 const MAX_REDIRECTS: usize = 3;
+
+/// Maximum number of unused connections kept for each server.
+const MAX_IDLE_CONNECTIONS: usize = 128;
 
 /// What the client finds around itself.
 #[derive(Default)]
@@ -66,10 +66,15 @@ struct Ways {
 
 /// The connections that one rule allows.
 struct Way {
-    plain: Pool,
-    encrypted: legacy::Client<Connector, Full<Bytes>>,
-    http2: legacy::Client<Connector, Full<Bytes>>,
+    connector: Connector,
+    /// Speaks HTTP/1.1, or HTTP/2 where an encrypted server chooses it.
+    negotiated: Pool,
+    /// Speaks HTTP/2 from the first byte on.
+    http2: Pool,
 }
+
+type Message = http::Request<Full<Bytes>>;
+type Pool = legacy::Client<Connector, Full<Bytes>>;
 
 // === impl Client ===
 
@@ -145,9 +150,9 @@ impl Ways {
             message.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         }
         let answer = timeout(wait, way.send(message, request.uri, request.http2)).await;
-        let (mut head, live) = answer.unwrap_or(Err(FetchError::Timeout(blame)))?.into_parts();
+        let (mut head, incoming) = answer.unwrap_or(Err(FetchError::Timeout(blame)))?.into_parts();
         let limit = request.limit.unwrap_or(self.max_response_bytes);
-        let mut body = Body::live(live, request.patience, deadline, limit);
+        let mut body = Body::incoming(incoming, request.patience, deadline, limit);
         if asks_gzip && Gunzip::take_encoding(&mut head.headers) {
             body = body.gunzipped();
         }
@@ -159,11 +164,12 @@ impl Ways {
 
 impl Way {
     fn new(connector: Connector, keep: Duration) -> Self {
-        let mut shared = legacy::Client::builder(TokioExecutor::new());
-        shared.pool_timer(TokioTimer::new()).pool_idle_timeout(keep);
-        let encrypted = shared.build(connector.clone());
-        let http2 = shared.http2_only(true).build(connector.clone().tunneling());
-        Self { plain: Pool::new(connector, keep), encrypted, http2 }
+        let mut pool = legacy::Client::builder(TokioExecutor::new());
+        let max_idle = if keep.is_zero() { 0 } else { MAX_IDLE_CONNECTIONS };
+        pool.pool_timer(TokioTimer::new()).pool_idle_timeout(keep).pool_max_idle_per_host(max_idle);
+        let negotiated = pool.build(connector.clone());
+        let http2 = pool.http2_only(true).build(connector.clone().tunneling());
+        Self { connector, negotiated, http2 }
     }
 
     async fn send(
@@ -171,15 +177,19 @@ impl Way {
         mut message: Message,
         to: Uri,
         http2: bool,
-    ) -> Result<http::Response<Live>, FetchError> {
+    ) -> Result<http::Response<Incoming>, FetchError> {
         after_the_others().await;
-        if to.scheme() == Some(&Scheme::HTTP) && !http2 {
-            return self.plain.send(message, &to).await;
+        let proxy = if http2 { None } else { self.connector.forwarding_proxy(&to)? };
+        if let Some(login) = proxy.as_ref().and_then(|proxy| proxy.login.clone()) {
+            message.headers_mut().insert(header::PROXY_AUTHORIZATION, login);
         }
         *message.uri_mut() = to.clone();
-        let client = if http2 { &self.http2 } else { &self.encrypted };
-        let answer = client.request(message).await.map_err(|error| explain(&error, &to))?;
-        Ok(answer.map(|incoming| Live::new(incoming, None)))
+        let pool = if http2 { &self.http2 } else { &self.negotiated };
+        let answer = pool.request(message).await.map_err(|error| explain(&error, &to))?;
+        if proxy.is_some() && answer.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+            return Err(FetchError::NotSent(wants_login("the proxy")));
+        }
+        Ok(answer)
     }
 }
 
@@ -247,10 +257,22 @@ fn explain(error: &legacy::Error, uri: &Uri) -> FetchError {
         if inner.downcast_ref().is_some_and(is_refused_stream) {
             return FetchError::NotSent(format!("{} refused the request before it looked at it", place(uri)));
         }
+        if inner.downcast_ref().is_some_and(hyper::Error::is_canceled) {
+            return closed_before_sending(uri);
+        }
         cause = inner.source();
     }
     if error.is_connect() {
         return FetchError::NotSent(format!("no connection to {}", place(uri)));
     }
-    hung_up(uri)
+    // An error after a request was given to a connection says to which.
+    if error.connect_info().is_none() {
+        return closed_before_sending(uri);
+    }
+    FetchError::Broken(format!("{} hung up before it answered", place(uri)))
+}
+
+/// The error for a connection that ended while it still had the whole request to send.
+fn closed_before_sending(uri: &Uri) -> FetchError {
+    FetchError::NotSent(format!("{} closed the connection before the request was sent", place(uri)))
 }

@@ -3,6 +3,8 @@
 //! The check stands between name resolution and the TCP handshake, on the very addresses that are then called: a name
 //! that resolves to something else a moment later gains nothing.
 
+mod stream;
+
 use std::{
     error::Error,
     io,
@@ -15,13 +17,12 @@ use std::{
 use futures::future::BoxFuture;
 use http::{Uri, uri::Scheme};
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
-use hyper_util::{
-    client::legacy::connect::{HttpConnector, dns::Name, proxy::Tunnel},
-    rt::TokioIo,
-};
-use tokio::{net::TcpStream, time::timeout};
+use hyper_util::client::legacy::connect::{HttpConnector, dns::Name, proxy::Tunnel};
+use tokio::time::timeout;
 use tower::Service;
 
+pub(crate) use self::stream::Stream;
+use self::stream::Transport;
 use crate::{
     address::Reach,
     fetch::{FetchError, human},
@@ -30,9 +31,6 @@ use crate::{
     rules::{Rules, address_in, port},
     tls::Tls,
 };
-
-/// A connection, encrypted or not.
-pub(crate) type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 /// Finds the addresses of a name.
 pub type Resolver = Arc<dyn Fn(&str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
@@ -93,12 +91,17 @@ impl Connector {
         Self { tunnels: true, ..self }
     }
 
-    /// The proxy that stands before `to`, if one does.
-    pub(crate) fn proxy(&self, to: &Uri) -> Result<Option<Proxy>, FetchError> {
-        self.house.proxies.to(to)
+    /// The proxy that forwards requests to `to`, if there is one. Encrypted requests go through a tunnel instead.
+    pub(crate) fn forwarding_proxy(&self, to: &Uri) -> Result<Option<Proxy>, FetchError> {
+        if self.is_forwardable(to) { self.house.proxies.to(to) } else { Ok(None) }
     }
 
-    pub(crate) async fn open(self, to: Uri) -> Result<Stream, FetchError> {
+    /// True if a proxy before `to` would forward each request, and not open a tunnel.
+    fn is_forwardable(&self, to: &Uri) -> bool {
+        to.scheme() == Some(&Scheme::HTTP) && !self.tunnels
+    }
+
+    async fn open(self, to: Uri) -> Result<Stream, FetchError> {
         let place = place(&to);
         self.house.rules.check(&to)?;
         if let Some(address) = to.host().and_then(address_in) {
@@ -107,8 +110,11 @@ impl Connector {
         let house = Arc::clone(&self.house);
         let patience = house.patience;
         let opening = async {
-            match self.proxy(&to)? {
-                None => self.directly(to).await.map_err(|cause| explain(&*cause, &place)),
+            match self.house.proxies.to(&to)? {
+                None => {
+                    let opened = self.directly(to).await;
+                    opened.map(Stream::to_server).map_err(|cause| explain(&*cause, &place))
+                }
                 Some(proxy) => self.through(proxy, to).await,
             }
         };
@@ -120,7 +126,7 @@ impl Connector {
         opened
     }
 
-    async fn directly(mut self, to: Uri) -> Result<Stream, Cause> {
+    async fn directly(mut self, to: Uri) -> Result<Transport, Cause> {
         if to.scheme() == Some(&Scheme::HTTP) {
             return self.tcp.call(to).await.map(MaybeHttpsStream::Http).map_err(Cause::from);
         }
@@ -132,8 +138,9 @@ impl Connector {
         self.look_behind(&to).await?;
         let name = format!("the proxy {}", place(&proxy.uri));
         let is_plain = to.scheme() == Some(&Scheme::HTTP);
-        let opened = if is_plain && !self.tunnels {
-            self.to_proxy.call(proxy.uri).await.map(MaybeHttpsStream::Http).map_err(Cause::from)
+        let opened = if self.is_forwardable(&to) {
+            let opened = self.to_proxy.call(proxy.uri).await;
+            opened.map(|io| Stream::to_proxy(MaybeHttpsStream::Http(io))).map_err(Cause::from)
         } else {
             let config = if is_plain { None } else { Some(self.tls(&to).map_err(|NoConnection(why)| why)?) };
             let tunnel = Tunnel::new(proxy.uri, self.to_proxy);
@@ -141,10 +148,11 @@ impl Connector {
                 Some(login) => tunnel.with_auth(login),
                 None => tunnel,
             };
-            match config {
+            let opened = match config {
                 None => tunnel.call(with_port(&to)).await.map(MaybeHttpsStream::Http).map_err(Cause::from),
                 Some(config) => HttpsConnector::from((tunnel, config)).call(to.clone()).await,
-            }
+            };
+            opened.map(Stream::to_server)
         };
         opened.map_err(|cause| explain_proxy(&*cause, &name, &place(&to)))
     }

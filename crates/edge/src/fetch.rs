@@ -3,7 +3,13 @@
 //! The promise of [`FetchError`] is that it knows whether the request can have had an effect: only an error for which
 //! [`FetchError::surely_not_sent`] holds may be answered by trying again.
 
-use std::{fmt, future::poll_fn, pin::pin, task::Poll, time::Duration};
+use std::{
+    fmt,
+    future::poll_fn,
+    pin::{Pin, pin},
+    task::Poll,
+    time::Duration,
+};
 
 use bytes::{Bytes, BytesMut};
 use futures::{
@@ -11,10 +17,11 @@ use futures::{
     future::{self, BoxFuture},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
-use http_body::Frame;
+use http_body::{Body as _, Frame};
+use hyper::body::Incoming;
 use tokio::time::{Instant, sleep};
 
-use crate::{address::Reach, gunzip::Gunzip, live::Live};
+use crate::{address::Reach, gunzip::Gunzip};
 
 /// Sixteen mebibytes: how much an answer may hold when nobody says otherwise.
 pub const DEFAULT_LIMIT: usize = 16 * 1024 * 1024;
@@ -102,7 +109,7 @@ pub(crate) struct Deadline {
 }
 
 enum Source {
-    Live(Live),
+    Incoming(Incoming),
     Fixed(Option<Bytes>),
 }
 
@@ -169,8 +176,13 @@ impl Body {
         }
     }
 
-    pub(crate) fn live(live: Live, patience: Duration, deadline: Option<Deadline>, limit: usize) -> Self {
-        Self { source: Source::Live(live), patience, deadline, limit, trailers: None, gunzip: None }
+    pub(crate) fn incoming(
+        incoming: Incoming,
+        patience: Duration,
+        deadline: Option<Deadline>,
+        limit: usize,
+    ) -> Self {
+        Self { source: Source::Incoming(incoming), patience, deadline, limit, trailers: None, gunzip: None }
     }
 
     /// The same body, which is compressed with gzip.
@@ -205,12 +217,12 @@ impl Body {
     }
 
     async fn raw_chunk(&mut self) -> Result<Option<Bytes>, FetchError> {
-        let live = match &mut self.source {
+        let incoming = match &mut self.source {
             Source::Fixed(bytes) => return Ok(bytes.take().filter(|bytes| !bytes.is_empty())),
-            Source::Live(live) => live,
+            Source::Incoming(incoming) => incoming,
         };
         loop {
-            match next_frame(live, self.patience, self.deadline).await? {
+            match next_frame(incoming, self.patience, self.deadline).await? {
                 None => return Ok(None),
                 Some(Err(_)) => {
                     return Err(FetchError::Broken(
@@ -252,7 +264,7 @@ impl Body {
     /// How many more bytes will come at least, as far as is known.
     fn announced(&self) -> usize {
         match &self.source {
-            Source::Live(live) => live.announced(),
+            Source::Incoming(incoming) => usize::try_from(incoming.size_hint().lower()).unwrap_or(usize::MAX),
             Source::Fixed(bytes) => bytes.as_ref().map_or(0, Bytes::len),
         }
     }
@@ -284,14 +296,14 @@ impl<F: Fn(Request) -> Result<Response, FetchError> + Send + Sync> Fetch for F {
 
 /// Waits for a frame. What is already here needs no clock: most bodies come with their headers.
 async fn next_frame(
-    live: &mut Live,
+    incoming: &mut Incoming,
     patience: Duration,
     deadline: Option<Deadline>,
 ) -> Result<Option<hyper::Result<Frame<Bytes>>>, FetchError> {
     let (wait, blame) = wait_for(patience, deadline);
     let mut alarm = pin!(None);
     poll_fn(|cx| {
-        if let Poll::Ready(frame) = live.poll_frame(cx) {
+        if let Poll::Ready(frame) = Pin::new(&mut *incoming).poll_frame(cx) {
             return Poll::Ready(Ok(frame));
         }
         if alarm.is_none() {

@@ -27,7 +27,6 @@ use rialto_model::{
     clock::Clock,
     credential::Credential,
     ids::{AgentId, Scope},
-    json::Json,
     store::{Store, StoreError},
 };
 use tokio::sync::watch;
@@ -61,12 +60,18 @@ pub struct Registry {
     /// Serialises changes, so that a slug is given out once and no copy of the rows is lost.
     changing: tokio::sync::Mutex<()>,
     version: AtomicU64,
-    /// A version, doubled, and one more if any skill of it repeats arguments elsewhere.
-    repeats: AtomicU64,
+    schema_search: Mutex<Option<SchemaSearch>>,
     surprises: AtomicU64,
     changed: watch::Sender<u64>,
     /// The agents that are probed with backoff because they could not be reached.
     pub(crate) recovering: Mutex<HashSet<AgentId>>,
+}
+
+/// Cached result of [`Registry::any_schema_has`].
+struct SchemaSearch {
+    version: u64,
+    word: String,
+    found: bool,
 }
 
 // === impl Registry ===
@@ -88,7 +93,7 @@ impl Registry {
             directories: Mutex::new(Vec::new()),
             changing: tokio::sync::Mutex::new(()),
             version: AtomicU64::new(1),
-            repeats: AtomicU64::new(0),
+            schema_search: Mutex::default(),
             surprises: AtomicU64::new(0),
             changed: watch::Sender::new(1),
             recovering: Mutex::default(),
@@ -172,20 +177,23 @@ impl Registry {
         directory
     }
 
-    /// Whether the schema of any skill has this word in it; looked at once per version, so that whoever asks with every call
-    /// pays nothing. It must always be the same word.
+    /// True if the input schema of any skill contains `word`. The result is cached for the registry's version, because each
+    /// call asks for the same word.
     pub fn any_schema_has(&self, word: &str) -> bool {
-        let version = self.version.load(Ordering::Acquire);
-        let known = self.repeats.load(Ordering::Acquire);
-        if known / 2 == version {
-            return known % 2 == 1;
+        let version = self.version();
+        let mut cached = self.schema_search.lock();
+        if let Some(search) = &*cached
+            && search.version == version
+            && search.word == word
+        {
+            return search.found;
         }
-        let has = |schema: &Option<Json>| schema.as_ref().is_some_and(|schema| schema.get().contains(word));
         let live = self.live.load();
-        let skills = live.all().flat_map(|agent| &agent.card.skills);
-        let any = skills.map(|skill| &skill.input_schema).any(has);
-        self.repeats.store(version * 2 + u64::from(any), Ordering::Release);
-        any
+        let mut schemas =
+            live.all().flat_map(|agent| &agent.card.skills).filter_map(|skill| skill.input_schema.as_ref());
+        let found = schemas.any(|schema| schema.get().contains(word));
+        *cached = Some(SchemaSearch { version, word: word.to_owned(), found });
+        found
     }
 
     /// Hears each time something visible has changed.

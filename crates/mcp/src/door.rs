@@ -9,7 +9,7 @@ use std::{
 
 use axum::Router;
 use futures::future::BoxFuture;
-use rialto_edge::{doors::Quick, streams::StreamLimits};
+use rialto_edge::streams::StreamLimits;
 use rialto_engine::Engine;
 use rialto_model::{agent::Agent, call::Caller, credential::Secret, failure::Failure, rights::Right};
 use rialto_policy::Action;
@@ -167,12 +167,7 @@ impl Door {
     /// When `stop` is cancelled, streams end that would not end by themselves; calls in flight are still answered. To
     /// be called inside a Tokio runtime.
     pub fn router(&self, stop: CancellationToken) -> Router {
-        self.doors(stop).0
-    }
-
-    /// The same, and the way past a router.
-    pub fn doors(&self, stop: CancellationToken) -> (Router, Quick) {
-        http::doors(&self.desk, stop, self.streams.clone())
+        http::router(&self.desk, stop, self.streams.clone())
     }
 }
 

@@ -16,7 +16,7 @@ use http::{
     request::Parts,
 };
 use http_body_util::LengthLimitError;
-use rialto_edge::{doors::Quick, problem, streams::StreamLimits};
+use rialto_edge::{problem, streams::StreamLimits};
 use rialto_model::{
     call::Caller,
     json::{MAX_DEPTH, is_too_deep},
@@ -64,8 +64,8 @@ struct Http {
     streams: StreamLimits,
 }
 
-/// The router of the door, and the way past it.
-pub(crate) fn doors(desk: &Arc<Desk>, stop: CancellationToken, streams: StreamLimits) -> (Router, Quick) {
+/// Router of the MCP endpoint.
+pub(crate) fn router(desk: &Arc<Desk>, stop: CancellationToken, streams: StreamLimits) -> Router {
     let listeners = Listeners::new(desk.engine.clone());
     let limits = SessionLimits {
         max: desk.config.max_sessions,
@@ -83,12 +83,7 @@ pub(crate) fn doors(desk: &Arc<Desk>, stop: CancellationToken, streams: StreamLi
         StreamableHttpService::new(move || Ok(handler.for_session()), Arc::clone(&sessions), config);
     let (direct, max_body_bytes) = (Direct::new(Arc::clone(desk), stop), desk.config.max_body_bytes);
     let http = Arc::new(Http { direct, sessions, service, max_body_bytes, streams });
-    let router = Router::new().route(PATH, any(routed)).with_state(Arc::clone(&http));
-    let quick = Quick {
-        knows: |request| request.uri().path() == PATH,
-        answer: Arc::new(move |request| Box::pin(serve(Arc::clone(&http), request))),
-    };
-    (router, quick)
+    Router::new().route(PATH, any(serve_boxed)).with_state(http)
 }
 
 fn service_config(config: &Config) -> StreamableHttpServerConfig {
@@ -107,8 +102,8 @@ fn service_config(config: &Config) -> StreamableHttpServerConfig {
     }
 }
 
-/// The same by way of the router. On the heap, because it is large and handed over several times before it runs.
-fn routed(State(http): State<Arc<Http>>, request: Request) -> BoxFuture<'static, Response> {
+/// [`serve`] as a boxed future: it is large, and the router moves it several times before it runs.
+fn serve_boxed(State(http): State<Arc<Http>>, request: Request) -> BoxFuture<'static, Response> {
     Box::pin(serve(http, request))
 }
 

