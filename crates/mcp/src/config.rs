@@ -62,6 +62,9 @@ pub struct Config {
     /// How `invoke_a2a` finds agents; it stands in `[a2a]`.
     #[serde(skip)]
     pub invoking: Invoking,
+    /// Answer well-formed calls and lists of protocol version 2026-07-28 over HTTP without the MCP library's per-request service, which
+    /// saves CPU time. The answers are the same either way.
+    pub fast_path: bool,
     /// Whether HTTP clients of protocol versions before 2026-07-28 get a session, and with it news of changed tools. Its id holds the
     /// state of a session, so every process of the store serves it, after a restart too. Without sessions such clients are served
     /// request by request.
@@ -175,6 +178,7 @@ impl Default for Config {
             routing_tools: false,
             flow_tools: false,
             invoking: Invoking::default(),
+            fast_path: true,
             legacy_sessions: true,
             max_sessions: 5_000,
             max_sessions_per_caller: 250,

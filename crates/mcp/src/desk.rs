@@ -1,6 +1,9 @@
 //! What the door does for a client, whatever carries the request.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use rialto_engine::{DispatchRequest, Engine, Request};
 use rialto_model::{
@@ -45,6 +48,8 @@ pub(crate) struct Desk {
     pub(crate) seals: Seals,
     pub(crate) in_part: InPart,
     pub(crate) answer_waits: AnswerWaits,
+    /// Requests that the fast path has answered.
+    pub(crate) fast_path_requests: AtomicU64,
 }
 
 /// How a call begins.
@@ -77,6 +82,7 @@ impl Desk {
             seals,
             in_part,
             answer_waits,
+            fast_path_requests: AtomicU64::new(0),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::{
     io,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
 };
 
@@ -93,6 +93,11 @@ impl Door {
     pub fn new(engine: Engine, config: Config, control: Control) -> Self {
         let (desk, streams) = (Desk::new(engine, config, control.load_agents), StreamLimits::default());
         Self { desk, complete: None, streams }
+    }
+
+    /// Number of requests that the fast path has answered, beside rmcp.
+    pub fn fast_path_requests(&self) -> u64 {
+        self.desk.fast_path_requests.load(Ordering::Relaxed)
     }
 
     /// The same, with this number of streams for each caller over HTTP.

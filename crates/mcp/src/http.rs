@@ -34,7 +34,7 @@ use crate::{
     changes::Listeners,
     config::{Config, Schemas, ToolErrors, ToolList, ToolNames},
     desk::Desk,
-    direct::Direct,
+    fast_path::FastPath,
     handler::{Handler, Whose},
     params,
     sessions::{AdmissionError, Handshakes, NoSession, SessionLimits, Sessions},
@@ -57,7 +57,7 @@ const PATH: &str = "/mcp";
 
 /// Serves `/mcp`.
 struct Http {
-    direct: Direct,
+    fast_path: FastPath,
     sessions: Arc<Sessions>,
     service: StreamableHttpService<Handler, Sessions>,
     max_body_bytes: usize,
@@ -81,8 +81,8 @@ pub(crate) fn router(desk: &Arc<Desk>, stop: CancellationToken, streams: StreamL
     let handler = Handler::new(Arc::clone(desk), listeners, Whose::Asked, stop.clone());
     let service =
         StreamableHttpService::new(move || Ok(handler.for_session()), Arc::clone(&sessions), config);
-    let (direct, max_body_bytes) = (Direct::new(Arc::clone(desk), stop), desk.config.max_body_bytes);
-    let http = Arc::new(Http { direct, sessions, service, max_body_bytes, streams });
+    let (fast_path, max_body_bytes) = (FastPath::new(Arc::clone(desk), stop), desk.config.max_body_bytes);
+    let http = Arc::new(Http { fast_path, sessions, service, max_body_bytes, streams });
     Router::new().route(PATH, any(serve_boxed)).with_state(http)
 }
 
@@ -204,7 +204,7 @@ async fn post(http: &Http, request: Request) -> Response {
         return insufficient(lacking);
     }
     if let Some(caller) = parts.extensions.get::<Caller>()
-        && let Some(refusal) = params::refusal(&http.direct.desk, caller, &parts.headers, &body)
+        && let Some(refusal) = params::refusal(&http.fast_path.desk, caller, &parts.headers, &body)
     {
         return (StatusCode::BAD_REQUEST, [(CONTENT_TYPE, "application/json")], refusal).into_response();
     }
@@ -212,7 +212,7 @@ async fn post(http: &Http, request: Request) -> Response {
     if is_listening {
         return listen(http, parts, body).await;
     }
-    if let Some(response) = http.direct.answer(&parts, &body).await {
+    if let Some(response) = http.fast_path.answer(&parts, &body).await {
         return response;
     }
     match method_of(&body).as_deref() {
@@ -229,7 +229,7 @@ async fn listen(http: &Http, parts: Parts, body: Bytes) -> Response {
         Ok(slot) => slot,
         Err(failure) => return problem::answer(&failure),
     };
-    let response = match http.direct.answer(&parts, &body).await {
+    let response = match http.fast_path.answer(&parts, &body).await {
         Some(response) => response,
         None => pass_on(http, parts, body).await,
     };

@@ -14,9 +14,9 @@ mod client;
 mod config;
 mod continuing;
 mod desk;
-mod direct;
 mod door;
 mod eliciting;
+mod fast_path;
 mod find;
 mod flows;
 mod forms;
@@ -41,7 +41,6 @@ mod tool;
 mod trace;
 mod trouble;
 mod underway;
-mod wire;
 
 pub use aliases::Aliases;
 pub use config::{CardReader, Config, Invoking, OwnTools, Schemas, ToolErrors, ToolList, ToolNames};

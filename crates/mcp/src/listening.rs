@@ -17,8 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     answer::SERVER,
     client::{Abilities, Client, Fluency},
-    direct::Direct,
-    wire,
+    fast_path::{FastPath, codec},
 };
 
 /// So many tasks can be listened to at once.
@@ -83,9 +82,9 @@ impl Listen {
     }
 }
 
-// === impl Direct ===
+// === impl FastPath ===
 
-impl Direct {
+impl FastPath {
     /// Tells a client of its tasks, until all of them are over, it hangs up, or the server stops.
     pub(crate) async fn listen(&self, client: Client, listen: Listen, stop: CancellationToken) -> Response {
         let (mut ids, mut followed) = (Vec::new(), Vec::new());
@@ -122,7 +121,7 @@ impl Direct {
         };
         let end = stream::once(async move { ended(&id) });
         let told = stream::iter([acknowledged]).chain(news.take_until(stop.cancelled_owned())).chain(end);
-        let events = told.map(|message| wire::event(message.to_string().as_bytes()));
+        let events = told.map(|message| codec::event(message.to_string().as_bytes()));
         event_stream::respond(events, Some(KeepAlive::new()))
     }
 

@@ -13,7 +13,7 @@ use rmcp::{
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{desk::Desk, wire};
+use crate::{desk::Desk, fast_path::codec};
 
 /// The word in a schema.
 const WORD: &str = "x-mcp-header";
@@ -53,7 +53,7 @@ pub(crate) fn refusal(desk: &Desk, caller: &Caller, headers: &HeaderMap, body: &
     let called: Called = is_call.then(|| serde_json::from_slice(body).ok())??;
     let skill = desk.find(caller, &called.params.name)?.skill?;
     let Err(Mismatch(message)) = check(&skill, &called.params.arguments, headers) else { return None };
-    Some(wire::failed(called.id.raw(), &ErrorData::new(ErrorCode(HEADER_MISMATCH), message, None)))
+    Some(codec::failed(called.id.raw(), &ErrorData::new(ErrorCode(HEADER_MISMATCH), message, None)))
 }
 
 /// Whether headers and arguments of a call say the same.

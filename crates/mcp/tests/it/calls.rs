@@ -83,7 +83,9 @@ async fn every_name_of_a_skill_works_whatever_was_listed() {
     for name in ["weather.forecast", "a2a_weather_forecast"] {
         web.call(name, json!({})).await;
     }
-    assert!(house.peer.calls.lock().iter().all(|call| call.target.verb() == "weather.forecast"));
+    let calls = house.peer.calls.lock();
+    assert_eq!(calls.len(), 2);
+    assert!(calls.iter().all(|call| call.target.verb() == "weather.forecast"));
 }
 
 #[tokio::test]

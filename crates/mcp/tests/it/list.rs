@@ -188,7 +188,9 @@ async fn a_skill_is_listed_under_the_name_it_was_given_and_answers_to_all() {
     for name in ["rain", "weather.forecast", "a2a_weather_forecast"] {
         web.call(name, json!({})).await;
     }
-    assert!(house.peer.calls.lock().iter().all(|call| call.target.verb() == "weather.forecast"));
+    let calls = house.peer.calls.lock();
+    assert_eq!(calls.len(), 3);
+    assert!(calls.iter().all(|call| call.target.verb() == "weather.forecast"));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Messages of protocol version 2026-07-28 as they are read and written, without a tree of values in between.
 
-mod called;
+mod call_result;
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use rmcp::{
 };
 use serde::Serialize;
 
-use self::called::CallResult;
+use self::call_result::CallResult;
 use crate::{
     answer::{Answer, SERVER, Server},
     asking::Responses,

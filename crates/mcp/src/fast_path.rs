@@ -1,11 +1,19 @@
-//! The short way for what most requests are: a well-formed `tools/call` or `tools/list` of protocol version 2026-07-28.
+//! Fast path past rmcp for well-formed `tools/call` and `tools/list` requests of protocol version 2026-07-28 over HTTP.
 //!
-//! rmcp sets up a service with its tasks and channels for each such request, which costs several times what the call
-//! itself does. Here the request is read, answered and written, and nothing else. Whatever is unusual about a
-//! request, and every mistake in one, is left to rmcp, with the body as it came: so both ways look the same from
-//! outside.
+//! rmcp sets up a service with its tasks and channels for each such request, which costs more than the call itself
+//! (docs/BENCHMARKS.md). Here the request is read, answered and written, and nothing else.
+//!
+//! Invariants:
+//! - Both paths answer alike, byte for byte but for ids and times: a test compares them request by request.
+//! - Whatever is unusual about a request, and every mistake in one, is left to rmcp, with the body as it came.
+//! - `[mcp] fast_path = false` switches it off; [`Door::fast_path_requests`](crate::Door::fast_path_requests) counts the requests that took it.
 
-use std::{sync::Arc, time::Duration};
+pub(crate) mod codec;
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use axum::{body::Body, response::Response};
 use futures::{StreamExt, stream};
@@ -24,6 +32,7 @@ use rialto_model::{
 use rmcp::{ErrorData, model::ProtocolVersion};
 use tokio_util::sync::CancellationToken;
 
+use self::codec::Asked;
 use crate::{
     answer::{Answer, Marks},
     asking::Inquiry,
@@ -34,16 +43,15 @@ use crate::{
     listening::Listen,
     trace, trouble,
     underway::{Note, Underway},
-    wire::{self, Asked},
 };
 
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// Answers requests directly.
+/// Answers requests without rmcp.
 #[derive(Clone)]
-pub(crate) struct Direct {
+pub(crate) struct FastPath {
     pub(crate) desk: Arc<Desk>,
     hosts: Hosts,
     /// Ends streams that would not end by themselves.
@@ -58,9 +66,9 @@ enum Hosts {
     These(Arc<[(String, Option<u16>)]>),
 }
 
-// === impl Direct ===
+// === impl FastPath ===
 
-impl Direct {
+impl FastPath {
     pub(crate) fn new(desk: Arc<Desk>, stop: CancellationToken) -> Self {
         let hosts = Hosts::of(&desk.config);
         Self { desk, hosts, stop }
@@ -74,6 +82,15 @@ impl Direct {
         if only(&parts.headers, &METHOD) == Some(LISTEN) {
             return Box::pin(self.tell_of_tasks(parts, body)).await;
         }
+        if !self.desk.config.fast_path {
+            return None;
+        }
+        let response = self.call_or_list(parts, body).await?;
+        self.desk.fast_path_requests.fetch_add(1, Ordering::Relaxed);
+        Some(response)
+    }
+
+    async fn call_or_list(&self, parts: &Parts, body: &[u8]) -> Option<Response> {
         let asked = Asked::read(RawJson::parse(std::str::from_utf8(body).ok()?).ok()?)?;
         let is_consistent = asked.params.meta.version == ProtocolVersion::V_2026_07_28.as_str()
             && only(&parts.headers, &METHOD) == Some(&asked.method);
@@ -160,9 +177,9 @@ impl Direct {
         let page = self.desk.list(client, asked.params.cursor.as_deref()).await;
         plain(match page {
             Ok(page) => {
-                wire::listed(asked.id(), &page.tools(), page.next.as_deref(), self.desk.config.list_ttl_ms)
+                codec::listed(asked.id(), &page.tools(), page.next.as_deref(), self.desk.config.list_ttl_ms)
             }
-            Err(error) => wire::failed(asked.id(), &error),
+            Err(error) => codec::failed(asked.id(), &error),
         })
     }
 
@@ -178,14 +195,14 @@ impl Direct {
             Ok(Begun::Underway(call)) => call,
             Ok(Begun::Asked(inquiry)) => return plain(self.asked(id, &inquiry).await),
             Ok(Begun::Done(answer)) => return answered(id, &Ok(answer)),
-            Err(error) => return plain(wire::failed(id, &error)),
+            Err(error) => return plain(codec::failed(id, &error)),
         };
         loop {
             match (call.next().await, token) {
                 (Note::End(end), _) => return answered(id, &rendered(end, call.errors())),
                 (Note::Asked(inquiry), _) => return plain(self.asked(id, &inquiry).await),
                 (Note::Progress { mark, text }, Some(token)) => {
-                    let first = wire::progressed(token, mark, &text);
+                    let first = codec::progressed(token, mark, &text);
                     return self.clone().stream(call, &first, Json::from(id), Json::from(token));
                 }
                 (Note::Progress { .. }, None) => {}
@@ -195,17 +212,19 @@ impl Direct {
 
     /// The rest of a call as a stream of events. Each heartbeat is one, so the stream is never silent for long.
     fn stream(self, call: Box<Underway>, first: &[u8], id: Json, token: Json) -> Response {
-        let first = wire::event(first);
+        let first = codec::event(first);
         let rest = stream::unfold(Some(call), move |call| {
             let (direct, id, token) = (self.clone(), id.clone(), token.clone());
             async move {
                 let mut call = call?;
                 let (message, call) = match call.next().await {
-                    Note::Progress { mark, text } => (wire::progressed(token.raw(), mark, &text), Some(call)),
+                    Note::Progress { mark, text } => {
+                        (codec::progressed(token.raw(), mark, &text), Some(call))
+                    }
                     Note::Asked(inquiry) => (direct.asked(id.raw(), &inquiry).await, None),
-                    Note::End(end) => (wire::called(id.raw(), &rendered(end, call.errors())), None),
+                    Note::End(end) => (codec::called(id.raw(), &rendered(end, call.errors())), None),
                 };
-                Some((wire::event(&message), call))
+                Some((codec::event(&message), call))
             }
         });
         event_stream::respond(stream::iter([first]).chain(rest), None)
@@ -227,17 +246,17 @@ impl Direct {
         plain(match waited {
             Ok(Ok(Note::Asked(inquiry))) => self.asked(id, &inquiry).await,
             Ok(Ok(Note::End(_) | Note::Progress { .. })) => {
-                wire::failed(id, &ErrorData::internal_error("it goes on", None))
+                codec::failed(id, &ErrorData::internal_error("it goes on", None))
             }
-            Ok(Err(task)) => wire::became(id, &task),
-            Err(error) => wire::failed(id, &error),
+            Ok(Err(task)) => codec::became(id, &task),
+            Err(error) => codec::failed(id, &error),
         })
     }
 
     async fn asked(&self, id: RawJson<'_>, inquiry: &Inquiry) -> Vec<u8> {
         match Box::pin(self.desk.ask(inquiry)).await {
-            Ok(questions) => wire::asked(id, &questions),
-            Err(error) => wire::failed(id, &error),
+            Ok(questions) => codec::asked(id, &questions),
+            Err(error) => codec::failed(id, &error),
         }
     }
 }
@@ -311,7 +330,7 @@ fn rendered(end: Result<Answer, Failure>, errors: ToolErrors) -> Result<Answer, 
 
 /// The end of a call, with what guardrails warn of.
 fn answered(id: RawJson<'_>, outcome: &Result<Answer, ErrorData>) -> Response {
-    let mut response = plain(wire::called(id, outcome));
+    let mut response = plain(codec::called(id, outcome));
     if let Ok(Answer { marks: Marks { guardrail: Some(notice), .. }, .. }) = outcome {
         rialto_edge::warning::put(response.headers_mut(), Some(notice));
     }

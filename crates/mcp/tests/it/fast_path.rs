@@ -1,4 +1,4 @@
-//! Most requests take a short way past rmcp. Nobody can tell from outside.
+//! The fast path past rmcp: most requests take it, and their answers are those of rmcp's path.
 
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ use crate::{
     house::{Plan, steady},
     web::{Reply, Web, read},
 };
+
+/// Requests of the comparison that are well-formed, so that the fast path takes them.
+const WELL_FORMED: u64 = 14;
 
 /// A web page that may call. Such requests go the long way, because rmcp knows which pages may.
 const PAGE: &str = "https://app.example.com";
@@ -62,7 +65,7 @@ async fn both_ways_answer_alike() {
         request.headers_mut().insert("origin", PAGE.parse().unwrap());
         request
     };
-    let token = json!({ "progressToken": 7 });
+    let (token, mut taken) = (json!({ "progressToken": 7 }), 0);
     for (method, params, meta) in [
         ("tools/call", call("weather.forecast", json!({ "city": "Venice", "n": 1.5 })), json!({})),
         ("tools/call", call("weather.forecast", json!({ "pretty": true })), json!({})),
@@ -98,10 +101,32 @@ async fn both_ways_answer_alike() {
         ("tools/list", json!({ "cursor": 5 }), json!({})),
     ] {
         let request = || web.modern(method, params.clone(), meta.clone());
+        let before = house.door.fast_path_requests();
         let short = seen(read(web.send(request()).await).await);
+        let is_well_formed = house.door.fast_path_requests() - before;
         let long = seen(read(web.send(long_way(request())).await).await);
         assert_eq!(short, long, "{method} {params} {meta}");
+        assert_eq!(house.door.fast_path_requests() - before, is_well_formed, "{method} {params} {meta}");
+        taken += is_well_formed;
     }
+    assert_eq!(taken, WELL_FORMED);
+}
+
+#[tokio::test]
+async fn without_the_fast_path_rmcp_answers_every_request() {
+    let (fast, mut slow) = (plan().build().await, plan());
+    slow.config.fast_path = false;
+    let slow = slow.build().await;
+    for (method, params) in
+        [("tools/call", call("weather.forecast", json!({ "city": "Venice" }))), ("tools/list", json!({}))]
+    {
+        let mut answers = Vec::new();
+        for house in [&fast, &slow] {
+            answers.push(seen(Web::new(house).ask(method, params.clone()).await));
+        }
+        assert_eq!(answers[0], answers[1], "{method}");
+    }
+    assert_eq!((fast.door.fast_path_requests(), slow.door.fast_path_requests()), (2, 0));
 }
 
 #[tokio::test]
