@@ -113,6 +113,7 @@ async fn what_a_task_costs_is_told_once_it_is_completed_and_only_then() {
         let world = World::empty(ScriptedPeer::telling(events), Config::default()).await;
         world.register(skill, Trust::Trusted).await;
         let _ = world.call(json!({})).await;
+        assert_eq!(world.peer.calls.lock().len(), 1, "the call was made");
         let cost = expected.map(str::to_owned);
         assert_eq!(told(&world), (cost.clone().unwrap_or_else(|| "null".into()), cost));
     }

@@ -104,7 +104,9 @@ fn everything_is_ours_or_from_the_registry_on_every_platform() {
 #[test]
 fn a_choice_is_enough_and_a_sum_needs_all() {
     let rules = Rules { licences: vec!["MIT".into(), "ISC".into()], banned: Vec::new() };
-    for allowed in ["MIT", "MIT OR GPL-3.0", "GPL-3.0/MIT", "(GPL-3.0 OR MIT) AND ISC", "MIT WITH LLVM-exception"] {
+    for allowed in
+        ["MIT", "MIT OR GPL-3.0", "GPL-3.0/MIT", "(GPL-3.0 OR MIT) AND ISC", "MIT WITH LLVM-exception"]
+    {
         assert!(rules.allow(allowed), "{allowed}");
     }
     for refused in ["GPL-3.0", "MIT AND GPL-3.0", "(MIT OR GPL-3.0) AND GPL-3.0"] {
