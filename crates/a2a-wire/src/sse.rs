@@ -1,4 +1,4 @@
-//! Server-sent events, read as their bytes arrive and written whole.
+//! Parser of server-sent events, which reads them as their bytes arrive.
 //!
 //! Chunks may end anywhere, in the middle of a line end or of a character. An event that grows past the limit is an error,
 //! so that a server cannot make us hold its stream in memory.
@@ -36,23 +36,6 @@ pub struct Parser {
 }
 
 const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
-
-/// The text of an event that carries `data`.
-pub fn encode(event: Option<&str>, data: &str) -> String {
-    let mut text = String::with_capacity(data.len() + 32);
-    if let Some(event) = event {
-        text.push_str("event: ");
-        text.push_str(event);
-        text.push('\n');
-    }
-    for line in data.split(['\n', '\r']) {
-        text.push_str("data: ");
-        text.push_str(line);
-        text.push('\n');
-    }
-    text.push('\n');
-    text
-}
 
 // === impl Parser ===
 

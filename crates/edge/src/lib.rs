@@ -10,7 +10,7 @@
 //! and who calls ([`auth`]), both made at one [`gate`], which counts what it sees ([`tally`])
 //! and lets nobody have more than their share ([`limits`]); browsers, which come with a cookie ([`session`]); what strangers are
 //! told about the way in ([`site`]); how trouble is numbered ([`status`]) and told ([`problem`]), and how an answer warns
-//! ([`warning`]); how a listener starts and stops, what connections it takes and how they are encrypted ([`serve`]), on which threads ([`lanes`]), and how a
+//! ([`warning`]); how a stream of events is sent ([`event_stream`]); how a listener starts and stops, what connections it takes and how they are encrypted ([`serve`]), on which threads ([`lanes`]), and how a
 //! door is asked without one ([`inside`]); how many streams a caller keeps open ([`streams`]).
 
 pub mod address;
@@ -18,6 +18,7 @@ pub mod auth;
 pub mod body;
 pub mod client;
 mod connect;
+pub mod event_stream;
 pub mod fetch;
 pub mod gate;
 pub mod guard;

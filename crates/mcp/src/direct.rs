@@ -5,19 +5,17 @@
 //! request, and every mistake in one, is left to rmcp, with the body as it came: so both ways look the same from
 //! outside.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use axum::{
-    body::{Body, Bytes},
-    response::{IntoResponse, Response},
-};
+use axum::{body::Body, response::Response};
 use futures::{StreamExt, stream};
 use http::{
     HeaderMap, HeaderName, HeaderValue,
-    header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN},
+    header::{ACCEPT, CONTENT_TYPE, HOST, ORIGIN},
     request::Parts,
     uri::Authority,
 };
+use rialto_edge::event_stream;
 use rialto_model::{
     call::{Caller, Door},
     failure::Failure,
@@ -193,7 +191,7 @@ impl Direct {
 
     /// The rest of a call as a stream of events. Each heartbeat is one, so the stream is never silent for long.
     fn stream(self, call: Box<Underway>, first: &[u8], id: Json, token: Json) -> Response {
-        let first = Bytes::from(wire::event(first));
+        let first = wire::event(first);
         let rest = stream::unfold(Some(call), move |call| {
             let (direct, id, token) = (self.clone(), id.clone(), token.clone());
             async move {
@@ -203,16 +201,10 @@ impl Direct {
                     Note::Asked(inquiry) => (direct.asked(id.raw(), &inquiry).await, None),
                     Note::End(end) => (wire::called(id.raw(), &rendered(end, call.errors())), None),
                 };
-                Some((Bytes::from(wire::event(&message)), call))
+                Some((wire::event(&message), call))
             }
         });
-        let events = stream::iter([first]).chain(rest).map(Ok::<_, Infallible>);
-        let headers = [
-            (CONTENT_TYPE.as_str(), "text/event-stream"),
-            (CACHE_CONTROL.as_str(), "no-cache"),
-            ("x-accel-buffering", "no"),
-        ];
-        (headers, Body::from_stream(events)).into_response()
+        event_stream::respond(stream::iter([first]).chain(rest), None)
     }
 
     /// Waits a while for a call; then it is a task. Such a call tells nothing of its progress: its task does.

@@ -4,14 +4,9 @@
 //! rmcp's filter has no word for tasks, so such a request is answered here, changes of the tool list included if they are wanted too.
 //! It says first how each task stands, so that nothing is missed between the call and the listening.
 
-use std::{convert::Infallible, time::Duration};
-
-use axum::{
-    body::{Body, Bytes},
-    response::{IntoResponse, Response},
-};
+use axum::response::{Response, sse::KeepAlive};
 use futures::{Stream, StreamExt, stream};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use rialto_edge::event_stream;
 use rialto_engine::{Following, outlook::Lookout};
 use rialto_model::{json::Json, task::Task};
 use rmcp::model::{ClientCapabilities, DetailedTask, ProtocolVersion};
@@ -28,9 +23,6 @@ use crate::{
 
 /// So many tasks can be listened to at once.
 const MOST: usize = 100;
-
-/// How long such a stream may be silent.
-const SILENCE: Duration = Duration::from_secs(15);
 
 /// A request to listen, as far as it is about tasks.
 #[derive(Deserialize)]
@@ -130,7 +122,8 @@ impl Direct {
         };
         let end = stream::once(async move { ended(&id) });
         let told = stream::iter([acknowledged]).chain(news.take_until(stop.cancelled_owned())).chain(end);
-        streamed(told)
+        let events = told.map(|message| wire::event(message.to_string().as_bytes()));
+        event_stream::respond(events, Some(KeepAlive::new()))
     }
 
     /// A task as it stands, and again whenever that has changed for its client.
@@ -183,21 +176,4 @@ fn ended(id: &Json) -> Value {
     let meta =
         json!({ "io.modelcontextprotocol/subscriptionId": id, "io.modelcontextprotocol/serverInfo": SERVER });
     json!({ "jsonrpc": "2.0", "id": id, "result": { "resultType": "complete", "_meta": meta } })
-}
-
-/// Messages as events, with a line now and then that says nothing, so that nobody on the way takes it for dead.
-fn streamed(messages: impl Stream<Item = Value> + Send + 'static) -> Response {
-    let events = stream::unfold(Box::pin(messages), |mut messages| async move {
-        let event = match tokio::time::timeout(SILENCE, messages.next()).await {
-            Ok(message) => Bytes::from(wire::event(message?.to_string().as_bytes())),
-            Err(_) => Bytes::from_static(b":\n\n"),
-        };
-        Some((Ok::<_, Infallible>(event), messages))
-    });
-    let headers = [
-        (CONTENT_TYPE.as_str(), "text/event-stream"),
-        (CACHE_CONTROL.as_str(), "no-cache"),
-        ("x-accel-buffering", "no"),
-    ];
-    (headers, Body::from_stream(events)).into_response()
 }

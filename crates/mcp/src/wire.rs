@@ -4,6 +4,7 @@ mod called;
 
 use std::borrow::Cow;
 
+use axum::response::sse::Event;
 use rialto_model::{
     call::HOPS_META,
     json::{Document, Raw},
@@ -281,10 +282,9 @@ pub(crate) fn progressed(progress_token: Raw<'_>, mark: Mark, message: &str) -> 
     bytes(&Progressed { jsonrpc: "2.0", method: "notifications/progress", params })
 }
 
-/// A message as one event of a stream. An event's data may not have line ends; JSON has them only as white space.
-pub(crate) fn event(message: &[u8]) -> Vec<u8> {
-    let line = message.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte });
-    b"data: ".iter().copied().chain(line).chain(*b"\n\n").collect()
+/// A message as one event of a stream, on one line: line ends, which JSON has only as white space, become spaces.
+pub(crate) fn event(message: &[u8]) -> Event {
+    Event::default().data(String::from_utf8_lossy(message).replace(['\n', '\r'], " "))
 }
 
 /// All of these can be said in JSON: their maps have texts for keys.

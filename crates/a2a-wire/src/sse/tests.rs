@@ -92,11 +92,4 @@ proptest! {
             }
         }
     }
-
-    #[test]
-    fn what_is_written_is_read(lines in "[a-z\"{}: ]{0,20}", more in "[a-z\n]{0,20}") {
-        let text = format!("{lines}\n{more}");
-        let events = read(&[encode(Some("error"), &text).as_bytes()]);
-        prop_assert_eq!(&events[0].data, &text);
-    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     body::Body,
     extract::{Path, Request, State},
-    response::{IntoResponse, Response},
+    response::{IntoResponse, Response, sse::Event},
 };
 use http::{HeaderValue, StatusCode, header};
 use rialto_a2a_wire::{
@@ -13,7 +13,6 @@ use rialto_a2a_wire::{
     error::Code,
     rest::{self, Release},
     rpc::{Incoming, Refused},
-    sse,
     wire::Wire,
 };
 use rialto_model::{
@@ -89,8 +88,8 @@ async fn answered(service: &Service, request: Request, path: &str, agent: Option
         Ok(Reply::Stream(events)) => told(
             wire,
             move |event| match event {
-                Ok((event, _)) => Some(sse::encode(None, &answer::encode_stream_event(wire, &event).text())),
-                Err(trouble) => Some(sse::encode(Some("error"), &trouble.http(wire, release).1)),
+                Ok((event, _)) => Event::default().data(answer::encode_stream_event(wire, &event).text()),
+                Err(trouble) => Event::default().event("error").data(trouble.http(wire, release).1),
             },
             events,
         ),

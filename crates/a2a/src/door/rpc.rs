@@ -1,13 +1,15 @@
 //! JSON-RPC, in the dialects of all generations at one address.
 
-use std::{convert::Infallible, mem, sync::Arc, time::Duration};
+use std::{mem, sync::Arc};
 
 use axum::{
     body::Body,
     extract::{Path, Request, State},
-    response::{IntoResponse, Response},
+    response::{
+        IntoResponse, Response,
+        sse::{Event, KeepAlive},
+    },
 };
-use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 use rialto_a2a_wire::{
@@ -15,10 +17,10 @@ use rialto_a2a_wire::{
     error::{Code, RpcError},
     request::Request as Asked,
     rpc::{self, Id, Incoming, Refused},
-    sse,
     task::StreamEvent,
     wire::Wire,
 };
+use rialto_edge::event_stream;
 use rialto_model::{
     agent::Agent,
     call::{Caller, Door},
@@ -33,9 +35,6 @@ use super::{
     stream::TaskStream,
 };
 use crate::extension;
-
-/// How often a client hears that a stream is alive when nothing happens.
-pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// So many requests may come in one batch.
 const MOST_IN_BATCH: usize = 100;
@@ -117,7 +116,7 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
             response.headers_mut().extend(*beside);
             response
         }
-        Answer::NoStream(text) => lone(&sse::encode(None, &text)),
+        Answer::NoStream(text) => event_stream::respond(stream::iter([Event::default().data(text)]), None),
         Answer::Later(text, seconds) => {
             let mut response = json(text);
             *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
@@ -253,10 +252,12 @@ fn written(id: &Id, wire: Wire, reply: &Reply) -> String {
 }
 
 /// One event of a stream as JSON-RPC.
-fn frame(id: &Id, wire: Wire, event: Result<(StreamEvent, Door), super::trouble::Trouble>) -> Option<String> {
+fn frame(id: &Id, wire: Wire, event: Result<(StreamEvent, Door), super::trouble::Trouble>) -> Event {
     let (event, door) = match event {
         Ok(event) => event,
-        Err(trouble) => return Some(sse::encode(Some("error"), &refuse(id, wire, &trouble.error))),
+        Err(trouble) => {
+            return Event::default().event("error").data(refuse(id, wire, &trouble.error));
+        }
     };
     let manner = Manner::of(wire, door);
     let text = if manner.is_plain {
@@ -266,7 +267,7 @@ fn frame(id: &Id, wire: Wire, event: Result<(StreamEvent, Door), super::trouble:
     } else {
         rpc::encode_result(id, &answer::encode_stream_event(manner.wire, &event))
     };
-    Some(sse::encode(None, &text))
+    Event::default().data(text)
 }
 
 /// 0.1 tells no tasks in streams, only how they stand.
@@ -280,36 +281,13 @@ fn without_task(event: StreamEvent) -> StreamEvent {
 /// A stream of server-sent events, with a heartbeat where nothing happens.
 pub(crate) fn told(
     wire: Wire,
-    frame: impl Fn(Result<(StreamEvent, Door), super::trouble::Trouble>) -> Option<String> + Send + Sync + 'static,
+    frame: impl Fn(Result<(StreamEvent, Door), super::trouble::Trouble>) -> Event + Send + 'static,
     mut events: TaskStream,
 ) -> Response {
     let (door, activated) = (events.door, mem::take(&mut events.activated));
-    let frames = stream::unfold((events, frame), move |(mut events, frame)| async move {
-        loop {
-            let Ok(event) = tokio::time::timeout(HEARTBEAT, events.next()).await else {
-                return Some((Bytes::from_static(b": still working\n\n"), (events, frame)));
-            };
-            if let Some(text) = frame(event?.map(|event| (event, door))) {
-                return Some((Bytes::from(text), (events, frame)));
-            }
-        }
-    });
-    let mut response = event_stream(Body::from_stream(frames.map(Ok::<_, Infallible>)));
+    let events = events.map(move |event| frame(event.map(|event| (event, door))));
+    let mut response = event_stream::respond(events, Some(KeepAlive::new().text("still working")));
     extension::tell(wire, &activated, response.headers_mut());
-    response
-}
-
-/// A stream of one event.
-fn lone(event: &str) -> Response {
-    event_stream(Body::from(event.to_owned()))
-}
-
-fn event_stream(body: Body) -> Response {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 
