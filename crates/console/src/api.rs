@@ -17,6 +17,7 @@ mod openapi;
 mod orgs;
 mod policies;
 mod records;
+mod response_schemas;
 mod routes;
 mod runs;
 mod tasks;

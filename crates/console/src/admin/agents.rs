@@ -24,8 +24,8 @@ use rialto_policy::{Action, Object, Template, Wish};
 use serde::Deserialize;
 use serde_json::json;
 
-pub(crate) use self::shown::{breaker, credential_of, row_for, scheme_of};
-pub use self::shown::{came, refreshed, row};
+pub(crate) use self::shown::{card_changes, credential_of, facts, row_for};
+pub use self::shown::{card_refresh, refresh_result, row};
 use super::{
     cut, page_size,
     policies::{self, Location},

@@ -1,19 +1,21 @@
 //! `/api/v1/openapi.json`, made of the table of routes.
 
+use rialto_api_types::schema::response_generator;
+use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
 use super::{
-    answers,
+    answers, response_schemas,
     routes::{Route, routes},
 };
 
 /// The whole document, for the project that lies below `base`.
 pub(super) fn document(base: &str) -> Value {
-    let mut paths = Map::new();
+    let (mut paths, mut generator) = (Map::new(), response_generator());
     for route in routes() {
         let path = route.path.strip_prefix("/api/v1").unwrap_or(route.path);
         let item = paths.entry(path).or_insert_with(|| json!({}));
-        item[route.method.to_lowercase()] = operation(route);
+        item[route.method.to_lowercase()] = operation(route, &mut generator);
     }
     json!({
         "openapi": "3.1.0",
@@ -25,11 +27,11 @@ pub(super) fn document(base: &str) -> Value {
         "servers": [{ "url": format!("{base}/api/v1") }],
         "security": [{ "bearer": [] }],
         "paths": paths,
-        "components": components(),
+        "components": components(generator.take_definitions(true)),
     })
 }
 
-fn operation(route: &Route) -> Value {
+fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
     let text = json!({ "type": "string" });
     let places = route.path.split('/').filter_map(|word| word.strip_prefix('{')?.strip_suffix('}'));
     let mut parameters: Vec<Value> =
@@ -38,7 +40,7 @@ fn operation(route: &Route) -> Value {
         |(name, means)| json!({ "name": name, "in": "query", "description": means, "schema": parameter(name, means) }),
     ));
     let mut responses = json!({ "default": { "$ref": "#/components/responses/Problem" } });
-    for (status, holds, schema) in answers::of(route) {
+    for (status, holds, schema) in described_responses(route, generator) {
         responses[status.to_string()] = answer(route, holds, schema.as_ref());
     }
     let mut operation = json!({
@@ -58,6 +60,18 @@ fn operation(route: &Route) -> Value {
         operation["requestBody"] = json!({ "required": body != "Picked", "content": content });
     }
     operation
+}
+
+/// Status, description and schema of every successful response.
+fn described_responses(route: &Route, generator: &mut SchemaGenerator) -> Vec<(u16, &'static str, Option<Value>)> {
+    let typed = response_schemas::responses_of(route);
+    if typed.iter().all(|(.., schema)| schema.is_none()) {
+        return answers::of(route);
+    }
+    let described = typed.into_iter().map(|(status, description, schema)| {
+        (status, description, schema.map(|schema| schema(generator).to_value()))
+    });
+    described.collect()
 }
 
 /// What a parameter is, told by what it means.
@@ -89,9 +103,9 @@ fn operation_id(route: &Route) -> String {
     std::iter::once(route.method.to_lowercase().as_str()).chain(words).collect::<Vec<_>>().join("_")
 }
 
-fn components() -> Value {
+fn components(responses: Map<String, Value>) -> Value {
     let schemas: Map<String, Value> =
-        [registry_schemas(), work_schemas(), rule_schemas(), answers::schemas()]
+        [registry_schemas(), work_schemas(), rule_schemas(), answers::schemas(), responses]
             .into_iter()
             .flatten()
             .collect();
@@ -119,14 +133,6 @@ fn registry_schemas() -> Map<String, Value> {
                     "credential": { "$ref": "#/components/schemas/Credential" }, "allow": { "type": "boolean" },
                 }),
             ),
-        ),
-        (
-            "Credential",
-            json!({ "type": ["object", "null"], "properties": {
-            "env": text, "file": text, "store": text, "hosts": texts,
-            "scheme": { "type": "object" }, "callers": { "type": "object" },
-            "namedCallersOnly": { "type": "boolean" },
-        } }),
         ),
         ("Trust", object(&["trust"], &json!({ "trust": level }))),
         ("Secret", object(&["value"], &json!({ "value": text }))),

@@ -1,48 +1,18 @@
 //! `rialto tools …`: what is deployed, from the command line.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::path::PathBuf;
 
-use rialto_engine::diff::CardDiff;
+use rialto_api_types::tools::DeploymentRow;
 use rialto_model::json::Json;
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
     cli::{AddTool, Listing, Tools},
-    commands::call,
+    commands::{agents::card_diff, call},
     config::deployed,
     desk::{Desk, read},
     output::{self, Spinner, Trouble},
 };
-
-/// A server or a function as it is told.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Told {
-    name: String,
-    kind: String,
-    url: Option<String>,
-    command: Option<Vec<String>>,
-    #[serde(default)]
-    settings: BTreeMap<String, String>,
-    configured: bool,
-    trust: String,
-    #[serde(default)]
-    slug: String,
-    #[serde(default)]
-    change_held: bool,
-    pending: Option<CardDiff>,
-    health: String,
-    available: bool,
-    last_error: Option<String>,
-    tools: Vec<ToldTool>,
-}
-
-#[derive(Deserialize)]
-struct ToldTool {
-    name: String,
-    description: String,
-}
 
 pub(crate) async fn run(desk: &Desk, command: Tools) -> Result<(), Trouble> {
     if let Some(program) = desk.program()
@@ -69,7 +39,7 @@ async fn add(desk: &Desk, add: AddTool) -> Result<(), Trouble> {
         output::json(&told);
         return Ok(());
     }
-    let row: Told = read(&told)?;
+    let row: DeploymentRow = read(&told)?;
     let word = if is_new { "deployed" } else { "updated" };
     output::line(format!("{word} {} ({}):", row.name, row.kind));
     for tool in &row.tools {
@@ -138,7 +108,7 @@ async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
         );
         return Ok(());
     }
-    let rows = told.iter().map(read::<Told>).collect::<Result<Vec<_>, _>>()?;
+    let rows = told.iter().map(read::<DeploymentRow>).collect::<Result<Vec<_>, _>>()?;
     let cells = rows.iter().flat_map(|row| {
         let is_there = match (row.available, row.change_held) {
             (false, _) => "unavailable",
@@ -150,7 +120,7 @@ async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
             names.push("-".to_owned());
         }
         let line =
-            move |name| vec![name, row.kind.clone(), row.name.clone(), row.place(), is_there.to_owned()];
+            move |name| vec![name, row.kind.clone(), row.name.clone(), location(row), is_there.to_owned()];
         names.into_iter().map(line)
     });
     output::table(&["tool", "kind", "of", "where", "state"], cells.collect());
@@ -167,15 +137,15 @@ async fn show(desk: &Desk, name: &str, listing: Listing) -> Result<(), Trouble> 
         output::json(&told);
         return Ok(());
     }
-    let row: Told = read(&told)?;
+    let row: DeploymentRow = read(&told)?;
     let kept = if row.configured { "the configuration" } else { "the store" };
     let facts = [
         ("name", row.name.clone()),
         ("kind", row.kind.clone()),
-        ("where", row.place()),
+        ("where", location(&row)),
         ("kept in", kept.to_owned()),
-        ("trust", row.trust.clone()),
-        ("health", row.health.clone()),
+        ("trust", row.trust.to_string()),
+        ("health", row.health.to_string()),
         ("error", row.last_error.clone().unwrap_or_default()),
     ];
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
@@ -184,7 +154,7 @@ async fn show(desk: &Desk, name: &str, listing: Listing) -> Result<(), Trouble> 
     for (name, from) in &row.settings {
         output::line(format!("{:<10} {} from {from}", "setting", output::printable(name)));
     }
-    if let Some(pending) = &row.pending {
+    if let Some(pending) = row.pending.map(card_diff) {
         output::line("");
         output::line("held until it is approved:");
         output::line(pending.to_string().trim_end());
@@ -202,12 +172,8 @@ async fn remove(desk: &Desk, name: &str) -> Result<(), Trouble> {
     Ok(())
 }
 
-// === impl Told ===
-
-impl Told {
-    /// Where it is: an address, or a command.
-    fn place(&self) -> String {
-        let command = self.command.as_ref().and_then(|words| words.first());
-        self.url.as_ref().or(command).cloned().unwrap_or_default()
-    }
+/// Address or program of a server or a function.
+fn location(row: &DeploymentRow) -> String {
+    let command = row.command.as_ref().and_then(|words| words.first());
+    row.url.as_ref().or(command).cloned().unwrap_or_default()
 }

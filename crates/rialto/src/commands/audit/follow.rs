@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use rialto_api_types::agents::AgentRow;
 use rialto_console::admin::audit::Record;
 use rialto_hooks::live::{Live, News as Noticed, Watch};
 use rialto_model::{
@@ -44,11 +45,6 @@ enum Source<'a> {
 #[derive(Deserialize)]
 struct Missed {
     missed: u64,
-}
-
-#[derive(Deserialize)]
-struct Agent {
-    id: AgentId,
 }
 
 /// Shows what comes on record, until nobody reads it any more.
@@ -148,7 +144,7 @@ async fn next_there<'a>(
 async fn filter(desk: &Desk, search: &AuditSearch) -> AuditFilter {
     let agent = match &search.agent {
         Some(key) => {
-            let found: Result<Agent, _> = desk.get(&["agents", key]).read().await;
+            let found: Result<AgentRow, _> = desk.get(&["agents", key]).read().await;
             Some(found.map_or_else(|_| AgentId::from(key.as_str()), |agent| agent.id))
         }
         None => None,

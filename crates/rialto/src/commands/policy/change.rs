@@ -1,5 +1,6 @@
 //! `rialto policy add` and `allow`: the usual policies, and how a change of any is shown.
 
+use rialto_api_types::agents::AgentRow;
 use rialto_model::failure::{Failure, Kind};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -23,13 +24,9 @@ pub(super) struct Kept {
 
 /// Allows calls of an agent or of one skill.
 pub(super) async fn allow(desk: &Desk, allow: &AllowCalls) -> Result<(), Trouble> {
-    #[derive(Deserialize)]
-    struct Agent {
-        slug: String,
-    }
-    let agent: Result<Agent, Failure> = desk.get(&["agents", &allow.target]).read().await;
+    let agent: Result<AgentRow, Failure> = desk.get(&["agents", &allow.target]).read().await;
     let (kind, target) = match agent {
-        Ok(Agent { slug }) => ("allow-agent", slug),
+        Ok(AgentRow { slug, .. }) => ("allow-agent", slug),
         Err(failure) if failure.kind == Kind::NotFound && allow.target.contains('.') => {
             ("allow-skill", allow.target.clone())
         }

@@ -1,0 +1,55 @@
+//! Schemas of the responses of each operation, for the OpenAPI document. The tests hold every response that they get against its schema.
+
+use rialto_api_types::{
+    agents::{
+        AgentCredentialRow, AgentDetail, AgentPage, AgentRow, AgentScores, CardHistory, CardRefresh,
+        ProbeList, RefreshProgress, RefreshSummary, RegisteredAgent,
+    },
+    schema::{SchemaFn, schema_of},
+    tools::DeploymentRow,
+};
+
+use super::routes::Route;
+
+/// Usual response of each operation; one that is missing here has no body.
+const RESPONSES: &[(&str, SchemaFn)] = &[
+    ("GET /agents", schema_of::<AgentPage>),
+    ("POST /agents", schema_of::<RegisteredAgent>),
+    ("POST /refresh", schema_of::<RefreshSummary>),
+    ("GET /refresh", schema_of::<Option<RefreshProgress>>),
+    ("GET /agents/{key}", schema_of::<AgentDetail>),
+    ("POST /agents/{key}/refresh", schema_of::<CardRefresh>),
+    ("POST /agents/{key}/trust", schema_of::<AgentRow>),
+    ("PUT /agents/{key}/credential", schema_of::<AgentCredentialRow>),
+    ("POST /agents/{key}/approve", schema_of::<AgentRow>),
+    ("GET /agents/{key}/probes", schema_of::<ProbeList>),
+    ("GET /agents/{key}/standings", schema_of::<AgentScores>),
+    ("GET /agents/{key}/history", schema_of::<CardHistory>),
+    ("GET /tools", schema_of::<Vec<DeploymentRow>>),
+    ("POST /tools", schema_of::<DeploymentRow>),
+    ("GET /tools/{name}", schema_of::<DeploymentRow>),
+];
+
+/// Responses with another status, where an operation has such.
+const OTHER_RESPONSES: &[(&str, u16, &str, SchemaFn)] = &[
+    ("POST /agents", 200, "The agent, which was registered before", schema_of::<RegisteredAgent>),
+    ("POST /refresh", 202, "Progress; the work continues in the background", schema_of::<RefreshProgress>),
+    ("POST /tools", 200, "The server or function, which was deployed before", schema_of::<DeploymentRow>),
+];
+
+/// Response of an operation: its status, a description and the schema of its body, if it has one.
+pub(super) type ResponseSchema = (u16, &'static str, Option<SchemaFn>);
+
+/// Every successful response of a route.
+pub(super) fn responses_of(route: &Route) -> Vec<ResponseSchema> {
+    let operation = operation(route);
+    let usual = RESPONSES.iter().find(|(name, _)| *name == operation).map(|(_, schema)| *schema);
+    let others = OTHER_RESPONSES.iter().filter(|(name, ..)| *name == operation);
+    let others = others.map(|(_, status, description, schema)| (*status, *description, Some(*schema)));
+    std::iter::once((route.answer.0, route.answer.1, usual)).chain(others).collect()
+}
+
+/// Method and path of a route, below `/api/v1`.
+fn operation(route: &Route) -> String {
+    format!("{} {}", route.method, route.path.trim_start_matches("/api/v1"))
+}
