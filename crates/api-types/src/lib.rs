@@ -4,5 +4,10 @@
 //! components of the OpenAPI document. Domain types that are on the wire as they are (tasks, messages, events) come from `rialto-model`.
 
 pub mod agents;
+pub mod nodes;
 pub mod schema;
+pub mod secrets;
+pub mod tenants;
+pub mod tokens;
 pub mod tools;
+pub mod webhooks;

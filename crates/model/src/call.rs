@@ -169,6 +169,19 @@ pub struct Follow {
     pub to_the_end: bool,
 }
 
+// === impl CallerKind ===
+
+impl CallerKind {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Session => "session",
+            Self::Agent => "agent",
+        }
+    }
+}
+
 // === impl Door ===
 
 impl Door {

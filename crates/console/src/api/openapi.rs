@@ -63,7 +63,10 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Value {
 }
 
 /// Status, description and schema of every successful response.
-fn described_responses(route: &Route, generator: &mut SchemaGenerator) -> Vec<(u16, &'static str, Option<Value>)> {
+fn described_responses(
+    route: &Route,
+    generator: &mut SchemaGenerator,
+) -> Vec<(u16, &'static str, Option<Value>)> {
     let typed = response_schemas::responses_of(route);
     if typed.iter().all(|(.., schema)| schema.is_none()) {
         return answers::of(route);

@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use http::StatusCode;
+use rialto_api_types::tokens::{CreatedToken, NewToken, SessionList, TokenList};
 use rialto_model::{failure::Failure, store::Verdict};
 use rialto_policy::Action;
 use serde::Serialize;
@@ -96,7 +97,7 @@ pub(super) async fn verify(asking: Asking) -> Result<Response, Failure> {
 
 pub(super) async fn sessions(asking: Asking) -> Result<Response, Failure> {
     let sessions = sessions::list(&asking.console, &asking.caller).await?;
-    good(&json!({ "sessions": sessions.iter().map(sessions::shown).collect::<Vec<_>>() }))
+    good(&SessionList { sessions: sessions.iter().map(sessions::session_row).collect() })
 }
 
 pub(super) async fn end_session(asking: Asking) -> Result<Response, Failure> {
@@ -107,16 +108,14 @@ pub(super) async fn end_session(asking: Asking) -> Result<Response, Failure> {
 pub(super) async fn tokens(asking: Asking) -> Result<Response, Failure> {
     let now = asking.console.engine().now();
     let tokens = tokens::list(&asking.console, &asking.caller).await?;
-    let tokens: Vec<_> = tokens.iter().map(|token| tokens::shown(token, now)).collect();
-    good(&json!({ "tokens": tokens }))
+    good(&TokenList { tokens: tokens.iter().map(|token| tokens::token_row(token, now)).collect() })
 }
 
 pub(super) async fn create_token(asking: Asking) -> Result<Response, Failure> {
-    let wanted: tokens::Wanted = asking.json()?;
-    let (row, token) = tokens::create(&asking.console, &asking.caller, &wanted).await?;
-    let mut shown = tokens::shown(&row, asking.console.engine().now());
-    shown["token"] = json!(token);
-    Ok(told(StatusCode::CREATED, &shown))
+    let new: NewToken = asking.json()?;
+    let (row, token) = tokens::create(&asking.console, &asking.caller, &new).await?;
+    let row = tokens::token_row(&row, asking.console.engine().now());
+    Ok(told(StatusCode::CREATED, &CreatedToken { row, token }))
 }
 
 pub(super) async fn revoke_token(asking: Asking) -> Result<Response, Failure> {

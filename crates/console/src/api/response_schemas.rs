@@ -5,8 +5,13 @@ use rialto_api_types::{
         AgentCredentialRow, AgentDetail, AgentPage, AgentRow, AgentScores, CardHistory, CardRefresh,
         ProbeList, RefreshProgress, RefreshSummary, RegisteredAgent,
     },
+    nodes::{NodeList, NodeRow},
     schema::{SchemaFn, schema_of},
+    secrets::{RemovedSecret, SavedSecret, SecretList},
+    tenants::{CreatedOrg, CreatedProject, OrgList, ProjectList},
+    tokens::{CreatedToken, SessionList, TokenList},
     tools::DeploymentRow,
+    webhooks::{CreatedWebhook, WebhookList, WebhookRow},
 };
 
 use super::routes::Route;
@@ -28,6 +33,24 @@ const RESPONSES: &[(&str, SchemaFn)] = &[
     ("GET /tools", schema_of::<Vec<DeploymentRow>>),
     ("POST /tools", schema_of::<DeploymentRow>),
     ("GET /tools/{name}", schema_of::<DeploymentRow>),
+    ("GET /orgs", schema_of::<OrgList>),
+    ("POST /orgs", schema_of::<CreatedOrg>),
+    ("GET /nodes", schema_of::<NodeList>),
+    ("POST /nodes/{name}/drain", schema_of::<NodeRow>),
+    ("DELETE /nodes/{name}/drain", schema_of::<NodeRow>),
+    ("GET /projects", schema_of::<ProjectList>),
+    ("POST /projects", schema_of::<CreatedProject>),
+    ("GET /tokens", schema_of::<TokenList>),
+    ("POST /tokens", schema_of::<CreatedToken>),
+    ("GET /sessions", schema_of::<SessionList>),
+    ("GET /webhooks", schema_of::<WebhookList>),
+    ("POST /webhooks", schema_of::<CreatedWebhook>),
+    ("DELETE /webhooks/{id}", schema_of::<WebhookRow>),
+    ("POST /webhooks/{id}/test", schema_of::<WebhookRow>),
+    ("POST /webhooks/{id}/retry", schema_of::<WebhookRow>),
+    ("GET /secrets", schema_of::<SecretList>),
+    ("PUT /secrets/{name}", schema_of::<SavedSecret>),
+    ("DELETE /secrets/{name}", schema_of::<RemovedSecret>),
 ];
 
 /// Responses with another status, where an operation has such.
