@@ -4,7 +4,9 @@
 //! components of the OpenAPI document. Domain types that are on the wire as they are (tasks, messages, events) come from `rialto-model`.
 
 pub mod agents;
+pub mod guardrails;
 pub mod nodes;
+pub mod policies;
 pub mod schema;
 pub mod secrets;
 pub mod tenants;

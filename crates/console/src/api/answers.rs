@@ -56,21 +56,6 @@ const ANSWERS: &[(&str, &str)] = &[
     ("GET /audit", "RecordPage"),
     ("GET /audit/verify", "Verified"),
     ("GET /costs", "Costs"),
-    ("GET /policies", "Policies"),
-    ("GET /policies/check", "PolicyNames"),
-    ("GET /policies/templates", "Templates"),
-    ("POST /policies/templates", "KeptPolicy"),
-    ("POST /policies/validate", "PolicyProblems"),
-    ("POST /policies/what-if", "WhatIf"),
-    ("POST /policies/test", "Ruling"),
-    ("GET /policies/matrix", "Matrix"),
-    ("GET /policies/{name}", "PolicyRow"),
-    ("PUT /policies/{name}", "KeptPolicy"),
-    ("DELETE /policies/{name}", "GonePolicy"),
-    ("GET /policies/{name}/history", "PolicyVersions"),
-    ("POST /policies/{name}/restore", "KeptPolicy"),
-    ("GET /guardrails", "Guardrails"),
-    ("POST /guardrails/test", "Tried"),
 ];
 
 /// Good answers with another status, when there are such.
