@@ -42,6 +42,7 @@ pub struct Aside {
     pub timestamp: Option<String>,
     /// Free-form facts; always an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = "object"))]
     pub metadata: Option<Json>,
     /// Members we do not know.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]

@@ -39,6 +39,7 @@ pub struct Message {
     pub task_id: Option<String>,
     /// Free-form facts beside the parts; always an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = "object"))]
     pub metadata: Option<Json>,
     /// URIs of the protocol extensions in use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -72,6 +73,7 @@ pub struct Part {
     pub media_type: Option<String>,
     /// Free-form facts; always an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = "object"))]
     pub metadata: Option<Json>,
     /// Members we do not know.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
@@ -109,6 +111,7 @@ pub struct Artifact {
     pub parts: Vec<Part>,
     /// Free-form facts; always an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = "object"))]
     pub metadata: Option<Json>,
     /// URIs of the protocol extensions in use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

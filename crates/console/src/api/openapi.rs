@@ -5,7 +5,7 @@ use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
 use super::{
-    answers, response_schemas,
+    response_schemas,
     routes::{Route, routes},
 };
 
@@ -67,11 +67,7 @@ fn described_responses(
     route: &Route,
     generator: &mut SchemaGenerator,
 ) -> Vec<(u16, &'static str, Option<Value>)> {
-    let typed = response_schemas::responses_of(route);
-    if typed.iter().all(|(.., schema)| schema.is_none()) {
-        return answers::of(route);
-    }
-    let described = typed.into_iter().map(|(status, description, schema)| {
+    let described = response_schemas::responses_of(route).into_iter().map(|(status, description, schema)| {
         (status, description, schema.map(|schema| schema(generator).to_value()))
     });
     described.collect()
@@ -108,10 +104,7 @@ fn operation_id(route: &Route) -> String {
 
 fn components(responses: Map<String, Value>) -> Value {
     let schemas: Map<String, Value> =
-        [registry_schemas(), work_schemas(), rule_schemas(), answers::schemas(), responses]
-            .into_iter()
-            .flatten()
-            .collect();
+        [registry_schemas(), work_schemas(), rule_schemas(), responses].into_iter().flatten().collect();
     json!({
         "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
         "schemas": schemas,

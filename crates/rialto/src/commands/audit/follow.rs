@@ -2,8 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rialto_api_types::agents::AgentRow;
-use rialto_console::admin::audit::Record;
+use rialto_api_types::{
+    agents::AgentRow,
+    audit::{AuditRecord, MissedRecords},
+};
 use rialto_hooks::live::{Live, News as Noticed, Watch};
 use rialto_model::{
     call::CallerId,
@@ -12,10 +14,9 @@ use rialto_model::{
     store::{AuditFilter, AuditOutcome},
     verb::VerbEvent,
 };
-use serde::Deserialize;
 use tokio::time::sleep;
 
-use super::{Told, row};
+use super::row;
 use crate::{
     cli::{AuditSearch, OutcomeName},
     desk::{Desk, Stream, There},
@@ -40,11 +41,6 @@ enum News {
 enum Source<'a> {
     Here(Box<Watch>),
     There { there: &'a There, stream: Option<Box<Stream<'a>>>, seen: Option<String> },
-}
-
-#[derive(Deserialize)]
-struct Missed {
-    missed: u64,
 }
 
 /// Shows what comes on record, until nobody reads it any more.
@@ -92,7 +88,7 @@ impl<'a> Source<'a> {
         match self {
             Self::Here(watch) => Ok(match watch.next().await? {
                 Noticed::Record(told) => {
-                    let json = serde_json::to_string(&Record::of(&told)).unwrap_or_default();
+                    let json = serde_json::to_string(&AuditRecord::from(&*told)).unwrap_or_default();
                     News::Record(told.record, Box::new(told.event.clone()), json)
                 }
                 Noticed::Missed(missed) => News::Missed(missed),
@@ -123,10 +119,10 @@ async fn next_there<'a>(
         match told {
             Ok(Some(event)) => {
                 *seen = event.id.clone().or_else(|| seen.take());
-                if let Ok(Missed { missed }) = serde_json::from_str(&event.data) {
+                if let Ok(MissedRecords { missed }) = serde_json::from_str(&event.data) {
                     return Ok(News::Missed(missed));
                 }
-                if let Ok(Told { record, event: verb }) = serde_json::from_str(&event.data) {
+                if let Ok(AuditRecord { record, event: verb, .. }) = serde_json::from_str(&event.data) {
                     return Ok(News::Record(record, Box::new(verb), event.data));
                 }
             }
