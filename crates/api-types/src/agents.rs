@@ -293,6 +293,50 @@ pub struct AgentScore {
     pub observed: u64,
 }
 
+/// Agent to register.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(extend("required" = ["url"]))]
+pub struct NewAgent {
+    /// Base URL.
+    pub url: String,
+    /// Trust level; `external` by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["external", "trusted", null]))]
+    pub trust: Option<String>,
+    /// Path of its card, if it is not at a well-known one.
+    #[serde(alias = "card_path", skip_serializing_if = "Option::is_none")]
+    pub card_path: Option<String>,
+    /// Call timeout for this agent, in milliseconds.
+    #[serde(alias = "timeout_ms", skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Source of the secret that is sent to it: `env:NAME`, `file:PATH` or `store:NAME`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
+    /// Credential that is sent to it, in place of `secret`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credential: Option<Credential>,
+    /// Whether to write a policy that allows everyone to call it.
+    pub allow: bool,
+}
+
+/// Trust level to set.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrustChange {
+    /// Trust level.
+    #[schemars(extend("enum" = ["external", "trusted"]))]
+    pub trust: String,
+}
+
+/// Agents whose cards are fetched.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RefreshRequest {
+    /// Slugs, ids, URLs or names of the agents; all agents by default.
+    pub agents: Vec<String>,
+}
+
 // === impl RefreshOutcome ===
 
 impl fmt::Display for RefreshOutcome {

@@ -27,7 +27,7 @@ pub struct SecretSummary {
 }
 
 /// Value of a secret.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SecretValue {
     /// The value.

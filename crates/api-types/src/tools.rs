@@ -83,3 +83,81 @@ pub struct ToolRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Json>,
 }
+
+/// MCP server or function to deploy, reached by an address or a command.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewDeployment {
+    /// MCP server or function.
+    pub kind: DeploymentKind,
+    /// Name to deploy it under; one with the same name is replaced.
+    pub name: String,
+    /// Address of the server, or address that the arguments of the function are posted to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// HTTP headers: texts, or sources of secrets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, Json>,
+    /// Program, or program and arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandLine>,
+    /// Further arguments of the program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Environment variables of the program: texts, or sources of secrets.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, Json>,
+    /// Working directory of the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Nodes that may run the program; by default each runs a copy of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
+    /// Whether the program runs on one node at a time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub singleton: bool,
+    /// Call timeout, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<f64>,
+    /// Agent that answers an MCP server's requests to a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<String>,
+    /// Trust level of an MCP server; changes of an external one are held until they are approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["external", "trusted", null]))]
+    pub trust: Option<String>,
+    /// Description of a function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// JSON Schema of a function's arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = ["object", "null"]))]
+    pub input_schema: Option<Json>,
+    /// JSON Schema of a function's result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = ["object", "null"]))]
+    pub output_schema: Option<Json>,
+    /// Whether a call of a function may be repeated without doing more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+}
+
+/// Kind of a deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DeploymentKind {
+    /// MCP server.
+    Mcp,
+    /// Function.
+    Function,
+}
+
+/// Command line of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum CommandLine {
+    /// Program.
+    Program(String),
+    /// Program and its arguments.
+    Words(Vec<String>),
+}

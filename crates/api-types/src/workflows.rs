@@ -83,6 +83,17 @@ pub struct WorkflowProblem {
     pub message: String,
 }
 
+/// Definition of a workflow or pipeline, in YAML or JSON.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct WorkflowDefinition(pub Json);
+
+/// Input of a run.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend("type" = "object"))]
+pub struct RunInput(pub Json);
+
 /// Page of runs, newest first.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunPage {

@@ -3,34 +3,20 @@
 use axum::response::Response;
 use http::StatusCode;
 use rialto_api_types::agents::{
-    AgentCredentialRow, AgentDetail, AgentPage, AgentScore, AgentScores, CardHistory, ProbeList,
-    RefreshProgress, RefreshSummary, RegisteredAgent, ReplacedCard,
+    AgentCredentialRow, AgentDetail, AgentPage, AgentScore, AgentScores, CardHistory, NewAgent, ProbeList,
+    RefreshProgress, RefreshRequest, RefreshSummary, RegisteredAgent, ReplacedCard, TrustChange,
 };
 use rialto_model::{credential::Credential, failure::Failure};
-use serde::Deserialize;
 
 use super::{asking::Asking, done, good, told};
 use crate::admin::{
-    agents::{self, Filter, Wanted},
+    agents::{self, Filter},
     refreshing::{self, Round},
     standings,
 };
 
 /// How many probes are told when nobody says.
 const PROBES: usize = 100;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Trust {
-    trust: String,
-}
-
-/// Whose cards are meant; all of them where nobody is named.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Picked {
-    agents: Vec<String>,
-}
 
 pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
     let filter = Filter {
@@ -46,8 +32,8 @@ pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
 }
 
 pub(super) async fn register(asking: Asking) -> Result<Response, Failure> {
-    let wanted: Wanted = asking.json()?;
-    let (registered, policy) = agents::register(&asking.console, &asking.caller, &wanted).await?;
+    let new: NewAgent = asking.json()?;
+    let (registered, policy) = agents::register(&asking.console, &asking.caller, &new).await?;
     let status = if registered.created { StatusCode::CREATED } else { StatusCode::OK };
     Ok(told(status, &RegisteredAgent { agent: agents::row(&registered.agent), allowed_by: policy }))
 }
@@ -69,7 +55,7 @@ pub(super) async fn refresh(asking: Asking) -> Result<Response, Failure> {
 }
 
 pub(super) async fn refresh_all(asking: Asking) -> Result<Response, Failure> {
-    let Picked { agents: picked } = asking.json_if_any()?;
+    let RefreshRequest { agents: picked } = asking.json_if_any()?;
     let slugs = slugs(&asking, &picked).await?;
     if asking.query("wait") == Some("false") {
         let round = refreshing::begin(&asking.console, &asking.caller, &slugs).await?;
@@ -122,7 +108,7 @@ pub(super) async fn credential(asking: Asking) -> Result<Response, Failure> {
 }
 
 pub(super) async fn trust(asking: Asking) -> Result<Response, Failure> {
-    let Trust { trust } = asking.json()?;
+    let TrustChange { trust } = asking.json()?;
     let agent = agents::trust(&asking.console, &asking.caller, asking.part("key"), &trust).await?;
     good(&agents::row(&agent))
 }

@@ -6,7 +6,9 @@ mod shown;
 use std::path::Path;
 
 use futures::StreamExt;
-use rialto_api_types::agents::{AgentFacts, AgentRow, CardRefresh, RefreshOutcome, ReplacedCard};
+use rialto_api_types::agents::{
+    AgentFacts, AgentRow, CardRefresh, NewAgent, RefreshOutcome, ReplacedCard, TrustChange,
+};
 use rialto_model::{
     agent::{Probe, Trust},
     json::{Extra, Json},
@@ -49,11 +51,16 @@ pub(crate) async fn run(desk: &Desk, command: Agents) -> Result<(), Trouble> {
 async fn add(desk: &Desk, add: AddAgent) -> Result<(), Trouble> {
     let spinner = Spinner::new(format!("fetching the card of {}", add.url));
     let credential = credential::wanted(&add.credential)?;
-    let wanted = json!({
-        "url": add.url, "trust": add.trust, "credential": credential, "cardPath": add.card_path,
-        "timeoutMs": add.timeout_ms, "allow": add.allow,
-    });
-    let (is_new, mut row): (bool, Extra) = desk.post(&["agents"]).saying(&wanted).patiently().made().await?;
+    let new = NewAgent {
+        url: add.url,
+        trust: add.trust,
+        card_path: add.card_path,
+        timeout_ms: add.timeout_ms,
+        secret: None,
+        credential,
+        allow: add.allow,
+    };
+    let (is_new, mut row): (bool, Extra) = desk.post(&["agents"]).saying(&new).patiently().made().await?;
     drop(spinner);
     let policy = row.take("allowedBy").and_then(|policy| policy.read::<String>().ok());
     let agent: AgentRow = read(&Json::of(&row))?;
@@ -85,8 +92,8 @@ async fn import(desk: &Desk, import: ImportAgents) -> Result<(), Trouble> {
     let spinner = Spinner::new(format!("fetching {} cards", urls.len()));
     let trust = import.trust.as_deref();
     let asked = futures::stream::iter(urls).map(|url| async move {
-        let wanted = json!({ "url": url, "trust": trust });
-        (url, desk.post(&["agents"]).saying(&wanted).patiently().done().await)
+        let new = NewAgent { url: url.to_owned(), trust: trust.map(str::to_owned), ..NewAgent::default() };
+        (url, desk.post(&["agents"]).saying(&new).patiently().done().await)
     });
     let results: Vec<_> = asked.buffered(AT_ONCE).collect().await;
     drop(spinner);
@@ -235,8 +242,8 @@ async fn remove(desk: &Desk, key: &str) -> Result<(), Trouble> {
 }
 
 async fn trust(desk: &Desk, key: &str, level: &str) -> Result<(), Trouble> {
-    let wanted = json!({ "trust": level });
-    let agent: AgentRow = desk.post(&["agents", key, "trust"]).saying(&wanted).read().await?;
+    let change = TrustChange { trust: level.to_owned() };
+    let agent: AgentRow = desk.post(&["agents", key, "trust"]).saying(&change).read().await?;
     output::line(format!("{} is now {}", agent.slug, agent.trust));
     Ok(())
 }

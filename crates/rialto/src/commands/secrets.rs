@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use rialto_api_types::secrets::{RemovedSecret, SecretList, SecretSummary};
+use rialto_api_types::secrets::{RemovedSecret, SecretList, SecretSummary, SecretValue};
 use rialto_engine::AdminRecord;
 use rialto_model::{
     credential::Secret,
@@ -51,7 +51,7 @@ async fn set(
     if text.is_empty() {
         return Err(Trouble::usage("the secret is empty; nothing was kept"));
     }
-    desk.put(&["secrets", name]).saying(&json!({ "value": text })).done().await?;
+    desk.put(&["secrets", name]).saying(&SecretValue { value: text.to_owned() }).done().await?;
     output::line(format!("kept {name}; use it with --secret store:{name}"));
     Ok(())
 }

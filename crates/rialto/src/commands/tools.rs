@@ -1,10 +1,10 @@
 //! `rialto tools …`: what is deployed, from the command line.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
-use rialto_api_types::tools::DeploymentRow;
+use rialto_api_types::tools::{CommandLine, DeploymentKind, DeploymentRow, NewDeployment};
 use rialto_model::json::Json;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{
     cli::{AddTool, Listing, Tools},
@@ -48,51 +48,44 @@ async fn add(desk: &Desk, add: AddTool) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// What the flags say, in the words of the configuration.
-fn described(add: AddTool) -> Result<Value, Trouble> {
-    let mut told = Map::new();
-    let mut say = |name: &str, value: Value| {
-        if !value.is_null() {
-            told.insert(name.to_owned(), value);
-        }
-    };
-    let folder = add.cwd.map(|folder| Value::from(folder.display().to_string()));
-    say("kind", Value::from(if add.function { "function" } else { "mcp" }));
-    say("name", Value::from(add.name));
-    say("url", Value::from(add.url));
-    say("command", Some(add.command).filter(|words| !words.is_empty()).map_or(Value::Null, Value::from));
-    say("env", pairs(&add.env, '=', "--env NAME=VALUE")?);
-    say("headers", pairs(&add.headers, ':', "--header \"NAME: VALUE\"")?);
-    say("cwd", folder.unwrap_or_default());
-    say("timeout", Value::from(add.timeout));
-    say("sampling", Value::from(add.sampling));
-    say("trust", Value::from(add.trust));
-    if add.function {
-        say("description", Value::from(add.description.unwrap_or_default()));
-        say("idempotent", Value::from(add.idempotent));
-        say("input_schema", schema("schema", add.schema)?);
-        say("output_schema", schema("output-schema", add.output_schema)?);
-    }
-    Ok(Value::Object(told))
+/// The deployment that the flags describe.
+fn described(add: AddTool) -> Result<NewDeployment, Trouble> {
+    Ok(NewDeployment {
+        kind: if add.function { DeploymentKind::Function } else { DeploymentKind::Mcp },
+        name: add.name,
+        url: add.url,
+        headers: pairs(&add.headers, ':', "--header \"NAME: VALUE\"")?,
+        command: Some(add.command).filter(|words| !words.is_empty()).map(CommandLine::Words),
+        args: Vec::new(),
+        env: pairs(&add.env, '=', "--env NAME=VALUE")?,
+        cwd: add.cwd.map(|folder| folder.display().to_string()),
+        nodes: Vec::new(),
+        singleton: false,
+        timeout: add.timeout,
+        sampling: add.sampling,
+        trust: add.trust,
+        description: add.function.then(|| add.description.unwrap_or_default()),
+        input_schema: schema("schema", add.schema.filter(|_| add.function))?,
+        output_schema: schema("output-schema", add.output_schema.filter(|_| add.function))?,
+        idempotent: add.function.then_some(add.idempotent),
+    })
 }
 
-/// A schema in a file of this machine, as it is said to whoever deploys.
-fn schema(flag: &str, file: Option<PathBuf>) -> Result<Value, Trouble> {
-    let Some(file) = file else { return Ok(Value::Null) };
+/// A schema in a file of this machine, as it is sent to the server.
+fn schema(flag: &str, file: Option<PathBuf>) -> Result<Option<Json>, Trouble> {
+    let Some(file) = file else { return Ok(None) };
     let named = Value::from(file.display().to_string());
-    let read = deployed::schema_of(Some(&named)).map_err(|why| Trouble::usage(format!("--{flag}: {why}")))?;
-    Ok(read.map_or(Value::Null, |schema| schema.value()))
+    deployed::schema_of(Some(&named)).map_err(|why| Trouble::usage(format!("--{flag}: {why}")))
 }
 
-fn pairs(given: &[String], between: char, form: &str) -> Result<Value, Trouble> {
+fn pairs(given: &[String], between: char, form: &str) -> Result<BTreeMap<String, Json>, Trouble> {
     let pair = |text: &String| {
         let (name, value) = text.split_once(between)?;
-        Some((name.trim().to_owned(), Value::from(value.trim()))).filter(|(name, _)| !name.is_empty())
+        Some((name.trim().to_owned(), Json::of(value.trim()))).filter(|(name, _)| !name.is_empty())
     };
     // What was given may be a secret, so it is not repeated.
     let wrong = || Trouble::usage(format!("write it as {form}"));
-    let pairs = given.iter().map(|text| pair(text).ok_or_else(wrong)).collect::<Result<Map<_, _>, _>>()?;
-    Ok(if pairs.is_empty() { Value::Null } else { Value::Object(pairs) })
+    given.iter().map(|text| pair(text).ok_or_else(wrong)).collect()
 }
 
 async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
