@@ -134,14 +134,14 @@ pub struct AgentFacts {
     /// Changes of the card that is held until it is approved.
     pub pending: Option<CardChanges>,
     /// Circuit breaker of the server that answers. Older servers do not send it.
-    #[schemars(with = "AgentBreaker")]
-    pub breaker: Option<AgentBreaker>,
+    #[schemars(with = "CircuitBreakerRow")]
+    pub breaker: Option<CircuitBreakerRow>,
 }
 
 /// State of an agent's circuit breaker in one process.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct AgentBreaker {
+pub struct CircuitBreakerRow {
     /// State.
     pub state: CircuitState,
     /// Time until which no call goes through, if there is one.

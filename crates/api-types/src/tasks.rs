@@ -221,12 +221,12 @@ pub struct UpstreamRequest {
     pub remote_context_id: Option<String>,
     /// Messages that were sent, in order, with secrets redacted.
     #[serde(default)]
-    pub sent: Vec<SentMessage>,
+    pub sent: Vec<UpstreamMessage>,
 }
 
 /// Message that was sent to an agent.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct SentMessage {
+pub struct UpstreamMessage {
     /// Time it was recorded.
     pub at: Timestamp,
     /// Content: a single data part as it is, a text as `{"text": …}`, anything else as `{"parts": […]}`.

@@ -6,7 +6,7 @@
 mod words;
 
 use rialto_api_types::tasks::{
-    CallInspection, CallerRequest, RecordedDecision, SentMessage, TimelineActor, TimelineEntry,
+    CallInspection, CallerRequest, RecordedDecision, TimelineActor, TimelineEntry, UpstreamMessage,
     UpstreamRequest,
 };
 use rialto_model::{
@@ -151,7 +151,7 @@ fn went_out(head: Option<&TaskHead>, verb: Option<&Verb>, agent: Option<&Agent>)
 
 /// The call itself, and what its caller said later. What waits for approval here, or was denied it, was never sent, and neither was
 /// the decision.
-fn sent(head: Option<&TaskHead>, events: &[Recorded]) -> Vec<SentMessage> {
+fn sent(head: Option<&TaskHead>, events: &[Recorded]) -> Vec<UpstreamMessage> {
     let Some(head) = head else { return Vec::new() };
     let is_heard = |recorded: &Recorded| {
         !matches!(
@@ -166,11 +166,13 @@ fn sent(head: Option<&TaskHead>, events: &[Recorded]) -> Vec<SentMessage> {
     }
     let answers = later.iter().filter_map(|recorded| match &recorded.event {
         Event::Answered { message, .. } => {
-            Some(SentMessage { at: recorded.at, content: args_of(&message.parts, None) })
+            Some(UpstreamMessage { at: recorded.at, content: args_of(&message.parts, None) })
         }
         _ => None,
     });
-    std::iter::once(SentMessage { at: head.created_at, content: head.args.clone() }).chain(answers).collect()
+    std::iter::once(UpstreamMessage { at: head.created_at, content: head.args.clone() })
+        .chain(answers)
+        .collect()
 }
 
 /// Whether somebody was to say that it may be done, and has not.

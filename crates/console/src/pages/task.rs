@@ -2,7 +2,9 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
-use rialto_api_types::tasks::{CallInspection, RecordedDecision, SentMessage, TimelineActor, TimelineEntry};
+use rialto_api_types::tasks::{
+    CallInspection, RecordedDecision, TimelineActor, TimelineEntry, UpstreamMessage,
+};
 use rialto_edge::session::API;
 use rialto_model::{
     approval::Approval,
@@ -258,7 +260,7 @@ fn sides(inspected: &CallInspection) -> Markup {
 }
 
 /// What the agent was sent: the call, and each answer to a question of its.
-fn sent(sent: &[SentMessage]) -> Markup {
+fn sent(sent: &[UpstreamMessage]) -> Markup {
     html! {
         @for (at, sent) in sent.iter().take(SENT).enumerate() {
             h3 { @if at == 0 { "The call" } @else { "Then" } " " span.muted.small { (sent.at.strftime("%T%.3f UTC")) } }

@@ -1,8 +1,8 @@
 //! Agents as the API describes them.
 
 use rialto_api_types::agents::{
-    AgentBreaker, AgentFacts, AgentRow, CardChange, CardChanges, CardRefresh, CircuitState, RefreshOutcome,
-    SkillRow,
+    AgentFacts, AgentRow, CardChange, CardChanges, CardRefresh, CircuitBreakerRow, CircuitState,
+    RefreshOutcome, SkillRow,
 };
 use rialto_engine::{
     diff::CardDiff,
@@ -68,14 +68,14 @@ pub(crate) fn facts(console: &Console, caller: &Caller, agent: &Agent) -> AgentF
 }
 
 /// State of an agent's circuit breaker in the process that answers.
-fn breaker(console: &Console, agent: &Agent) -> AgentBreaker {
+fn breaker(console: &Console, agent: &Agent) -> CircuitBreakerRow {
     let breaker = console.engine().breaker(&agent.id);
     let state = match breaker.state {
         "open" => CircuitState::Open,
         "half-open" => CircuitState::HalfOpen,
         _ => CircuitState::Closed,
     };
-    AgentBreaker {
+    CircuitBreakerRow {
         state,
         until: breaker.until,
         recent_failures: breaker.recent_failures,

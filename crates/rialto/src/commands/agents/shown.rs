@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use rialto_api_types::agents::{AgentBreaker, AgentFacts, AgentRow, CardChanges, CircuitState};
+use rialto_api_types::agents::{AgentFacts, AgentRow, CardChanges, CircuitBreakerRow, CircuitState};
 use rialto_engine::diff::{CardDiff, Change};
 use rialto_model::agent::Probe;
 
 use crate::output;
 
 /// State of a circuit breaker in words; nothing for one that has seen no failure.
-fn describe_breaker(breaker: &AgentBreaker) -> String {
+fn describe_breaker(breaker: &CircuitBreakerRow) -> String {
     let mut text = match breaker.state {
         CircuitState::Closed if breaker.recent_failures == 0 && breaker.opened == 0 => return String::new(),
         CircuitState::Closed => "closed".to_owned(),
