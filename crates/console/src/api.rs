@@ -4,7 +4,6 @@
 //! Errors are problems of RFC 9457, lists come in pages with a cursor, and org and project are those of the address, as everywhere.
 
 mod agents;
-mod answers;
 mod approvals;
 mod asking;
 mod dispatches;
@@ -17,6 +16,7 @@ mod openapi;
 mod orgs;
 mod policies;
 mod records;
+mod response_schemas;
 mod routes;
 mod runs;
 mod tasks;

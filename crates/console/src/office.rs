@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use rialto_api_types::policies::PolicyPlace;
 use rialto_engine::registry::Deployment;
 use rialto_model::{
     agent::Agent,
@@ -12,17 +13,6 @@ use rialto_model::{
     webhook::Webhook,
 };
 use rialto_policy::{Source, Template};
-use serde::Deserialize;
-
-/// Where policies are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Shelf {
-    /// In files of the server's machine.
-    Files,
-    /// In the store.
-    Store,
-}
 
 /// Which policies an operation is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +55,7 @@ pub struct PolicyVersion {
     /// The policy's name.
     pub name: String,
     /// Where it is kept.
-    pub shelf: Shelf,
+    pub shelf: PolicyPlace,
     /// What it is called by.
     pub version: i64,
     /// When it was made or replaced.
@@ -116,7 +106,7 @@ pub trait Office: Send + Sync {
         scope: &PolicyScope,
         name: &str,
         text: &str,
-        shelf: Option<Shelf>,
+        shelf: Option<PolicyPlace>,
     ) -> Result<KeptPolicy, Failure>;
 
     /// Keeps what a template says, under a name or under one of its own.
@@ -125,7 +115,7 @@ pub trait Office: Send + Sync {
         scope: &PolicyScope,
         template: &Template<'_>,
         name: Option<&str>,
-        shelf: Option<Shelf>,
+        shelf: Option<PolicyPlace>,
     ) -> Result<KeptPolicy, Failure>;
 
     /// Takes a text away.
@@ -133,7 +123,7 @@ pub trait Office: Send + Sync {
         &self,
         scope: &PolicyScope,
         name: &str,
-        shelf: Option<Shelf>,
+        shelf: Option<PolicyPlace>,
     ) -> Result<KeptPolicy, Failure>;
 
     /// The texts that a policy had, newest first.
@@ -141,7 +131,7 @@ pub trait Office: Send + Sync {
         &self,
         scope: &PolicyScope,
         name: &str,
-        shelf: Option<Shelf>,
+        shelf: Option<PolicyPlace>,
     ) -> Result<Vec<PolicyVersion>, Failure>;
 
     /// Makes an older text of a policy the one in force.
@@ -150,7 +140,7 @@ pub trait Office: Send + Sync {
         scope: &PolicyScope,
         name: &str,
         version: i64,
-        shelf: Option<Shelf>,
+        shelf: Option<PolicyPlace>,
     ) -> Result<KeptPolicy, Failure>;
 
     /// Takes away the policies that are about nothing but an agent that is gone.

@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -14,8 +15,9 @@ use crate::{
 };
 
 /// How far an agent is trusted. Policies read it on every call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "TrustLevel")]
 pub enum Trust {
     /// A stranger: each skill needs a permit.
     #[default]
@@ -27,7 +29,7 @@ pub enum Trust {
 }
 
 /// How an agent is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Health {
     /// Never asked.
@@ -42,8 +44,9 @@ pub enum Health {
 }
 
 /// What became of the card's signature.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "CardSignature")]
 pub enum Signature {
     /// There is none.
     #[default]
@@ -126,7 +129,7 @@ pub struct Agent {
 }
 
 /// One health probe.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Probe {
     /// Which agent.
     pub agent: AgentId,

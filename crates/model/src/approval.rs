@@ -1,6 +1,7 @@
 //! Something that waits until somebody has said that it may be done.
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -10,8 +11,9 @@ use crate::{
 };
 
 /// What goes on when it is approved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "ApprovalTarget")]
 pub enum Waits {
     /// A call that has not left yet. It leaves, or its task fails.
     Call,
@@ -20,7 +22,7 @@ pub enum Waits {
 }
 
 /// A question whether something may be done, and its answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Approval {
     /// Its name.
@@ -64,7 +66,8 @@ pub struct Approval {
 }
 
 /// What was decided, by whom, when and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ApprovalDecision")]
 pub struct Decided {
     /// Whether it may be done.
     pub approved: bool,

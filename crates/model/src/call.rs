@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
 
 use crate::{
@@ -27,7 +28,7 @@ pub const HOPS_META: &str = "rialto/hops";
 pub const HOPS_VARIABLE: &str = "RIALTO_HOPS";
 
 /// Which door a call came in by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Door {
     /// MCP on stdin and stdout.
@@ -55,7 +56,7 @@ pub enum Door {
 }
 
 /// What kind of principal a caller is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallerKind {
     /// A person, or a program with a person's token.
@@ -67,8 +68,9 @@ pub enum CallerKind {
 }
 
 /// A caller's name within its org.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub struct CallerId(Arc<str>);
 
 /// Who calls. Only authentication makes one.
@@ -165,6 +167,19 @@ pub struct Follow {
     pub remote: Remote,
     /// Whether to stay until the task ends or waits, or only to ask once.
     pub to_the_end: bool,
+}
+
+// === impl CallerKind ===
+
+impl CallerKind {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Session => "session",
+            Self::Agent => "agent",
+        }
+    }
 }
 
 // === impl Door ===

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
 pub const WARNINGS: &str = "rialto/warnings";
 
 /// The generations of A2A on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Dialect {
     /// `tasks/send`, the task's id made by the client.
     #[serde(rename = "0.1")]
@@ -31,7 +32,7 @@ pub enum Dialect {
 }
 
 /// How a dialect is carried.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Binding {
     /// JSON-RPC 2.0 over HTTP POST.
     #[serde(rename = "JSONRPC")]
@@ -48,7 +49,8 @@ pub enum Binding {
 }
 
 /// One address an agent answers at.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "AgentInterface")]
 pub struct Interface {
     /// Where.
     pub url: String,

@@ -3,6 +3,7 @@
 //! A card may say what a task costs. Nobody has agreed on how, so the usual spellings are read; what cannot be read is
 //! unknown, never free.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{
@@ -22,8 +23,9 @@ const MILLIONTHS: u64 = 1_000_000;
 const MOST: f64 = 1e8;
 
 /// An amount in US cents, exact to a millionth of one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
 #[serde(try_from = "f64")]
+#[schemars(inline, with = "f64")]
 pub struct Cents {
     millionths: u64,
 }
@@ -58,7 +60,7 @@ pub enum CostBy {
 }
 
 /// What some calls cost together.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CostSum {
     /// Whose, or when.

@@ -1,6 +1,7 @@
 //! One line of a task's life.
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -10,7 +11,8 @@ use crate::{
 };
 
 /// What the far side calls the task and its conversation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "RemoteIds")]
 pub struct Remote {
     /// Its id for the task; none when it answered with a message, or has not answered yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,8 +23,9 @@ pub struct Remote {
 }
 
 /// What a waiting task waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "QuestionKind")]
 pub enum Ask {
     /// An answer.
     Input,
@@ -31,13 +34,15 @@ pub enum Ask {
 }
 
 /// Facts that may stand beside any event on the wire.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "EventAside")]
 pub struct Aside {
     /// When the far side says it happened, as it wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<String>,
     /// Free-form facts; always an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = "object"))]
     pub metadata: Option<Json>,
     /// Members we do not know.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
@@ -48,8 +53,9 @@ pub struct Aside {
 pub const ACTIVATED: &str = "activatedExtensions";
 
 /// What happened to a task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "EventContent")]
 pub enum Event {
     /// The far side took it, under a name of its own.
     Accepted {
@@ -147,7 +153,8 @@ pub enum Event {
 }
 
 /// An event that is in the store, and so did happen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "TaskEvent")]
 pub struct Recorded {
     /// Its place in the task's life, from 1.
     pub seq: u64,

@@ -3,13 +3,15 @@
 //! Each wire has one exhaustive match over [`Kind`]; a new kind breaks the build at every door until that door has
 //! decided how to say it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::Json;
 
 /// The kinds of trouble a caller can be told about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "FailureKind")]
 pub enum Kind {
     /// The caller's request does not make sense.
     Invalid,
@@ -43,7 +45,7 @@ pub enum Kind {
 }
 
 /// One failure, ready to be told to a caller.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// Whose fault it is.
     pub kind: Kind,

@@ -8,6 +8,7 @@
 mod store;
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::store::FlowStore;
@@ -24,7 +25,7 @@ use crate::{
 pub const FLOWS: &str = "flows";
 
 /// Which way a definition is written, and what its skill is called by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowKind {
     /// Nodes or steps: `orchestration:<name>`.
@@ -35,7 +36,7 @@ pub enum FlowKind {
 }
 
 /// Whether a definition may be run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowStatus {
     /// Being written: runs only to be tried out.
@@ -74,7 +75,7 @@ pub struct Flow {
 }
 
 /// Where a run stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunState {
     /// It goes on.
@@ -91,7 +92,7 @@ pub enum RunState {
 }
 
 /// One run of a definition.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FlowRun {
     /// The task that it is.
@@ -135,7 +136,7 @@ pub struct FlowRun {
 }
 
 /// Where a step stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StepState {
     /// It is at work.
@@ -155,7 +156,8 @@ pub enum StepState {
 }
 
 /// What a step that waits is asking.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "StepQuestion")]
 pub struct Question {
     /// For what it waits.
     pub ask: Ask,
@@ -168,7 +170,7 @@ pub struct Question {
 }
 
 /// One step of a run: a node, or one item of a node that does the same for many.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FlowStep {
     /// The node.
@@ -203,7 +205,7 @@ pub struct FlowStep {
 }
 
 /// A run with all of its steps.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunRecord {
     /// The run.
     pub run: FlowRun,

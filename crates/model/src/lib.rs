@@ -34,6 +34,7 @@ pub mod push;
 pub mod relay;
 pub mod rights;
 pub mod routing;
+mod schema;
 pub mod shape;
 pub mod size;
 pub mod store;

@@ -1,5 +1,6 @@
 //! What is said and what is made: messages, their parts, and artifacts, in A2A 1.0's terms.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::json::{Extra, Json};
@@ -8,8 +9,9 @@ use crate::json::{Extra, Json};
 pub const MOST_PARTS: usize = 1_000;
 
 /// Who speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "MessageRole")]
 pub enum Role {
     /// The side that asks.
     User,
@@ -20,7 +22,8 @@ pub enum Role {
 }
 
 /// One turn of a conversation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "TaskMessage")]
 pub struct Message {
     /// The sender's name for this message. Empty where the dialect has none (0.1).
     pub id: String,
@@ -36,6 +39,7 @@ pub struct Message {
     pub task_id: Option<String>,
     /// Free-form facts beside the parts; always an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = "object"))]
     pub metadata: Option<Json>,
     /// URIs of the protocol extensions in use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -51,12 +55,13 @@ pub struct Message {
 /// Hash of a message as it was sent, in hexadecimal digits.
 ///
 /// The stored message is redacted, so it cannot show whether another one says the same.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub struct ContentHash(String);
 
 /// One piece of content.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Part {
     /// The content itself.
     pub content: Content,
@@ -68,6 +73,7 @@ pub struct Part {
     pub media_type: Option<String>,
     /// Free-form facts; always an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = "object"))]
     pub metadata: Option<Json>,
     /// Members we do not know.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
@@ -75,7 +81,7 @@ pub struct Part {
 }
 
 /// The four kinds of content, and whatever a later protocol invents.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Content {
     /// Plain text.
@@ -91,7 +97,7 @@ pub enum Content {
 }
 
 /// Something a task has made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Artifact {
     /// Its name within the task; chunks with the same id belong together.
     pub id: String,
@@ -105,6 +111,7 @@ pub struct Artifact {
     pub parts: Vec<Part>,
     /// Free-form facts; always an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("type" = "object"))]
     pub metadata: Option<Json>,
     /// URIs of the protocol extensions in use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

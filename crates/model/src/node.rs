@@ -6,6 +6,8 @@
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::{ids::Runner, store::StoreError};
 
@@ -54,7 +56,8 @@ pub struct NodeStatus {
 }
 
 /// State of a node as an operator is shown it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum NodeState {
     /// It takes requests and starts work.
     Serving,

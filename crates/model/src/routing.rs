@@ -5,6 +5,7 @@
 //! given to one agent, and its reward moves the [`Posterior`] of that agent for that type of work.
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -24,8 +25,9 @@ pub const LONGEST_NAME: usize = 200;
 pub const MOST_REQUIRED: usize = 32;
 
 /// What is to be done, in the words of whoever wants it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[schemars(rename = "WorkRow")]
 pub struct Work {
     /// The type of work (`qa`): agents are remembered by how well they do it.
     #[serde(alias = "work_type")]
@@ -119,7 +121,7 @@ pub struct Reservation {
 }
 
 /// How a play ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlayOutcome {
     /// The task was completed.
@@ -163,7 +165,7 @@ pub struct Unsettled {
 }
 
 /// One choice: who was considered, with what result, and what became of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Dispatch {
     /// Its id.
@@ -188,8 +190,9 @@ pub struct Dispatch {
 }
 
 /// One agent that was considered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "DispatchCandidate")]
 pub struct Candidate {
     /// The agent.
     pub agent_id: AgentId,
@@ -225,7 +228,7 @@ pub struct Candidate {
 }
 
 /// A Beta distribution, and how often it was observed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Beta {
     /// One, and what went well.
     pub alpha: f64,
@@ -236,8 +239,9 @@ pub struct Beta {
 }
 
 /// What was decided about a candidate.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "CandidateVerdict")]
 pub enum Verdict {
     /// It has the highest score.
     Chosen,
@@ -248,8 +252,9 @@ pub enum Verdict {
 }
 
 /// One agent that was given the work.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "DispatchAttempt")]
 pub struct Attempt {
     /// The agent.
     pub agent_id: AgentId,

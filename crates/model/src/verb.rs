@@ -3,13 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{call::Door, cost::Cents, json::Json, trace::Trace};
 
 /// When in the life of an invocation an event is emitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "VerbPhase")]
 pub enum Phase {
     /// Before anything leaves; a subscriber may still deny it.
     PreVerb,
@@ -27,8 +29,9 @@ pub enum Phase {
 }
 
 /// How an invocation ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "VerbOutcome")]
 pub enum Outcome {
     /// With a result.
     Completed,
@@ -71,7 +74,8 @@ pub struct Verb {
 }
 
 /// What subscribers may decide on a pre-verb.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "VerbContext")]
 pub struct Context {
     /// Whether the invocation is refused. Once set it stays set.
     pub denied: bool,
@@ -84,7 +88,7 @@ pub struct Context {
 }
 
 /// What went wrong, in numbers and words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VerbError {
     /// The JSON-RPC code the caller gets.
     pub code: i64,
@@ -93,8 +97,9 @@ pub struct VerbError {
 }
 
 /// One announcement.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(from = "Flat")]
+#[schemars(with = "Written<'static>")]
 pub struct VerbEvent {
     /// When in the invocation's life.
     pub phase: Phase,
@@ -127,8 +132,9 @@ pub trait Hook: Send + Sync {
 }
 
 /// The event as it is written. Every member is named: `flatten` cannot read raw JSON, and is slow in writing it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "VerbEvent")]
 struct Written<'a> {
     phase: Phase,
     verb: &'a str,

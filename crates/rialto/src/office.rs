@@ -7,9 +7,10 @@ use std::{
 
 use async_trait::async_trait;
 use rialto_a2a::credential::Resolver;
+use rialto_api_types::policies::PolicyPlace;
 use rialto_console::{
     Console, Parts,
-    office::{KeptPolicy, Office, PolicyScope, PolicyVersion, SecretRow, Shelf},
+    office::{KeptPolicy, Office, PolicyScope, PolicyVersion, SecretRow},
 };
 use rialto_edge::{
     session::{Sealing, Sessions},
@@ -101,7 +102,7 @@ impl Office for Clerk {
         scope: &PolicyScope,
         name: &str,
         text: &str,
-        shelf: Option<Shelf>,
+        shelf: Option<PolicyPlace>,
     ) -> Result<KeptPolicy, Failure> {
         let saved = self.policies_of(scope).save(name, text, shelf.map(own), SystemClock.now()).await;
         saved.map(kept).map_err(refused)
@@ -112,7 +113,7 @@ impl Office for Clerk {
         scope: &PolicyScope,
         template: &Template<'_>,
         name: Option<&str>,
-        shelf: Option<Shelf>,
+        shelf: Option<PolicyPlace>,
     ) -> Result<KeptPolicy, Failure> {
         let added = self.policies_of(scope).add(template, name, shelf.map(own), SystemClock.now()).await;
         added.map(kept).map_err(refused)
@@ -122,7 +123,7 @@ impl Office for Clerk {
         &self,
         scope: &PolicyScope,
         name: &str,
-        shelf: Option<Shelf>,
+        shelf: Option<PolicyPlace>,
     ) -> Result<KeptPolicy, Failure> {
         let gone = self.policies_of(scope).remove(name, shelf.map(own), SystemClock.now()).await;
         gone.map(kept).map_err(refused)
@@ -132,14 +133,14 @@ impl Office for Clerk {
         &self,
         scope: &PolicyScope,
         name: &str,
-        shelf: Option<Shelf>,
+        shelf: Option<PolicyPlace>,
     ) -> Result<Vec<PolicyVersion>, Failure> {
         let versions = self.policies_of(scope).history(name, shelf.map(own)).await.map_err(refused)?;
         let version = |old: policies::Version| PolicyVersion {
             name: old.name,
             shelf: match old.shelf {
-                policies::Shelf::Files => Shelf::Files,
-                policies::Shelf::Store => Shelf::Store,
+                policies::Shelf::Files => PolicyPlace::Files,
+                policies::Shelf::Store => PolicyPlace::Store,
             },
             version: old.version,
             at: old.at,
@@ -154,7 +155,7 @@ impl Office for Clerk {
         scope: &PolicyScope,
         name: &str,
         version: i64,
-        shelf: Option<Shelf>,
+        shelf: Option<PolicyPlace>,
     ) -> Result<KeptPolicy, Failure> {
         let restored =
             self.policies_of(scope).restore(name, version, shelf.map(own), SystemClock.now()).await;
@@ -290,10 +291,10 @@ pub(crate) async fn sessions(engine: &Engine) -> Result<Arc<Sessions>, Trouble> 
 }
 
 /// The shelf as the policies here know it.
-const fn own(shelf: Shelf) -> policies::Shelf {
+const fn own(shelf: PolicyPlace) -> policies::Shelf {
     match shelf {
-        Shelf::Files => policies::Shelf::Files,
-        Shelf::Store => policies::Shelf::Store,
+        PolicyPlace::Files => policies::Shelf::Files,
+        PolicyPlace::Store => policies::Shelf::Store,
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use jiff::Timestamp;
+use rialto_api_types::agents::NewAgent;
 use rialto_engine::{
     address::AddressError,
     diff::CardDiff,
@@ -21,11 +22,10 @@ use rialto_model::{
     rights::Right,
 };
 use rialto_policy::{Action, Object, Template, Wish};
-use serde::Deserialize;
 use serde_json::json;
 
-pub(crate) use self::shown::{breaker, credential_of, row_for, scheme_of};
-pub use self::shown::{came, refreshed, row};
+pub(crate) use self::shown::{card_changes, credential_of, facts, row_for};
+pub use self::shown::{card_refresh, refresh_result, row};
 use super::{
     cut, page_size,
     policies::{self, Location},
@@ -64,28 +64,6 @@ pub struct Page {
     pub known: usize,
     /// Where the next page begins.
     pub next: Option<String>,
-}
-
-/// An agent that somebody wants registered.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Wanted {
-    /// Its base URL.
-    pub url: String,
-    /// How far it is trusted: `external` or `trusted`.
-    pub trust: Option<String>,
-    /// Where its card is, when not at a well-known place.
-    #[serde(alias = "card_path")]
-    pub card_path: Option<String>,
-    /// Its own wall clock.
-    #[serde(alias = "timeout_ms")]
-    pub timeout_ms: Option<u64>,
-    /// Where the secret comes from that it is shown: `env:NAME`, `file:PATH` or `store:NAME`.
-    pub secret: Option<String>,
-    /// The same in full: how it is shown, to which hosts, and what single callers go with.
-    pub credential: Option<Credential>,
-    /// Whether a policy is written that lets everybody call it.
-    pub allow: bool,
 }
 
 /// A card that was replaced, and what was different after it.
@@ -148,7 +126,7 @@ pub async fn find(console: &Console, caller: &Caller, key: &str) -> Result<Arc<A
 pub async fn register(
     console: &Console,
     caller: &Caller,
-    wanted: &Wanted,
+    wanted: &NewAgent,
 ) -> Result<(Registered, Option<String>), Failure> {
     let operation = Operation::new("agent.register", wanted.url.trim());
     let work = register_now(console, caller, wanted, &operation);
@@ -158,7 +136,7 @@ pub async fn register(
 async fn register_now(
     console: &Console,
     caller: &Caller,
-    wanted: &Wanted,
+    wanted: &NewAgent,
     operation: &Operation,
 ) -> Result<(Registered, Option<String>), Failure> {
     if wanted.allow {
@@ -231,7 +209,7 @@ async fn load_now(
     card_path: Option<String>,
     (token, operation): (Option<&Secret>, &Operation),
 ) -> Result<Arc<Agent>, Failure> {
-    let mut wanted = Wanted { url: url.to_owned(), card_path, ..Wanted::default() };
+    let mut wanted = NewAgent { url: url.to_owned(), card_path, ..NewAgent::default() };
     if let Some(token) = token {
         // Secrets are the machine's, so the name keeps projects apart.
         let slug = rialto_model::name::slug(&format!("{} {} {url}", caller.scope.org, caller.scope.project));

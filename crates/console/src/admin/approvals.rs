@@ -9,7 +9,6 @@ use rialto_model::{
     rights::Right,
 };
 use rialto_policy::Action;
-use serde::Serialize;
 
 use super::{cut, page_size};
 use crate::{Console, operation::Operation};
@@ -38,24 +37,6 @@ pub struct Filter {
     pub limit: Option<usize>,
     /// Only those older than this one.
     pub cursor: Option<ApprovalId>,
-}
-
-/// An approval for programs. A type of its own, because on the way through a `Value` numbers lose digits.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ApprovalJson<'a> {
-    state: &'static str,
-    #[serde(flatten)]
-    approval: &'a Approval,
-}
-
-// === impl ApprovalJson ===
-
-impl<'a> ApprovalJson<'a> {
-    /// One of them.
-    pub fn of(approval: &'a Approval) -> Self {
-        Self { state: approval.state(), approval }
-    }
 }
 
 /// One page of what waits in the caller's org, or waited, and where the next begins.

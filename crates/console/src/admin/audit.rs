@@ -9,7 +9,6 @@ use rialto_model::{
     verb::{Outcome, Phase, VerbEvent},
 };
 use rialto_policy::Action;
-use serde::Serialize;
 
 use super::{cut, page_size};
 use crate::{Console, console::store_failure};
@@ -46,14 +45,6 @@ pub struct Page {
     pub next: Option<u64>,
 }
 
-/// A record as programs read it.
-#[derive(Serialize)]
-pub struct Record<'a> {
-    record: u64,
-    seal: &'a str,
-    event: &'a VerbEvent,
-}
-
 // === impl Filter ===
 
 impl Filter {
@@ -65,15 +56,6 @@ impl Filter {
         let [since, until, agent, caller, task, outcome, admin] =
             Self::NAMES.map(|name| given(name).map(str::to_owned));
         Self { since, until, agent, caller, task, outcome, admin, limit: None, cursor: None }
-    }
-}
-
-// === impl Record ===
-
-impl<'a> Record<'a> {
-    /// A record as it is kept.
-    pub fn of(audited: &'a Audited) -> Self {
-        Self { record: audited.record, seal: &audited.seal, event: &audited.event }
     }
 }
 

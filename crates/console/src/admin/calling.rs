@@ -2,41 +2,21 @@
 
 use std::time::Duration;
 
+use rialto_api_types::tasks::{NewCall, StartedCall};
 use rialto_engine::Request;
 use rialto_model::{
     call::{Caller, Door, Target},
     failure::{Failure, Kind},
-    ids::TaskId,
     json::Json,
     message::Part,
     rights::Right,
 };
-use serde::{Deserialize, Serialize};
 
 use super::agents::may_see;
 use crate::{Console, console::store_failure};
 
 /// So many names that are like an unknown one are told.
 const NEAR: usize = 3;
-
-/// A call that somebody wants made.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Wanted {
-    /// A skill, a tool, or an agent to send a message to.
-    pub name: String,
-    /// The arguments of a skill, or data for an agent.
-    pub arguments: Option<Json>,
-    /// What to tell an agent; for a skill, its arguments as JSON in a text.
-    pub text: Option<String>,
-    /// The task to go on with.
-    pub task: Option<String>,
-    /// The conversation to go on with.
-    pub context: Option<String>,
-    /// How long somebody waits for it.
-    #[serde(alias = "timeout_ms")]
-    pub timeout_ms: Option<u64>,
-}
 
 /// What is said with a call.
 #[derive(Clone, Debug)]
@@ -49,22 +29,8 @@ pub enum Said {
     Data(Json),
 }
 
-/// A call that was begun. It goes on by itself.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Begun {
-    /// Its task.
-    pub task_id: TaskId,
-    /// The canonical name of what is called.
-    pub called: String,
-    /// Only events of the task behind this one are of this call.
-    pub after: u64,
-    /// How long callers usually wait for it.
-    pub timeout_ms: u64,
-}
-
 /// Begins a call, which goes on by itself.
-pub async fn begin(console: &Console, caller: &Caller, wanted: &Wanted) -> Result<Begun, Failure> {
+pub async fn begin(console: &Console, caller: &Caller, wanted: &NewCall) -> Result<StartedCall, Failure> {
     if !caller.rights.have(Right::Call) {
         return Err(Right::Call.lacking());
     }
@@ -90,7 +56,7 @@ pub async fn begin(console: &Console, caller: &Caller, wanted: &Wanted) -> Resul
         ..Request::message(caller.clone(), Door::Http, target, parts)
     };
     let running = console.engine().call(request).await?;
-    Ok(Begun {
+    Ok(StartedCall {
         task_id: running.task().clone(),
         called,
         after: after.map_or(0, |head| head.version),

@@ -1,5 +1,6 @@
 //! What calls cost, as far as anybody says.
 
+use rialto_api_types::audit::CostReport;
 use rialto_model::{
     call::{Caller, CallerId},
     cost::{Cents, CostBy, CostQuery, CostSum},
@@ -7,7 +8,6 @@ use rialto_model::{
     ids::AgentId,
 };
 use rialto_policy::Action;
-use serde::{Deserialize, Serialize};
 
 use super::audit::{agent_id, given, moment};
 use crate::{Console, console::store_failure};
@@ -27,17 +27,8 @@ pub struct Filter {
     pub by: CostBy,
 }
 
-/// What calls cost.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Costs {
-    /// For each key.
-    pub sums: Vec<CostSum>,
-    /// Together.
-    pub total: CostSum,
-}
-
 /// Sums up what calls of the caller's org cost.
-pub async fn costs(console: &Console, caller: &Caller, filter: &Filter) -> Result<Costs, Failure> {
+pub async fn costs(console: &Console, caller: &Caller, filter: &Filter) -> Result<CostReport, Failure> {
     console.admit(caller, Action::AdminAudit).await?;
     let now = console.engine().now();
     let moment = |text: &Option<String>| given(text).map(|text| moment(&text, now)).transpose();
@@ -53,7 +44,7 @@ pub async fn costs(console: &Console, caller: &Caller, filter: &Filter) -> Resul
         sums.iter_mut().for_each(|sum| name(console, sum));
     }
     let total = total(&sums);
-    Ok(Costs { sums, total })
+    Ok(CostReport { sums, total })
 }
 
 /// What costs are summed up by, by its name.

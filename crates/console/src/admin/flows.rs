@@ -5,13 +5,11 @@ use std::sync::Arc;
 use rialto_flow::{definition::Workflow, run::Given};
 use rialto_model::{
     call::Caller,
-    clock::Timestamp,
     failure::{Failure, Kind},
     flow::{Flow, FlowKind, FlowRun, FlowStatus},
     rights::Right,
 };
 use rialto_policy::Action;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{MOST, page_size, runs};
@@ -50,46 +48,6 @@ pub struct Wanted {
     pub kind: Option<FlowKind>,
     /// Whether it may be run, in place of what the text says.
     pub status: Option<FlowStatus>,
-}
-
-/// A definition for programs.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FlowJson<'a> {
-    name: &'a str,
-    kind: FlowKind,
-    status: FlowStatus,
-    version: u64,
-    skill: String,
-    configured: bool,
-    by: &'a str,
-    at: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    text: Option<&'a str>,
-}
-
-// === impl FlowJson ===
-
-impl<'a> FlowJson<'a> {
-    /// One in a list.
-    pub fn of(flow: &'a Flow) -> Self {
-        Self {
-            name: &flow.name,
-            kind: flow.kind,
-            status: flow.status,
-            version: flow.version,
-            skill: flow.kind.skill_id(&flow.name),
-            configured: flow.configured,
-            by: flow.by.as_str(),
-            at: flow.at,
-            text: None,
-        }
-    }
-
-    /// The same with its text.
-    pub fn whole(flow: &'a Flow) -> Self {
-        Self { text: Some(&flow.text), ..Self::of(flow) }
-    }
 }
 
 /// The definitions of the caller's project, by name.

@@ -1,8 +1,11 @@
 //! Guardrails: which are in force, and what they or any others find in a text. Nothing is kept, and what was found is told by its kind
 //! and place.
 
+use rialto_api_types::guardrails::{
+    ByteRange, GuardrailAction, GuardrailField, GuardrailFinding, GuardrailReport, GuardrailVerdict,
+};
 use rialto_guard::{
-    Finding, Findings, Guards, Verdict,
+    Field, Finding, Findings, Guards, Verdict,
     config::{Action as Then, Check, Guardrail, Target},
     setting::{Called, Guardrails},
 };
@@ -13,7 +16,6 @@ use rialto_model::{
     message::{Content, Part},
 };
 use rialto_policy::Action;
-use serde::Serialize;
 
 use crate::Console;
 
@@ -48,22 +50,60 @@ pub struct Asked {
 }
 
 /// What came of it.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug)]
 pub struct Tried {
     /// What would become of it.
     pub verdict: Verdict,
     /// What was found.
-    #[serde(serialize_with = "found")]
     pub findings: Findings,
     /// What is left when everything is replaced that can be.
-    #[serde(rename = "redacted")]
     pub left: String,
     /// How many model servers would be asked too.
     pub not_asked: usize,
     /// Where the guardrails that were tried are written, where they are those in force.
-    #[serde(rename = "guardrails", skip_serializing_if = "Option::is_none")]
     pub places: Option<Vec<String>>,
+}
+
+// === impl Tried ===
+
+impl From<Tried> for GuardrailReport {
+    fn from(tried: Tried) -> Self {
+        Self {
+            verdict: match tried.verdict {
+                Verdict::Pass => GuardrailVerdict::Pass,
+                Verdict::Log => GuardrailVerdict::Log,
+                Verdict::Warn => GuardrailVerdict::Warn,
+                Verdict::Redact => GuardrailVerdict::Redact,
+                Verdict::Block => GuardrailVerdict::Block,
+            },
+            findings: tried.findings.found.into_iter().map(guardrail_finding).collect(),
+            redacted: tried.left,
+            not_asked: tried.not_asked,
+            guardrails: tried.places,
+        }
+    }
+}
+
+fn guardrail_finding(finding: Finding) -> GuardrailFinding {
+    GuardrailFinding {
+        check: finding.check.to_owned(),
+        kind: finding.kind.into_owned(),
+        part: finding.part,
+        field: match finding.field {
+            Field::Content => GuardrailField::Content,
+            Field::Metadata => GuardrailField::Metadata,
+            Field::Filename => GuardrailField::Filename,
+            Field::Extra => GuardrailField::Extra,
+            Field::Message => GuardrailField::Message,
+        },
+        at: finding.at.map(|at| ByteRange { start: at.start, end: at.end }),
+        action: match finding.action {
+            Then::Log => GuardrailAction::Log,
+            Then::Warn => GuardrailAction::Warn,
+            Then::Redact => GuardrailAction::Redact,
+            Then::Block => GuardrailAction::Block,
+        },
+    }
 }
 
 // === impl Asked ===
@@ -179,10 +219,6 @@ fn redacted(guards: &Guards, parts: &[Part], findings: &Findings) -> String {
         Content::Raw(_) | Content::Url(_) | Content::Unknown(_) => String::new(),
     };
     parts.iter().map(text).collect()
-}
-
-fn found<S: serde::Serializer>(findings: &Findings, serializer: S) -> Result<S::Ok, S::Error> {
-    findings.found.serialize(serializer)
 }
 
 fn invalid(message: String) -> Failure {

@@ -5,129 +5,32 @@
 
 mod words;
 
-use std::borrow::Cow;
-
+use rialto_api_types::tasks::{
+    CallInspection, CallerRequest, RecordedDecision, TimelineActor, TimelineEntry, UpstreamMessage,
+    UpstreamRequest,
+};
 use rialto_model::{
     agent::Agent,
-    call::{Caller, Door, args_of},
+    call::{Caller, args_of},
     card::Binding,
     clock::Timestamp,
     deployed::Backing,
     event::{Event, Recorded},
     failure::{Failure, Kind},
-    ids::{AgentId, SkillId, TaskId},
+    ids::{AgentId, TaskId},
     json::Json,
     rights::Right,
     store::{AuditFilter, Audited},
-    task::{Task, TaskHead, TaskState},
+    task::{Task, TaskHead},
     verb::{Phase, Verb, VerbEvent},
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::tasks::is_own;
 use crate::{Console, console::store_failure};
 
 /// So many records of one task are shown.
 const RECORDS: usize = 1_000;
-
-/// One call, from both sides.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Inspected {
-    /// Our id of the task.
-    pub task_id: TaskId,
-    /// Where it stands; none when it was refused before there was a task.
-    pub state: Option<TaskState>,
-    /// What was asked of us.
-    pub came_in: CameIn,
-    /// What policy said, if that is on record.
-    pub decision: Option<Decision>,
-    /// What we asked of the agent.
-    pub went_out: WentOut,
-    /// What happened, in order.
-    pub timeline: Vec<Entry>,
-}
-
-/// What was asked of us.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CameIn {
-    /// By whom.
-    pub caller: Option<String>,
-    /// In which org.
-    pub org: Option<String>,
-    /// In which project.
-    pub project: Option<String>,
-    /// By which door.
-    pub door: Option<Door>,
-    /// The canonical name of what was called.
-    pub called: Option<String>,
-    /// With which arguments.
-    pub arguments: Option<Json>,
-    /// In which conversation.
-    pub context_id: Option<String>,
-    /// What the caller calls its message.
-    pub message_id: Option<String>,
-}
-
-/// What policy said.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Decision {
-    /// Whether it may be done.
-    pub allowed: bool,
-    /// The policies that decided.
-    pub policies: Vec<String>,
-    /// Why not.
-    pub reason: Option<String>,
-}
-
-/// What we asked of the agent.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct WentOut {
-    /// Its slug, while it is registered.
-    pub agent: Option<String>,
-    /// Where it lives.
-    pub url: Option<String>,
-    /// How it is spoken to, by its row as it is now.
-    pub protocol: Option<String>,
-    /// Which skill.
-    pub skill_id: Option<SkillId>,
-    /// The id that both sides' logs share.
-    pub session_id: Option<String>,
-    /// What the agent calls the task.
-    pub remote_task_id: Option<String>,
-    /// What the agent calls the conversation.
-    pub remote_context_id: Option<String>,
-    /// What it was sent, in order, as far as that is on record: as arguments, with secrets masked.
-    #[serde(default)]
-    pub sent: Vec<Sent>,
-}
-
-/// Something that went out to the agent.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Sent {
-    /// When it was written down.
-    pub at: Timestamp,
-    /// What was said. One data part is itself, a text `{"text": …}`, and anything else `{"parts": […]}`.
-    pub content: Json,
-}
-
-/// Something that happened.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Entry {
-    /// When.
-    pub at: Timestamp,
-    /// How long after the first that happened.
-    pub after_ms: i64,
-    /// Who did it: `caller`, `rialto` or `agent`.
-    pub who: Cow<'static, str>,
-    /// What, in a few words.
-    pub what: String,
-    /// As it is on record.
-    pub record: Json,
-}
 
 /// An event of the journal as it is on record.
 #[derive(Serialize)]
@@ -144,7 +47,7 @@ struct Announced<'a> {
 }
 
 /// The call with that task, by our id or the agent's.
-pub async fn inspect(console: &Console, caller: &Caller, id: &str) -> Result<Inspected, Failure> {
+pub async fn inspect(console: &Console, caller: &Caller, id: &str) -> Result<CallInspection, Failure> {
     Console::need(caller, Right::Call)?;
     console.engine().sync().await?;
     let sees_all = console.sees_all(caller);
@@ -186,7 +89,7 @@ fn put_together(
     head: Option<&TaskHead>,
     events: &[Recorded],
     records: &[Audited],
-) -> Inspected {
+) -> CallInspection {
     let first = records.iter().find(|record| record.event.phase == Phase::PreVerb);
     let verb = records.first().map(|record| &*record.event.verb);
     let agent_id = head.map(|head| head.agent.clone());
@@ -195,31 +98,31 @@ fn put_together(
     let decision = first.map(|record| {
         let context = &record.event.context;
         let (policies, reason) = (context.policies.to_vec(), context.reason.clone());
-        Decision { allowed: !context.denied, policies, reason }
+        RecordedDecision { allowed: !context.denied, policies, reason }
     });
     let taken = events.iter().position(|recorded| matches!(recorded.event, Event::Accepted { .. }));
     let told = |(at, recorded)| happened(recorded, taken.is_some_and(|taken| taken < at));
     let events_told = events.iter().enumerate().map(told);
-    let mut timeline: Vec<Entry> = events_told.chain(records.iter().map(announced)).collect();
+    let mut timeline: Vec<TimelineEntry> = events_told.chain(records.iter().map(announced)).collect();
     timeline.sort_by_key(|entry| entry.at);
     let begun = timeline.first().map(|entry| entry.at);
     for entry in &mut timeline {
         let since = begun.map(|begun| entry.at.duration_since(begun).as_millis()).unwrap_or_default();
         entry.after_ms = i64::try_from(since).unwrap_or(i64::MAX);
     }
-    Inspected {
+    CallInspection {
         task_id,
         state: head.map(|head| head.state),
         came_in: came_in(head, first.map(|record| &*record.event.verb)),
         decision,
-        went_out: WentOut { sent: sent(head, events), ..went_out(head, verb, agent.as_deref()) },
+        went_out: UpstreamRequest { sent: sent(head, events), ..went_out(head, verb, agent.as_deref()) },
         timeline,
     }
 }
 
-fn came_in(head: Option<&TaskHead>, verb: Option<&Verb>) -> CameIn {
+fn came_in(head: Option<&TaskHead>, verb: Option<&Verb>) -> CallerRequest {
     let owned = |text: Option<&str>| text.map(str::to_owned);
-    CameIn {
+    CallerRequest {
         caller: owned(head.map(|head| head.caller.as_str()).or_else(|| verb.map(|verb| &*verb.caller))),
         org: owned(head.map(|head| head.scope.org.as_str()).or_else(|| verb.map(|verb| &*verb.org_id))),
         project: owned(head.map(|head| head.scope.project.as_str())),
@@ -231,10 +134,10 @@ fn came_in(head: Option<&TaskHead>, verb: Option<&Verb>) -> CameIn {
     }
 }
 
-fn went_out(head: Option<&TaskHead>, verb: Option<&Verb>, agent: Option<&Agent>) -> WentOut {
+fn went_out(head: Option<&TaskHead>, verb: Option<&Verb>, agent: Option<&Agent>) -> UpstreamRequest {
     let owned = |text: Option<&str>| text.map(str::to_owned);
     let url = head.map(|head| head.agent_url.as_str()).or_else(|| verb.map(|verb| verb.agent_url.as_str()));
-    WentOut {
+    UpstreamRequest {
         agent: agent.map(|agent| agent.slug.clone()),
         url: owned(url),
         protocol: agent.map(protocol),
@@ -248,7 +151,7 @@ fn went_out(head: Option<&TaskHead>, verb: Option<&Verb>, agent: Option<&Agent>)
 
 /// The call itself, and what its caller said later. What waits for approval here, or was denied it, was never sent, and neither was
 /// the decision.
-fn sent(head: Option<&TaskHead>, events: &[Recorded]) -> Vec<Sent> {
+fn sent(head: Option<&TaskHead>, events: &[Recorded]) -> Vec<UpstreamMessage> {
     let Some(head) = head else { return Vec::new() };
     let is_heard = |recorded: &Recorded| {
         !matches!(
@@ -263,11 +166,13 @@ fn sent(head: Option<&TaskHead>, events: &[Recorded]) -> Vec<Sent> {
     }
     let answers = later.iter().filter_map(|recorded| match &recorded.event {
         Event::Answered { message, .. } => {
-            Some(Sent { at: recorded.at, content: args_of(&message.parts, None) })
+            Some(UpstreamMessage { at: recorded.at, content: args_of(&message.parts, None) })
         }
         _ => None,
     });
-    std::iter::once(Sent { at: head.created_at, content: head.args.clone() }).chain(answers).collect()
+    std::iter::once(UpstreamMessage { at: head.created_at, content: head.args.clone() })
+        .chain(answers)
+        .collect()
 }
 
 /// Whether somebody was to say that it may be done, and has not.
@@ -303,23 +208,23 @@ fn protocol(agent: &Agent) -> String {
     }
 }
 
-fn announced(record: &Audited) -> Entry {
+fn announced(record: &Audited) -> TimelineEntry {
     let event = &record.event;
     let told = Json::of(&Announced { record: record.record, event });
-    entry(event.emitted_at, "rialto", words::announced(record), told)
+    entry(event.emitted_at, TimelineActor::Rialto, words::announced(record), told)
 }
 
-fn happened(recorded: &Recorded, is_taken: bool) -> Entry {
+fn happened(recorded: &Recorded, is_taken: bool) -> TimelineEntry {
     let who = match &recorded.event {
-        Event::Answered { .. } => "caller",
+        Event::Answered { .. } => TimelineActor::Caller,
         // Before the agent has taken it, only we ask: whether it may be done.
-        Event::Asked { .. } if !is_taken => "rialto",
-        _ => "agent",
+        Event::Asked { .. } if !is_taken => TimelineActor::Rialto,
+        _ => TimelineActor::Agent,
     };
     let told = Json::of(&Happened { seq: recorded.seq, event: &recorded.event });
     entry(recorded.at, who, words::told(&recorded.event), told)
 }
 
-const fn entry(at: Timestamp, who: &'static str, what: String, record: Json) -> Entry {
-    Entry { at, after_ms: 0, who: Cow::Borrowed(who), what, record }
+const fn entry(at: Timestamp, who: TimelineActor, what: String, record: Json) -> TimelineEntry {
+    TimelineEntry { at, after_ms: 0, who, what, record }
 }

@@ -3,7 +3,7 @@
 //! They are the server's own, so callers of the org `default` alone see and drain them. The order is kept in the store under the name of the node,
 //! which notices it with its next heartbeat.
 
-use jiff::Timestamp;
+use rialto_api_types::nodes::NodeRow;
 use rialto_model::{
     call::Caller,
     failure::{Failure, Kind},
@@ -11,41 +11,12 @@ use rialto_model::{
     node::{NodeDrain, NodeStatus},
 };
 use rialto_policy::Action;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{Console, operation::Operation};
 
-/// One node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NodeSummary {
-    /// Its name.
-    pub name: String,
-    /// `serving`, `draining`, `lost` or `stopped`.
-    pub state: &'static str,
-    /// Number under which its process works on tasks; text, because not every client reads whole numbers of that size.
-    pub runner: String,
-    /// Process id on its machine.
-    pub process: u32,
-    /// Address that it listens on.
-    pub address: String,
-    /// Version of its program.
-    pub version: String,
-    /// Start of the process.
-    pub started_at: Timestamp,
-    /// Time of its last heartbeat.
-    pub renewed_at: Timestamp,
-    /// Number of its tasks that are not over.
-    pub open_tasks: u64,
-    /// Operator who ordered it to be drained.
-    pub drained_by: Option<String>,
-    /// Time of that order.
-    pub drained_at: Option<Timestamp>,
-}
-
 /// All nodes, by name.
-pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<NodeSummary>, Failure> {
+pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<NodeRow>, Failure> {
     console.admit(caller, Action::AdminAgents).await?;
     check_org(console, caller)?;
     Ok(console.engine().nodes().await?.into_iter().map(summary).collect())
@@ -57,7 +28,7 @@ pub async fn set_draining(
     caller: &Caller,
     name: &str,
     is_draining: bool,
-) -> Result<NodeSummary, Failure> {
+) -> Result<NodeRow, Failure> {
     let operation = Operation::new(if is_draining { "node.drain" } else { "node.undrain" }, name);
     let work = async {
         check_org(console, caller)?;
@@ -114,11 +85,11 @@ fn drain_state(status: &NodeStatus) -> Value {
     })
 }
 
-fn summary(status: NodeStatus) -> NodeSummary {
-    let state = status.state().as_str();
+fn summary(status: NodeStatus) -> NodeRow {
+    let state = status.state();
     let (drained_by, drained_at) = status.drain.map(|drain| (drain.by, drain.at)).unzip();
     let node = status.node;
-    NodeSummary {
+    NodeRow {
         name: node.name,
         state,
         runner: node.runner.get().to_string(),

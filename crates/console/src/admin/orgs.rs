@@ -3,9 +3,12 @@
 //! An org or a project exists once it was created here, or once a token, an agent or a policy belongs to it. Orgs are created
 //! and removed at the machine; over the network a caller sees its own org, and creates and removes its projects.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use jiff::Timestamp;
+use rialto_api_types::{
+    tenants::{NewOrg, NewProject, OrgRow, ProjectRow},
+    tokens::{NewToken, TokenRole},
+};
 use rialto_model::{
     agent::Agent,
     call::Caller,
@@ -14,68 +17,13 @@ use rialto_model::{
     store::CreatedTenant,
 };
 use rialto_policy::Action;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{flows, tokens};
 use crate::{Console, console::store_failure, operation::Operation};
 
-/// An org to create.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct NewOrg {
-    /// Its name.
-    pub org: String,
-    /// The name of its first owner, whose token is answered.
-    pub owner: Option<String>,
-}
-
-/// A project to create.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct NewProject {
-    /// Its name.
-    pub project: String,
-}
-
-/// One org.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct OrgSummary {
-    /// Its name.
-    pub org: String,
-    /// Its projects.
-    pub projects: BTreeSet<String>,
-    /// How many agents and tools are registered in it.
-    pub agents: usize,
-    /// How many tokens let callers of it in.
-    pub tokens: usize,
-    /// How many texts of policies belong to it.
-    pub policies: usize,
-    /// When it was created, if it was.
-    pub created_at: Option<Timestamp>,
-    /// Who created it, if that is known.
-    pub created_by: Option<String>,
-}
-
-/// One project.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ProjectSummary {
-    /// Its name.
-    pub project: String,
-    /// How many agents and tools are registered in it.
-    pub agents: usize,
-    /// How many tokens let callers of it in.
-    pub tokens: usize,
-    /// When it was created, if it was.
-    pub created_at: Option<Timestamp>,
-    /// Who created it, if that is known.
-    pub created_by: Option<String>,
-}
-
 /// The orgs that the caller may see: at the machine all, else its own.
-pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<OrgSummary>, Failure> {
+pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<OrgRow>, Failure> {
     console.admit(caller, Action::AdminTokens).await?;
     let mut orgs = summaries(console).await?;
     if !console.at_machine() {
@@ -100,11 +48,8 @@ pub async fn create(console: &Console, caller: &Caller, new: &NewOrg) -> Result<
         let owner = new.owner.as_deref().filter(|owner| !owner.trim().is_empty());
         operation.after(json!({ "org": new.org, "owner": owner }));
         let Some(owner) = owner else { return Ok(None) };
-        let wanted = tokens::Wanted {
-            caller: owner.to_owned(),
-            role: Some(tokens::Role::Owner),
-            ..Default::default()
-        };
+        let wanted =
+            NewToken { caller: owner.to_owned(), role: Some(TokenRole::Owner), ..Default::default() };
         let there = Caller { scope, ..caller.clone() };
         let (_, token) = tokens::create_now(console, &there, &wanted, &operation).await?;
         Ok(Some(token))
@@ -158,7 +103,7 @@ async fn remove_now(
 }
 
 /// The projects of the caller's org.
-pub async fn projects(console: &Console, caller: &Caller) -> Result<Vec<ProjectSummary>, Failure> {
+pub async fn projects(console: &Console, caller: &Caller) -> Result<Vec<ProjectRow>, Failure> {
     console.admit(caller, Action::AdminAgents).await?;
     Ok(project_summaries(console, &caller.scope.org).await?.into_values().collect())
 }
@@ -241,8 +186,8 @@ async fn forget_policies(console: &Console, agent: &Agent) {
 }
 
 /// All orgs. The org `default` always exists.
-async fn summaries(console: &Console) -> Result<BTreeMap<OrgId, OrgSummary>, Failure> {
-    let mut orgs: BTreeMap<OrgId, OrgSummary> = BTreeMap::new();
+async fn summaries(console: &Console) -> Result<BTreeMap<OrgId, OrgRow>, Failure> {
+    let mut orgs: BTreeMap<OrgId, OrgRow> = BTreeMap::new();
     let mut place = |scope: &Scope| {
         let summary = orgs.entry(scope.org.clone()).or_default();
         summary.org = scope.org.to_string();
@@ -272,8 +217,8 @@ async fn summaries(console: &Console) -> Result<BTreeMap<OrgId, OrgSummary>, Fai
 async fn project_summaries(
     console: &Console,
     org: &OrgId,
-) -> Result<BTreeMap<ProjectId, ProjectSummary>, Failure> {
-    let mut projects: BTreeMap<ProjectId, ProjectSummary> = BTreeMap::new();
+) -> Result<BTreeMap<ProjectId, ProjectRow>, Failure> {
+    let mut projects: BTreeMap<ProjectId, ProjectRow> = BTreeMap::new();
     projects.entry(Scope::default().project).or_default();
     for agent in console.engine().registry().all().iter().filter(|agent| agent.scope.org == *org) {
         projects.entry(agent.scope.project.clone()).or_default().agents += 1;
@@ -324,7 +269,7 @@ fn checked<'a>(name: &'a str, what: &str) -> Result<&'a str, Failure> {
     Err(Failure::new(Kind::Invalid, message))
 }
 
-fn no_org(name: &str, orgs: &BTreeMap<OrgId, OrgSummary>) -> Failure {
+fn no_org(name: &str, orgs: &BTreeMap<OrgId, OrgRow>) -> Failure {
     let names: Vec<_> = orgs.keys().map(OrgId::as_str).collect();
     Failure::new(Kind::NotFound, format!("there is no org \"{name}\"; there are {}", names.join(", ")))
 }

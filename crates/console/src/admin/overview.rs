@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rialto_api_types::overview::{AgentCounts, RecentCalls};
 use rialto_engine::directory::Entry;
 use rialto_model::{
     agent::{Agent, Health, Trust},
@@ -10,13 +11,8 @@ use rialto_model::{
     rights::Right,
     store::TaskFilter,
 };
-use serde::Serialize;
 
-use super::{
-    agents::may_see,
-    tools,
-    traffic::{self, Calls},
-};
+use super::{agents::may_see, tools, traffic};
 use crate::{Console, console::store_failure};
 
 /// So many agents that are not well are named.
@@ -26,7 +22,7 @@ const NAMED: usize = 8;
 #[derive(Clone, Debug)]
 pub struct Overview {
     /// How many agents there are, and how many of them are healthy and need a permit.
-    pub agents: Counts,
+    pub agents: AgentCounts,
     /// Some of those that are not well.
     pub unwell: Vec<Arc<Agent>>,
     /// How many skills can be called.
@@ -40,20 +36,7 @@ pub struct Overview {
     /// A skill that can be called: its agent's slug, and what it is called by.
     pub sample: Option<(String, String)>,
     /// What calls of the last hour were like, for whoever may read the audit trail.
-    pub calls: Option<Calls>,
-}
-
-/// Agents, counted.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Counts {
-    /// All of them.
-    pub all: usize,
-    /// Those that are healthy.
-    pub healthy: usize,
-    /// Those that are degraded or unreachable.
-    pub unwell: usize,
-    /// Those that need a permit.
-    pub external: usize,
+    pub calls: Option<RecentCalls>,
 }
 
 /// How things go in the caller's project.
@@ -67,7 +50,7 @@ pub async fn overview(console: &Console, caller: &Caller) -> Result<Overview, Fa
     let directory = registry.directory(&caller.scope);
     let sees = |entry: &&Entry| looks && console.engine().may_discover(caller, &entry.target());
     let is_unwell = |agent: &&Arc<Agent>| matches!(agent.health, Health::Degraded | Health::Unreachable);
-    let counts = Counts {
+    let counts = AgentCounts {
         all: agents.len(),
         healthy: agents.iter().filter(|agent| agent.health == Health::Healthy).count(),
         unwell: agents.iter().filter(is_unwell).count(),

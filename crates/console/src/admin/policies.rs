@@ -4,25 +4,29 @@ mod templates;
 
 use std::sync::Arc;
 
+use rialto_api_types::policies::{
+    PolicyEffect, PolicyFinding, PolicyPlace, PolicyQuestion, PolicyRule, PolicyRuling, PolicyVerdict,
+};
 use rialto_model::{
     agent::Agent,
     call::{Caller, CallerId, CallerKind, Target},
     failure::{Failure, Kind},
     ids::{OrgId, Scope},
 };
-use rialto_policy::{Action, Decision, Finding, Policy, Problem, Question, Rule, Source, named_agents};
-use serde::Deserialize;
+use rialto_policy::{
+    Action, Decision, Effect, Finding, Policy, Problem, Question, Rule, Source, named_agents,
+};
 use serde_json::{Value, json};
 
 use crate::{
     Console,
     console::store_failure,
-    office::{KeptPolicy, PolicyScope, PolicyVersion, SharedPolicies, Shelf},
+    office::{KeptPolicy, PolicyScope, PolicyVersion, SharedPolicies},
     operation::Operation,
 };
 
 pub(super) use self::templates::put_template;
-pub use self::templates::{USUAL, Usual, add, add_usual};
+pub use self::templates::{USUAL, add, add_usual};
 
 /// So many skills of an agent are asked about.
 const ASKED: usize = 30;
@@ -47,23 +51,9 @@ pub struct Text {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Location {
     /// Where it is kept, if that is said.
-    pub shelf: Option<Shelf>,
+    pub shelf: Option<PolicyPlace>,
     /// Whether it is one that applies to all orgs.
     pub all_orgs: bool,
-}
-
-/// Whether something would be allowed.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Asked {
-    /// Who: a name, or for an agent its slug, id or URL.
-    pub caller: String,
-    /// `user`, `session` or `agent`.
-    pub kind: Option<CallerKind>,
-    /// What: `a2a_invoke`, `admin_agents`, …
-    pub action: String,
-    /// To whom: a skill or an agent. Nothing for admin actions.
-    pub target: String,
 }
 
 /// The answer, and what each policy says to it.
@@ -258,7 +248,7 @@ pub async fn validate(
 }
 
 /// Whether something would be allowed, and why.
-pub async fn test(console: &Console, caller: &Caller, asked: &Asked) -> Result<Answer, Failure> {
+pub async fn test(console: &Console, caller: &Caller, asked: &PolicyQuestion) -> Result<Answer, Failure> {
     console.admit(caller, Action::AdminPolicies).await?;
     let invalid = |message: String| Failure::new(Kind::Invalid, message);
     let action = Action::parse(&asked.action).ok_or_else(|| {
@@ -377,30 +367,45 @@ fn foreign_agent(console: &Console, scope: &PolicyScope, name: &str, text: &str)
     })
 }
 
-/// An answer for programs.
-pub fn answer(asked: &Asked, answer: &Answer) -> Value {
-    let policies = answer.findings.iter().map(|finding| {
-        json!({
-            "name": finding.rule.name,
-            "effect": finding.rule.effect.as_str(),
-            "outcome": finding.outcome.name(),
-            "reason": finding.outcome.to_string(),
-            "summary": finding.rule.summary,
-            "file": finding.rule.file,
-            "org": finding.rule.org,
-        })
-    });
-    json!({
-        "decision": if answer.decision.allowed { "allow" } else { "deny" },
-        "caller": asked.caller,
-        "callerId": answer.caller,
-        "decidedBy": answer.decision.policies,
-        "action": asked.action,
-        "target": answer.target,
-        "whyNot": answer.why_not,
-        "policies": policies.collect::<Vec<_>>(),
-        "errors": answer.decision.errors,
-    })
+/// The answer as the API describes it.
+pub fn ruling(asked: &PolicyQuestion, answer: &Answer) -> PolicyRuling {
+    let decision = &answer.decision;
+    PolicyRuling {
+        decision: if decision.allowed { PolicyVerdict::Allow } else { PolicyVerdict::Deny },
+        caller: asked.caller.clone(),
+        caller_id: answer.caller.clone(),
+        decided_by: decision.policies.to_vec(),
+        action: asked.action.clone(),
+        target: answer.target.clone(),
+        why_not: answer.why_not.clone(),
+        policies: answer.findings.iter().map(policy_finding).collect(),
+        errors: decision.errors.clone(),
+    }
+}
+
+fn policy_finding(finding: &Finding) -> PolicyFinding {
+    let rule = &finding.rule;
+    PolicyFinding {
+        name: rule.name.clone(),
+        effect: effect(rule.effect),
+        outcome: finding.outcome.name().to_owned(),
+        reason: finding.outcome.to_string(),
+        summary: rule.summary.clone(),
+        file: rule.file.clone(),
+        org: rule.org.clone(),
+    }
+}
+
+/// A policy as the API describes it.
+pub fn policy_rule(rule: &Rule) -> PolicyRule {
+    PolicyRule { name: rule.name.clone(), effect: effect(rule.effect), summary: rule.summary.clone() }
+}
+
+const fn effect(effect: Effect) -> PolicyEffect {
+    match effect {
+        Effect::Permit => PolicyEffect::Permit,
+        Effect::Forbid => PolicyEffect::Forbid,
+    }
 }
 
 /// Every process goes by what was changed, this one at once.

@@ -3,15 +3,14 @@
 //! All projects of a server share them, so over the network they are for those whom its configuration trusts with the machine's
 //! secrets.
 
+use rialto_api_types::secrets::SecretSummary;
 use rialto_model::{
     call::Caller,
-    clock::Timestamp,
     credential::{Secret, Source},
     failure::{Failure, Kind},
     ids::is_slug,
 };
 use rialto_policy::Action;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{Console, office::SecretRow, operation::Operation};
@@ -19,24 +18,14 @@ use crate::{Console, office::SecretRow, operation::Operation};
 /// No secret is larger.
 const LIMIT: usize = 64 * 1024;
 
-/// A secret for programs: everything but itself.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Listed {
-    name: String,
-    set_at: Timestamp,
-    key: String,
-    used_by: Vec<String>,
-}
-
 /// All of them, without themselves.
-pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Listed>, Failure> {
+pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<SecretSummary>, Failure> {
     console.admit(caller, Action::AdminAgents).await?;
     trusted_with_secrets(console, caller)?;
     let secrets = console.office().secrets().await?;
     let listed = |row: SecretRow| {
         let used_by = users(console, caller, &row.name);
-        Listed { name: row.name, set_at: row.set_at, key: row.key, used_by }
+        SecretSummary { name: row.name, set_at: row.set_at, key: row.key, used_by }
     };
     Ok(secrets.into_iter().map(listed).collect())
 }

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 use jiff::Timestamp;
+use rialto_api_types::tokens::SessionRow;
 use rialto_model::{
     call::Caller,
     failure::{Failure, Kind},
@@ -14,7 +15,7 @@ use rialto_model::{
     store::Token,
 };
 use rialto_policy::Action;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{Console, console::store_failure, operation::Operation};
 
@@ -100,18 +101,18 @@ pub(crate) async fn record_sign_in(console: &Console, signed_in: &SignedIn) {
     }
 }
 
-/// A session for programs.
-pub fn shown(session: &Token) -> Value {
-    let token = session.session_of.as_deref().filter(|token| !token.is_empty());
-    json!({
-        "id": session.id,
-        "caller": session.caller,
-        "kind": session.kind,
-        "org": session.scope.org,
-        "tokenId": token,
-        "createdAt": session.created_at,
-        "expiresAt": session.expires_at,
-    })
+/// Row of a session.
+pub fn session_row(session: &Token) -> SessionRow {
+    let token = session.session_of.clone().filter(|token| !token.is_empty());
+    SessionRow {
+        id: session.id.clone(),
+        caller: session.caller.clone(),
+        kind: session.kind,
+        org: session.scope.org.clone(),
+        token_id: token,
+        created_at: session.created_at,
+        expires_at: session.expires_at,
+    }
 }
 
 async fn end_now(console: &Console, caller: &Caller, id: &str, operation: &Operation) -> Result<(), Failure> {
@@ -124,7 +125,7 @@ async fn end_now(console: &Console, caller: &Caller, id: &str, operation: &Opera
     };
     let session = session.ok_or_else(missing)?;
     operation.org(&session.scope.org);
-    operation.before(shown(&session));
+    operation.before(json!(session_row(&session)));
     console.store().revoke_token(id, console.engine().now()).await.map_err(store_failure)?;
     Ok(())
 }

@@ -1,21 +1,19 @@
 //! What became of calls. A caller sees its own tasks; whoever may read the audit trail sees everybody's.
 
+use rialto_api_types::tasks::UndeliveredPush;
 use rialto_engine::{Following, Request};
 use rialto_model::{
     call::{Caller, Door, Target},
     event::Recorded,
     failure::{Failure, Kind},
-    ids::{AgentId, SkillId, TaskId},
-    json::Json,
-    message::{Artifact, Message, Part},
+    ids::TaskId,
+    message::Part,
     push::Push,
     rights::Right,
     store::TaskFilter,
     task::{Task, TaskHead, TaskState},
 };
 use rialto_policy::Action;
-use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::{cut, page_size};
 use crate::{Console, console::store_failure};
@@ -44,49 +42,6 @@ pub struct Page {
     pub tasks: Vec<TaskHead>,
     /// Where the next page begins.
     pub next: Option<TaskId>,
-}
-
-/// A task for programs. A type of its own, because on the way through a `Value` numbers lose digits.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TaskJson<'a> {
-    task_id: &'a TaskId,
-    state: TaskState,
-    agent_id: &'a AgentId,
-    agent_url: &'a str,
-    skill_id: Option<&'a SkillId>,
-    remote_task_id: Option<&'a str>,
-    context_id: Option<&'a str>,
-    message: Option<&'a Message>,
-    artifacts: &'a [Artifact],
-    failure: Option<&'a Failure>,
-    args: &'a Json,
-    created_at: jiff::Timestamp,
-    updated_at: jiff::Timestamp,
-}
-
-// === impl TaskJson ===
-
-impl<'a> TaskJson<'a> {
-    /// All that is known of a task.
-    pub fn of(task: &'a Task) -> Self {
-        let head = &task.head;
-        Self {
-            task_id: &head.id,
-            state: head.state,
-            agent_id: &head.agent,
-            agent_url: &head.agent_url,
-            skill_id: head.skill.as_ref(),
-            remote_task_id: head.remote.task_id.as_deref(),
-            context_id: head.remote.context_id.as_deref(),
-            message: task.message.as_ref(),
-            artifacts: &task.artifacts,
-            failure: task.failure.as_ref(),
-            args: &head.args,
-            created_at: head.created_at,
-            updated_at: head.updated_at,
-        }
-    }
 }
 
 /// The tasks of the caller's project that it may see.
@@ -139,14 +94,18 @@ pub async fn undelivered(console: &Console, caller: &Caller, limit: usize) -> Re
     console.engine().dead_pushes(&caller.scope, limit).await
 }
 
-/// One of them for programs. What it is shown at its door is nobody's business here.
-pub fn given_up(push: &Push) -> Value {
-    json!({
-        "task": push.task, "id": push.id, "url": push.url, "caller": push.caller.as_str(),
-        "toldUpTo": push.standing.told, "failures": push.standing.failures,
-        "lastError": push.standing.last_error.clone().unwrap_or_default(),
-        "createdAt": push.created_at.to_string(),
-    })
+/// Push notification that was given up, without what it is shown at its address.
+pub fn undelivered_push(push: &Push) -> UndeliveredPush {
+    UndeliveredPush {
+        task: push.task.clone(),
+        id: push.id.clone(),
+        url: push.url.clone(),
+        caller: push.caller.to_string(),
+        told_up_to: push.standing.told,
+        failures: push.standing.failures,
+        last_error: push.standing.last_error.clone().unwrap_or_default(),
+        created_at: push.created_at,
+    }
 }
 
 /// Whatever happens to a task behind this event of it.

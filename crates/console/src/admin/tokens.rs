@@ -1,53 +1,21 @@
 //! Who may come in: bearer tokens of the caller's org.
 
 use jiff::{SignedDuration, Timestamp};
+use rialto_api_types::tokens::{NewToken, TokenRole, TokenRow, TokenState};
 use rialto_model::{
     call::{Caller, CallerId, CallerKind},
     failure::{Failure, Kind},
     ids::{OrgId, ProjectId, Scope, fresh, is_slug},
-    rights::{Right, Rights},
+    rights::Rights,
     store::{TaskFilter, Token},
 };
 use rialto_policy::Action;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{Console, console::store_failure, operation::Operation};
 
 /// The longest name of a caller.
 const LONGEST_NAME: usize = 200;
-
-/// A role of the caller in its org.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Administers everything in the org.
-    Owner,
-}
-
-/// A token that somebody wants.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Wanted {
-    /// Who comes with it.
-    pub caller: String,
-    /// `user`, `session` or `agent`.
-    pub kind: Option<CallerKind>,
-    /// What may be done with it; without any, `call` and `discover`.
-    pub scopes: Vec<Right>,
-    /// The role it gives; an owner has all scopes unless some are named.
-    pub role: Option<Role>,
-    /// The org; without one, that of whoever asks. Another one only at the machine.
-    pub org: Option<String>,
-    /// The project; without one, that of whoever asks.
-    pub project: Option<String>,
-    /// For how many days it is good; without it, for ever.
-    #[serde(alias = "expires_days")]
-    pub expires_days: Option<u32>,
-    /// The moment until which it is good, in place of days.
-    #[serde(alias = "expires_at")]
-    pub expires_at: Option<Timestamp>,
-}
 
 /// The tokens of the caller's org.
 pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Token>, Failure> {
@@ -60,7 +28,11 @@ pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Token>, Fail
 }
 
 /// Makes a token. It is answered this once: only its hash is kept.
-pub async fn create(console: &Console, caller: &Caller, wanted: &Wanted) -> Result<(Token, String), Failure> {
+pub async fn create(
+    console: &Console,
+    caller: &Caller,
+    wanted: &NewToken,
+) -> Result<(Token, String), Failure> {
     let operation = Operation::new("token.create", wanted.caller.trim());
     let work = create_now(console, caller, wanted, &operation);
     console.administer(caller, Action::AdminTokens, &operation, work).await
@@ -70,7 +42,7 @@ pub async fn create(console: &Console, caller: &Caller, wanted: &Wanted) -> Resu
 pub(super) async fn create_now(
     console: &Console,
     caller: &Caller,
-    wanted: &Wanted,
+    wanted: &NewToken,
     operation: &Operation,
 ) -> Result<(Token, String), Failure> {
     let invalid = |message: &str| Failure::new(Kind::Invalid, message);
@@ -81,10 +53,10 @@ pub(super) async fn create_now(
     let scopes = wanted.scopes.iter().copied();
     let rights = match wanted.role {
         _ if !wanted.scopes.is_empty() => Rights::of(scopes),
-        Some(Role::Owner) => Rights::ALL,
+        Some(TokenRole::Owner) => Rights::ALL,
         None => Rights::default(),
     };
-    let rights = if wanted.role == Some(Role::Owner) { rights.with_owner() } else { rights };
+    let rights = if wanted.role == Some(TokenRole::Owner) { rights.with_owner() } else { rights };
     if rights.is_owner() && !console.at_machine() && !caller.rights.is_owner() {
         let message = "role: only an owner makes a token of an owner; at the machine that is `rialto tokens create NAME --role owner`";
         return Err(Failure::new(Kind::Denied, message));
@@ -117,7 +89,7 @@ pub(super) async fn create_now(
     };
     operation.org(&row.scope.org);
     console.store().put_token(&row).await.map_err(store_failure)?;
-    operation.after(shown(&row, now));
+    operation.after(json!(token_row(&row, now)));
     Ok((row, token))
 }
 
@@ -154,31 +126,31 @@ pub async fn revoke(console: &Console, caller: &Caller, id: &str) -> Result<(), 
             let missing = || Failure::new(Kind::NotFound, format!("there is no token \"{id}\" in this org"));
             let token = token.ok_or_else(missing)?;
             operation.org(&token.scope.org);
-            operation.before(shown(&token, now));
+            operation.before(json!(token_row(&token, now)));
             console.store().revoke_token(id, now).await.map_err(store_failure)?;
             let revoked_at = token.revoked_at.or(Some(now));
-            operation.after(shown(&Token { revoked_at, ..token }, now));
+            operation.after(json!(token_row(&Token { revoked_at, ..token }, now)));
             Ok(())
         })
         .await
 }
 
-/// A token for programs: all but what it is.
-pub fn shown(token: &Token, now: Timestamp) -> Value {
-    json!({
-        "id": token.id,
-        "caller": token.caller,
-        "kind": token.kind,
-        "scopes": token.rights.each().collect::<Vec<_>>(),
-        "role": token.rights.is_owner().then_some("owner"),
-        "org": token.scope.org,
-        "project": token.scope.project,
-        "createdAt": token.created_at,
-        "createdBy": token.created_by,
-        "expiresAt": token.expires_at,
-        "revokedAt": token.revoked_at,
-        "state": state(token, now),
-    })
+/// Row of a token, without its secret.
+pub fn token_row(token: &Token, now: Timestamp) -> TokenRow {
+    TokenRow {
+        id: token.id.clone(),
+        caller: token.caller.clone(),
+        kind: token.kind,
+        scopes: token.rights.each().collect(),
+        role: token.rights.is_owner().then_some(TokenRole::Owner),
+        org: token.scope.org.clone(),
+        project: token.scope.project.clone(),
+        created_at: token.created_at,
+        created_by: token.created_by.clone(),
+        expires_at: token.expires_at,
+        revoked_at: token.revoked_at,
+        state: state(token, now),
+    }
 }
 
 /// Whether it lets callers in.
@@ -186,19 +158,19 @@ pub fn is_active(token: &Token, now: Timestamp) -> bool {
     token.revoked_at.is_none() && token.expires_at.is_none_or(|end| end > now)
 }
 
-/// Whether it still counts.
-pub fn state(token: &Token, now: Timestamp) -> &'static str {
+/// Whether a token is accepted.
+pub fn state(token: &Token, now: Timestamp) -> TokenState {
     if token.revoked_at.is_some() {
-        "revoked"
+        TokenState::Revoked
     } else if token.expires_at.is_some_and(|end| end <= now) {
-        "expired"
+        TokenState::Expired
     } else {
-        "good"
+        TokenState::Active
     }
 }
 
 /// Where a new token belongs.
-fn scope(console: &Console, caller: &Caller, wanted: &Wanted) -> Result<Scope, Failure> {
+fn scope(console: &Console, caller: &Caller, wanted: &NewToken) -> Result<Scope, Failure> {
     let given = |name: &Option<String>| name.clone().filter(|name| !name.is_empty());
     let org = given(&wanted.org).map_or_else(|| caller.scope.org.clone(), OrgId::from);
     let project = given(&wanted.project).map_or_else(|| caller.scope.project.clone(), ProjectId::from);

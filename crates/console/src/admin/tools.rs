@@ -17,7 +17,7 @@ use rialto_model::{
 };
 use rialto_policy::Action;
 
-pub use self::shown::{Shown, ShownTool, is_available, names};
+pub use self::shown::{deployment_row, is_available, names};
 use super::agents::{assignable, may_see, may_trust, with_way_in};
 use crate::{
     Console,

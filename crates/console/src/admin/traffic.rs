@@ -6,13 +6,13 @@
 //! faster than its own: where a burst begins or ends, it is read closer.
 
 use jiff::Timestamp;
+use rialto_api_types::overview::RecentCalls;
 use rialto_model::{
     call::Caller,
     failure::Failure,
     store::{AuditFilter, Audited},
     verb::{Outcome, Phase, VerbEvent},
 };
-use serde::Serialize;
 
 use crate::{Console, console::store_failure};
 
@@ -34,30 +34,6 @@ const FASTER: f64 = 3.0;
 /// A block that lies further back than this, in seconds, has left too much out.
 const FURTHEST: i64 = 2 * PIECE;
 
-/// What calls of the last hour were like.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Calls {
-    /// How many ended.
-    pub ended: u64,
-    /// How many of them failed.
-    pub failed: u64,
-    /// How many were refused.
-    pub denied: u64,
-    /// Half of them took no longer than this, in milliseconds.
-    pub p50_ms: Option<u64>,
-    /// All but one in a hundred took no longer than this.
-    pub p99_ms: Option<u64>,
-    /// How many ended in each minute, the oldest first.
-    pub per_minute: Vec<u64>,
-    /// How many of those failed.
-    pub failed_per_minute: Vec<u64>,
-    /// Whether the numbers are guessed from some of the records, because there are many.
-    pub is_estimated: bool,
-    /// Whether there were so many that the hour was not looked at to its beginning.
-    pub is_cut: bool,
-}
-
 /// Calls as they are counted: each stands for so many.
 struct Tally {
     now: Timestamp,
@@ -71,7 +47,7 @@ struct Tally {
 }
 
 /// What calls of the last hour were like in the caller's org.
-pub(super) async fn calls(console: &Console, caller: &Caller) -> Result<Calls, Failure> {
+pub(super) async fn calls(console: &Console, caller: &Caller) -> Result<RecentCalls, Failure> {
     let mut tally = Tally::new(console.engine().now());
     let read = async |before: Option<u64>, limit: usize| {
         let filter = AuditFilter { before, limit, ..AuditFilter::default() };
@@ -184,9 +160,9 @@ impl Tally {
         }
     }
 
-    fn told(mut self, is_cut: bool) -> Calls {
+    fn told(mut self, is_cut: bool) -> RecentCalls {
         self.took.sort_unstable_by_key(|(took, _)| *took);
-        Calls {
+        RecentCalls {
             ended: rounded(self.ended),
             failed: rounded(self.failed),
             denied: rounded(self.denied),

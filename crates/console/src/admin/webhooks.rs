@@ -1,5 +1,6 @@
 //! Who is told of calls. A webhook hears of every call of an org, so whoever may read the audit trail sees to them.
 
+use rialto_api_types::webhooks::{NewWebhook, WebhookRow, WebhookState};
 use rialto_model::{
     call::Caller,
     credential::Source,
@@ -9,26 +10,10 @@ use rialto_model::{
     webhook::{Standing, Webhook},
 };
 use rialto_policy::Action;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 
 use crate::{Console, console::store_failure, operation::Operation};
-
-/// A webhook that somebody wants.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Wanted {
-    /// Where events are sent.
-    pub url: String,
-    /// Of which org's calls: the caller's own, unless it works at the machine.
-    pub org: Option<String>,
-    /// Which events; all if none is named.
-    pub events: Vec<String>,
-    /// The variable of the server's environment that the key is in; one is made and kept if none is named.
-    #[serde(alias = "secret_env")]
-    pub secret_env: Option<String>,
-}
 
 /// Those of the caller's org; at the machine, all.
 pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Webhook>, Failure> {
@@ -42,7 +27,7 @@ pub async fn list(console: &Console, caller: &Caller) -> Result<Vec<Webhook>, Fa
 pub async fn add(
     console: &Console,
     caller: &Caller,
-    wanted: &Wanted,
+    wanted: &NewWebhook,
 ) -> Result<(Webhook, Option<String>), Failure> {
     let operation = Operation::new("webhook.add", without_query(&wanted.url));
     let work = add_now(console, caller, wanted, &operation);
@@ -52,7 +37,7 @@ pub async fn add(
 async fn add_now(
     console: &Console,
     caller: &Caller,
-    wanted: &Wanted,
+    wanted: &NewWebhook,
     operation: &Operation,
 ) -> Result<(Webhook, Option<String>), Failure> {
     let (url, org, phases) = (address(&wanted.url)?, org(console, caller, wanted)?, phases(&wanted.events)?);
@@ -148,25 +133,24 @@ fn state_of(webhook: &Webhook) -> Value {
     })
 }
 
-/// One of them for programs. Its key is never shown.
-pub fn shown(webhook: &Webhook) -> Value {
+/// Row of a webhook, without its key.
+pub fn webhook_row(webhook: &Webhook) -> WebhookRow {
     let standing = &webhook.standing;
-    let events: Vec<&str> = webhook.phases.iter().map(|phase| phase.as_str()).collect();
-    json!({
-        "id": webhook.id,
-        "url": without_query(&webhook.url),
-        "org": webhook.org,
-        "events": events,
-        "createdAt": webhook.created_at,
-        "state": state(standing),
-        "handled": standing.handled,
-        "delivered": standing.delivered,
-        "lost": standing.lost,
-        "failures": standing.failures,
-        "nextAttemptAt": standing.next_attempt_at,
-        "lastError": standing.last_error,
-        "disabled": standing.disabled,
-    })
+    WebhookRow {
+        id: webhook.id.clone(),
+        url: without_query(&webhook.url),
+        org: webhook.org.clone(),
+        events: webhook.phases.clone(),
+        created_at: webhook.created_at,
+        state: state(standing),
+        handled: standing.handled,
+        delivered: standing.delivered,
+        lost: standing.lost,
+        failures: standing.failures,
+        next_attempt_at: standing.next_attempt_at,
+        last_error: standing.last_error.clone(),
+        disabled: standing.disabled.clone(),
+    }
 }
 
 /// The one that is meant, by its id or its address.
@@ -199,7 +183,7 @@ fn address(text: &str) -> Result<String, Failure> {
     Ok(url.into())
 }
 
-fn org(console: &Console, caller: &Caller, wanted: &Wanted) -> Result<OrgId, Failure> {
+fn org(console: &Console, caller: &Caller, wanted: &NewWebhook) -> Result<OrgId, Failure> {
     let own = &caller.scope.org;
     match wanted.org.as_deref() {
         None => Ok(own.clone()),
@@ -238,13 +222,13 @@ async fn variable_of(console: &Console, caller: &Caller, variable: &str) -> Resu
     Ok(Source::Env(variable.to_owned()))
 }
 
-const fn state(standing: &Standing) -> &'static str {
+const fn state(standing: &Standing) -> WebhookState {
     if standing.disabled.is_some() {
-        "disabled"
+        WebhookState::Disabled
     } else if standing.failures > 0 {
-        "failing"
+        WebhookState::Failing
     } else {
-        "good"
+        WebhookState::Good
     }
 }
 

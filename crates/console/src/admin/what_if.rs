@@ -1,5 +1,6 @@
 //! Who may call what: as the policies in force say, and as others would.
 
+use rialto_api_types::tokens::TokenState;
 use rialto_model::{call::Caller, failure::Failure};
 use rialto_policy::{Action, Policy, Question};
 
@@ -91,7 +92,7 @@ pub async fn callers(console: &Console, caller: &Caller) -> Result<Vec<String>, 
         let now = console.engine().now();
         for token in super::tokens::list(console, caller).await? {
             let name = token.caller.to_string();
-            if super::tokens::state(&token, now) == "good" && !names.contains(&name) {
+            if super::tokens::state(&token, now) == TokenState::Active && !names.contains(&name) {
                 names.push(name);
             }
         }

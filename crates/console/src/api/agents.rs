@@ -2,32 +2,21 @@
 
 use axum::response::Response;
 use http::StatusCode;
+use rialto_api_types::agents::{
+    AgentCredentialRow, AgentDetail, AgentPage, AgentScore, AgentScores, CardHistory, NewAgent, ProbeList,
+    RefreshProgress, RefreshRequest, RefreshSummary, RegisteredAgent, ReplacedCard, TrustChange,
+};
 use rialto_model::{credential::Credential, failure::Failure};
-use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::{asking::Asking, done, good, told};
 use crate::admin::{
-    agents::{self, Filter, Wanted},
+    agents::{self, Filter},
     refreshing::{self, Round},
     standings,
 };
 
 /// How many probes are told when nobody says.
 const PROBES: usize = 100;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Trust {
-    trust: String,
-}
-
-/// Whose cards are meant; all of them where nobody is named.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Picked {
-    agents: Vec<String>,
-}
 
 pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
     let filter = Filter {
@@ -38,31 +27,21 @@ pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
         cursor: asking.query("cursor").map(str::to_owned),
     };
     let page = agents::list(&asking.console, &asking.caller, &filter).await?;
-    let rows: Vec<_> =
-        page.agents.iter().map(|agent| agents::row_for(&asking.console, &asking.caller, agent)).collect();
-    good(&json!({ "agents": rows, "total": page.total, "next": page.next }))
+    let rows = page.agents.iter().map(|agent| agents::row_for(&asking.console, &asking.caller, agent));
+    good(&AgentPage { agents: rows.collect(), total: page.total, next: page.next })
 }
 
 pub(super) async fn register(asking: Asking) -> Result<Response, Failure> {
-    let wanted: Wanted = asking.json()?;
-    let (registered, policy) = agents::register(&asking.console, &asking.caller, &wanted).await?;
+    let new: NewAgent = asking.json()?;
+    let (registered, policy) = agents::register(&asking.console, &asking.caller, &new).await?;
     let status = if registered.created { StatusCode::CREATED } else { StatusCode::OK };
-    let mut row = agents::row(&registered.agent);
-    if let Some(policy) = policy {
-        row["allowedBy"] = json!(policy);
-    }
-    Ok(told(status, &row))
+    Ok(told(status, &RegisteredAgent { agent: agents::row(&registered.agent), allowed_by: policy }))
 }
 
 pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
     let agent = agents::find(&asking.console, &asking.caller, asking.part("key")).await?;
-    let mut row = agents::row_for(&asking.console, &asking.caller, &agent);
-    row["card"] = agent.card.raw.value();
-    row["shownAs"] = json!(agents::credential_of(&asking.console, &asking.caller, &agent));
-    row["scheme"] = json!(agents::scheme_of(&asking.console, &asking.caller, &agent));
-    row["pending"] = json!(agents::pending(&agent));
-    row["breaker"] = agents::breaker(&asking.console, &agent);
-    good(&row)
+    let row = agents::row_for(&asking.console, &asking.caller, &agent);
+    good(&AgentDetail { agent: row, facts: agents::facts(&asking.console, &asking.caller, &agent) })
 }
 
 pub(super) async fn remove(asking: Asking) -> Result<Response, Failure> {
@@ -72,11 +51,11 @@ pub(super) async fn remove(asking: Asking) -> Result<Response, Failure> {
 
 pub(super) async fn refresh(asking: Asking) -> Result<Response, Failure> {
     let came = agents::refresh(&asking.console, &asking.caller, asking.part("key")).await?;
-    good(&agents::refreshed(&came))
+    good(&agents::card_refresh(&came))
 }
 
 pub(super) async fn refresh_all(asking: Asking) -> Result<Response, Failure> {
-    let Picked { agents: picked } = asking.json_if_any()?;
+    let RefreshRequest { agents: picked } = asking.json_if_any()?;
     let slugs = slugs(&asking, &picked).await?;
     if asking.query("wait") == Some("false") {
         let round = refreshing::begin(&asking.console, &asking.caller, &slugs).await?;
@@ -84,8 +63,8 @@ pub(super) async fn refresh_all(asking: Asking) -> Result<Response, Failure> {
     }
     let came = agents::refresh_each(&asking.console, &asking.caller, &slugs).await?;
     let failed = came.iter().filter(|(_, came)| came.is_err()).count();
-    let outcomes: Vec<_> = came.iter().map(|(slug, came)| agents::came(slug, came)).collect();
-    good(&json!({ "refreshed": came.len() - failed, "failed": failed, "outcomes": outcomes }))
+    let outcomes = came.iter().map(|(slug, came)| agents::refresh_result(slug, came)).collect();
+    good(&RefreshSummary { refreshed: came.len() - failed, failed, outcomes })
 }
 
 pub(super) async fn progress(asking: Asking) -> Result<Response, Failure> {
@@ -96,11 +75,14 @@ pub(super) async fn progress(asking: Asking) -> Result<Response, Failure> {
 pub(super) async fn standings(asking: Asking) -> Result<Response, Failure> {
     let agent = agents::find(&asking.console, &asking.caller, asking.part("key")).await?;
     let known = standings::of_agent(&asking.console, &asking.caller, &agent).await?;
-    let told = known.iter().flat_map(|known| known.agents.values().map(|beta| (&known.work_type, beta)));
-    let told = told.map(|(work, beta)| {
-        json!({ "workType": work, "alpha": beta.alpha, "beta": beta.beta, "observed": beta.observed })
+    let scores = known.iter().flat_map(|known| known.agents.values().map(|beta| (&known.work_type, beta)));
+    let scores = scores.map(|(work_type, beta)| AgentScore {
+        work_type: work_type.clone(),
+        alpha: beta.alpha,
+        beta: beta.beta,
+        observed: beta.observed,
     });
-    good(&json!({ "standings": told.collect::<Vec<_>>() }))
+    good(&AgentScores { standings: scores.collect() })
 }
 
 /// The agents that are meant: by slug, id, URL or name.
@@ -112,24 +94,21 @@ async fn slugs(asking: &Asking, picked: &[String]) -> Result<Vec<String>, Failur
     Ok(slugs)
 }
 
-fn how_far(round: &Round) -> Value {
+fn how_far(round: &Round) -> RefreshProgress {
     let (answered, silent) = round.counts();
-    json!({
-        "all": round.all, "answered": answered, "silent": silent, "isOver": round.is_over(), "begunAt": round.begun,
-    })
+    RefreshProgress { all: round.all, answered, silent, is_over: round.is_over(), begun_at: round.begun }
 }
 
 pub(super) async fn credential(asking: Asking) -> Result<Response, Failure> {
     let wanted: Option<Credential> = asking.json()?;
     let key = asking.part("key");
     let agent = agents::set_credential(&asking.console, &asking.caller, key, wanted.as_ref()).await?;
-    let mut row = agents::row(&agent);
-    row["shownAs"] = json!(agents::credential_of(&asking.console, &asking.caller, &agent));
-    good(&row)
+    let shown_as = agents::credential_of(&asking.console, &asking.caller, &agent);
+    good(&AgentCredentialRow { agent: agents::row(&agent), shown_as })
 }
 
 pub(super) async fn trust(asking: Asking) -> Result<Response, Failure> {
-    let Trust { trust } = asking.json()?;
+    let TrustChange { trust } = asking.json()?;
     let agent = agents::trust(&asking.console, &asking.caller, asking.part("key"), &trust).await?;
     good(&agents::row(&agent))
 }
@@ -142,13 +121,15 @@ pub(super) async fn approve(asking: Asking) -> Result<Response, Failure> {
 pub(super) async fn probes(asking: Asking) -> Result<Response, Failure> {
     let agent = agents::find(&asking.console, &asking.caller, asking.part("key")).await?;
     let limit = asking.limit()?.unwrap_or(PROBES);
-    good(&json!({ "probes": agents::probes(&asking.console, &agent, limit).await? }))
+    good(&ProbeList { probes: agents::probes(&asking.console, &agent, limit).await? })
 }
 
 pub(super) async fn history(asking: Asking) -> Result<Response, Failure> {
     let agent = agents::find(&asking.console, &asking.caller, asking.part("key")).await?;
     let history = agents::history(&asking.console, &agent).await?;
-    let told: Vec<_> =
-        history.iter().map(|old| json!({ "replacedAt": old.at, "changes": old.diff })).collect();
-    good(&json!({ "history": told, "pending": agents::pending(&agent) }))
+    let replaced = history
+        .into_iter()
+        .map(|old| ReplacedCard { replaced_at: old.at, changes: agents::card_changes(old.diff) });
+    let pending = agents::pending(&agent).map(agents::card_changes);
+    good(&CardHistory { history: replaced.collect(), pending })
 }

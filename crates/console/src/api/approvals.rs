@@ -1,24 +1,11 @@
 //! `/api/v1/approvals`.
 
 use axum::response::Response;
+use rialto_api_types::approvals::{ApprovalPage, ApprovalRow, DecisionReason};
 use rialto_model::{failure::Failure, ids::ApprovalId};
-use serde::{Deserialize, Serialize};
 
 use super::{asking::Asking, good};
-use crate::admin::approvals::{self, ApprovalJson, Filter};
-
-/// A decision.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Body {
-    reason: Option<String>,
-}
-
-#[derive(Serialize)]
-struct List<'a> {
-    approvals: Vec<ApprovalJson<'a>>,
-    next: Option<ApprovalId>,
-}
+use crate::admin::approvals::{self, Filter};
 
 pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
     let state = asking.read_query("state", |text| match text {
@@ -32,12 +19,12 @@ pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
         cursor: asking.cursor().map(ApprovalId::from),
     };
     let (found, next) = approvals::page(&asking.console, &asking.caller, &filter).await?;
-    good(&List { approvals: found.iter().map(ApprovalJson::of).collect(), next })
+    good(&ApprovalPage { approvals: found.into_iter().map(ApprovalRow::from).collect(), next })
 }
 
 pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
     let approval = approvals::show(&asking.console, &asking.caller, asking.part("id")).await?;
-    good(&ApprovalJson::of(&approval))
+    good(&ApprovalRow::from(approval))
 }
 
 pub(super) async fn approve(asking: Asking) -> Result<Response, Failure> {
@@ -49,8 +36,8 @@ pub(super) async fn deny(asking: Asking) -> Result<Response, Failure> {
 }
 
 async fn decide(asking: &Asking, approved: bool) -> Result<Response, Failure> {
-    let Body { reason } = asking.json_if_any()?;
+    let DecisionReason { reason } = asking.json_if_any()?;
     let (console, caller, id) = (&asking.console, &asking.caller, asking.part("id"));
     let approval = approvals::decide(console, caller, id, approved, reason).await?;
-    good(&ApprovalJson::of(&approval))
+    good(&ApprovalRow::from(approval))
 }

@@ -13,6 +13,7 @@ use axum::response::{
     sse::{Event, KeepAlive, Sse},
 };
 use futures::{Stream, StreamExt, stream};
+use rialto_api_types::audit::AuditRecord;
 use rialto_edge::streams::StreamSlot;
 use rialto_hooks::live::{News, Watch};
 use rialto_model::{
@@ -25,7 +26,7 @@ use rialto_model::{
 use serde_json::json;
 
 use super::asking::Asking;
-use crate::{Console, admin::audit::Record, changes::Watcher, console::store_failure};
+use crate::{Console, changes::Watcher, console::store_failure};
 
 /// How often a client hears that the stream is alive when nothing happens.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -114,7 +115,7 @@ impl Watching {
     fn event_of(&self, news: &News) -> Option<Event> {
         match news {
             News::Record(record) if self.sees_all || is_own(&self.caller, record) => {
-                let data = Json::of(&Record::of(record));
+                let data = Json::of(&AuditRecord::from(&**record));
                 let (id, phase) = (record.record.to_string(), record.event.phase.as_str());
                 Some(Event::default().id(id).event(phase).data(data.get()))
             }

@@ -1,47 +1,26 @@
 //! `/api/v1/guardrails`.
 
 use axum::response::Response;
-use rialto_guard::config::{Action, Guardrail, Target};
+use rialto_api_types::guardrails::{
+    ActiveGuardrails, GuardrailAction, GuardrailReport, GuardrailTarget, GuardrailTest,
+};
+use rialto_guard::config::{Action, Target};
 use rialto_model::{
     failure::{Failure, Kind},
     json::Json,
     message::Part,
 };
-use serde::Deserialize;
-use serde_json::json;
 
 use super::{asking::Asking, good};
 use crate::admin::guardrails::{self, Asked};
 
-/// Something to be tried out.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Body {
-    /// A text.
-    text: Option<String>,
-    /// Or data, which is looked through in its strings.
-    data: Option<Json>,
-    /// Whose guardrails: `<agent>.<skill>`. Without it, those for everything.
-    skill: Option<String>,
-    /// Which way it goes: `input` (default) or `output`.
-    target: Option<Target>,
-    /// What is looked for in place of what is in force.
-    checks: Option<Vec<String>>,
-    /// A guardrail in place of that.
-    guardrail: Option<Guardrail>,
-    /// What is done when something of `checks` is found.
-    action: Option<Action>,
-    /// Whether the usual checks are tried where nothing is in force.
-    #[serde(default)]
-    or_usual: bool,
-}
-
 pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
-    good(&json!({ "guardrails": guardrails::show(&asking.console, &asking.caller).await? }))
+    let active = guardrails::show(&asking.console, &asking.caller).await?;
+    good(&ActiveGuardrails { guardrails: Json::of(&active) })
 }
 
 pub(super) async fn test(asking: Asking) -> Result<Response, Failure> {
-    let body: Body = asking.json()?;
+    let body: GuardrailTest = asking.json()?;
     let part = match (body.text, body.data) {
         (Some(text), None) => Part::text(text),
         (None, Some(data)) => Part::data(data),
@@ -49,12 +28,34 @@ pub(super) async fn test(asking: Asking) -> Result<Response, Failure> {
     };
     let asked = Asked {
         checks: body.checks,
-        guardrail: body.guardrail,
-        action: body.action,
+        guardrail: body.guardrail.map(|guardrail| guardrail.read()).transpose().map_err(unreadable)?,
+        action: body.action.map(action),
         skill: body.skill,
-        target: body.target.unwrap_or(Target::Input),
+        target: body.target.map_or(Target::Input, target),
         or_usual: body.or_usual,
         ..Asked::about(part)
     };
-    good(&guardrails::test(&asking.console, &asking.caller, asked).await?)
+    good(&GuardrailReport::from(guardrails::test(&asking.console, &asking.caller, asked).await?))
+}
+
+const fn target(target: GuardrailTarget) -> Target {
+    match target {
+        GuardrailTarget::Input => Target::Input,
+        GuardrailTarget::Output => Target::Output,
+        GuardrailTarget::Both => Target::Both,
+    }
+}
+
+const fn action(action: GuardrailAction) -> Action {
+    match action {
+        GuardrailAction::Log => Action::Log,
+        GuardrailAction::Warn => Action::Warn,
+        GuardrailAction::Redact => Action::Redact,
+        GuardrailAction::Block => Action::Block,
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+fn unreadable(error: serde_json::Error) -> Failure {
+    Failure::new(Kind::Invalid, format!("the body does not fit: guardrail: {error}"))
 }

@@ -1,14 +1,14 @@
 //! `/api/v1/nodes`.
 
 use axum::response::Response;
+use rialto_api_types::nodes::NodeList;
 use rialto_model::failure::Failure;
-use serde_json::json;
 
 use super::{asking::Asking, good};
 use crate::admin::nodes;
 
 pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
-    good(&json!({ "nodes": nodes::list(&asking.console, &asking.caller).await? }))
+    good(&NodeList { nodes: nodes::list(&asking.console, &asking.caller).await? })
 }
 
 pub(super) async fn drain(asking: Asking) -> Result<Response, Failure> {

@@ -1,19 +1,37 @@
 //! `/api/v1/openapi.json`, made of the table of routes.
 
+use rialto_api_types::{
+    overview::ApiProblem,
+    schema::{request_generator, response_generator, schema_of},
+};
+use schemars::SchemaGenerator;
 use serde_json::{Map, Value, json};
 
 use super::{
-    answers,
+    response_schemas,
     routes::{Route, routes},
 };
+
+/// Paths whose body may be YAML.
+const YAML_BODIES: [&str; 2] = ["/api/v1/check-workflow", "/api/v1/workflows"];
+
+/// Path whose body may be left out: without names, all agents are meant.
+const OPTIONAL_BODY: &str = "/api/v1/refresh";
+
+/// Generators of the component schemas.
+struct Generators {
+    responses: SchemaGenerator,
+    requests: SchemaGenerator,
+}
 
 /// The whole document, for the project that lies below `base`.
 pub(super) fn document(base: &str) -> Value {
     let mut paths = Map::new();
+    let mut generators = Generators { responses: response_generator(), requests: request_generator() };
     for route in routes() {
         let path = route.path.strip_prefix("/api/v1").unwrap_or(route.path);
         let item = paths.entry(path).or_insert_with(|| json!({}));
-        item[route.method.to_lowercase()] = operation(route);
+        item[route.method.to_lowercase()] = operation(route, &mut generators);
     }
     json!({
         "openapi": "3.1.0",
@@ -25,11 +43,11 @@ pub(super) fn document(base: &str) -> Value {
         "servers": [{ "url": format!("{base}/api/v1") }],
         "security": [{ "bearer": [] }],
         "paths": paths,
-        "components": components(),
+        "components": components(generators),
     })
 }
 
-fn operation(route: &Route) -> Value {
+fn operation(route: &Route, generators: &mut Generators) -> Value {
     let text = json!({ "type": "string" });
     let places = route.path.split('/').filter_map(|word| word.strip_prefix('{')?.strip_suffix('}'));
     let mut parameters: Vec<Value> =
@@ -38,7 +56,7 @@ fn operation(route: &Route) -> Value {
         |(name, means)| json!({ "name": name, "in": "query", "description": means, "schema": parameter(name, means) }),
     ));
     let mut responses = json!({ "default": { "$ref": "#/components/responses/Problem" } });
-    for (status, holds, schema) in answers::of(route) {
+    for (status, holds, schema) in described_responses(route, &mut generators.responses) {
         responses[status.to_string()] = answer(route, holds, schema.as_ref());
     }
     let mut operation = json!({
@@ -49,15 +67,25 @@ fn operation(route: &Route) -> Value {
         "responses": responses,
     });
     if let Some(body) = route.body {
-        let schema = json!({ "$ref": format!("#/components/schemas/{body}") });
+        let schema = body(&mut generators.requests).to_value();
         let mut content = json!({ "application/json": { "schema": schema } });
-        if body == "Workflow" {
+        if YAML_BODIES.contains(&route.path) && route.method == "POST" {
             content["application/yaml"] = json!({ "schema": text });
         }
-        // Whoever names nobody means all of them.
-        operation["requestBody"] = json!({ "required": body != "Picked", "content": content });
+        operation["requestBody"] = json!({ "required": route.path != OPTIONAL_BODY, "content": content });
     }
     operation
+}
+
+/// Status, description and schema of every successful response.
+fn described_responses(
+    route: &Route,
+    generator: &mut SchemaGenerator,
+) -> Vec<(u16, &'static str, Option<Value>)> {
+    let described = response_schemas::responses_of(route).into_iter().map(|(status, description, schema)| {
+        (status, description, schema.map(|schema| schema(generator).to_value()))
+    });
+    described.collect()
 }
 
 /// What a parameter is, told by what it means.
@@ -89,180 +117,24 @@ fn operation_id(route: &Route) -> String {
     std::iter::once(route.method.to_lowercase().as_str()).chain(words).collect::<Vec<_>>().join("_")
 }
 
-fn components() -> Value {
-    let schemas: Map<String, Value> =
-        [registry_schemas(), work_schemas(), rule_schemas(), answers::schemas()]
-            .into_iter()
-            .flatten()
-            .collect();
+fn components(generators: Generators) -> Value {
+    let Generators { mut responses, mut requests } = generators;
+    let problem = schema_of::<ApiProblem>(&mut responses).to_value();
+    let mut schemas = requests.take_definitions(true);
+    // What is in both, such as the kind of a caller, is the same in both.
+    schemas.extend(responses.take_definitions(true));
     json!({
         "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
         "schemas": schemas,
         "responses": { "Problem": {
             "description": "What went wrong, and how to fix it",
-            "content": { "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } },
+            "content": { "application/problem+json": { "schema": problem } },
         } },
     })
 }
 
-/// Who is there to be called.
-fn registry_schemas() -> Map<String, Value> {
-    let (text, number, texts) = (text(), number(), texts());
-    let level = json!({ "enum": ["external", "trusted"] });
-    named([
-        (
-            "Agent",
-            object(
-                &["url"],
-                &json!({
-                    "url": text, "trust": level, "cardPath": text, "timeoutMs": number, "secret": text,
-                    "credential": { "$ref": "#/components/schemas/Credential" }, "allow": { "type": "boolean" },
-                }),
-            ),
-        ),
-        (
-            "Credential",
-            json!({ "type": ["object", "null"], "properties": {
-            "env": text, "file": text, "store": text, "hosts": texts,
-            "scheme": { "type": "object" }, "callers": { "type": "object" },
-            "namedCallersOnly": { "type": "boolean" },
-        } }),
-        ),
-        ("Trust", object(&["trust"], &json!({ "trust": level }))),
-        ("Secret", object(&["value"], &json!({ "value": text }))),
-        ("Picked", object(&[], &json!({ "agents": texts }))),
-        ("Deployment", deployment()),
-    ])
-}
-
-/// What is to be deployed: reached by an address or a command, one of both.
-fn deployment() -> Value {
-    let (text, texts) = (text(), texts());
-    let settings = json!({ "type": "object", "description": "Texts, or where a secret comes from" });
-    object(
-        &["kind", "name"],
-        &json!({
-            "kind": { "enum": ["mcp", "function"] }, "name": text, "url": text, "headers": settings,
-            "command": { "oneOf": [text, texts] }, "args": texts, "env": settings, "cwd": text,
-            "timeout": { "type": "number", "description": "In seconds" },
-            "sampling": { "type": "string", "description": "Of a server: who answers what it asks a model" },
-            "trust": { "enum": ["external", "trusted"], "description": "Of a server: what an external one changes is held" },
-            "description": { "type": "string", "description": "Of a function: what it does" },
-            "input_schema": { "type": "object" }, "output_schema": { "type": "object" },
-            "idempotent": { "type": "boolean" },
-        }),
-    )
-}
-
-/// What is done.
-fn work_schemas() -> Map<String, Value> {
-    let (text, number, texts) = (text(), number(), texts());
-    named([
-        (
-            "Call",
-            object(
-                &["name"],
-                &json!({
-                    "name": text, "arguments": {}, "text": text, "task": text, "context": text, "timeoutMs": number,
-                }),
-            ),
-        ),
-        ("Message", object(&[], &json!({ "text": text, "data": { "type": "object" } }))),
-        ("Decision", object(&[], &json!({ "reason": text }))),
-        ("Workflow", json!({ "description": "A definition, in YAML or JSON" })),
-        ("Status", object(&["status"], &json!({ "status": { "enum": ["draft", "active", "archived"] } }))),
-        ("Arguments", json!({ "type": "object" })),
-        ("Inline", object(&["workflow"], &json!({ "workflow": text, "input": {} }))),
-        ("Answer", object(&["message"], &json!({ "message": {}, "step": text }))),
-        (
-            "Work",
-            json!({ "type": "object", "properties": {
-            "workType": text, "description": text, "requiredSkills": texts, "inputModes": texts,
-            "message": {}, "contextId": text, "timeoutMs": number,
-        } }),
-        ),
-        (
-            "Problem",
-            json!({ "type": "object", "required": ["title", "status", "detail"], "properties": {
-            "title": text, "status": number, "detail": text, "code": number, "class": text,
-        } }),
-        ),
-    ])
-}
-
-/// Who may do what, and who hears of it.
-fn rule_schemas() -> Map<String, Value> {
-    let (text, number, texts) = (text(), number(), texts());
-    let kind = json!({ "enum": ["user", "session", "agent"] });
-    named([
-        ("PolicyText", object(&["text"], &json!({ "name": text, "text": text }))),
-        (
-            "Question",
-            object(&["action"], &json!({ "caller": text, "kind": kind, "action": text, "target": text })),
-        ),
-        (
-            "Guarded",
-            object(
-                &[],
-                &json!({
-                    "text": text, "data": { "type": "object" }, "skill": text, "target": { "enum": ["input", "output", "both"] },
-                    "checks": texts, "action": { "enum": ["log", "warn", "redact", "block"] },
-                    "guardrail": { "type": "object", "description": "One as in the section [guardrails]" },
-                    "orUsual": { "type": "boolean" },
-                }),
-            ),
-        ),
-        (
-            "Template",
-            object(
-                &["kind", "target"],
-                &json!({
-                    "kind": text, "target": text, "caller": text, "callerKind": kind, "by": text, "name": text,
-                    "role": { "enum": ["", "owner"] }, "shelf": { "enum": ["files", "store"] },
-                    "allOrgs": { "type": "boolean" },
-                }),
-            ),
-        ),
-        ("NewOrg", object(&["org"], &json!({ "org": text, "owner": text }))),
-        ("NewProject", object(&["project"], &json!({ "project": text }))),
-        (
-            "Token",
-            object(
-                &["caller"],
-                &json!({
-                    "caller": text, "kind": kind, "role": { "enum": ["owner"] }, "org": text, "project": text, "expiresDays": number,
-                    "expiresAt": { "type": "string", "format": "date-time" },
-                    "scopes": { "type": "array", "items": { "enum": ["call", "discover", "admin"] } },
-                }),
-            ),
-        ),
-        (
-            "Webhook",
-            object(&["url"], &json!({ "url": text, "org": text, "events": texts, "secretEnv": text })),
-        ),
-        ("Version", object(&["version"], &json!({ "version": number }))),
-    ])
-}
-
-fn named<const N: usize>(schemas: [(&str, Value); N]) -> Map<String, Value> {
-    schemas.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect()
-}
-
-/// An object with these members and no others.
-fn object(required: &[&str], properties: &Value) -> Value {
-    json!({ "type": "object", "required": required, "properties": properties, "additionalProperties": false })
-}
-
 fn text() -> Value {
     json!({ "type": "string" })
-}
-
-fn number() -> Value {
-    json!({ "type": "integer" })
-}
-
-fn texts() -> Value {
-    json!({ "type": "array", "items": text() })
 }
 
 #[cfg(test)]
@@ -271,6 +143,26 @@ mod tests {
 
     use super::*;
 
+    /// Whether everything that a schema refers to is in the document.
+    fn described(document: &Value, schema: &Value) -> bool {
+        let text = schema.to_string();
+        let names = text.split("#/components/schemas/").skip(1).map(|rest| rest.split('"').next());
+        names.flatten().all(|name| document["components"]["schemas"][name].is_object())
+    }
+
+    #[test]
+    fn every_schema_that_is_referred_to_is_there_and_means_one_thing() {
+        let whole = document("");
+        assert!(described(&whole, &whole));
+        let mut requests = request_generator();
+        for body in routes().filter_map(|route| route.body) {
+            body(&mut requests);
+        }
+        for (name, schema) in requests.take_definitions(true) {
+            assert_eq!(whole["components"]["schemas"][&name], schema, "{name}");
+        }
+    }
+
     #[test]
     fn every_body_has_a_schema_and_every_operation_a_name_of_its_own() {
         let document = document("");
@@ -278,7 +170,7 @@ mod tests {
         for route in routes() {
             assert!(ids.insert(operation_id(route)), "{} {}", route.method, route.path);
             if let Some(body) = route.body {
-                assert!(document["components"]["schemas"][body].is_object(), "{body}");
+                assert!(described(&document, &body(&mut request_generator()).to_value()), "{}", route.path);
             }
         }
         assert_eq!(

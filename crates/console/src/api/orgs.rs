@@ -2,20 +2,20 @@
 
 use axum::response::Response;
 use http::StatusCode;
+use rialto_api_types::tenants::{CreatedOrg, CreatedProject, NewOrg, NewProject, OrgList, ProjectList};
 use rialto_model::failure::Failure;
-use serde_json::json;
 
 use super::{asking::Asking, done, good, told};
-use crate::admin::orgs::{self, NewOrg, NewProject};
+use crate::admin::orgs;
 
 pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
-    good(&json!({ "orgs": orgs::list(&asking.console, &asking.caller).await? }))
+    good(&OrgList { orgs: orgs::list(&asking.console, &asking.caller).await? })
 }
 
 pub(super) async fn create(asking: Asking) -> Result<Response, Failure> {
     let new: NewOrg = asking.json()?;
     let token = orgs::create(&asking.console, &asking.caller, &new).await?;
-    Ok(told(StatusCode::CREATED, &json!({ "org": new.org, "owner": new.owner, "token": token })))
+    Ok(told(StatusCode::CREATED, &CreatedOrg { org: new.org, owner: new.owner, token }))
 }
 
 pub(super) async fn remove(asking: Asking) -> Result<Response, Failure> {
@@ -24,13 +24,14 @@ pub(super) async fn remove(asking: Asking) -> Result<Response, Failure> {
 }
 
 pub(super) async fn projects(asking: Asking) -> Result<Response, Failure> {
-    good(&json!({ "projects": orgs::projects(&asking.console, &asking.caller).await? }))
+    good(&ProjectList { projects: orgs::projects(&asking.console, &asking.caller).await? })
 }
 
 pub(super) async fn create_project(asking: Asking) -> Result<Response, Failure> {
     let new: NewProject = asking.json()?;
     orgs::create_project(&asking.console, &asking.caller, &new).await?;
-    Ok(told(StatusCode::CREATED, &json!({ "org": asking.caller.scope.org, "project": new.project })))
+    let org = asking.caller.scope.org.clone();
+    Ok(told(StatusCode::CREATED, &CreatedProject { org, project: new.project.into() }))
 }
 
 pub(super) async fn remove_project(asking: Asking) -> Result<Response, Failure> {

@@ -4,6 +4,8 @@ mod registry;
 mod rules;
 mod work;
 
+use rialto_api_types::schema::SchemaFn;
+
 use super::Handler;
 
 /// One route.
@@ -16,8 +18,8 @@ pub struct Route {
     pub summary: &'static str,
     /// Its parameters behind the question mark, with what they mean. There are no others.
     pub query: &'static [(&'static str, &'static str)],
-    /// The body it takes, by the name of its schema.
-    pub body: Option<&'static str>,
+    /// Schema of the body it takes.
+    pub body: Option<SchemaFn>,
     /// The status of a good answer, and what it holds.
     pub answer: (u16, &'static str),
     /// What does its work.
@@ -118,7 +120,7 @@ const fn get(path: &'static str, summary: &'static str, holds: &'static str, han
 const fn post(
     path: &'static str,
     summary: &'static str,
-    body: Option<&'static str>,
+    body: Option<SchemaFn>,
     answer: (u16, &'static str),
     handler: Handler,
 ) -> Route {

@@ -2,42 +2,18 @@
 
 use axum::response::Response;
 use http::StatusCode;
+use rialto_api_types::{
+    tasks::TaskDetail,
+    workflows::{InlineRun, RunPage, RunReply, StartedRun, StartedRunState},
+};
 use rialto_engine::Running;
-use rialto_model::{failure::Failure, flow::FlowRun, ids::TaskId, json::Json, message::Part};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use rialto_model::{failure::Failure, ids::TaskId, json::Json, message::Part};
 
 use super::{asking::Asking, flows::word, good, told};
 use crate::admin::{
     runs::{self, Filter, How, What},
-    tasks::{self, TaskJson},
+    tasks,
 };
-
-/// A definition that is run without being kept.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Inline {
-    /// Its text, in YAML or JSON.
-    workflow: String,
-    /// What it is given.
-    #[serde(default = "Json::empty_object")]
-    input: Json,
-}
-
-/// What a run that waits is told.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Said {
-    message: Json,
-    /// The step that is meant.
-    step: Option<String>,
-}
-
-#[derive(Serialize)]
-struct List<'a> {
-    runs: &'a [FlowRun],
-    next: Option<TaskId>,
-}
 
 pub(super) async fn all(asking: Asking) -> Result<Response, Failure> {
     let name = asking.query("name").map(str::to_owned);
@@ -55,7 +31,7 @@ pub(super) async fn begin(asking: Asking) -> Result<Response, Failure> {
 }
 
 pub(super) async fn begin_inline(asking: Asking) -> Result<Response, Failure> {
-    let body: Inline = asking.json()?;
+    let body: InlineRun = asking.json()?;
     start(&asking, What::Inline(body.workflow), body.input).await
 }
 
@@ -64,7 +40,7 @@ pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
 }
 
 pub(super) async fn tell(asking: Asking) -> Result<Response, Failure> {
-    let said: Said = asking.json()?;
+    let said: RunReply = asking.json()?;
     let part = match said.message.read::<String>() {
         Ok(text) => Part::text(text),
         Err(_) => Part::data(said.message),
@@ -81,7 +57,7 @@ pub(super) async fn resume(asking: Asking) -> Result<Response, Failure> {
 }
 
 pub(super) async fn cancel(asking: Asking) -> Result<Response, Failure> {
-    good(&TaskJson::of(&tasks::cancel(&asking.console, &asking.caller, asking.part("id")).await?))
+    good(&TaskDetail::from(tasks::cancel(&asking.console, &asking.caller, asking.part("id")).await?))
 }
 
 async fn list(asking: &Asking, name: Option<String>) -> Result<Response, Failure> {
@@ -93,7 +69,7 @@ async fn list(asking: &Asking, name: Option<String>) -> Result<Response, Failure
         cursor: asking.cursor().map(TaskId::from),
     };
     let (found, next) = runs::list(&asking.console, &asking.caller, &filter).await?;
-    good(&List { runs: &found, next })
+    good(&RunPage { runs: found, next })
 }
 
 async fn start(asking: &Asking, what: What, input: Json) -> Result<Response, Failure> {
@@ -108,8 +84,8 @@ fn how(asking: &Asking) -> Result<How, Failure> {
 /// The task, when it is over or waits; or at once, where nobody waits for it: then it goes on by itself.
 async fn over(asking: &Asking, running: Running) -> Result<Response, Failure> {
     if asking.query("wait") == Some("false") {
-        let id = running.task().clone();
-        return Ok(told(StatusCode::ACCEPTED, &json!({ "runId": id, "state": "running" })));
+        let started = StartedRun { run_id: running.task().clone(), state: StartedRunState::Running };
+        return Ok(told(StatusCode::ACCEPTED, &started));
     }
-    good(&TaskJson::of(&running.finish().await?))
+    good(&TaskDetail::from(running.finish().await?))
 }

@@ -8,6 +8,9 @@ use axum::response::{
 };
 use futures::{Stream, StreamExt, stream};
 use http::{HeaderMap, StatusCode, header};
+use rialto_api_types::tasks::{
+    AcceptedReply, NewCall, TaskDetail, TaskEvents, TaskPage, TaskReply, UndeliveredPushes,
+};
 use rialto_engine::Following;
 use rialto_model::{
     event::Recorded,
@@ -15,15 +18,13 @@ use rialto_model::{
     ids::TaskId,
     json::Json,
     message::Part,
-    task::{TaskHead, TaskState},
+    task::TaskState,
 };
-use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use super::{asking::Asking, good, told};
 use crate::admin::{
     calling, inspect,
-    tasks::{self, Filter, TaskJson},
+    tasks::{self, Filter},
 };
 
 /// How often a client hears that a stream is alive when nothing happens.
@@ -36,26 +37,6 @@ const LIFE: Duration = Duration::from_secs(600);
 const UNDELIVERED: usize = 50;
 const MOST_UNDELIVERED: usize = 10_000;
 
-/// What is said in a task: a text, or data.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Message {
-    text: Option<String>,
-    data: Option<Json>,
-}
-
-/// A list keeps the arguments' digits only as a type of its own.
-#[derive(Serialize)]
-struct List<'a> {
-    tasks: &'a [TaskHead],
-    next: Option<TaskId>,
-}
-
-#[derive(Serialize)]
-struct Events<'a> {
-    events: &'a [Recorded],
-}
-
 pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
     let filter = Filter {
         agent: asking.query("agent").map(str::to_owned),
@@ -66,13 +47,13 @@ pub(super) async fn list(asking: Asking) -> Result<Response, Failure> {
         cursor: asking.query("cursor").map(TaskId::from),
     };
     let page = tasks::list(&asking.console, &asking.caller, &filter).await?;
-    good(&List { tasks: &page.tasks, next: page.next })
+    good(&TaskPage { tasks: page.tasks, next: page.next })
 }
 
 pub(super) async fn begin(asking: Asking) -> Result<Response, Failure> {
-    let wanted: calling::Wanted = asking.json()?;
-    let begun = calling::begin(&asking.console, &asking.caller, &wanted).await?;
-    Ok(told(StatusCode::ACCEPTED, &begun))
+    let new: NewCall = asking.json()?;
+    let started = calling::begin(&asking.console, &asking.caller, &new).await?;
+    Ok(told(StatusCode::ACCEPTED, &started))
 }
 
 pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
@@ -82,13 +63,13 @@ pub(super) async fn show(asking: Asking) -> Result<Response, Failure> {
     } else {
         tasks::show(console, caller, id).await?.0
     };
-    good(&TaskJson::of(&task))
+    good(&TaskDetail::from(task))
 }
 
 pub(super) async fn undelivered(asking: Asking) -> Result<Response, Failure> {
     let limit = asking.limit()?.unwrap_or(UNDELIVERED).min(MOST_UNDELIVERED);
     let found = tasks::undelivered(&asking.console, &asking.caller, limit).await?;
-    good(&json!({ "undelivered": found.iter().map(tasks::given_up).collect::<Vec<_>>() }))
+    good(&UndeliveredPushes { undelivered: found.iter().map(tasks::undelivered_push).collect() })
 }
 
 pub(super) async fn events(asking: Asking) -> Result<Response, Failure> {
@@ -96,7 +77,7 @@ pub(super) async fn events(asking: Asking) -> Result<Response, Failure> {
     let (task, mut events) = tasks::show(&asking.console, &asking.caller, asking.part("id")).await?;
     if !wants_stream(&asking.headers) {
         events.retain(|recorded| recorded.seq > after);
-        return good(&Events { events: &events });
+        return good(&TaskEvents { events });
     }
     let seen =
         asking.headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok()).unwrap_or(after);
@@ -128,17 +109,17 @@ pub(super) async fn inspect(asking: Asking) -> Result<Response, Failure> {
 
 pub(super) async fn cancel(asking: Asking) -> Result<Response, Failure> {
     let task = tasks::cancel(&asking.console, &asking.caller, asking.part("id")).await?;
-    good(&TaskJson::of(&task))
+    good(&TaskDetail::from(task))
 }
 
 pub(super) async fn say(asking: Asking) -> Result<Response, Failure> {
     let part = match asking.json()? {
-        Message { text: Some(text), data: None } => Part::text(text),
-        Message { text: None, data: Some(data) } => Part::data(data),
+        TaskReply { text: Some(text), data: None } => Part::text(text),
+        TaskReply { text: None, data: Some(data) } => Part::data(data),
         _ => return Err(Failure::new(Kind::Invalid, "say one thing: `text`, or `data`")),
     };
     let task = tasks::say(&asking.console, &asking.caller, asking.part("id"), part).await?;
-    Ok(told(StatusCode::ACCEPTED, &json!({ "taskId": task })))
+    Ok(told(StatusCode::ACCEPTED, &AcceptedReply { task_id: task }))
 }
 
 fn wants_stream(headers: &HeaderMap) -> bool {

@@ -3,6 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
+use rialto_api_types::agents::NewAgent;
 use rialto_edge::session::API;
 use rialto_engine::registry::Refreshed;
 use rialto_model::{
@@ -18,7 +19,7 @@ use super::{
 };
 use crate::{
     admin::{
-        agents::{self, Filter, Wanted},
+        agents::{self, Filter},
         refreshing::{self, Round},
     },
     text,
@@ -102,13 +103,13 @@ fn bulk(frame: &Frame, filter: &Filter, total: usize) -> Markup {
 pub(super) async fn new(visit: Visit) -> Result<Response, Failure> {
     visit.console.admit(&visit.caller, Action::AdminAgents).await?;
     let frame = visit.frame();
-    let body = register_form(&frame, &Wanted::default(), None);
+    let body = register_form(&frame, &NewAgent::default(), None);
     Ok(frame.page(&Page { title: "Register an agent", at: HERE, live: None, is_over: false, body }))
 }
 
 pub(super) async fn register(visit: Visit) -> Result<Response, Failure> {
     let text = |name| visit.field(name).map(str::to_owned).filter(|text| !text.trim().is_empty());
-    let wanted = Wanted {
+    let wanted = NewAgent {
         url: text("url").unwrap_or_default(),
         trust: text("trust"),
         card_path: text("card_path"),
@@ -359,7 +360,7 @@ fn link(filter: &Filter, cursor: Option<&str>) -> String {
     format!("{HERE}?{}", query.finish())
 }
 
-fn register_form(frame: &Frame, wanted: &Wanted, failure: Option<&Failure>) -> Markup {
+fn register_form(frame: &Frame, wanted: &NewAgent, failure: Option<&Failure>) -> Markup {
     let is_trusted = wanted.trust.as_deref() == Some("trusted");
     html! {
         div data-dialog-body {

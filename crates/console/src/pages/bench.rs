@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
+use rialto_api_types::policies::PolicyQuestion;
 use rialto_model::{call::CallerKind, failure::Failure};
 use rialto_policy::Action;
 
@@ -11,7 +12,7 @@ use super::{
 };
 use crate::{
     admin::{
-        policies::{self, Answer, Asked},
+        policies::{self, Answer},
         what_if,
     },
     text,
@@ -21,7 +22,7 @@ const HERE: &str = "/policies";
 
 pub(super) async fn test(visit: Visit) -> Result<Response, Failure> {
     let text = |name| visit.query(name).unwrap_or_default().to_owned();
-    let asked = Asked {
+    let asked = PolicyQuestion {
         caller: text("caller"),
         kind: visit.query("kind").and_then(kind),
         action: visit.query("action").unwrap_or(Action::Invoke.as_str()).to_owned(),
@@ -79,7 +80,7 @@ pub(super) async fn matrix(visit: Visit) -> Result<Response, Failure> {
     Ok(frame.page(&Page { title: "Who may call what", at: HERE, live: None, is_over: false, body }))
 }
 
-fn question(frame: &Frame, asked: &Asked) -> Markup {
+fn question(frame: &Frame, asked: &PolicyQuestion) -> Markup {
     html! {
         form.panel method="get" action=(frame.to("/policies/test")) data-filter {
             div.filters {

@@ -2,6 +2,7 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
+use rialto_api_types::overview::RecentCalls;
 use rialto_edge::session::API;
 use rialto_model::failure::Failure;
 
@@ -12,10 +13,7 @@ use super::{
     visit::{Visit, encoded},
 };
 use crate::{
-    admin::{
-        overview::{Overview, overview},
-        traffic::Calls,
-    },
+    admin::overview::{Overview, overview},
     chart, text,
 };
 
@@ -59,7 +57,7 @@ fn tiles(frame: &Frame, seen: &Overview) -> Markup {
     }
 }
 
-fn hour(calls: &Calls) -> Markup {
+fn hour(calls: &RecentCalls) -> Markup {
     let ended = text::count(usize::try_from(calls.ended).unwrap_or(usize::MAX), "call", "calls");
     let says = format!("{ended} in the last hour, {} of them failed", calls.failed + calls.denied);
     html! {

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
+use rialto_api_types::policies::NewPolicy;
 use rialto_model::failure::{Failure, Kind};
 use rialto_policy::{Action, OWNER_ADMIN, Problem, STARTER};
 
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::{
     admin::{
-        policies::{self, Location, Text, USUAL, Usual},
+        policies::{self, Location, Text, USUAL},
         what_if::{self, Difference},
     },
     office::PolicyVersion,
@@ -45,13 +46,13 @@ pub(super) async fn list(visit: Visit) -> Result<Response, Failure> {
 
 pub(super) async fn add_usual(visit: Visit) -> Result<Response, Failure> {
     let text = |name| visit.field(name).unwrap_or_default().to_owned();
-    let usual = Usual {
+    let usual = NewPolicy {
         kind: text("kind"),
         target: text("target"),
         caller: text("caller"),
         caller_kind: visit.field("caller_kind").and_then(super::bench::kind),
         by: text("by"),
-        ..Usual::default()
+        ..NewPolicy::default()
     };
     match policies::add_usual(&visit.console, &visit.caller, &usual).await {
         Ok(kept) => Ok(visit.go(&format!("/policies/{}", encoded(&kept.listed)), "saved")),

@@ -2,6 +2,9 @@
 
 use axum::response::Response;
 use maud::{Markup, html};
+use rialto_api_types::tasks::{
+    CallInspection, RecordedDecision, TimelineActor, TimelineEntry, UpstreamMessage,
+};
 use rialto_edge::session::API;
 use rialto_model::{
     approval::Approval,
@@ -21,11 +24,7 @@ use super::{
     visit::{Visit, encoded},
 };
 use crate::{
-    admin::{
-        approvals, dispatches,
-        inspect::{self, Decision, Entry, Inspected, Sent},
-        tasks,
-    },
+    admin::{approvals, dispatches, inspect, tasks},
     laid_out::pretty,
     text,
 };
@@ -81,7 +80,7 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Failure> {
 }
 
 /// A call that was refused before there was a task.
-fn refused(visit: &Visit, inspected: &Inspected) -> Response {
+fn refused(visit: &Visit, inspected: &CallInspection) -> Response {
     let frame = visit.frame();
     let body = html! {
         div.top {
@@ -225,7 +224,7 @@ fn words(frame: &Frame, task: &Task, to: &str, label: &str, is_own: bool) -> Mar
 }
 
 /// What came in at the door, what was decided, and what went out to the agent.
-fn sides(inspected: &Inspected) -> Markup {
+fn sides(inspected: &CallInspection) -> Markup {
     let (came, out) = (&inspected.came_in, &inspected.went_out);
     html! {
         div.sides data-region="sides" {
@@ -261,7 +260,7 @@ fn sides(inspected: &Inspected) -> Markup {
 }
 
 /// What the agent was sent: the call, and each answer to a question of its.
-fn sent(sent: &[Sent]) -> Markup {
+fn sent(sent: &[UpstreamMessage]) -> Markup {
     html! {
         @for (at, sent) in sent.iter().take(SENT).enumerate() {
             h3 { @if at == 0 { "The call" } @else { "Then" } " " span.muted.small { (sent.at.strftime("%T%.3f UTC")) } }
@@ -272,7 +271,7 @@ fn sent(sent: &[Sent]) -> Markup {
     }
 }
 
-fn decided(decision: Option<&Decision>) -> Markup {
+fn decided(decision: Option<&RecordedDecision>) -> Markup {
     html! {
         @match decision {
             None => p.muted { "What policy said to it is no longer on record." },
@@ -289,7 +288,7 @@ fn fact(name: &str, value: Option<&str>) -> Markup {
 }
 
 /// Everything that happened, each in the column of whoever did it.
-fn timeline(entries: &[Entry]) -> Markup {
+fn timeline(entries: &[TimelineEntry]) -> Markup {
     html! {
         table.lanes.cards {
             caption { "What happened" }
@@ -298,10 +297,10 @@ fn timeline(entries: &[Entry]) -> Markup {
                 @for (at, entry) in entries.iter().take(SHOWN).enumerate() {
                     tr {
                         td.num data-label="After" title=(entry.at.strftime("%F %T%.3f UTC")) { (entry.after_ms) " ms" }
-                        @for who in ["caller", "rialto", "agent"] {
+                        @for who in [TimelineActor::Caller, TimelineActor::Rialto, TimelineActor::Agent] {
                             @if entry.who == who {
-                                td data-label=(who) {
-                                    @if who == "rialto" { (text::told(&entry.what, LONGEST)) } @else { (text::block(&entry.what, LONGEST)) }
+                                td data-label=(who.as_str()) {
+                                    @if who == TimelineActor::Rialto { (text::told(&entry.what, LONGEST)) } @else { (text::block(&entry.what, LONGEST)) }
                                     details data-key=(format!("entry-{at}")) { summary.small.muted { "as it is on record" } pre tabindex="0" { code { (pretty(&entry.record)) } } }
                                 }
                             } @else { td.other {} }

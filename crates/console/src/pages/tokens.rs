@@ -3,6 +3,7 @@
 use axum::response::Response;
 use http::StatusCode;
 use maud::{Markup, html};
+use rialto_api_types::tokens::{NewToken, TokenState};
 use rialto_model::{
     failure::{Failure, Kind},
     rights::Right,
@@ -14,10 +15,7 @@ use super::{
     visit::{Visit, encoded},
 };
 use crate::{
-    admin::{
-        sessions,
-        tokens::{self, Wanted},
-    },
+    admin::{sessions, tokens},
     text,
 };
 
@@ -49,7 +47,7 @@ pub(super) async fn create(visit: Visit) -> Result<Response, Failure> {
 }
 
 /// What the form says.
-fn wanted(visit: &Visit) -> Result<Wanted, &'static str> {
+fn wanted(visit: &Visit) -> Result<NewToken, &'static str> {
     let days = visit.field("days").map(str::trim).filter(|days| !days.is_empty());
     let days: Option<u32> = match days.map(str::parse) {
         None => None,
@@ -63,7 +61,7 @@ fn wanted(visit: &Visit) -> Result<Wanted, &'static str> {
         return Err("scopes: tick at least one of call, discover and admin");
     }
     let caller = visit.field("caller").unwrap_or_default().to_owned();
-    Ok(Wanted { caller, scopes, expires_days: days, ..Wanted::default() })
+    Ok(NewToken { caller, scopes, expires_days: days, ..NewToken::default() })
 }
 
 pub(super) async fn ask_revoke(visit: Visit) -> Result<Response, Failure> {
@@ -175,9 +173,9 @@ fn table(visit: &Visit, frame: &Frame, tokens: &[Token]) -> Markup {
                         td data-label="Created" { (text::moment(token.created_at, now)) }
                         td data-label="Created by" { (text::line(token.created_by.as_deref().unwrap_or_default(), 60)) }
                         td data-label="Expires" { @match token.expires_at { Some(at) => (at.strftime("%F")), None => "never" } }
-                        td data-label="State" { span class=(if state == "good" { "state good" } else { "state" }) { (state) } }
+                        td data-label="State" { span class=(if state == TokenState::Active { "state good" } else { "state" }) { (state.as_str()) } }
                         td.acts {
-                            @if state == "good" {
+                            @if state == TokenState::Active {
                                 a.button.quiet href=(frame.to(&format!("/tokens/{}/revoke", encoded(&token.id)))) data-dialog aria-label=(format!("Revoke {}", token.id)) { "Revoke" }
                             }
                         }

@@ -14,9 +14,10 @@ use async_trait::async_trait;
 use axum::{Router, body::Body};
 use futures::StreamExt;
 use http::{Request, header};
+use rialto_api_types::policies::PolicyPlace;
 use rialto_console::{
     Console, Parts,
-    office::{KeptPolicy, Office, PolicyScope, PolicyVersion, SecretRow, Shelf},
+    office::{KeptPolicy, Office, PolicyScope, PolicyVersion, SecretRow},
 };
 use rialto_edge::{
     auth::{Authentication, Bearers, Issuers, TokenBook},
@@ -400,7 +401,7 @@ impl Clerk {
     fn remember(&self, old: &Source) {
         let mut older = self.older.lock().unwrap();
         let (version, name) = (i64::try_from(older.len()).unwrap() + 1, old.name.clone());
-        let (shelf, at, text) = (Shelf::Files, SystemClock.now(), Some(old.text.clone()));
+        let (shelf, at, text) = (PolicyPlace::Files, SystemClock.now(), Some(old.text.clone()));
         older.push(PolicyVersion { name, shelf, version, at, by: None, text });
     }
 }
@@ -416,7 +417,7 @@ impl Office for Clerk {
         scope: &PolicyScope,
         name: &str,
         text: &str,
-        _: Option<Shelf>,
+        _: Option<PolicyPlace>,
     ) -> Result<KeptPolicy, Failure> {
         self.change(scope, name, Some(text))
     }
@@ -426,7 +427,7 @@ impl Office for Clerk {
         scope: &PolicyScope,
         template: &Template<'_>,
         name: Option<&str>,
-        _: Option<Shelf>,
+        _: Option<PolicyPlace>,
     ) -> Result<KeptPolicy, Failure> {
         let name = name.map_or_else(|| template.name(), str::to_owned);
         self.change(scope, &name, Some(&template.compile(&name).text))
@@ -436,7 +437,7 @@ impl Office for Clerk {
         &self,
         scope: &PolicyScope,
         name: &str,
-        _: Option<Shelf>,
+        _: Option<PolicyPlace>,
     ) -> Result<KeptPolicy, Failure> {
         self.change(scope, name, None)
     }
@@ -445,7 +446,7 @@ impl Office for Clerk {
         &self,
         _: &PolicyScope,
         name: &str,
-        _: Option<Shelf>,
+        _: Option<PolicyPlace>,
     ) -> Result<Vec<PolicyVersion>, Failure> {
         let is_own =
             |old: &&PolicyVersion| old.name.trim_end_matches(".cedar") == name.trim_end_matches(".cedar");
@@ -457,7 +458,7 @@ impl Office for Clerk {
         scope: &PolicyScope,
         name: &str,
         version: i64,
-        _: Option<Shelf>,
+        _: Option<PolicyPlace>,
     ) -> Result<KeptPolicy, Failure> {
         let older = self.policy_history(scope, name, None).await?;
         let found = older.into_iter().find(|old| old.version == version).and_then(|old| old.text);

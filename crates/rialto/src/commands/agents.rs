@@ -6,47 +6,32 @@ mod shown;
 use std::path::Path;
 
 use futures::StreamExt;
-use rialto_engine::diff::CardDiff;
+use rialto_api_types::agents::{
+    AgentFacts, AgentRow, CardRefresh, NewAgent, RefreshOutcome, ReplacedCard, TrustChange,
+};
 use rialto_model::{
     agent::{Probe, Trust},
     json::{Extra, Json},
 };
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use self::shown::{Agent, skills};
+use self::shown::skills;
 use crate::{
     cli::{AddAgent, Agents, ImportAgents, Listing},
     desk::{Desk, read},
     output::{self, Spinner, Trouble},
 };
 
-pub(crate) use self::credential::{described, open_to_others, shown_as};
+pub(crate) use self::{
+    credential::{described, open_to_others, shown_as},
+    shown::card_diff,
+};
 
 /// How many agents are registered at once when there are many.
 const AT_ONCE: usize = 32;
 
 /// Probes shown of one agent.
 const PROBES: usize = 5;
-
-/// What changed in a card, and when.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Replaced {
-    replaced_at: String,
-    changes: CardDiff,
-}
-
-/// What came of fetching a card again.
-#[derive(Deserialize)]
-struct Came {
-    agent: String,
-    outcome: String,
-    #[serde(default)]
-    changes: Option<CardDiff>,
-    #[serde(default)]
-    error: Option<String>,
-}
 
 pub(crate) async fn run(desk: &Desk, command: Agents) -> Result<(), Trouble> {
     match command {
@@ -66,14 +51,19 @@ pub(crate) async fn run(desk: &Desk, command: Agents) -> Result<(), Trouble> {
 async fn add(desk: &Desk, add: AddAgent) -> Result<(), Trouble> {
     let spinner = Spinner::new(format!("fetching the card of {}", add.url));
     let credential = credential::wanted(&add.credential)?;
-    let wanted = json!({
-        "url": add.url, "trust": add.trust, "credential": credential, "cardPath": add.card_path,
-        "timeoutMs": add.timeout_ms, "allow": add.allow,
-    });
-    let (is_new, mut row): (bool, Extra) = desk.post(&["agents"]).saying(&wanted).patiently().made().await?;
+    let new = NewAgent {
+        url: add.url,
+        trust: add.trust,
+        card_path: add.card_path,
+        timeout_ms: add.timeout_ms,
+        secret: None,
+        credential,
+        allow: add.allow,
+    };
+    let (is_new, mut row): (bool, Extra) = desk.post(&["agents"]).saying(&new).patiently().made().await?;
     drop(spinner);
     let policy = row.take("allowedBy").and_then(|policy| policy.read::<String>().ok());
-    let agent = Agent::read(&row)?;
+    let agent: AgentRow = read(&Json::of(&row))?;
     credential::warn(desk, agent.credential.as_ref()).await;
     if add.listing.json {
         output::json(&row);
@@ -102,8 +92,8 @@ async fn import(desk: &Desk, import: ImportAgents) -> Result<(), Trouble> {
     let spinner = Spinner::new(format!("fetching {} cards", urls.len()));
     let trust = import.trust.as_deref();
     let asked = futures::stream::iter(urls).map(|url| async move {
-        let wanted = json!({ "url": url, "trust": trust });
-        (url, desk.post(&["agents"]).saying(&wanted).patiently().done().await)
+        let new = NewAgent { url: url.to_owned(), trust: trust.map(str::to_owned), ..NewAgent::default() };
+        (url, desk.post(&["agents"]).saying(&new).patiently().done().await)
     });
     let results: Vec<_> = asked.buffered(AT_ONCE).collect().await;
     drop(spinner);
@@ -147,7 +137,7 @@ async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
             "No agents yet. `rialto agents add URL` registers one; `rialto demo` shows some at work.",
         );
     } else {
-        let agents = rows.iter().map(read::<Agent>).collect::<Result<Vec<_>, _>>()?;
+        let agents = rows.iter().map(read::<AgentRow>).collect::<Result<Vec<_>, _>>()?;
         let rows = agents.into_iter().map(|agent| {
             vec![
                 agent.slug,
@@ -168,14 +158,16 @@ async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
 
 async fn show(desk: &Desk, key: &str, listing: Listing) -> Result<(), Trouble> {
     let mut row: Extra = desk.get(&["agents", key]).read().await?;
-    let agent = Agent::read(&row)?;
-    let mut probes: Extra = desk.get(&["agents", &agent.id, "probes"]).with("limit", PROBES).read().await?;
-    let mut history: Extra = desk.get(&["agents", &agent.id, "history"]).read().await?;
+    let (agent, facts): (AgentRow, AgentFacts) = (read(&Json::of(&row))?, read(&Json::of(&row))?);
+    let id = agent.id.as_str();
+    let mut probes: Extra = desk.get(&["agents", id, "probes"]).with("limit", PROBES).read().await?;
+    let mut history: Extra = desk.get(&["agents", id, "history"]).read().await?;
     let taken = |members: &mut Extra, name: &str| members.take(name).unwrap_or_else(Json::null);
     let (probes, history) = (taken(&mut probes, "probes"), taken(&mut history, "history"));
-    let (card, shown) = (taken(&mut row, "card"), taken(&mut row, "shownAs"));
-    let (scheme, pending) = (taken(&mut row, "scheme"), taken(&mut row, "pending"));
     if listing.json {
+        drop(row.take("shownAs"));
+        let (card, scheme) = (taken(&mut row, "card"), taken(&mut row, "scheme"));
+        let pending = taken(&mut row, "pending");
         let told = [
             ("shownAs", scheme),
             ("card", card),
@@ -187,11 +179,11 @@ async fn show(desk: &Desk, key: &str, listing: Listing) -> Result<(), Trouble> {
         output::json(&row);
         return Ok(());
     }
-    shown::describe(&agent, read::<Option<String>>(&shown)?.unwrap_or_default());
-    for Replaced { replaced_at, changes } in read::<Vec<Replaced>>(&history)? {
-        output::line(format!("\ncard changed {replaced_at}:\n{}", changes.to_string().trim_end()));
+    shown::describe(&agent, &facts);
+    for ReplacedCard { replaced_at, changes } in read::<Vec<ReplacedCard>>(&history)? {
+        output::line(format!("\ncard changed {replaced_at}:\n{}", card_diff(changes).to_string().trim_end()));
     }
-    if let Some(pending) = read::<Option<CardDiff>>(&pending)? {
+    if let Some(pending) = facts.pending.map(card_diff) {
         output::line(format!("\na changed card is held; `rialto agents approve {}` takes it:", agent.slug));
         output::line(pending.to_string().trim_end());
     }
@@ -207,15 +199,15 @@ async fn refresh(desk: &Desk, key: &str, listing: Listing) -> Result<(), Trouble
         output::json(&row);
         return Ok(());
     }
-    let Came { agent, outcome, changes, .. } = read(&row)?;
-    let changes = changes.unwrap_or_default().to_string();
-    output::line(match outcome.as_str() {
-        "changed" => format!("{agent}: the card has changed\n{}", changes.trim_end()),
-        "held" => format!(
+    let CardRefresh { agent, outcome, changes, .. } = read(&row)?;
+    let changes = card_diff(changes.unwrap_or_default()).to_string();
+    output::line(match outcome {
+        RefreshOutcome::Changed => format!("{agent}: the card has changed\n{}", changes.trim_end()),
+        RefreshOutcome::Held => format!(
             "{agent}: the card has changed, and waits for `rialto agents approve {agent}`\n{}",
             changes.trim_end()
         ),
-        _ => format!("{agent}: the card is as it was"),
+        RefreshOutcome::Unchanged | RefreshOutcome::Failed => format!("{agent}: the card is as it was"),
     });
     Ok(())
 }
@@ -225,12 +217,14 @@ async fn refresh_all(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
     let mut came: Extra = desk.post(&["refresh"]).patiently().read().await?;
     drop(spinner);
     let outcomes = came.take("outcomes").unwrap_or_else(Json::null);
-    let rows: Vec<Came> = read(&outcomes)?;
-    let failed = rows.iter().filter(|row| row.outcome == "failed").count();
+    let rows: Vec<CardRefresh> = read(&outcomes)?;
+    let failed = rows.iter().filter(|row| row.outcome == RefreshOutcome::Failed).count();
     if listing.json {
         output::json(&outcomes);
     } else {
-        let cells = rows.into_iter().map(|row| vec![row.agent, row.outcome, row.error.unwrap_or_default()]);
+        let cells = rows
+            .into_iter()
+            .map(|row| vec![row.agent, row.outcome.to_string(), row.error.unwrap_or_default()]);
         output::table(&["agent", "outcome", "error"], cells.collect());
     }
     if failed == 0 {
@@ -241,21 +235,21 @@ async fn refresh_all(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
 }
 
 async fn remove(desk: &Desk, key: &str) -> Result<(), Trouble> {
-    let agent: Agent = desk.get(&["agents", key]).read().await?;
-    desk.delete(&["agents", &agent.id]).done().await?;
+    let agent: AgentRow = desk.get(&["agents", key]).read().await?;
+    desk.delete(&["agents", agent.id.as_str()]).done().await?;
     output::line(format!("removed {} ({})", agent.slug, agent.url));
     Ok(())
 }
 
 async fn trust(desk: &Desk, key: &str, level: &str) -> Result<(), Trouble> {
-    let wanted = json!({ "trust": level });
-    let agent: Agent = desk.post(&["agents", key, "trust"]).saying(&wanted).read().await?;
+    let change = TrustChange { trust: level.to_owned() };
+    let agent: AgentRow = desk.post(&["agents", key, "trust"]).saying(&change).read().await?;
     output::line(format!("{} is now {}", agent.slug, agent.trust));
     Ok(())
 }
 
 async fn approve(desk: &Desk, key: &str) -> Result<(), Trouble> {
-    let agent: Agent = desk.post(&["agents", key, "approve"]).read().await?;
+    let agent: AgentRow = desk.post(&["agents", key, "approve"]).read().await?;
     output::line(format!("{} now uses its new card, with {}", agent.slug, skills(&agent)));
     Ok(())
 }

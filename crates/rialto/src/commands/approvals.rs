@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use rialto_api_types::approvals::DecisionReason;
 use rialto_model::{approval::Approval, failure::Failure, json::Json};
-use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
@@ -92,7 +92,7 @@ fn show(told: &Json, as_json: bool) -> Result<(), Trouble> {
 async fn decide(desk: &Desk, decision: Decision, approved: bool) -> Result<(), Trouble> {
     let verb = if approved { "approve" } else { "deny" };
     let question = desk.post(&["approvals", &decision.approval, verb]);
-    let told: Json = question.saying(&json!({ "reason": decision.reason })).read().await?;
+    let told: Json = question.saying(&DecisionReason { reason: decision.reason }).read().await?;
     let (approval, as_json) = (read::<Approval>(&told)?, decision.listing.json);
     if as_json {
         output::json(&told);

@@ -2,40 +2,17 @@
 
 mod follow;
 
+use rialto_api_types::audit::{AuditRecord, AuditVerification};
 use rialto_model::{
     json::Json,
     verb::{Outcome, Phase, VerbEvent},
 };
-use serde::Deserialize;
 
 use crate::{
     cli::{Audit, AuditCommand, AuditSearch, OutcomeName},
     desk::{Desk, read},
     output::{self, Spinner, Trouble},
 };
-
-/// A record as it is told.
-#[derive(Deserialize)]
-struct Told {
-    record: u64,
-    event: VerbEvent,
-}
-
-/// Whether the trail is whole.
-#[derive(Deserialize)]
-struct Verified {
-    sound: bool,
-    #[serde(default)]
-    records: u64,
-    #[serde(default)]
-    last: u64,
-    #[serde(default)]
-    seal: String,
-    #[serde(default)]
-    record: u64,
-    #[serde(default)]
-    why: String,
-}
 
 pub(crate) async fn run(desk: &Desk, audit: Audit) -> Result<(), Trouble> {
     match audit.command {
@@ -60,7 +37,7 @@ async fn search(desk: &Desk, search: &AuditSearch) -> Result<(), Trouble> {
     } else if records.is_empty() {
         output::line("No records.");
     } else {
-        let records = records.iter().map(read::<Told>).collect::<Result<Vec<_>, _>>()?;
+        let records = records.iter().map(read::<AuditRecord>).collect::<Result<Vec<_>, _>>()?;
         if search.admin {
             let rows = records.iter().map(|told| admin_row(told.record, &told.event)).collect();
             output::table(&["record", "time (utc)", "operation", "object", "caller", "outcome"], rows);
@@ -79,13 +56,16 @@ async fn verify(desk: &Desk, as_json: bool) -> Result<(), Trouble> {
     if as_json {
         output::json(&told);
     }
-    let Verified { sound, records, last, seal, record, why } = read(&told)?;
+    let AuditVerification { sound, records, last, seal, record, why } = read(&told)?;
     if !sound {
+        let (why, record) = (why.unwrap_or_default(), record.unwrap_or_default());
         let message =
             format!("the audit trail is not as it was written: {why}; compare record {record} with a backup");
         return Err(Trouble::other(message));
     }
     if !as_json {
+        let (records, last) = (records.unwrap_or_default(), last.unwrap_or_default());
+        let seal = seal.unwrap_or_default();
         output::line(format!("{records} records, all as they were written"));
         output::note(format!(
             "The seal of record {last} is {seal}; a copy of it, kept elsewhere, shows later that this trail is still the same."

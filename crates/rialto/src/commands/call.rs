@@ -4,10 +4,8 @@ mod there;
 
 use std::time::Duration;
 
-use rialto_console::admin::{
-    calling::{self, Said},
-    tasks::TaskJson,
-};
+use rialto_api_types::tasks::TaskDetail;
+use rialto_console::admin::calling::{self, Said};
 use rialto_engine::{
     Request, Running, Step,
     peer::DiscoveryError,
@@ -22,7 +20,6 @@ use rialto_model::{
     message::{Artifact, Content, Message, Part},
     task::{Task, TaskState},
 };
-use serde::Deserialize;
 
 use crate::{
     cli::Call,
@@ -31,26 +28,9 @@ use crate::{
     program::Program,
 };
 
-/// A task as it is told.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Told {
-    pub(crate) task_id: TaskId,
-    pub(crate) state: TaskState,
-    remote_task_id: Option<String>,
-    context_id: Option<String>,
-    message: Option<Message>,
-    artifacts: Vec<Artifact>,
-    pub(crate) failure: Option<Failure>,
-}
-
-// === impl Told ===
-
-impl Told {
-    /// Its result for people: text as it is, data as JSON.
-    pub(crate) fn print(&self) {
-        show(&self.task_id, self.state, &self.artifacts, self.message.as_ref());
-    }
+/// Prints the result of a task for people: text as it is, data as JSON.
+pub(crate) fn print_detail(task: &TaskDetail) {
+    show(&task.task_id, task.state, &task.artifacts, task.message.as_ref());
 }
 
 pub(crate) async fn run(desk: &Desk, call: Call) -> Result<(), Trouble> {
@@ -65,7 +45,7 @@ pub(crate) async fn run(desk: &Desk, call: Call) -> Result<(), Trouble> {
         Desk::Here(here) => {
             let task = make(here, call, said).await?;
             if as_json {
-                output::json(&TaskJson::of(&task));
+                output::json(&TaskDetail::from(task));
             } else {
                 print(&task);
             }
@@ -75,7 +55,7 @@ pub(crate) async fn run(desk: &Desk, call: Call) -> Result<(), Trouble> {
             if as_json {
                 output::json(&told);
             } else {
-                read::<Told>(&told)?.print();
+                print_detail(&read(&told)?);
             }
         }
     }

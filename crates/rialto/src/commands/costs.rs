@@ -1,6 +1,6 @@
 //! `rialto costs`: what calls cost, as far as anybody says.
 
-use rialto_console::admin;
+use rialto_api_types::audit::CostReport;
 use rialto_model::{cost::CostSum, json::Json};
 
 use crate::{
@@ -24,7 +24,7 @@ pub(crate) async fn run(desk: &Desk, costs: &Costs) -> Result<(), Trouble> {
         output::json(&told);
         return Ok(());
     }
-    let admin::costs::Costs { sums, total } = read(&told)?;
+    let CostReport { sums, total } = read(&told)?;
     if sums.is_empty() {
         output::line("No calls were completed.");
     } else {

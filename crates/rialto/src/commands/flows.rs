@@ -2,23 +2,24 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use rialto_console::admin::tasks::TaskJson;
+use rialto_api_types::{
+    tasks::TaskDetail,
+    workflows::{InlineRun, RunReply, StatusChange, WorkflowRow},
+};
 use rialto_engine::Request;
 use rialto_model::{
     call::{Door, Target},
-    clock::Timestamp,
     deployed::skill,
     failure::{Failure, Kind},
     flow::{FlowKind, FlowRun, FlowStatus, FlowStep, RunRecord, RunState},
     json::Json,
     message::Part,
 };
-use serde::Deserialize;
 use serde_json::json;
 
 use crate::{
     cli::{AddFlow, Flows, ListRuns, ResumeRun, RunFlow},
-    commands::call::{Told, wait},
+    commands::call::{print_detail, wait},
     desk::{Desk, read},
     flows::stem,
     output::{self, Trouble},
@@ -32,18 +33,6 @@ const SHOWN: usize = 60;
 const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 const LONGEST_THERE: Duration = Duration::from_secs(590);
 
-/// A definition as it is told.
-#[derive(Deserialize)]
-struct ToldFlow {
-    name: String,
-    kind: FlowKind,
-    status: FlowStatus,
-    version: u64,
-    skill: String,
-    at: Timestamp,
-    text: Option<String>,
-}
-
 /// `kind` is what definitions must be, where only one kind is meant.
 pub(crate) async fn run(desk: &Desk, command: Flows, kind: Option<FlowKind>) -> Result<(), Trouble> {
     match command {
@@ -55,7 +44,7 @@ pub(crate) async fn run(desk: &Desk, command: Flows, kind: Option<FlowKind>) -> 
                 output::json(&told);
                 return Ok(());
             }
-            let flow: ToldFlow = read(&told)?;
+            let flow: WorkflowRow = read(&told)?;
             let (kind, status) = (flow.kind.as_str(), flow.status.as_str());
             output::note(format!("{kind} {}, version {}, {status}", flow.name, flow.version));
             output::line(flow.text.unwrap_or_default().trim_end());
@@ -63,12 +52,13 @@ pub(crate) async fn run(desk: &Desk, command: Flows, kind: Option<FlowKind>) -> 
         }
         Flows::Status { name, status, listing } => {
             let question = desk.post(&["workflows", &name, "status"]);
-            let told: Json = question.saying(&json!({ "status": FlowStatus::from(status) })).read().await?;
+            let told: Json =
+                question.saying(&StatusChange { status: FlowStatus::from(status) }).read().await?;
             if listing.json {
                 output::json(&told);
                 return Ok(());
             }
-            let flow: ToldFlow = read(&told)?;
+            let flow: WorkflowRow = read(&told)?;
             output::line(format!("{} {} is {}", flow.kind.as_str(), flow.name, flow.status.as_str()));
             Ok(())
         }
@@ -102,7 +92,7 @@ async fn add(desk: &Desk, options: AddFlow, kind: Option<FlowKind>) -> Result<()
         output::json(&told);
         return Ok(());
     }
-    let flow: ToldFlow = read(&told)?;
+    let flow: WorkflowRow = read(&told)?;
     let (kind, status) = (flow.kind.as_str(), flow.status.as_str());
     output::line(format!("{kind} {} is kept as version {}, {status}", flow.name, flow.version));
     if flow.status == FlowStatus::Draft {
@@ -120,7 +110,7 @@ async fn list(desk: &Desk, as_json: bool, kind: Option<FlowKind>) -> Result<(), 
     } else if told.is_empty() {
         output::line("There are none: rialto workflow add FILE");
     } else {
-        let row = |flow: ToldFlow| {
+        let row = |flow: WorkflowRow| {
             vec![
                 flow.name,
                 flow.kind.as_str().to_owned(),
@@ -130,7 +120,7 @@ async fn list(desk: &Desk, as_json: bool, kind: Option<FlowKind>) -> Result<(), 
                 flow.at.strftime("%F %T").to_string(),
             ]
         };
-        let flows = told.iter().map(read::<ToldFlow>).collect::<Result<Vec<_>, _>>()?;
+        let flows = told.iter().map(read::<WorkflowRow>).collect::<Result<Vec<_>, _>>()?;
         let header = ["name", "kind", "status", "version", "skill", "since (utc)"];
         output::table(&header, flows.into_iter().map(row).collect());
     }
@@ -181,13 +171,12 @@ async fn start_here(
     };
     let running = program.engine.call(request).await?;
     let task = wait(running, &format!("running {}", options.name), options.listing.json).await?;
-    show_task(&Json::of(&TaskJson::of(&task)), options.listing.json)
+    show_task(&Json::of(&TaskDetail::from(task)), options.listing.json)
 }
 
 /// A definition with what it is given, which keeps every digit.
 fn inline_call(text: &str, input: Json) -> Json {
-    let members = [("workflow".to_owned(), Json::of(text)), ("input".to_owned(), input)];
-    Json::of(&members.into_iter().collect::<rialto_model::json::Extra>())
+    Json::of(&InlineRun { workflow: text.to_owned(), input })
 }
 
 async fn resume(desk: &Desk, options: ResumeRun) -> Result<(), Trouble> {
@@ -202,8 +191,7 @@ async fn resume(desk: &Desk, options: ResumeRun) -> Result<(), Trouble> {
                 Ok(data) if data.is_object() => data,
                 _ => Json::of(&text),
             };
-            let members = [("message".to_owned(), message), ("step".to_owned(), Json::of(&options.step))];
-            let said = Json::of(&members.into_iter().collect::<rialto_model::json::Extra>());
+            let said = RunReply { message, step: options.step };
             let wait = LONGEST_THERE.as_millis();
             desk.post(&["runs", &options.run]).with("timeoutMs", wait).saying(&said)
         }
@@ -233,7 +221,7 @@ async fn resume_here(program: &Program, options: ResumeRun, said: Option<String>
         }
     };
     let task = wait(running, &format!("going on with {}", options.run), options.listing.json).await?;
-    show_task(&Json::of(&TaskJson::of(&task)), options.listing.json)
+    show_task(&Json::of(&TaskDetail::from(task)), options.listing.json)
 }
 
 async fn runs(desk: &Desk, options: ListRuns) -> Result<(), Trouble> {
@@ -313,8 +301,8 @@ fn show_task(told: &Json, as_json: bool) -> Result<(), Trouble> {
         output::json(told);
         return Ok(());
     }
-    let task: Told = read(told)?;
-    task.print();
+    let task: TaskDetail = read(told)?;
+    print_detail(&task);
     if task.state.is_waiting() {
         output::note(format!("Answer: rialto workflow resume {} \"<answer>\"", task.task_id));
     }

@@ -2,12 +2,12 @@
 //!
 //! What was found is never printed itself: whoever reads over a shoulder, or a log of a build, is not to see it.
 
-use std::{ops::Range, path::Path};
+use std::path::Path;
 
+use rialto_api_types::guardrails::{GuardrailFinding, GuardrailReport, GuardrailTest, GuardrailVerdict};
 use rialto_console::admin::guardrails::Asked;
 use rialto_guard::config::Guardrail;
 use rialto_model::{ids::OrgId, json::Json, message::Content};
-use serde::Deserialize;
 
 use crate::{
     cli::{ActionName, Guard, GuardTest},
@@ -16,66 +16,44 @@ use crate::{
     output::{self, Trouble},
 };
 
-/// What came of it, as it is told.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Told {
-    verdict: String,
-    findings: Vec<Finding>,
-    redacted: String,
-    not_asked: usize,
-    /// Where the guardrails are written that were tried, where they are those in force.
-    guardrails: Option<Vec<String>>,
-}
-
-#[derive(Deserialize)]
-struct Finding {
-    check: String,
-    kind: String,
-    at: Option<Range<usize>>,
-    action: String,
-}
-
 /// Tries them out here, with what is configured.
 pub(crate) fn run(command: &Guard, config: &Config, org: &OrgId) -> Result<(), Trouble> {
     let Guard::Test(options) = command;
     let tried = asked(options)?.look(&config.guardrails, org.as_str())?;
-    show(&Json::of(&tried), options.listing.json)
+    show(&Json::of(&GuardrailReport::from(tried)), options.listing.json)
 }
 
 /// Has a server try them out, with those in force there for the caller's org.
 pub(crate) async fn run_there(command: &Guard, desk: &Desk) -> Result<(), Trouble> {
     let Guard::Test(options) = command;
     let asked = asked(options)?;
-    let (text, data) = match &asked.part.content {
+    let (text, data) = match asked.part.content {
         Content::Data(data) => (None, Some(data)),
         Content::Text(text) => (Some(text), None),
         Content::Raw(_) | Content::Url(_) | Content::Unknown(_) => (None, None),
     };
-    let said = [
-        ("text", text.map(Json::of)),
-        ("data", data.cloned()),
-        ("skill", asked.skill.as_ref().map(Json::of)),
-        ("target", Some(Json::of(&asked.target))),
-        ("checks", asked.checks.as_ref().map(Json::of)),
-        ("guardrail", asked.guardrail.as_ref().map(Json::of)),
-        ("action", asked.action.as_ref().map(Json::of)),
-        ("orUsual", Some(Json::of(&true))),
-    ];
-    let said = said.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    let said: rialto_model::json::Extra = said.collect();
-    let told: Json = desk.post(&["guardrails", "test"]).saying(&said).read().await?;
+    let test = GuardrailTest {
+        text,
+        data,
+        skill: asked.skill,
+        target: Json::of(&asked.target).read().ok(),
+        checks: asked.checks,
+        guardrail: asked.guardrail.as_ref().map(Json::of),
+        action: Json::of(&asked.action).read().ok().flatten(),
+        or_usual: true,
+    };
+    let told: Json = desk.post(&["guardrails", "test"]).saying(&test).read().await?;
     show(&told, options.listing.json)
 }
 
 fn show(json: &Json, as_json: bool) -> Result<(), Trouble> {
-    let told: Told = read(json)?;
+    let told: GuardrailReport = read(json)?;
     if as_json {
         output::json(json);
     } else {
-        told.print();
+        print(&told);
     }
-    if told.verdict == "block" {
+    if told.verdict == GuardrailVerdict::Block {
         let mut found: Vec<String> =
             told.findings.iter().map(|it| format!("{}/{}", it.check, it.kind)).collect();
         found.sort_unstable();
@@ -85,34 +63,30 @@ fn show(json: &Json, as_json: bool) -> Result<(), Trouble> {
     Ok(())
 }
 
-// === impl Told ===
-
-impl Told {
-    fn print(&self) {
-        if let Some(places) = &self.guardrails {
-            let applying = if places.is_empty() { "none".to_owned() } else { places.join(", ") };
-            output::line(format!("Guardrails: {applying}"));
-        }
-        if self.findings.is_empty() {
-            output::line("Nothing was found.");
-        } else {
-            output::table(&["check", "kind", "bytes", "action"], self.findings.iter().map(row).collect());
-            output::line("");
-            output::line(self.redacted.trim_end());
-            output::line("");
-        }
-        output::line(format!("Verdict: {}", self.verdict));
-        if self.not_asked > 0 {
-            let unasked = self.not_asked;
-            output::note(format!("{unasked} model server(s) were not asked: this looks only here"));
-        }
+fn print(report: &GuardrailReport) {
+    if let Some(places) = &report.guardrails {
+        let applying = if places.is_empty() { "none".to_owned() } else { places.join(", ") };
+        output::line(format!("Guardrails: {applying}"));
+    }
+    if report.findings.is_empty() {
+        output::line("Nothing was found.");
+    } else {
+        output::table(&["check", "kind", "bytes", "action"], report.findings.iter().map(row).collect());
+        output::line("");
+        output::line(report.redacted.trim_end());
+        output::line("");
+    }
+    output::line(format!("Verdict: {}", report.verdict.as_str()));
+    if report.not_asked > 0 {
+        let unasked = report.not_asked;
+        output::note(format!("{unasked} model server(s) were not asked: this looks only here"));
     }
 }
 
-fn row(finding: &Finding) -> Vec<String> {
+fn row(finding: &GuardrailFinding) -> Vec<String> {
     let place =
         finding.at.as_ref().map_or_else(|| "all".to_owned(), |at| format!("{}..{}", at.start, at.end));
-    vec![finding.check.clone(), finding.kind.clone(), place, finding.action.clone()]
+    vec![finding.check.clone(), finding.kind.clone(), place, finding.action.as_str().to_owned()]
 }
 
 /// What is to be looked through, and what for.

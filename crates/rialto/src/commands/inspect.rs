@@ -1,6 +1,6 @@
 //! `rialto inspect TASK`: one call from both sides, after the fact.
 
-use rialto_console::admin::inspect::{CameIn, Decision, Inspected, WentOut};
+use rialto_api_types::tasks::{CallInspection, CallerRequest, RecordedDecision, UpstreamRequest};
 use rialto_model::json::Json;
 
 use crate::{
@@ -21,7 +21,7 @@ pub(crate) async fn run(desk: &Desk, id: &str, as_json: bool) -> Result<(), Trou
     Ok(())
 }
 
-fn print(inspected: &Inspected) {
+fn print(inspected: &CallInspection) {
     let called = inspected.came_in.called.as_deref().unwrap_or_default();
     let state =
         inspected.state.map_or_else(|| "refused before there was a task".to_owned(), |s| s.to_string());
@@ -36,14 +36,14 @@ fn print(inspected: &Inspected) {
         vec![
             entry.at.strftime("%T%.3f").to_string(),
             format!("+{} ms", entry.after_ms),
-            entry.who.to_string(),
+            entry.who.as_str().to_owned(),
             cut(&entry.what),
         ]
     });
     output::table(&["time (utc)", "after", "who", "what"], rows.collect());
 }
 
-fn print_call(came: &CameIn) {
+fn print_call(came: &CallerRequest) {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let scope = [text(&came.org), text(&came.project)].join("/");
     let door = Json::of(&came.door).read::<Option<String>>().ok().flatten().unwrap_or_default();
@@ -51,14 +51,14 @@ fn print_call(came: &CameIn) {
     show(&format!("      {}", cut(came.arguments.as_ref().map_or("", Json::get))));
 }
 
-fn print_decision(decision: &Decision) {
+fn print_decision(decision: &RecordedDecision) {
     let by = decision.policies.join(", ");
     let by = if by.is_empty() { by } else { format!(" by {by}") };
     let verdict = if decision.allowed { "permitted" } else { "refused" };
     show(format!("may   {verdict}{by} {}", decision.reason.as_deref().unwrap_or_default()).trim_end());
 }
 
-fn print_way_out(out: &WentOut) {
+fn print_way_out(out: &UpstreamRequest) {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     show(&format!("out   {} at {} ({})", text(&out.agent), text(&out.url), text(&out.protocol)));
     let names =

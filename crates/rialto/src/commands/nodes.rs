@@ -1,34 +1,14 @@
 //! `rialto nodes …`: the servers that share the store.
 
 use jiff::Timestamp;
+use rialto_api_types::nodes::{NodeList, NodeRow};
 use rialto_model::json::Json;
-use serde::Deserialize;
 
 use crate::{
     cli::Nodes,
     desk::{Desk, read},
     output::{self, Trouble},
 };
-
-/// A node as the API describes it.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct NodeRow {
-    name: String,
-    state: String,
-    runner: String,
-    process: u32,
-    address: String,
-    version: String,
-    started_at: Timestamp,
-    renewed_at: Timestamp,
-    open_tasks: u64,
-}
-
-#[derive(Deserialize)]
-struct NodeList {
-    nodes: Vec<Json>,
-}
 
 pub(crate) async fn run(desk: &Desk, command: Nodes) -> Result<(), Trouble> {
     match command {
@@ -38,7 +18,7 @@ pub(crate) async fn run(desk: &Desk, command: Nodes) -> Result<(), Trouble> {
 }
 
 async fn list(desk: &Desk, as_json: bool) -> Result<(), Trouble> {
-    let NodeList { nodes } = desk.get(&["nodes"]).read().await?;
+    let NodeList::<Json> { nodes } = desk.get(&["nodes"]).read().await?;
     if as_json {
         output::json(&nodes);
         return Ok(());
@@ -52,7 +32,7 @@ async fn list(desk: &Desk, as_json: bool) -> Result<(), Trouble> {
     let rows = rows.into_iter().map(|row| {
         vec![
             row.name,
-            row.state,
+            row.state.as_str().to_owned(),
             row.open_tasks.to_string(),
             row.address,
             row.process.to_string(),
@@ -85,7 +65,7 @@ async fn drain(desk: &Desk, name: &str, undo: bool, as_json: bool) -> Result<(),
         output::json(&node);
         return Ok(());
     }
-    let state = read::<NodeRow>(&node)?.state;
+    let state = read::<NodeRow>(&node)?.state.as_str();
     if undo {
         output::line(format!("{name} is drained no more; it is {state}"));
     } else {

@@ -1,40 +1,13 @@
 //! `rialto orgs …` and `rialto projects …`: tenants of this server.
 
+use rialto_api_types::tenants::{CreatedOrg, NewOrg, NewProject, OrgList, OrgRow, ProjectList, ProjectRow};
 use rialto_model::json::Json;
-use serde::Deserialize;
-use serde_json::json;
 
 use crate::{
     cli::{CreateOrg, Listing, Orgs, Projects, Tenants},
     desk::{Desk, read},
     output::{self, Trouble},
 };
-
-#[derive(Deserialize)]
-struct OrgList {
-    orgs: Vec<Json>,
-}
-
-#[derive(Deserialize)]
-struct OrgRow {
-    org: String,
-    projects: Vec<String>,
-    agents: usize,
-    tokens: usize,
-    policies: usize,
-}
-
-#[derive(Deserialize)]
-struct ProjectList {
-    projects: Vec<Json>,
-}
-
-#[derive(Deserialize)]
-struct ProjectRow {
-    project: String,
-    agents: usize,
-    tokens: usize,
-}
 
 pub(crate) async fn run(desk: &Desk, command: Tenants) -> Result<(), Trouble> {
     match command {
@@ -59,7 +32,7 @@ async fn run_projects(desk: &Desk, command: Projects) -> Result<(), Trouble> {
     match command {
         Projects::List(listing) => list_projects(desk, listing).await,
         Projects::Create { name } => {
-            let created = desk.post(&["projects"]).saying(&json!({ "project": name }));
+            let created = desk.post(&["projects"]).saying(&NewProject { project: name.clone() });
             created.read::<Json>().await?;
             output::line(format!("created project {name}"));
             Ok(())
@@ -73,7 +46,7 @@ async fn run_projects(desk: &Desk, command: Projects) -> Result<(), Trouble> {
 }
 
 async fn list_orgs(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
-    let OrgList { orgs } = desk.get(&["orgs"]).read().await?;
+    let OrgList::<Json> { orgs } = desk.get(&["orgs"]).read().await?;
     if listing.json {
         output::json(&orgs);
         return Ok(());
@@ -81,7 +54,7 @@ async fn list_orgs(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
     let row = |org: &Json| {
         let row: OrgRow = read(org)?;
         let counts = [row.agents, row.tokens, row.policies].map(|count| count.to_string());
-        Ok([vec![row.org, row.projects.join(" ")], counts.to_vec()].concat())
+        Ok([vec![row.org, row.projects.into_iter().collect::<Vec<_>>().join(" ")], counts.to_vec()].concat())
     };
     let rows: Vec<_> = orgs.iter().map(row).collect::<Result<_, Trouble>>()?;
     output::table(&["org", "projects", "agents", "tokens", "policies"], rows);
@@ -89,18 +62,14 @@ async fn list_orgs(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
 }
 
 async fn create_org(desk: &Desk, new: &CreateOrg) -> Result<(), Trouble> {
-    #[derive(Deserialize)]
-    struct Created {
-        token: Option<String>,
-    }
-    let body = json!({ "org": new.name, "owner": new.owner });
+    let body = NewOrg { org: new.name.clone(), owner: new.owner.clone() };
     let created: Json = desk.post(&["orgs"]).saying(&body).read().await?;
     if new.listing.json {
         output::json(&created);
         return Ok(());
     }
     let name = &new.name;
-    match (read::<Created>(&created)?.token, &new.owner) {
+    match (read::<CreatedOrg>(&created)?.token, &new.owner) {
         (Some(token), Some(owner)) => {
             output::line(token);
             output::note(format!(
@@ -116,7 +85,7 @@ async fn create_org(desk: &Desk, new: &CreateOrg) -> Result<(), Trouble> {
 }
 
 async fn list_projects(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
-    let ProjectList { projects } = desk.get(&["projects"]).read().await?;
+    let ProjectList::<Json> { projects } = desk.get(&["projects"]).read().await?;
     if listing.json {
         output::json(&projects);
         return Ok(());

@@ -7,8 +7,9 @@ mod there;
 
 use std::path::PathBuf;
 
+use rialto_api_types::policies::{PolicyList, PolicyRow, PolicyRule};
+use rialto_model::ids::OrgId;
 use rialto_policy::PolicyError;
-use serde::Deserialize;
 use serde_json::json;
 
 pub(crate) use self::{mend::Mender, there::mend as mend_there};
@@ -18,32 +19,6 @@ use crate::{
     output::{self, Trouble},
     policies::{self, Book, Policies, SaveError, Shelf},
 };
-
-/// A text of policies as it is told.
-#[derive(Deserialize)]
-struct ToldText {
-    name: String,
-    /// The org that it belongs to; none if it applies to all orgs.
-    org: Option<String>,
-    /// Who wrote it, or `file`.
-    #[serde(default, rename = "createdBy")]
-    created_by: Option<String>,
-    text: String,
-    rules: Vec<ToldRule>,
-}
-
-/// One policy in it.
-#[derive(Deserialize)]
-struct ToldRule {
-    name: String,
-    effect: String,
-    summary: String,
-}
-
-#[derive(Deserialize)]
-struct List {
-    policies: Vec<ToldText>,
-}
 
 /// What needs the policies in force to be valid.
 pub(crate) async fn run(desk: &Desk, command: Policy) -> Result<(), Trouble> {
@@ -84,8 +59,8 @@ fn valid(names: &[String]) {
 }
 
 async fn list(desk: &Desk, shelf: OnShelf, listing: Listing) -> Result<(), Trouble> {
-    let List { mut policies } = desk.get(&["policies"]).with("texts", true).read().await?;
-    let is_stored = |text: &ToldText| text.name.starts_with(Shelf::Store.prefix());
+    let PolicyList { mut policies } = desk.get(&["policies"]).with("texts", true).read().await?;
+    let is_stored = |text: &PolicyRow| text.name.starts_with(Shelf::Store.prefix());
     policies.retain(|text| match shelf.shelf() {
         Some(Shelf::Store) => is_stored(text),
         Some(Shelf::Files) => !is_stored(text),
@@ -93,7 +68,7 @@ async fn list(desk: &Desk, shelf: OnShelf, listing: Listing) -> Result<(), Troub
     });
     policies.retain(|text| !shelf.all_orgs || text.org.is_none());
     let rules = policies.iter().flat_map(|text| text.rules.iter().map(move |rule| (rule, text)));
-    let mut rules: Vec<(&ToldRule, &ToldText)> = rules.collect();
+    let mut rules: Vec<(&PolicyRule, &PolicyRow)> = rules.collect();
     rules.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
     if listing.json {
         let files: Vec<_> = policies
@@ -113,8 +88,8 @@ async fn list(desk: &Desk, shelf: OnShelf, listing: Listing) -> Result<(), Troub
         return Ok(());
     }
     let rows = rules.iter().map(|(rule, text)| {
-        let org = text.org.clone().unwrap_or_else(|| "all".to_owned());
-        vec![rule.name.clone(), rule.effect.clone(), rule.summary.clone(), org, text.name.clone()]
+        let org = text.org.as_ref().map_or("all", OrgId::as_str).to_owned();
+        vec![rule.name.clone(), rule.effect.as_str().to_owned(), rule.summary.clone(), org, text.name.clone()]
     });
     output::table(&["policy", "effect", "summary", "org", "file"], rows.collect());
     if let Some(Policies::Folder(folder)) = desk.program().map(|program| program.policies.files()) {

@@ -2,21 +2,22 @@
 
 use std::time::Duration;
 
-use rialto_console::admin::tasks::TaskJson;
+use rialto_api_types::{
+    dispatches::{DispatchResult, NewDispatch},
+    tasks::TaskDetail,
+};
 use rialto_engine::DispatchRequest;
 use rialto_model::{
     call::Door,
     failure::{Failure, Kind},
-    ids::DispatchId,
     json::{Extra, Json},
     message::{Content, Part},
     routing::{Attempt, Candidate, Dispatch as Decision, Verdict, Work},
 };
-use serde::Deserialize;
 
 use crate::{
     cli::{Dispatch, Dispatches, RouteCommand, Routing, WorkFlags},
-    commands::call::{Told, wait},
+    commands::call::{print_detail, wait},
     desk::{Desk, read},
     output::{self, Trouble},
     program::Program,
@@ -24,15 +25,6 @@ use crate::{
 
 /// So many choices are listed at most.
 const MOST: usize = 200;
-
-/// What came of work that was given away, as it is told.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Done {
-    dispatch_id: Option<DispatchId>,
-    agent: Option<String>,
-    task: Json,
-}
 
 pub(crate) async fn run(desk: &Desk, command: Routing) -> Result<(), Trouble> {
     match command {
@@ -64,7 +56,7 @@ async fn dispatch(desk: &Desk, options: Dispatch) -> Result<(), Trouble> {
         output::json(&[id, ("task".to_owned(), done.task)].into_iter().collect::<Extra>());
         return Ok(());
     }
-    read::<Told>(&done.task)?.print();
+    print_detail(&read(&done.task)?);
     if let (Some(agent), Some(id)) = (done.agent, done.dispatch_id) {
         output::note(format!("Done by {agent} (rialto dispatches {id} says why)"));
     }
@@ -72,22 +64,21 @@ async fn dispatch(desk: &Desk, options: Dispatch) -> Result<(), Trouble> {
 }
 
 /// The work as a server is told of it.
-fn wanted(options: &Dispatch, work: &Work, part: Part) -> Json {
+fn wanted(options: &Dispatch, work: &Work, part: Part) -> NewDispatch {
     let message = match part.content {
-        Content::Text(text) => Json::of(&text),
-        Content::Data(data) => data,
-        Content::Raw(_) | Content::Url(_) | Content::Unknown(_) => Json::null(),
+        Content::Text(text) => Some(Json::of(&text)),
+        Content::Data(data) => Some(data),
+        Content::Raw(_) | Content::Url(_) | Content::Unknown(_) => None,
     };
-    let members = [
-        ("workType", Json::of(&work.work_type)),
-        ("description", Json::of(&work.description)),
-        ("requiredSkills", Json::of(&work.required_skills)),
-        ("inputModes", Json::of(&work.input_modes)),
-        ("message", message),
-        ("contextId", Json::of(&options.context)),
-        ("timeoutMs", Json::of(&options.timeout_ms)),
-    ];
-    Json::of(&members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Extra>())
+    NewDispatch {
+        work_type: work.work_type.clone(),
+        description: work.description.clone(),
+        required_skills: work.required_skills.clone(),
+        input_modes: work.input_modes.clone(),
+        message,
+        context_id: options.context.clone(),
+        timeout_ms: options.timeout_ms,
+    }
 }
 
 async fn dispatch_here(
@@ -95,7 +86,7 @@ async fn dispatch_here(
     options: Dispatch,
     work: Work,
     part: Part,
-) -> Result<Done, Trouble> {
+) -> Result<DispatchResult<Json>, Trouble> {
     let request = DispatchRequest {
         context: options.context,
         wall_clock: options.timeout_ms.map(Duration::from_millis),
@@ -105,7 +96,7 @@ async fn dispatch_here(
     let dispatch_id = running.dispatch().cloned();
     let task = wait(running, "dispatching", options.listing.json).await?;
     let agent = program.engine.registry().get(&task.head.agent).map(|agent| agent.slug.clone());
-    Ok(Done { dispatch_id, agent, task: Json::of(&TaskJson::of(&task)) })
+    Ok(DispatchResult { dispatch_id, agent, task: Json::of(&TaskDetail::from(task)) })
 }
 
 /// What is said to the agent: what was given, or the description.

@@ -5,14 +5,13 @@ use std::{
     sync::Arc,
 };
 
-use jiff::Timestamp;
+use rialto_api_types::secrets::{RemovedSecret, SecretList, SecretSummary, SecretValue};
 use rialto_engine::AdminRecord;
 use rialto_model::{
     credential::Secret,
     failure::{Failure, Kind},
     json::Json,
 };
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
@@ -25,27 +24,6 @@ use crate::{
 
 /// No secret is larger.
 const LIMIT: u64 = 64 * 1024;
-
-/// A secret as it is told: everything but itself.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Told {
-    name: String,
-    set_at: Timestamp,
-    key: String,
-    used_by: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct List {
-    secrets: Vec<Json>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Gone {
-    used_by: Vec<String>,
-}
 
 pub(crate) async fn run(desk: &Desk, command: Secrets, environment: &Environment) -> Result<(), Trouble> {
     match command {
@@ -73,18 +51,18 @@ async fn set(
     if text.is_empty() {
         return Err(Trouble::usage("the secret is empty; nothing was kept"));
     }
-    desk.put(&["secrets", name]).saying(&json!({ "value": text })).done().await?;
+    desk.put(&["secrets", name]).saying(&SecretValue { value: text.to_owned() }).done().await?;
     output::line(format!("kept {name}; use it with --secret store:{name}"));
     Ok(())
 }
 
 async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
-    let List { secrets } = desk.get(&["secrets"]).read().await?;
+    let SecretList::<Json> { secrets } = desk.get(&["secrets"]).read().await?;
     if listing.json {
         output::json(&secrets);
         return Ok(());
     }
-    let secrets = secrets.iter().map(read::<Told>).collect::<Result<Vec<_>, _>>()?;
+    let secrets = secrets.iter().map(read::<SecretSummary>).collect::<Result<Vec<_>, _>>()?;
     let rows = secrets.into_iter().map(|told| {
         vec![told.name, told.set_at.strftime("%F %T").to_string(), told.key, told.used_by.join(", ")]
     });
@@ -93,7 +71,7 @@ async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
 }
 
 async fn remove(desk: &Desk, name: &str) -> Result<(), Trouble> {
-    let Gone { used_by } = desk.delete(&["secrets", name]).read().await?;
+    let RemovedSecret { used_by, .. } = desk.delete(&["secrets", name]).read().await?;
     output::line(format!("removed {name}"));
     for agent in used_by {
         output::note(format!("{agent} is shown it, and cannot be called until it is set again"));

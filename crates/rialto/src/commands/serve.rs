@@ -333,7 +333,7 @@ async fn bearers(program: &Program, environment: &Environment) -> Result<Bearers
 async fn record_first_token(program: &Program, token: &Token) {
     let record = AdminRecord {
         by: Arc::from(program.policies.scope().by.as_str()),
-        after: rialto_console::admin::tokens::shown(token, SystemClock.now()),
+        after: serde_json::json!(rialto_console::admin::tokens::token_row(token, SystemClock.now())),
         ..AdminRecord::new("token.create", &program.local_caller(), token.caller.as_str())
     };
     if let Err(failure) = program.engine.record_admin(record).await {

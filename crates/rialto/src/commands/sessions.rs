@@ -1,31 +1,14 @@
 //! `rialto sessions …`: who is signed in to the console.
 
 use jiff::Timestamp;
+use rialto_api_types::tokens::{SessionList, SessionRow};
 use rialto_model::json::Json;
-use serde::Deserialize;
 
 use crate::{
     cli::Sessions,
     desk::{Desk, read},
     output::{self, Trouble},
 };
-
-/// A session as the API describes it.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SessionRow {
-    id: String,
-    caller: String,
-    org: String,
-    token_id: Option<String>,
-    created_at: Timestamp,
-    expires_at: Option<Timestamp>,
-}
-
-#[derive(Deserialize)]
-struct SessionList {
-    sessions: Vec<Json>,
-}
 
 pub(crate) async fn run(desk: &Desk, command: Sessions) -> Result<(), Trouble> {
     match command {
@@ -39,7 +22,7 @@ pub(crate) async fn run(desk: &Desk, command: Sessions) -> Result<(), Trouble> {
 }
 
 async fn list(desk: &Desk, as_json: bool) -> Result<(), Trouble> {
-    let SessionList { sessions } = desk.get(&["sessions"]).read().await?;
+    let SessionList::<Json> { sessions } = desk.get(&["sessions"]).read().await?;
     if as_json {
         output::json(&sessions);
         return Ok(());
@@ -54,8 +37,8 @@ async fn list(desk: &Desk, as_json: bool) -> Result<(), Trouble> {
         let expires = row.expires_at.map(moment).unwrap_or_default();
         vec![
             row.id,
-            row.caller,
-            row.org,
+            row.caller.to_string(),
+            row.org.to_string(),
             row.token_id.unwrap_or_else(|| "signed".to_owned()),
             moment(row.created_at),
             expires,

@@ -1,29 +1,14 @@
 //! `rialto tasks …`: what became of calls.
 
+use rialto_api_types::tasks::{TaskDetail, UndeliveredPush, UndeliveredPushes};
 use rialto_model::{json::Json, task::TaskHead};
-use serde::Deserialize;
 
 use crate::{
     cli::Tasks,
-    commands::call::Told,
+    commands::call::print_detail,
     desk::{Desk, read},
     output::{self, Spinner, Trouble},
 };
-
-/// Somebody who could not be told of a task.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct GivenUp {
-    task: String,
-    id: String,
-    url: String,
-    last_error: String,
-}
-
-#[derive(Deserialize)]
-struct Undelivered {
-    undelivered: Vec<Json>,
-}
 
 pub(crate) async fn run(desk: &Desk, command: Tasks) -> Result<(), Trouble> {
     match command {
@@ -34,7 +19,7 @@ pub(crate) async fn run(desk: &Desk, command: Tasks) -> Result<(), Trouble> {
         }
         Tasks::Undelivered { limit, listing } => {
             let question = desk.get(&["tasks", "undelivered"]).with("limit", limit);
-            undelivered(&question.read::<Undelivered>().await?.undelivered, listing.json)
+            undelivered(&question.read::<UndeliveredPushes<Json>>().await?.undelivered, listing.json)
         }
         Tasks::Show { task, listing } => {
             let spinner = Spinner::new("asking the agent");
@@ -79,8 +64,8 @@ fn undelivered(told: &[Json], as_json: bool) -> Result<(), Trouble> {
     } else if told.is_empty() {
         output::line("No push notifications were given up.");
     } else {
-        let rows = told.iter().map(read::<GivenUp>).collect::<Result<Vec<_>, _>>()?;
-        let rows = rows.into_iter().map(|row| vec![row.task, row.id, row.url, row.last_error]);
+        let rows = told.iter().map(read::<UndeliveredPush>).collect::<Result<Vec<_>, _>>()?;
+        let rows = rows.into_iter().map(|row| vec![row.task.to_string(), row.id, row.url, row.last_error]);
         output::table(&["task", "config", "url", "why"], rows.collect());
     }
     Ok(())
@@ -91,11 +76,11 @@ fn show(told: &Json, as_json: bool) -> Result<(), Trouble> {
         output::json(told);
         return Ok(());
     }
-    let task: Told = read(told)?;
+    let task: TaskDetail = read(told)?;
     output::line(format!("{} is {}", task.task_id, task.state));
     if let Some(failure) = &task.failure {
         output::line(output::printable(&failure.message));
     }
-    task.print();
+    print_detail(&task);
     Ok(())
 }

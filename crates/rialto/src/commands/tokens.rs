@@ -1,6 +1,7 @@
 //! `rialto tokens …`: who may come in over HTTP.
 
 use jiff::{SignedDuration, Timestamp};
+use rialto_api_types::tokens::{CreatedToken, NewToken, TokenList, TokenRole, TokenRow};
 use rialto_model::{
     call::{CallerId, CallerKind},
     clock::{Clock, SystemClock},
@@ -9,8 +10,6 @@ use rialto_model::{
     rights::{Right, Rights},
     store::{Store, StoreError, Token},
 };
-use serde::Deserialize;
-use serde_json::json;
 
 use crate::{
     cli::{CreateToken, Lifetime, Listing, RightName, RoleName, Tokens},
@@ -25,33 +24,6 @@ pub(crate) struct Wanted {
     pub(crate) rights: Rights,
     pub(crate) scope: Scope,
     pub(crate) expires_at: Option<Timestamp>,
-}
-
-/// What is told of a token.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Known {
-    id: String,
-    caller: String,
-    kind: String,
-    scopes: Vec<String>,
-    #[serde(default)]
-    role: Option<String>,
-    org: String,
-    project: String,
-    created_at: Timestamp,
-    created_by: Option<String>,
-    expires_at: Option<Timestamp>,
-    revoked_at: Option<Timestamp>,
-    state: String,
-    /// Itself, this once.
-    #[serde(default)]
-    token: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Listed {
-    tokens: Vec<Json>,
 }
 
 /// Runs a command about tokens; `org` is the one that was named, if one was.
@@ -109,20 +81,21 @@ impl Wanted {
 }
 
 async fn make(desk: &Desk, asked: CreateToken) -> Result<(), Trouble> {
-    let wanted = json!({
-        "caller": asked.caller,
-        "kind": asked.kind.kind(),
-        "scopes": asked.scopes.iter().copied().map(right).collect::<Vec<_>>(),
-        "role": asked.role.map(|RoleName::Owner| "owner"),
-        "expiresAt": end_of(asked.expires)?,
-    });
-    let row: Json = desk.post(&["tokens"]).saying(&wanted).read().await?;
+    let new = NewToken {
+        caller: asked.caller,
+        kind: Some(asked.kind.kind()),
+        scopes: asked.scopes.iter().copied().map(right).collect(),
+        role: asked.role.map(|RoleName::Owner| TokenRole::Owner),
+        expires_at: end_of(asked.expires)?,
+        ..NewToken::default()
+    };
+    let row: Json = desk.post(&["tokens"]).saying(&new).read().await?;
     if asked.listing.json {
         output::json(&row);
         return Ok(());
     }
-    let row: Known = read(&row)?;
-    output::line(row.token.as_deref().unwrap_or_default());
+    let CreatedToken { row, token } = read(&row)?;
+    output::line(token);
     let end = row.expires_at.map_or_else(String::new, |end| format!(", until {}", moment(end)));
     output::note(format!(
         "This token is for {}{end}. It is not kept and not shown again; to take it back: rialto tokens revoke {}",
@@ -134,7 +107,7 @@ async fn make(desk: &Desk, asked: CreateToken) -> Result<(), Trouble> {
 async fn list(desk: &Desk, listing: Listing, org: Option<&str>) -> Result<(), Trouble> {
     let mut rows = known(desk).await?;
     // At the machine those of all orgs are listed, unless one is named.
-    rows.retain(|(token, _)| org.is_none_or(|org| token.org == org));
+    rows.retain(|(token, _)| org.is_none_or(|org| token.org.as_str() == org));
     rows.sort_by(|(one, _), (other, _)| one.id.cmp(&other.id));
     if listing.json {
         output::json(&rows.into_iter().map(|(_, row)| row).collect::<Vec<_>>());
@@ -143,15 +116,15 @@ async fn list(desk: &Desk, listing: Listing, org: Option<&str>) -> Result<(), Tr
     let rows = rows.into_iter().map(|(token, _)| {
         vec![
             token.id,
-            token.caller,
-            token.kind,
-            token.scopes.join(" "),
-            token.role.unwrap_or_default(),
+            token.caller.to_string(),
+            token.kind.as_str().to_owned(),
+            token.scopes.iter().map(|scope| scope.as_str()).collect::<Vec<_>>().join(" "),
+            token.role.map(TokenRole::as_str).unwrap_or_default().to_owned(),
             format!("{}/{}", token.org, token.project),
             moment(token.created_at),
             token.created_by.unwrap_or_default(),
             token.expires_at.map_or_else(|| "never".to_owned(), moment),
-            token.state,
+            token.state.as_str().to_owned(),
         ]
     });
     let header = [
@@ -183,18 +156,18 @@ async fn revoke(desk: &Desk, name: &str) -> Result<(), Trouble> {
 }
 
 /// All that are known, as they are shown and as they were told.
-async fn known(desk: &Desk) -> Result<Vec<(Known, Json)>, Trouble> {
-    let Listed { tokens } = desk.get(&["tokens"]).read().await?;
+async fn known(desk: &Desk) -> Result<Vec<(TokenRow, Json)>, Trouble> {
+    let TokenList::<Json> { tokens } = desk.get(&["tokens"]).read().await?;
     tokens.into_iter().map(|row| Ok((read(&row)?, row))).collect()
 }
 
 /// The one token that is meant: by its id, or by its caller if there is only one that is still good.
-fn find<'a>(tokens: impl Iterator<Item = &'a Known> + Clone, name: &str) -> Result<&'a Known, Trouble> {
+fn find<'a>(tokens: impl Iterator<Item = &'a TokenRow> + Clone, name: &str) -> Result<&'a TokenRow, Trouble> {
     if let Some(token) = tokens.clone().find(|token| token.id == name) {
         return Ok(token);
     }
-    let of_caller = |token: &&Known| token.caller == name && token.revoked_at.is_none();
-    let found: Vec<&Known> = tokens.filter(of_caller).collect();
+    let of_caller = |token: &&TokenRow| token.caller.as_str() == name && token.revoked_at.is_none();
+    let found: Vec<&TokenRow> = tokens.filter(of_caller).collect();
     match found.as_slice() {
         [token] => Ok(token),
         [] => Err(Trouble::usage(format!(

@@ -2,47 +2,17 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use rialto_engine::diff::CardDiff;
+use rialto_api_types::tools::{CommandLine, DeploymentKind, DeploymentRow, NewDeployment};
 use rialto_model::json::Json;
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{
     cli::{AddTool, Listing, Tools},
-    commands::call,
+    commands::{agents::card_diff, call},
     config::deployed,
     desk::{Desk, read},
     output::{self, Spinner, Trouble},
 };
-
-/// A server or a function as it is told.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Told {
-    name: String,
-    kind: String,
-    url: Option<String>,
-    command: Option<Vec<String>>,
-    #[serde(default)]
-    settings: BTreeMap<String, String>,
-    configured: bool,
-    trust: String,
-    #[serde(default)]
-    slug: String,
-    #[serde(default)]
-    change_held: bool,
-    pending: Option<CardDiff>,
-    health: String,
-    available: bool,
-    last_error: Option<String>,
-    tools: Vec<ToldTool>,
-}
-
-#[derive(Deserialize)]
-struct ToldTool {
-    name: String,
-    description: String,
-}
 
 pub(crate) async fn run(desk: &Desk, command: Tools) -> Result<(), Trouble> {
     if let Some(program) = desk.program()
@@ -69,7 +39,7 @@ async fn add(desk: &Desk, add: AddTool) -> Result<(), Trouble> {
         output::json(&told);
         return Ok(());
     }
-    let row: Told = read(&told)?;
+    let row: DeploymentRow = read(&told)?;
     let word = if is_new { "deployed" } else { "updated" };
     output::line(format!("{word} {} ({}):", row.name, row.kind));
     for tool in &row.tools {
@@ -78,51 +48,44 @@ async fn add(desk: &Desk, add: AddTool) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// What the flags say, in the words of the configuration.
-fn described(add: AddTool) -> Result<Value, Trouble> {
-    let mut told = Map::new();
-    let mut say = |name: &str, value: Value| {
-        if !value.is_null() {
-            told.insert(name.to_owned(), value);
-        }
-    };
-    let folder = add.cwd.map(|folder| Value::from(folder.display().to_string()));
-    say("kind", Value::from(if add.function { "function" } else { "mcp" }));
-    say("name", Value::from(add.name));
-    say("url", Value::from(add.url));
-    say("command", Some(add.command).filter(|words| !words.is_empty()).map_or(Value::Null, Value::from));
-    say("env", pairs(&add.env, '=', "--env NAME=VALUE")?);
-    say("headers", pairs(&add.headers, ':', "--header \"NAME: VALUE\"")?);
-    say("cwd", folder.unwrap_or_default());
-    say("timeout", Value::from(add.timeout));
-    say("sampling", Value::from(add.sampling));
-    say("trust", Value::from(add.trust));
-    if add.function {
-        say("description", Value::from(add.description.unwrap_or_default()));
-        say("idempotent", Value::from(add.idempotent));
-        say("input_schema", schema("schema", add.schema)?);
-        say("output_schema", schema("output-schema", add.output_schema)?);
-    }
-    Ok(Value::Object(told))
+/// The deployment that the flags describe.
+fn described(add: AddTool) -> Result<NewDeployment, Trouble> {
+    Ok(NewDeployment {
+        kind: if add.function { DeploymentKind::Function } else { DeploymentKind::Mcp },
+        name: add.name,
+        url: add.url,
+        headers: pairs(&add.headers, ':', "--header \"NAME: VALUE\"")?,
+        command: Some(add.command).filter(|words| !words.is_empty()).map(CommandLine::Words),
+        args: Vec::new(),
+        env: pairs(&add.env, '=', "--env NAME=VALUE")?,
+        cwd: add.cwd.map(|folder| folder.display().to_string()),
+        nodes: Vec::new(),
+        singleton: false,
+        timeout: add.timeout,
+        sampling: add.sampling,
+        trust: add.trust,
+        description: add.function.then(|| add.description.unwrap_or_default()),
+        input_schema: schema("schema", add.schema.filter(|_| add.function))?,
+        output_schema: schema("output-schema", add.output_schema.filter(|_| add.function))?,
+        idempotent: add.function.then_some(add.idempotent),
+    })
 }
 
-/// A schema in a file of this machine, as it is said to whoever deploys.
-fn schema(flag: &str, file: Option<PathBuf>) -> Result<Value, Trouble> {
-    let Some(file) = file else { return Ok(Value::Null) };
+/// A schema in a file of this machine, as it is sent to the server.
+fn schema(flag: &str, file: Option<PathBuf>) -> Result<Option<Json>, Trouble> {
+    let Some(file) = file else { return Ok(None) };
     let named = Value::from(file.display().to_string());
-    let read = deployed::schema_of(Some(&named)).map_err(|why| Trouble::usage(format!("--{flag}: {why}")))?;
-    Ok(read.map_or(Value::Null, |schema| schema.value()))
+    deployed::schema_of(Some(&named)).map_err(|why| Trouble::usage(format!("--{flag}: {why}")))
 }
 
-fn pairs(given: &[String], between: char, form: &str) -> Result<Value, Trouble> {
+fn pairs(given: &[String], between: char, form: &str) -> Result<BTreeMap<String, Json>, Trouble> {
     let pair = |text: &String| {
         let (name, value) = text.split_once(between)?;
-        Some((name.trim().to_owned(), Value::from(value.trim()))).filter(|(name, _)| !name.is_empty())
+        Some((name.trim().to_owned(), Json::of(value.trim()))).filter(|(name, _)| !name.is_empty())
     };
     // What was given may be a secret, so it is not repeated.
     let wrong = || Trouble::usage(format!("write it as {form}"));
-    let pairs = given.iter().map(|text| pair(text).ok_or_else(wrong)).collect::<Result<Map<_, _>, _>>()?;
-    Ok(if pairs.is_empty() { Value::Null } else { Value::Object(pairs) })
+    given.iter().map(|text| pair(text).ok_or_else(wrong)).collect()
 }
 
 async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
@@ -138,7 +101,7 @@ async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
         );
         return Ok(());
     }
-    let rows = told.iter().map(read::<Told>).collect::<Result<Vec<_>, _>>()?;
+    let rows = told.iter().map(read::<DeploymentRow>).collect::<Result<Vec<_>, _>>()?;
     let cells = rows.iter().flat_map(|row| {
         let is_there = match (row.available, row.change_held) {
             (false, _) => "unavailable",
@@ -150,7 +113,7 @@ async fn list(desk: &Desk, listing: Listing) -> Result<(), Trouble> {
             names.push("-".to_owned());
         }
         let line =
-            move |name| vec![name, row.kind.clone(), row.name.clone(), row.place(), is_there.to_owned()];
+            move |name| vec![name, row.kind.clone(), row.name.clone(), location(row), is_there.to_owned()];
         names.into_iter().map(line)
     });
     output::table(&["tool", "kind", "of", "where", "state"], cells.collect());
@@ -167,15 +130,15 @@ async fn show(desk: &Desk, name: &str, listing: Listing) -> Result<(), Trouble> 
         output::json(&told);
         return Ok(());
     }
-    let row: Told = read(&told)?;
+    let row: DeploymentRow = read(&told)?;
     let kept = if row.configured { "the configuration" } else { "the store" };
     let facts = [
         ("name", row.name.clone()),
         ("kind", row.kind.clone()),
-        ("where", row.place()),
+        ("where", location(&row)),
         ("kept in", kept.to_owned()),
-        ("trust", row.trust.clone()),
-        ("health", row.health.clone()),
+        ("trust", row.trust.to_string()),
+        ("health", row.health.to_string()),
         ("error", row.last_error.clone().unwrap_or_default()),
     ];
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
@@ -184,7 +147,7 @@ async fn show(desk: &Desk, name: &str, listing: Listing) -> Result<(), Trouble> 
     for (name, from) in &row.settings {
         output::line(format!("{:<10} {} from {from}", "setting", output::printable(name)));
     }
-    if let Some(pending) = &row.pending {
+    if let Some(pending) = row.pending.map(card_diff) {
         output::line("");
         output::line("held until it is approved:");
         output::line(pending.to_string().trim_end());
@@ -202,12 +165,8 @@ async fn remove(desk: &Desk, name: &str) -> Result<(), Trouble> {
     Ok(())
 }
 
-// === impl Told ===
-
-impl Told {
-    /// Where it is: an address, or a command.
-    fn place(&self) -> String {
-        let command = self.command.as_ref().and_then(|words| words.first());
-        self.url.as_ref().or(command).cloned().unwrap_or_default()
-    }
+/// Address or program of a server or a function.
+fn location(row: &DeploymentRow) -> String {
+    let command = row.command.as_ref().and_then(|words| words.first());
+    row.url.as_ref().or(command).cloned().unwrap_or_default()
 }

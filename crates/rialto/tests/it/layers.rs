@@ -11,6 +11,8 @@ use serde_json::Value;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("rialto-model", &[]),
     ("rialto-a2a-wire", &["rialto-model"]),
+    // Requests and responses of /api/v1: one definition for the server, the command line and the OpenAPI document.
+    ("rialto-api-types", &["rialto-model"]),
     ("rialto-policy", &["rialto-model"]),
     // Who should do some work: pure, so that it can be simulated.
     ("rialto-route", &["rialto-model"]),
@@ -30,6 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "rialto-console",
         &[
+            "rialto-api-types",
             "rialto-model",
             "rialto-policy",
             "rialto-engine",
@@ -56,6 +59,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "rialto-a2a",
             "rialto-acp",
             "rialto-a2a-wire",
+            "rialto-api-types",
             "rialto-flow",
             "rialto-function",
             "rialto-guard",

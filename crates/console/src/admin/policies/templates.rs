@@ -2,46 +2,17 @@
 
 use std::sync::Arc;
 
+use rialto_api_types::policies::NewPolicy;
 use rialto_model::{
     agent::Agent,
-    call::{Caller, CallerKind, Target},
+    call::{Caller, Target},
     failure::{Failure, Kind},
     ids::SkillId,
 };
 use rialto_policy::{Action, Object, Subject, Template, Wish};
-use serde::Deserialize;
 
 use super::{Location, make_known, note_change, policy_texts, scope, target, who};
-use crate::{
-    Console,
-    admin::agents,
-    office::{KeptPolicy, Shelf},
-    operation::Operation,
-};
-
-/// One of the usual policies that somebody wants.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Usual {
-    /// `allow-agent`, `allow-skill`, `allow-trust`, `allow-tag`, `allow-admin`, `deny-agent`, `deny-skill`, `require-approval`.
-    pub kind: String,
-    /// What it is about.
-    pub target: String,
-    /// For this caller only.
-    pub caller: String,
-    /// `user`, `session` or `agent`.
-    pub caller_kind: Option<CallerKind>,
-    /// Who must approve, with `require-approval`.
-    pub by: String,
-    /// What to call it; what has that name is replaced.
-    pub name: String,
-    /// For callers with this role only: `owner`.
-    pub role: String,
-    /// Where to keep it, unless where new ones are kept.
-    pub shelf: Option<Shelf>,
-    /// Whether it applies to all orgs; only the server's owner may write such a policy.
-    pub all_orgs: bool,
-}
+use crate::{Console, admin::agents, office::KeptPolicy, operation::Operation};
 
 /// The usual policies: what they are called, what they do, what they are about.
 pub const USUAL: [(&str, &str, &str); 8] = [
@@ -89,7 +60,7 @@ pub(in crate::admin) async fn put_template(
 }
 
 /// Writes one of the usual policies.
-pub async fn add_usual(console: &Console, caller: &Caller, usual: &Usual) -> Result<KeptPolicy, Failure> {
+pub async fn add_usual(console: &Console, caller: &Caller, usual: &NewPolicy) -> Result<KeptPolicy, Failure> {
     let name = Some(usual.name.trim()).filter(|name| !name.is_empty());
     let operation = Operation::new("policy.save", name.unwrap_or(usual.kind.as_str()));
     console
@@ -107,7 +78,7 @@ pub async fn add_usual(console: &Console, caller: &Caller, usual: &Usual) -> Res
 }
 
 /// Whom one of the usual policies is for; none means everybody.
-fn subject(console: &Console, caller: &Caller, usual: &Usual) -> Result<Option<Subject>, Failure> {
+fn subject(console: &Console, caller: &Caller, usual: &NewPolicy) -> Result<Option<Subject>, Failure> {
     let invalid = |message: String| Err(Failure::new(Kind::Invalid, message));
     match (usual.caller.trim(), usual.role.trim()) {
         ("", "") => Ok(None),
@@ -133,7 +104,7 @@ enum Meant {
 // === impl Meant ===
 
 impl Meant {
-    fn of(console: &Console, caller: &Caller, usual: &Usual) -> Result<Self, Failure> {
+    fn of(console: &Console, caller: &Caller, usual: &NewPolicy) -> Result<Self, Failure> {
         let invalid = |message: String| Failure::new(Kind::Invalid, message);
         let name = usual.target.trim();
         match usual.kind.as_str() {
@@ -177,7 +148,12 @@ impl Meant {
         }
     }
 
-    fn template<'a>(&'a self, caller: &'a Caller, usual: &Usual, subject: Option<Subject>) -> Template<'a> {
+    fn template<'a>(
+        &'a self,
+        caller: &'a Caller,
+        usual: &NewPolicy,
+        subject: Option<Subject>,
+    ) -> Template<'a> {
         let by = if usual.by.trim().is_empty() { "an administrator" } else { usual.by.trim() };
         let wish = match usual.kind.split('-').next() {
             Some("allow") => Wish::Allow,

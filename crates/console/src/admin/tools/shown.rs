@@ -1,119 +1,61 @@
-//! What is deployed, as lists and programs see it: where secrets come from, never what they are.
+//! Deployed servers and functions as the API describes them: sources of secrets, never the secrets.
 
 use std::collections::BTreeMap;
 
-use rialto_engine::{Registry, diff::CardDiff, directory::Entry};
+use rialto_api_types::tools::{DeploymentRow, ToolRow};
+use rialto_engine::{Registry, directory::Entry};
 use rialto_model::{
-    agent::{Agent, Health, Keep, Trust},
+    agent::{Agent, Health, Keep},
+    card::Skill,
     deployed::{Setting, Via},
-    ids::{AgentId, Scope},
-    json::Json,
     name,
 };
-use serde::Serialize;
 
 use crate::admin::agents;
 
-/// A server or a function.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Shown<'a> {
-    id: &'a AgentId,
-    name: &'a str,
-    slug: &'a str,
-    kind: &'static str,
-    #[serde(flatten)]
-    scope: &'a Scope,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    command: Option<&'a [String]>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    settings: BTreeMap<&'a str, String>,
-    configured: bool,
-    trust: Trust,
-    /// Whether what it changed waits for approval.
-    change_held: bool,
-    /// What would change then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pending: Option<CardDiff>,
-    health: Health,
-    available: bool,
-    last_error: Option<&'a str>,
-    timeout_ms: Option<u64>,
-    /// Its tools.
-    pub tools: Vec<ShownTool<'a>>,
-}
-
-/// One of its tools.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ShownTool<'a> {
-    /// What it is called everywhere.
-    pub name: String,
-    /// What it is called where two have that name.
-    full_name: String,
-    /// What it does.
-    pub description: &'a str,
-    available: bool,
-    repeatable: bool,
-    input_schema: Option<&'a Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_schema: Option<&'a Json>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    annotations: Option<&'a Json>,
-}
-
-// === impl Shown ===
-
-impl<'a> Shown<'a> {
-    /// One of them.
-    pub fn of(registry: &Registry, row: &'a Agent) -> Self {
-        let via = row.backing.via();
-        let (url, command) = match via {
-            Some(Via::Http(_)) => (via.map(Via::described), None),
-            Some(Via::Command(command)) => (None, Some(command.argv.as_slice())),
-            None => (None, None),
-        };
-        let settings = via.map(Via::settings).into_iter().flatten();
-        let names = called(registry, row);
-        let tools = row.card.skills.iter().map(|skill| {
-            let full_name = name::canonical(&row.slug, skill.id.as_str());
-            ShownTool {
-                name: names.get(skill.id.as_str()).cloned().unwrap_or_else(|| full_name.clone()),
-                full_name,
-                description: &skill.description,
-                available: is_available(row),
-                repeatable: skill.is_repeatable(),
-                input_schema: skill.input_schema.as_ref(),
-                output_schema: skill.extra.get("outputSchema"),
-                annotations: skill.extra.get("annotations"),
-            }
-        });
-        Self {
-            id: &row.id,
-            name: row.backing.name().unwrap_or(&row.slug),
-            slug: &row.slug,
-            kind: row.backing.kind(),
-            scope: &row.scope,
-            url,
-            command,
-            settings: settings.map(|(name, setting)| (name.as_str(), Setting::described(setting))).collect(),
-            configured: row.keep == Keep::Configured,
-            trust: row.trust,
-            change_held: row.pending.is_some(),
-            pending: agents::pending(row),
-            health: row.health,
-            available: is_available(row),
-            last_error: row.last_error.as_deref(),
-            timeout_ms: row.timeout_ms,
-            tools: tools.collect(),
-        }
+/// Row of a server or a function.
+pub fn deployment_row(registry: &Registry, row: &Agent) -> DeploymentRow {
+    let via = row.backing.via();
+    let (url, command) = match via {
+        Some(Via::Http(_)) => (via.map(Via::described), None),
+        Some(Via::Command(command)) => (None, Some(command.argv.clone())),
+        None => (None, None),
+    };
+    let settings = via.map(Via::settings).into_iter().flatten();
+    let names = called(registry, row);
+    DeploymentRow {
+        id: row.id.clone(),
+        name: row.backing.name().unwrap_or(&row.slug).to_owned(),
+        slug: row.slug.clone(),
+        kind: row.backing.kind().to_owned(),
+        org: row.scope.org.clone(),
+        project: row.scope.project.clone(),
+        url,
+        command,
+        settings: settings.map(|(name, setting)| (name.clone(), Setting::described(setting))).collect(),
+        configured: row.keep == Keep::Configured,
+        trust: row.trust,
+        change_held: row.pending.is_some(),
+        pending: agents::pending(row).map(agents::card_changes),
+        health: row.health,
+        available: is_available(row),
+        last_error: row.last_error.clone(),
+        timeout_ms: row.timeout_ms,
+        tools: row.card.skills.iter().map(|skill| tool_row(row, skill, &names)).collect(),
     }
+}
 
-    /// Its headers or variables, and where each comes from.
-    pub const fn settings(&self) -> &BTreeMap<&'a str, String> {
-        &self.settings
+fn tool_row(row: &Agent, skill: &Skill, names: &BTreeMap<String, String>) -> ToolRow {
+    let full_name = name::canonical(&row.slug, skill.id.as_str());
+    ToolRow {
+        name: names.get(skill.id.as_str()).cloned().unwrap_or_else(|| full_name.clone()),
+        full_name,
+        description: skill.description.clone(),
+        available: is_available(row),
+        repeatable: skill.is_repeatable(),
+        input_schema: skill.input_schema.clone(),
+        output_schema: skill.extra.get("outputSchema").cloned(),
+        annotations: skill.extra.get("annotations").cloned(),
     }
 }
 

@@ -1,6 +1,12 @@
 //! What is there: agents, tools, and how all of it goes.
 
 use futures::FutureExt;
+use rialto_api_types::{
+    agents::{NewAgent, RefreshRequest, TrustChange},
+    schema::schema_of,
+    tools::NewDeployment,
+};
+use rialto_model::credential::Credential;
 
 use super::{PAGED, Route, delete, get, here, post};
 use crate::api::{agents, events, records, tools};
@@ -32,7 +38,7 @@ pub(super) const ROUTES: &[Route] = &[
     post(
         "/api/v1/agents",
         "Register an agent",
-        Some("Agent"),
+        Some(schema_of::<NewAgent>),
         (201, "The agent; 200 where it was known"),
         here!(agents::register),
     ),
@@ -41,7 +47,7 @@ pub(super) const ROUTES: &[Route] = &[
         ..post(
             "/api/v1/refresh",
             "Fetch the cards of these agents again, or of all",
-            Some("Picked"),
+            Some(schema_of::<RefreshRequest>),
             (200, "How many answered, and what came of each"),
             here!(agents::refresh_all),
         )
@@ -69,13 +75,13 @@ pub(super) const ROUTES: &[Route] = &[
     post(
         "/api/v1/agents/{key}/trust",
         "Change how far it is trusted",
-        Some("Trust"),
+        Some(schema_of::<TrustChange>),
         (200, "The agent"),
         here!(agents::trust),
     ),
     Route {
         method: "PUT",
-        body: Some("Credential"),
+        body: Some(schema_of::<Option<Credential>>),
         ..get(
             "/api/v1/agents/{key}/credential",
             "Change what it is shown at its door; null for nothing",
@@ -121,7 +127,7 @@ pub(super) const ROUTES: &[Route] = &[
     post(
         "/api/v1/tools",
         "Deploy an MCP server or a function",
-        Some("Deployment"),
+        Some(schema_of::<NewDeployment>),
         (201, "What was deployed; 200 where it was known"),
         here!(tools::deploy),
     ),

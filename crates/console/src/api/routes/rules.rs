@@ -1,6 +1,15 @@
 //! Who may do what, and what was done: policies, guardrails, tokens and the audit trail.
 
 use futures::FutureExt;
+use rialto_api_types::{
+    guardrails::GuardrailTest,
+    policies::{NewPolicy, PolicyQuestion, PolicyRestoration, PolicyText},
+    schema::schema_of,
+    secrets::SecretValue,
+    tenants::{NewOrg, NewProject},
+    tokens::NewToken,
+    webhooks::NewWebhook,
+};
 
 use super::{PAGED, Route, delete, get, here, post};
 use crate::api::{guardrails, keeping, nodes, orgs, policies, records};
@@ -67,28 +76,28 @@ pub(super) const ROUTES: &[Route] = &[
     post(
         "/api/v1/policies/templates",
         "Write one of the usual policies",
-        Some("Template"),
+        Some(schema_of::<NewPolicy>),
         (201, "Its name"),
         here!(policies::add),
     ),
     post(
         "/api/v1/policies/validate",
         "Check a text without keeping it",
-        Some("PolicyText"),
+        Some(schema_of::<PolicyText>),
         (200, "`problems`; none is good"),
         here!(policies::validate),
     ),
     post(
         "/api/v1/policies/what-if",
         "Ask who could call or administer what with a text in force, and not now",
-        Some("PolicyText"),
+        Some(schema_of::<PolicyText>),
         (200, "`differences`, and the `problems` of a text that does not hold up"),
         here!(policies::what_if),
     ),
     post(
         "/api/v1/policies/test",
         "Ask whether something would be allowed, and why",
-        Some("Question"),
+        Some(schema_of::<PolicyQuestion>),
         (200, "The decision, policy by policy"),
         here!(policies::test),
     ),
@@ -100,7 +109,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route {
         method: "PUT",
         query: LOCATION,
-        body: Some("PolicyText"),
+        body: Some(schema_of::<PolicyText>),
         ..get(
             "/api/v1/policies/{name}",
             "Keep a text, if all that is then in force holds up",
@@ -127,7 +136,7 @@ pub(super) const ROUTES: &[Route] = &[
         ..post(
             "/api/v1/policies/{name}/restore",
             "Make an older text the one in force",
-            Some("Version"),
+            Some(schema_of::<PolicyRestoration>),
             (200, "What is kept"),
             here!(policies::restore),
         )
@@ -136,7 +145,7 @@ pub(super) const ROUTES: &[Route] = &[
     post(
         "/api/v1/orgs",
         "Create an org, at the server's machine",
-        Some("NewOrg"),
+        Some(schema_of::<NewOrg>),
         (201, "Its name, and the token of its owner if one was named"),
         here!(orgs::create),
     ),
@@ -165,7 +174,7 @@ pub(super) const ROUTES: &[Route] = &[
     post(
         "/api/v1/projects",
         "Create a project in the org",
-        Some("NewProject"),
+        Some(schema_of::<NewProject>),
         (201, "Its name"),
         here!(orgs::create_project),
     ),
@@ -177,7 +186,7 @@ pub(super) const ROUTES: &[Route] = &[
     post(
         "/api/v1/tokens",
         "Make a token; it is shown this once",
-        Some("Token"),
+        Some(schema_of::<NewToken>),
         (201, "The token"),
         here!(records::create_token),
     ),
@@ -193,7 +202,7 @@ pub(super) const ROUTES: &[Route] = &[
     post(
         "/api/v1/guardrails/test",
         "Ask what the guardrails in force find in a text",
-        Some("Guarded"),
+        Some(schema_of::<GuardrailTest>),
         (200, "The verdict, `findings` and what is left"),
         here!(guardrails::test),
     ),
@@ -206,7 +215,7 @@ pub(super) const ROUTES: &[Route] = &[
     post(
         "/api/v1/webhooks",
         "Have an address told of calls; its key is shown this once",
-        Some("Webhook"),
+        Some(schema_of::<NewWebhook>),
         (201, "The webhook, and its key as `secret`"),
         here!(keeping::add_webhook),
     ),
@@ -231,7 +240,7 @@ pub(super) const ROUTES: &[Route] = &[
     get("/api/v1/secrets", "List secrets, without themselves", "`secrets`", here!(keeping::secrets)),
     Route {
         method: "PUT",
-        body: Some("Secret"),
+        body: Some(schema_of::<SecretValue>),
         ..get(
             "/api/v1/secrets/{name}",
             "Keep a secret, encrypted; it is never read back",

@@ -1,6 +1,13 @@
 //! What is done: tasks, work that names nobody, workflows and their runs, and what waits for approval.
 
 use futures::FutureExt;
+use rialto_api_types::{
+    approvals::DecisionReason,
+    dispatches::NewDispatch,
+    schema::schema_of,
+    tasks::{NewCall, TaskReply},
+    workflows::{InlineRun, RunInput, RunReply, StatusChange, WorkflowDefinition},
+};
 
 use super::{PAGED, Route, delete, get, here, post};
 use crate::api::{approvals, dispatches, flows, runs, tasks};
@@ -28,7 +35,7 @@ pub(super) const ROUTES: &[Route] = &[
     post(
         "/api/v1/tasks",
         "Call a skill or an agent by name; the call goes on by itself",
-        Some("Call"),
+        Some(schema_of::<NewCall>),
         (202, "Its task's id, how long callers usually wait, and where its events begin"),
         here!(tasks::begin),
     ),
@@ -64,7 +71,7 @@ pub(super) const ROUTES: &[Route] = &[
     post(
         "/api/v1/tasks/{id}/messages",
         "Answer its question, or go on with it",
-        Some("Message"),
+        Some(schema_of::<TaskReply>),
         (202, "The task's id"),
         here!(tasks::say),
     ),
@@ -73,7 +80,7 @@ pub(super) const ROUTES: &[Route] = &[
         ..post(
             "/api/v1/check-workflow",
             "Look a definition over without keeping it",
-            Some("Workflow"),
+            Some(schema_of::<WorkflowDefinition>),
             (200, "`problems` by line and column; none is good"),
             here!(flows::check),
         )
@@ -91,7 +98,7 @@ pub(super) const ROUTES: &[Route] = &[
         ..post(
             "/api/v1/workflows",
             "Keep a version of a workflow",
-            Some("Workflow"),
+            Some(schema_of::<WorkflowDefinition>),
             (200, "What was kept"),
             here!(flows::keep),
         )
@@ -116,7 +123,7 @@ pub(super) const ROUTES: &[Route] = &[
     post(
         "/api/v1/workflows/{name}/status",
         "Publish, pause or archive a workflow",
-        Some("Status"),
+        Some(schema_of::<StatusChange>),
         (200, "The workflow"),
         here!(flows::set_status),
     ),
@@ -134,7 +141,7 @@ pub(super) const ROUTES: &[Route] = &[
         ..post(
             "/api/v1/workflows/{name}/runs",
             "Begin a run",
-            Some("Arguments"),
+            Some(schema_of::<RunInput>),
             (200, "Its task, when it is over or waits; 202 where nobody waits"),
             here!(runs::begin),
         )
@@ -148,7 +155,7 @@ pub(super) const ROUTES: &[Route] = &[
         ..post(
             "/api/v1/runs",
             "Run a workflow that is not kept",
-            Some("Inline"),
+            Some(schema_of::<InlineRun>),
             (200, "Its task, when it is over or waits; 202 where nobody waits"),
             here!(runs::begin_inline),
         )
@@ -159,7 +166,7 @@ pub(super) const ROUTES: &[Route] = &[
         ..post(
             "/api/v1/runs/{id}",
             "Answer a question of a run",
-            Some("Answer"),
+            Some(schema_of::<RunReply>),
             (200, "Its task"),
             here!(runs::tell),
         )
@@ -193,21 +200,21 @@ pub(super) const ROUTES: &[Route] = &[
     post(
         "/api/v1/approvals/{id}/approve",
         "Say that it may be done",
-        Some("Decision"),
+        Some(schema_of::<DecisionReason>),
         (200, "The approval"),
         here!(approvals::approve),
     ),
     post(
         "/api/v1/approvals/{id}/deny",
         "Say that it may not be done",
-        Some("Decision"),
+        Some(schema_of::<DecisionReason>),
         (200, "The approval"),
         here!(approvals::deny),
     ),
     post(
         "/api/v1/dispatch",
         "Give work to whoever does it best",
-        Some("Work"),
+        Some(schema_of::<NewDispatch>),
         (200, "The result, and the choice"),
         here!(dispatches::dispatch),
     ),
@@ -234,7 +241,7 @@ pub(super) const ROUTES: &[Route] = &[
     post(
         "/api/v1/resolve",
         "Ask who would be chosen",
-        Some("Work"),
+        Some(schema_of::<NewDispatch>),
         (200, "The choice"),
         here!(dispatches::resolve),
     ),

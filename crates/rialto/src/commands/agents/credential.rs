@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use rialto_api_types::agents::AgentRow;
 use rialto_model::{
     agent,
     credential::{ClientAuth, Credential, KeyPlace, OAuth, Scheme, Source},
     json::Extra,
 };
 
-use super::shown::Agent;
 use crate::{
     cli::{AgentCredential, AuthKind, ClientAuthName, CredentialFlags, KeyPlaceName},
     desk::Desk,
@@ -32,9 +32,9 @@ pub(super) fn wanted(flags: &CredentialFlags) -> Result<Option<Credential>, Trou
 
 /// Changes what an agent is shown.
 pub(super) async fn change(desk: &Desk, wanted: AgentCredential) -> Result<(), Trouble> {
-    let agent: Agent = desk.get(&["agents", &wanted.agent]).read().await?;
+    let agent: AgentRow = desk.get(&["agents", &wanted.agent]).read().await?;
     let credential = changed(agent.credential, &wanted)?;
-    let path = ["agents", &agent.id, "credential"];
+    let path = ["agents", agent.id.as_str(), "credential"];
     let mut row: Extra = desk.put(&path).saying(&credential).read().await?;
     let shown = row.take("shownAs").and_then(|shown| shown.read::<Option<String>>().ok()).flatten();
     warn(desk, credential.as_ref()).await;

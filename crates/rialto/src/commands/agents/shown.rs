@@ -1,99 +1,49 @@
-//! An agent as it is told by whoever knows it, and how it is shown.
+//! Agents in words.
 
-use rialto_model::{
-    agent::{Health, Probe, Signature, Trust},
-    card::Interface,
-    clock::Timestamp,
-    credential::Credential,
-    json::{Extra, Json},
-};
-use serde::Deserialize;
+use std::borrow::Cow;
 
-use crate::{
-    desk::read,
-    output::{self, Trouble},
-};
+use rialto_api_types::agents::{AgentFacts, AgentRow, CardChanges, CircuitBreakerRow, CircuitState};
+use rialto_engine::diff::{CardDiff, Change};
+use rialto_model::agent::Probe;
 
-/// What is shown of an agent.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Agent {
-    pub(super) id: String,
-    name: String,
-    pub(super) slug: String,
-    pub(super) url: String,
-    pub(super) trust: Trust,
-    pub(super) health: Health,
-    signature: Signature,
-    pub(super) skills: Vec<Skill>,
-    interfaces: Vec<Interface>,
-    pub(super) credential: Option<Credential>,
-    pub(super) last_seen_at: Option<Timestamp>,
-    last_error: Option<String>,
-    /// Whether a changed card waits until somebody takes it. Servers before that do not say so.
-    #[serde(default)]
-    pub(super) change_held: bool,
-    #[serde(default)]
-    warnings: Vec<String>,
-    /// Circuit breaker of the server that was asked. Lists and older servers do not say.
-    breaker: Option<AgentBreaker>,
-}
+use crate::output;
 
-/// Circuit breaker of an agent.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct AgentBreaker {
-    state: String,
-    until: Option<Timestamp>,
-    recent_failures: u32,
-    opened: u64,
-    reason: Option<String>,
-}
-
-/// What is shown of a skill.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Skill {
-    pub(super) name: String,
-    description: String,
-    input_schema: Option<Json>,
-}
-
-// === impl Agent ===
-
-impl Agent {
-    pub(super) fn read(row: &Extra) -> Result<Self, Trouble> {
-        read(&Json::of(row))
+/// State of a circuit breaker in words; nothing for one that has seen no failure.
+fn describe_breaker(breaker: &CircuitBreakerRow) -> String {
+    let mut text = match breaker.state {
+        CircuitState::Closed if breaker.recent_failures == 0 && breaker.opened == 0 => return String::new(),
+        CircuitState::Closed => "closed".to_owned(),
+        CircuitState::Open => "open".to_owned(),
+        CircuitState::HalfOpen => "half-open".to_owned(),
+    };
+    if let Some(until) = breaker.until {
+        text.push_str(&format!(" until {}", until.strftime("%F %T%.3f")));
+    }
+    if breaker.recent_failures > 0 {
+        text.push_str(&format!(", {} recent failures", breaker.recent_failures));
+    }
+    if breaker.opened > 0 {
+        text.push_str(&format!(", opened {} times", breaker.opened));
+    }
+    match &breaker.reason {
+        Some(reason) => format!("{text}: {reason}"),
+        None => text,
     }
 }
 
-// === impl AgentBreaker ===
-
-impl AgentBreaker {
-    /// Its state in words; nothing for one that has seen no failure.
-    fn describe(&self) -> String {
-        if self.state == "closed" && self.recent_failures == 0 && self.opened == 0 {
-            return String::new();
-        }
-        let mut text = self.state.clone();
-        if let Some(until) = self.until {
-            text.push_str(&format!(" until {}", until.strftime("%F %T%.3f")));
-        }
-        if self.recent_failures > 0 {
-            text.push_str(&format!(", {} recent failures", self.recent_failures));
-        }
-        if self.opened > 0 {
-            text.push_str(&format!(", opened {} times", self.opened));
-        }
-        match &self.reason {
-            Some(reason) => format!("{text}: {reason}"),
-            None => text,
-        }
-    }
+/// The changes of a card as the engine prints them.
+pub(crate) fn card_diff(changes: CardChanges) -> CardDiff {
+    let changed = changes.changed.into_iter().map(|change| Change {
+        of: change.of,
+        member: Cow::Owned(change.member),
+        before: change.before,
+        after: change.after,
+    });
+    CardDiff { added: changes.added, removed: changes.removed, changed: changed.collect() }
 }
 
 /// How many skills an agent has, in words.
-pub(super) fn skills(agent: &Agent) -> String {
+pub(super) fn skills(agent: &AgentRow) -> String {
     match agent.skills.len() {
         1 => "1 skill".to_owned(),
         n => format!("{n} skills"),
@@ -101,17 +51,17 @@ pub(super) fn skills(agent: &Agent) -> String {
 }
 
 /// What an agent is, line by line.
-pub(super) fn describe(agent: &Agent, credential: String) {
+pub(super) fn describe(agent: &AgentRow, facts: &AgentFacts) {
     let facts = [
         ("name", agent.name.clone()),
         ("slug", agent.slug.clone()),
-        ("id", agent.id.clone()),
+        ("id", agent.id.to_string()),
         ("url", agent.url.clone()),
         ("trust", agent.trust.to_string()),
         ("health", agent.health.to_string()),
         ("signature", format!("{:?}", agent.signature).to_lowercase()),
-        ("credential", credential),
-        ("breaker", agent.breaker.as_ref().map(AgentBreaker::describe).unwrap_or_default()),
+        ("credential", facts.shown_as.clone().unwrap_or_default()),
+        ("breaker", facts.breaker.as_ref().map(describe_breaker).unwrap_or_default()),
         ("error", agent.last_error.clone().unwrap_or_default()),
     ];
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {

@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rialto_console::admin::audit::Record;
+use rialto_api_types::{
+    agents::AgentRow,
+    audit::{AuditRecord, MissedRecords},
+};
 use rialto_hooks::live::{Live, News as Noticed, Watch};
 use rialto_model::{
     call::CallerId,
@@ -11,10 +14,9 @@ use rialto_model::{
     store::{AuditFilter, AuditOutcome},
     verb::VerbEvent,
 };
-use serde::Deserialize;
 use tokio::time::sleep;
 
-use super::{Told, row};
+use super::row;
 use crate::{
     cli::{AuditSearch, OutcomeName},
     desk::{Desk, Stream, There},
@@ -39,16 +41,6 @@ enum News {
 enum Source<'a> {
     Here(Box<Watch>),
     There { there: &'a There, stream: Option<Box<Stream<'a>>>, seen: Option<String> },
-}
-
-#[derive(Deserialize)]
-struct Missed {
-    missed: u64,
-}
-
-#[derive(Deserialize)]
-struct Agent {
-    id: AgentId,
 }
 
 /// Shows what comes on record, until nobody reads it any more.
@@ -96,7 +88,7 @@ impl<'a> Source<'a> {
         match self {
             Self::Here(watch) => Ok(match watch.next().await? {
                 Noticed::Record(told) => {
-                    let json = serde_json::to_string(&Record::of(&told)).unwrap_or_default();
+                    let json = serde_json::to_string(&AuditRecord::from(&*told)).unwrap_or_default();
                     News::Record(told.record, Box::new(told.event.clone()), json)
                 }
                 Noticed::Missed(missed) => News::Missed(missed),
@@ -127,10 +119,10 @@ async fn next_there<'a>(
         match told {
             Ok(Some(event)) => {
                 *seen = event.id.clone().or_else(|| seen.take());
-                if let Ok(Missed { missed }) = serde_json::from_str(&event.data) {
+                if let Ok(MissedRecords { missed }) = serde_json::from_str(&event.data) {
                     return Ok(News::Missed(missed));
                 }
-                if let Ok(Told { record, event: verb }) = serde_json::from_str(&event.data) {
+                if let Ok(AuditRecord { record, event: verb, .. }) = serde_json::from_str(&event.data) {
                     return Ok(News::Record(record, Box::new(verb), event.data));
                 }
             }
@@ -148,7 +140,7 @@ async fn next_there<'a>(
 async fn filter(desk: &Desk, search: &AuditSearch) -> AuditFilter {
     let agent = match &search.agent {
         Some(key) => {
-            let found: Result<Agent, _> = desk.get(&["agents", key]).read().await;
+            let found: Result<AgentRow, _> = desk.get(&["agents", key]).read().await;
             Some(found.map_or_else(|_| AgentId::from(key.as_str()), |agent| agent.id))
         }
         None => None,

@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use rialto_console::admin::calling::Begun;
+use rialto_api_types::tasks::{NewCall, StartedCall, TaskDetail};
 use rialto_model::{
     event::{Event, Recorded},
     failure::{Failure, Kind},
     json::{Extra, Json},
     task::TaskState,
 };
-use serde::Serialize;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::{Told, tell};
+use super::tell;
 use crate::{
     cli::Call,
     desk::{Desk, There, read},
@@ -29,23 +28,11 @@ const MOMENT: Duration = Duration::from_millis(50);
 /// How long a server may be away while its answer is waited for.
 const AWAY: Duration = Duration::from_secs(60);
 
-/// A call, as the server is asked for it.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Wanted<'a> {
-    name: &'a str,
-    arguments: Option<Json>,
-    text: Option<String>,
-    task: Option<&'a str>,
-    context: Option<&'a str>,
-    timeout_ms: Option<u64>,
-}
-
 /// A call on a server, as it is followed.
 struct Followed<'a> {
     desk: &'a Desk,
     there: &'a There,
-    begun: Begun,
+    begun: StartedCall,
     seen: u64,
     /// What came last. With the end of the call comes its result, which is shown and not told before.
     untold: Vec<Recorded>,
@@ -80,13 +67,19 @@ pub(super) async fn run(
     followed.result().await
 }
 
-async fn begin(desk: &Desk, call: &Call, said: Option<String>) -> Result<Begun, Failure> {
+async fn begin(desk: &Desk, call: &Call, said: Option<String>) -> Result<StartedCall, Failure> {
     // An object is data for skills and agents alike; what else it may be is up to what the name means.
     let arguments = said.as_deref().and_then(|text| Json::parse(text.trim()).ok()).filter(Json::is_object);
     let text = said.filter(|_| arguments.is_none());
-    let (task, context) = (call.task.as_deref(), call.context.as_deref());
-    let wanted = Wanted { name: &call.name, arguments, text, task, context, timeout_ms: call.timeout_ms };
-    desk.post(&["tasks"]).saying(&wanted).read().await
+    let new = NewCall {
+        name: call.name.clone(),
+        arguments,
+        text,
+        task: call.task.clone(),
+        context: call.context.clone(),
+        timeout_ms: call.timeout_ms,
+    };
+    desk.post(&["tasks"]).saying(&new).read().await
 }
 
 // === impl Followed ===
@@ -160,7 +153,7 @@ impl Followed<'_> {
     /// The task as it stands, unless it failed.
     async fn result(&self) -> Result<Json, Trouble> {
         let told = self.task().await?;
-        let task: Told = read(&told)?;
+        let task: TaskDetail = read(&told)?;
         match &task.failure {
             Some(failure) => Err(found_again(failure.clone(), &task).into()),
             None => Ok(told),
@@ -169,12 +162,12 @@ impl Followed<'_> {
 
     /// What somebody is told who waited as long as it was to be waited.
     async fn too_late(&self) -> Trouble {
-        let Begun { called, timeout_ms, task_id, .. } = &self.begun;
+        let StartedCall { called, timeout_ms, task_id, .. } = &self.begun;
         let message = format!(
             "{called} took longer than {timeout_ms} ms; the task goes on, and `rialto tasks show {task_id}` fetches its result"
         );
         let failure = Failure::new(Kind::PeerTimeout, message);
-        let task = self.task().await.ok().and_then(|told| told.read::<Told>().ok());
+        let task = self.task().await.ok().and_then(|told| told.read::<TaskDetail>().ok());
         task.map_or_else(|| failure.clone(), |task| found_again(failure.clone(), &task)).into()
     }
 
@@ -184,7 +177,7 @@ impl Followed<'_> {
 }
 
 /// The failure's facts together with everything needed to find the task again, as the engine tells them.
-fn found_again(failure: Failure, task: &Told) -> Failure {
+fn found_again(failure: Failure, task: &TaskDetail) -> Failure {
     let mut facts: Extra = failure.data.as_ref().and_then(|data| data.read().ok()).unwrap_or_default();
     let known = [
         ("taskId", Some(Json::of(&task.task_id))),

@@ -3,23 +3,13 @@
 use std::collections::BTreeMap;
 
 use http::StatusCode;
-use rialto_model::failure::Failure;
+use rialto_api_types::overview::CallerIdentity;
+use rialto_model::{failure::Failure, rights::Right};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{Finding, bad, good, warn};
 use crate::desk::{Desk, There};
-
-/// Who we are there.
-#[derive(Deserialize)]
-struct Me {
-    caller: String,
-    kind: String,
-    org: String,
-    project: String,
-    scopes: Vec<String>,
-    may: BTreeMap<String, bool>,
-    version: String,
-}
 
 /// What keeps a server from taking calls.
 #[derive(Default, Deserialize)]
@@ -55,7 +45,7 @@ pub(super) async fn examine(desk: &Desk) -> Vec<Finding> {
         }
     }
     findings.extend(readiness(there).await);
-    match desk.get(&["me"]).read::<Me>().await {
+    match desk.get(&["me"]).read::<CallerIdentity>().await {
         Ok(me) => findings.extend(who_we_are(&me)),
         Err(failure) => findings.push(told("token", &failure)),
     }
@@ -75,7 +65,7 @@ async fn readiness(there: &There) -> Vec<Finding> {
     }
 }
 
-fn who_we_are(me: &Me) -> Vec<Finding> {
+fn who_we_are(me: &CallerIdentity) -> Vec<Finding> {
     let ours = env!("CARGO_PKG_VERSION");
     let version = if me.version == ours {
         good("version", format!("Rialto {ours}, as here"))
@@ -86,19 +76,21 @@ fn who_we_are(me: &Me) -> Vec<Finding> {
             "use the same version on both sides",
         )
     };
-    let Me { caller, kind, org, project, scopes, may, .. } = me;
+    let CallerIdentity { caller, kind, org, project, scopes, may, .. } = me;
+    let names: Vec<&str> = scopes.iter().map(|scope| scope.as_str()).collect();
     let token = good(
         "token",
-        format!("it is that of {caller} ({kind}) in {org}/{project}, for {}", scopes.join(", ")),
+        format!("it is that of {caller} ({}) in {org}/{project}, for {}", kind.as_str(), names.join(", ")),
     );
     let mut findings = vec![version, token];
-    if !scopes.iter().any(|scope| scope == "admin") {
+    if !scopes.contains(&Right::Admin) {
         let fix = format!("rialto tokens create {caller} --scope admin --scope call --scope discover");
         findings.push(warn("administration", "the token is not for it", &fix));
         return findings;
     }
+    let may: BTreeMap<&String, &Value> = may.iter().collect();
     for (action, is_allowed) in may {
-        findings.push(if *is_allowed {
+        findings.push(if *is_allowed == Value::Bool(true) {
             good(action, "a policy permits it")
         } else {
             warn(

@@ -1,10 +1,12 @@
 //! `rialto policy add` and `allow`: the usual policies, and how a change of any is shown.
 
+use rialto_api_types::{
+    agents::AgentRow,
+    policies::{NewPolicy, PolicyPlace, PolicyTextVersion, SavedPolicy, StoredPolicyText},
+};
 use rialto_model::failure::{Failure, Kind};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::ToldRule;
 use crate::{
     cli::{AddPolicy, AllowCalls, Listing, RoleName},
     desk::Desk,
@@ -12,36 +14,24 @@ use crate::{
     policies::Shelf,
 };
 
-/// A text that was kept, as it is told.
-#[derive(Deserialize)]
-pub(super) struct Kept {
-    /// Where it is.
-    pub(super) file: String,
-    /// The policies in it.
-    pub(super) policies: Vec<ToldRule>,
-}
-
 /// Allows calls of an agent or of one skill.
 pub(super) async fn allow(desk: &Desk, allow: &AllowCalls) -> Result<(), Trouble> {
-    #[derive(Deserialize)]
-    struct Agent {
-        slug: String,
-    }
-    let agent: Result<Agent, Failure> = desk.get(&["agents", &allow.target]).read().await;
+    let agent: Result<AgentRow, Failure> = desk.get(&["agents", &allow.target]).read().await;
     let (kind, target) = match agent {
-        Ok(Agent { slug }) => ("allow-agent", slug),
+        Ok(AgentRow { slug, .. }) => ("allow-agent", slug),
         Err(failure) if failure.kind == Kind::NotFound && allow.target.contains('.') => {
             ("allow-skill", allow.target.clone())
         }
         Err(failure) => return Err(failure.into()),
     };
-    let wish = json!({
-        "kind": kind,
-        "target": target,
-        "caller": allow.caller.as_deref().unwrap_or_default(),
-        "callerKind": allow.caller_kind.kind(),
-    });
-    let kept: Kept = desk.post(&["policies", "templates"]).saying(&wish).read().await?;
+    let policy = NewPolicy {
+        kind: kind.to_owned(),
+        target: target.clone(),
+        caller: allow.caller.clone().unwrap_or_default(),
+        caller_kind: Some(allow.caller_kind.kind()),
+        ..NewPolicy::default()
+    };
+    let kept: SavedPolicy = desk.post(&["policies", "templates"]).saying(&policy).read().await?;
     let caller = allow.caller.as_deref().unwrap_or("everybody");
     output::line(format!("{} may call {target}: {}", output::printable(caller), kept.file));
     Ok(())
@@ -52,18 +42,18 @@ pub(super) async fn add(desk: &Desk, add: &AddPolicy) -> Result<(), Trouble> {
     let (Some(kind), Some(target)) = (add.kind, &add.target) else {
         return Err(Trouble::usage("say which policy, and what it is about"));
     };
-    let shelf = add.shelf.shelf().map(word);
-    let question = desk.post(&["policies", "templates"]).saying(&json!({
-        "kind": kind.word(),
-        "target": target,
-        "caller": add.caller.as_deref().unwrap_or_default(),
-        "callerKind": add.caller_kind.kind(),
-        "by": add.by,
-        "role": add.role.map_or("", |RoleName::Owner| "owner"),
-        "name": add.name.as_deref().unwrap_or_default(),
-        "shelf": shelf,
-        "allOrgs": add.shelf.all_orgs,
-    }));
+    let policy = NewPolicy {
+        kind: kind.word().to_owned(),
+        target: target.clone(),
+        caller: add.caller.clone().unwrap_or_default(),
+        caller_kind: Some(add.caller_kind.kind()),
+        by: add.by.clone(),
+        role: add.role.map_or("", |RoleName::Owner| "owner").to_owned(),
+        name: add.name.clone().unwrap_or_default(),
+        shelf: add.shelf.shelf().map(place),
+        all_orgs: add.shelf.all_orgs,
+    };
+    let question = desk.post(&["policies", "templates"]).saying(&policy);
     show_saved(&question.read().await?, add.listing);
     Ok(())
 }
@@ -76,7 +66,14 @@ pub(super) const fn word(shelf: Shelf) -> &'static str {
     }
 }
 
-pub(super) fn show_saved(kept: &Kept, listing: Listing) {
+const fn place(shelf: Shelf) -> PolicyPlace {
+    match shelf {
+        Shelf::Files => PolicyPlace::Files,
+        Shelf::Store => PolicyPlace::Store,
+    }
+}
+
+pub(super) fn show_saved(kept: &SavedPolicy, listing: Listing) {
     if listing.json {
         let rules = kept
             .policies
@@ -97,22 +94,28 @@ pub(super) fn show_removed(place: &str, name: &str) {
 }
 
 /// The texts that a policy had.
-pub(super) fn show_history(name: &str, versions: &[Value], listing: Listing) {
+pub(super) fn show_history(name: &str, versions: &[PolicyTextVersion], listing: Listing) {
     if listing.json {
         output::json(versions);
-    } else if versions.is_empty() {
-        output::line(format!("\"{name}\" has no older versions: it was not changed with this command line"));
-    }
-    if listing.json {
         return;
     }
+    if versions.is_empty() {
+        output::line(format!("\"{name}\" has no older versions: it was not changed with this command line"));
+    }
     for old in versions {
-        let (number, text) = (&old["version"], |name: &str| old[name].as_str().unwrap_or_default());
-        output::line(match old["by"].as_str() {
-            Some(by) => format!("{number} ({}, by {}):", text("changedAt"), output::printable(by)),
-            None => format!("{number} (replaced {}):", [text("replacedAt"), text("changedAt")].concat()),
-        });
-        let lines = old["text"].as_str().unwrap_or("// removed").lines();
+        let (heading, text) = match old {
+            PolicyTextVersion::File(old) => {
+                (format!("{} (replaced {}):", old.version, old.replaced_at), &old.text)
+            }
+            PolicyTextVersion::Stored(StoredPolicyText {
+                version, changed_at, by: Some(by), text, ..
+            }) => (format!("{version} ({changed_at}, by {}):", output::printable(by)), text),
+            PolicyTextVersion::Stored(old) => {
+                (format!("{} (replaced {}):", old.version, old.changed_at), &old.text)
+            }
+        };
+        output::line(heading);
+        let lines = text.as_deref().unwrap_or("// removed").lines();
         lines.for_each(|line| output::line(format!("    {}", output::printable(line))));
     }
 }

@@ -7,19 +7,19 @@ use std::{
     sync::Arc,
 };
 
-use rialto_console::office::{PolicyScope, SharedPolicies};
+use rialto_api_types::policies::{PolicyTextVersion, ReplacedPolicyFile, SavedPolicy, StoredPolicyText};
+use rialto_console::{
+    admin::policies::policy_rule,
+    office::{PolicyScope, SharedPolicies},
+};
 use rialto_model::{
     clock::{Clock, SystemClock},
     ids::OrgId,
     store::Store,
 };
 use rialto_policy::{PolicyError, Rule, Source, format};
-use serde_json::{Value, json};
 
-use super::{
-    ToldRule,
-    change::{Kept, show_history, show_removed, show_saved},
-};
+use super::change::{show_history, show_removed, show_saved};
 use crate::{
     cli::{AddPolicy, Listing, OnShelf, Policy},
     output::{self, Trouble},
@@ -84,7 +84,7 @@ impl Mender {
 
     async fn history(&self, name: &str, shelf: OnShelf, listing: Listing) -> Result<(), Trouble> {
         let versions = self.policies(shelf).history(name, shelf.shelf()).await?;
-        show_history(name, &versions.iter().map(told).collect::<Vec<_>>(), listing);
+        show_history(name, &versions.into_iter().map(text_version).collect::<Vec<_>>(), listing);
         Ok(())
     }
 
@@ -139,12 +139,13 @@ impl Mender {
         let name = kept.source_name();
         let is_in = |rule: &Rule| rule.file == name && rule.org == kept.key.owner;
         let rules = policy.rules().into_iter().filter(is_in);
-        let rules = rules.map(|rule| ToldRule {
-            name: rule.name,
-            effect: rule.effect.as_str().to_owned(),
-            summary: rule.summary,
-        });
-        show_saved(&Kept { file: kept.to_string(), policies: rules.collect() }, listing);
+        let saved = SavedPolicy {
+            name: name.clone(),
+            file: kept.to_string(),
+            org: kept.key.owner.clone(),
+            policies: rules.map(|rule| policy_rule(&rule)).collect(),
+        };
+        show_saved(&saved, listing);
         Ok(())
     }
 
@@ -161,14 +162,12 @@ impl Mender {
     }
 }
 
-fn told(version: &Version) -> Value {
-    let Version { name, version: number, text, at, by, shelf, owner: _ } = version;
+fn text_version(version: Version) -> PolicyTextVersion {
+    let Version { name, version, text, at, by, shelf, owner: _ } = version;
     match shelf {
-        Shelf::Files => {
-            json!({ "name": name, "version": number, "replacedAt": at.to_string(), "text": text })
-        }
+        Shelf::Files => PolicyTextVersion::File(ReplacedPolicyFile { name, version, replaced_at: at, text }),
         Shelf::Store => {
-            json!({ "name": name, "version": number, "changedAt": at.to_string(), "by": by, "text": text })
+            PolicyTextVersion::Stored(StoredPolicyText { name, version, changed_at: at, by, text })
         }
     }
 }
