@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proxys_password_is_not_printed() {
+    fn the_password_of_a_proxy_is_not_printed() {
         for (text, shown) in [
             ("http://me:hunter2@proxy:3128", "http://proxy:3128"),
             ("me:hunter2@proxy", "proxy"),
