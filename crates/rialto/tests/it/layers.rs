@@ -268,3 +268,12 @@ fn short(package: &str) -> &str {
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().and_then(Path::parent).unwrap()
 }
+
+#[test]
+fn every_path_that_the_architecture_page_names_exists() {
+    let text = std::fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
+    let paths: Vec<&str> = text.split('`').filter(|part| part.starts_with("crates/")).collect();
+    assert!(paths.len() > 30, "{paths:?}");
+    let missing: Vec<_> = paths.iter().filter(|path| !root().join(path).exists()).collect();
+    assert!(missing.is_empty(), "docs/ARCHITECTURE.md names {missing:?}");
+}
