@@ -19,7 +19,7 @@ use rialto_model::{
 };
 use tokio::{
     sync::{mpsc, oneshot},
-    time,
+    time::{self, Instant},
 };
 
 use self::batch::PendingBatch;
@@ -36,8 +36,11 @@ use crate::fault::Fault;
 /// So many transactions are under way at a time: while one waits for the disk, the other is made.
 pub(super) const WRITERS: usize = 2;
 
-/// At most so many lines go into one transaction.
-const BATCH: usize = 256;
+/// Maximum lines of one transaction.
+///
+/// Callers whose lines are committed together come back together. Without a small maximum all of them end up in one batch, and
+/// PostgreSQL and this process wait for each other in turn; with it, one batch is written while the next one is made.
+const MAX_BATCH_LINES: usize = 32;
 
 /// So many may wait; then their askers wait.
 const QUEUE: usize = 1024;
@@ -192,16 +195,13 @@ impl Batcher {
     async fn run(mut self) {
         let mut fresh = Vec::new();
         loop {
-            if self.waiting.is_empty() && self.jobs.recv_many(&mut fresh, BATCH).await == 0 {
+            if self.waiting.is_empty() && self.jobs.recv_many(&mut fresh, MAX_BATCH_LINES).await == 0 {
                 break;
             }
-            if self.crowd >= CROWD && self.jobs.len() < self.crowd {
-                // The others of a crowd come in a moment: one commit for all of them is cheaper for everybody.
-                time::sleep(MOMENT).await;
-            }
-            let Some(mut writer) = self.free_writer().await else { break };
             self.waiting.extend(fresh.drain(..));
-            while self.waiting.len() < BATCH
+            self.collect_crowd().await;
+            let Some(mut writer) = self.free_writer().await else { break };
+            while self.waiting.len() < MAX_BATCH_LINES
                 && let Ok(job) = self.jobs.try_recv()
             {
                 self.waiting.push_back(job);
@@ -217,6 +217,19 @@ impl Batcher {
                 // It is not waited for when all is over.
                 let _ = back.send(writer).await;
             });
+        }
+    }
+
+    /// Waits for as many lines as the last batch had: one commit for all of them is cheaper for every caller.
+    async fn collect_crowd(&mut self) {
+        if self.crowd < CROWD {
+            return;
+        }
+        let deadline = Instant::now() + MOMENT;
+        while self.waiting.len() < self.crowd
+            && let Ok(Some(job)) = time::timeout_at(deadline, self.jobs.recv()).await
+        {
+            self.waiting.push_back(job);
         }
     }
 
@@ -353,7 +366,7 @@ fn count_distinct(waiting: &VecDeque<Job>) -> usize {
     let mut subjects = HashSet::new();
     waiting
         .iter()
-        .take(BATCH)
+        .take(MAX_BATCH_LINES)
         .take_while(|(line, _)| line.subject().is_none_or(|subject| subjects.insert(subject)))
         .count()
 }
