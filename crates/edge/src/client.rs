@@ -4,11 +4,12 @@
 //! not found by a request without it. A request that was never written is tried again by the pool itself; anything
 //! else is reported, because only the caller knows whether it may happen twice.
 //!
-//! Connections are hyper's: each has a task of its own, and a pool for its rule. One that is encrypted may turn out to be
+//! Connections are hyper's: each has a task of its own, and a pool for its rule and its runtime ([`runtime_pools`]). One that is encrypted may turn out to be
 //! HTTP/2 and is shared by requests at the same time then. Requests that want HTTP/2 whatever the server says, encrypted or
 //! not, have a pool of their own, because their connections speak it unasked.
 
 mod config;
+mod runtime_pools;
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,6 +25,7 @@ use hyper_util::{
 use tokio::time::{Instant, timeout};
 use url::Url;
 
+use self::runtime_pools::RuntimePools;
 use crate::{
     address::Reach,
     connect::{Connector, House, NoConnection, place, system_resolver, wants_login},
@@ -42,7 +44,7 @@ pub use crate::connect::Resolver;
 /// How often a GET is sent elsewhere before we give up.
 const MAX_REDIRECTS: usize = 3;
 
-/// Maximum number of unused connections kept for each server.
+/// Maximum number of unused connections kept for each server by a runtime.
 const MAX_IDLE_CONNECTIONS: usize = 128;
 
 /// What the client finds around itself.
@@ -67,14 +69,13 @@ struct Ways {
 /// The connections that one rule allows.
 struct Way {
     connector: Connector,
-    /// Speaks HTTP/1.1, or HTTP/2 where an encrypted server chooses it.
-    negotiated: Pool,
-    /// Speaks HTTP/2 from the first byte on.
-    http2: Pool,
+    /// Speak HTTP/1.1, or HTTP/2 where an encrypted server chooses it.
+    negotiated: RuntimePools,
+    /// Speak HTTP/2 from the first byte on.
+    http2: RuntimePools,
 }
 
 type Message = http::Request<Full<Bytes>>;
-type Pool = legacy::Client<Connector, Full<Bytes>>;
 
 // === impl Client ===
 
@@ -167,8 +168,8 @@ impl Way {
         let mut pool = legacy::Client::builder(TokioExecutor::new());
         let max_idle = if keep.is_zero() { 0 } else { MAX_IDLE_CONNECTIONS };
         pool.pool_timer(TokioTimer::new()).pool_idle_timeout(keep).pool_max_idle_per_host(max_idle);
-        let negotiated = pool.build(connector.clone());
-        let http2 = pool.http2_only(true).build(connector.clone().tunneling());
+        let negotiated = RuntimePools::new(pool.clone(), connector.clone());
+        let http2 = RuntimePools::new(pool.http2_only(true).clone(), connector.clone().tunneling());
         Self { connector, negotiated, http2 }
     }
 
@@ -184,8 +185,8 @@ impl Way {
             message.headers_mut().insert(header::PROXY_AUTHORIZATION, login);
         }
         *message.uri_mut() = to.clone();
-        let pool = if http2 { &self.http2 } else { &self.negotiated };
-        let answer = pool.request(message).await.map_err(|error| explain(&error, &to))?;
+        let pools = if http2 { &self.http2 } else { &self.negotiated };
+        let answer = pools.current().request(message).await.map_err(|error| explain(&error, &to))?;
         if proxy.is_some() && answer.status() == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
             return Err(FetchError::NotSent(wants_login("the proxy")));
         }

@@ -2,8 +2,8 @@
 //!
 //! A runtime of many threads lets any of them go on with any task. That evens out work that is long and uneven; what a call does is
 //! short, and waking another thread to share it costs more than it saves. So a connection stays with one
-//! thread, its lane, and so does everything that is done for its requests. Connections to agents are shared by all lanes: each is
-//! driven by the lane that opened it, whichever lane uses it.
+//! thread, its lane, and so does everything that is done for its requests: what they wait for, and the connections to agents that they use
+//! (`client::runtime_pools`).
 //!
 //! An HTTP/2 connection carries the requests of many, so these are shared out over all lanes.
 
