@@ -1,7 +1,7 @@
 //! Fast path past rmcp for well-formed `tools/call` and `tools/list` requests of protocol version 2026-07-28 over HTTP.
 //!
-//! rmcp sets up a service with its tasks and channels for each such request, which costs more than the call itself
-//! (docs/BENCHMARKS.md). Here the request is read, answered and written, and nothing else.
+//! rmcp sets up a service with its tasks and channels for each such request. Here the request is read, answered and written, and nothing else:
+//! a bridged call takes 80 and 82 µs of CPU with the fast path, 127 and 121 µs without it (docs/BENCHMARKS.md).
 //!
 //! Invariants:
 //! - Both paths answer alike, byte for byte but for ids and times: a test compares them request by request.
