@@ -1,13 +1,16 @@
-//! Bloom filter of the messages in the store, so that a new message need not be looked up there.
+//! Bloom filters of the messages in the store, so that a new message need not be looked up there.
 //!
 //! A message may be a duplicate of one that another process received, or that this one no longer remembers. But nearly every message
-//! is new. So the store is asked once for a number of each message it has, and only a message whose number may be among them is looked
-//! up. That holds while no other process receives messages: one that starts to moves the store's generation first, and from
-//! then on every message is looked up until that process is gone.
+//! is new, and a lookup costs more the more tasks there are. So the store is asked once for a number of each message it has, and only a message
+//! whose number may be among them is looked up. That holds while no other process receives messages: one that starts to moves the store's
+//! generation first, and from then on every message is looked up until that process is gone.
+//!
+//! One filter has room for a million messages. When it is full, another one is added, up to [`MAX_FILTERS`]; so lookups stay rare however
+//! many tasks are kept.
 
 use std::{
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -19,30 +22,43 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::engine::{Engine, store_failure};
 
-/// So many messages are told apart well enough. With more the store is asked again which ones there still are.
-const MOST: usize = 1 << 20;
+/// Messages for which one filter has room.
+const MESSAGES_PER_FILTER: usize = 1 << 20;
 
-/// How many bits tell them apart: eight for each, in whole words.
-const WORDS: usize = MOST * 8 / 64;
+/// Bits of a filter for each message: two bytes.
+const BITS_PER_MESSAGE: usize = 16;
+
+/// Bits that one message sets. With six of sixteen, one new message in a thousand is taken for a known one when the filter is full.
+const BITS_SET: u64 = 6;
+
+/// Maximum number of filters: 32 MiB. With more messages than they have room for, the store is asked again which ones it still has.
+const MAX_FILTERS: usize = 16;
+
+const MAX_MESSAGES: usize = MAX_FILTERS * MESSAGES_PER_FILTER;
+
+const BITS_PER_FILTER: usize = MESSAGES_PER_FILTER * BITS_PER_MESSAGE;
 
 /// How long every message is looked for before the store is asked again whether that is needed.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// Which messages may be in the store.
+/// The messages that may be in the store.
 #[derive(Default)]
 pub(crate) struct SeenMessages {
-    filter: ArcSwapOption<BloomFilter>,
-    /// Held by whoever asks the store; when it may be asked again.
+    filters: ArcSwapOption<BloomFilters>,
+    /// Held while the store is asked; the moment from which it may be asked again.
     asking: Mutex<Option<Instant>>,
 }
 
-/// Set of numbers that answers "certainly not" or "maybe".
-struct BloomFilter {
-    /// How many changes from elsewhere had been seen when the store was asked.
+/// Bloom filters that are filled one after the other.
+struct BloomFilters {
+    /// Changes from elsewhere that had been seen when the store was asked.
     surprises: u64,
-    bits: Box<[AtomicU64]>,
+    filters: [OnceLock<BloomFilter>; MAX_FILTERS],
     count: AtomicUsize,
 }
+
+/// Set of numbers that answers "certainly not" or "maybe".
+struct BloomFilter(Box<[AtomicU64]>);
 
 // === impl Engine ===
 
@@ -50,18 +66,23 @@ impl Engine {
     /// Whether no other process shares the store, as far as it has been asked.
     pub(crate) fn is_alone(&self) -> bool {
         let surprises = self.registry().surprises();
-        self.inner().seen_messages.filter.load().as_ref().is_some_and(|filter| filter.surprises == surprises)
+        self.inner()
+            .seen_messages
+            .filters
+            .load()
+            .as_ref()
+            .is_some_and(|filters| filters.surprises == surprises)
     }
 
     /// Whether a message with that number, which is not remembered, may be in the store.
     pub(crate) async fn may_be_seen(&self, number: u64) -> Result<bool, Failure> {
         let seen = &self.inner().seen_messages;
         let surprises = self.registry().surprises();
-        if let Some(filter) = &*seen.filter.load()
-            && filter.surprises == surprises
-            && filter.count.load(Ordering::Relaxed) <= MOST
+        if let Some(filters) = &*seen.filters.load()
+            && filters.surprises == surprises
+            && filters.has_room()
         {
-            return Ok(filter.holds(number));
+            return Ok(filters.hold(number));
         }
         let Ok(mut asking) = seen.asking.try_lock() else {
             // Somebody asks already; this one message is looked for meanwhile.
@@ -71,13 +92,14 @@ impl Engine {
             return Ok(true);
         }
         *asking = Some(Instant::now() + PAUSE);
-        let known = self.inner().store.messages(self.runner(), MOST / 2).await.map_err(store_failure)?;
+        let known =
+            self.inner().store.messages(self.runner(), MAX_MESSAGES / 2).await.map_err(store_failure)?;
         let Some(known) = known else { return Ok(true) };
-        let filter = BloomFilter::new(surprises);
-        known.iter().for_each(|number| filter.add(*number));
-        let holds = filter.holds(number);
-        seen.filter.store(Some(Arc::new(filter)));
-        Ok(holds)
+        let filters = BloomFilters::new(surprises);
+        known.iter().for_each(|number| filters.add(*number));
+        let is_held = filters.hold(number);
+        seen.filters.store(Some(Arc::new(filters)));
+        Ok(is_held)
     }
 }
 
@@ -86,41 +108,63 @@ impl Engine {
 impl SeenMessages {
     /// A message that is in the store is remembered no more.
     pub(crate) fn add(&self, number: u64) {
-        if let Some(filter) = &*self.filter.load() {
-            filter.add(number);
+        if let Some(filters) = &*self.filters.load() {
+            filters.add(number);
         }
+    }
+}
+
+// === impl BloomFilters ===
+
+impl BloomFilters {
+    fn new(surprises: u64) -> Self {
+        Self { surprises, filters: Default::default(), count: AtomicUsize::new(0) }
+    }
+
+    /// Adds a number to the last filter, or to a new one if that is full.
+    fn add(&self, number: u64) {
+        let filter = self.count.fetch_add(1, Ordering::Relaxed) / MESSAGES_PER_FILTER;
+        if let Some(filter) = self.filters.get(filter) {
+            filter.get_or_init(BloomFilter::new).add(number);
+        }
+    }
+
+    fn hold(&self, number: u64) -> bool {
+        self.filters.iter().filter_map(OnceLock::get).any(|filter| filter.holds(number))
+    }
+
+    fn has_room(&self) -> bool {
+        self.count.load(Ordering::Relaxed) < MAX_MESSAGES
     }
 }
 
 // === impl BloomFilter ===
 
 impl BloomFilter {
-    fn new(surprises: u64) -> Self {
-        let bits = std::iter::repeat_with(AtomicU64::default).take(WORDS).collect();
-        Self { surprises, bits, count: AtomicUsize::new(0) }
+    fn new() -> Self {
+        Self(std::iter::repeat_with(AtomicU64::default).take(BITS_PER_FILTER / 64).collect())
     }
 
     fn add(&self, number: u64) {
-        for (word, bit) in places(number) {
-            if let Some(word) = self.bits.get(word) {
+        for (word, bit) in bits_of(number) {
+            if let Some(word) = self.0.get(word) {
                 word.fetch_or(bit, Ordering::Relaxed);
             }
         }
-        self.count.fetch_add(1, Ordering::Relaxed);
     }
 
     fn holds(&self, number: u64) -> bool {
-        places(number)
-            .into_iter()
-            .all(|(word, bit)| self.bits.get(word).is_none_or(|word| word.load(Ordering::Relaxed) & bit != 0))
+        bits_of(number)
+            .all(|(word, bit)| self.0.get(word).is_none_or(|word| word.load(Ordering::Relaxed) & bit != 0))
     }
 }
 
-/// The two bits of a number.
-fn places(number: u64) -> [(usize, u64); 2] {
-    [number, number.rotate_left(32)].map(|half| {
-        let place = (half & u64::from(u32::MAX)) as usize % (WORDS * 64);
-        (place / 64, 1 << (place % 64))
+/// The bits of a number, by word and mask: double hashing with its two halves.
+fn bits_of(number: u64) -> impl Iterator<Item = (usize, u64)> {
+    let (first, step) = (number & u64::from(u32::MAX), number >> 32 | 1);
+    (0..BITS_SET).map(move |nth| {
+        let bit = (first + nth * step) as usize % BITS_PER_FILTER;
+        (bit / 64, 1 << (bit % 64))
     })
 }
 
@@ -130,14 +174,30 @@ mod tests {
 
     use super::*;
 
+    fn number(message: usize) -> u64 {
+        number_of_message(b"default", b"main", b"ann", message.to_string().as_bytes())
+    }
+
     #[test]
-    fn what_was_put_in_is_held_and_most_else_falls_through() {
-        let filter = BloomFilter::new(0);
-        let number =
-            |message: u32| number_of_message(b"default", b"main", b"ann", message.to_string().as_bytes());
-        (0..100_000).for_each(|message| filter.add(number(message)));
-        assert!((0..100_000).all(|message| filter.holds(number(message))));
-        let held = (100_000..200_000).filter(|message| filter.holds(number(*message))).count();
-        assert!(held < 1_000, "{held} of 100,000 are taken for others");
+    fn known_messages_are_held_and_most_new_ones_are_not() {
+        let filters = BloomFilters::new(0);
+        (0..MESSAGES_PER_FILTER).for_each(|message| filters.add(number(message)));
+        assert!((0..MESSAGES_PER_FILTER).all(|message| filters.hold(number(message))));
+        let new = MESSAGES_PER_FILTER..MESSAGES_PER_FILTER + 100_000;
+        let taken = new.filter(|message| filters.hold(number(*message))).count();
+        assert!(taken < 300, "{taken} of 100,000 are taken for known ones");
+    }
+
+    #[test]
+    fn another_filter_is_added_when_the_last_one_is_full() {
+        let filters = BloomFilters::new(0);
+        filters.add(1);
+        filters.count.store(MESSAGES_PER_FILTER, Ordering::Relaxed);
+        filters.add(2);
+        assert_eq!(filters.filters.iter().filter_map(OnceLock::get).count(), 2);
+        assert!(filters.hold(1) && filters.hold(2) && !filters.hold(3) && filters.has_room());
+        filters.count.store(MAX_MESSAGES, Ordering::Relaxed);
+        filters.add(3);
+        assert!(!filters.has_room(), "the store is asked again");
     }
 }
