@@ -80,7 +80,7 @@ pub(crate) struct Agents {
     pub(crate) local: Vec<deployed::LocalAgent>,
     /// How remote agents are called.
     #[serde(flatten)]
-    pub(crate) calls: rialto_a2a::peer::Config,
+    pub(crate) calls: rialto_a2a::backend::Config,
 }
 
 /// A definition of a workflow or a pipeline.

@@ -13,10 +13,10 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture};
 use rialto_a2a::{
+    backend::{A2aPeer, Ports},
     credential::{self, Resolver},
     discover::Discoverer,
     instance::Instance,
-    peer::{A2aPeer, Ports},
 };
 use rialto_a2a_wire::card::signature::Keys;
 use rialto_edge::{
@@ -342,7 +342,7 @@ impl Program {
     }
 
     /// Has those told of tasks who asked for it at the A2A door.
-    pub(crate) fn push(&self, door: &rialto_a2a::door::Door) {
+    pub(crate) fn push(&self, door: &rialto_a2a::server::Door) {
         let pusher = door.pusher(Arc::clone(&self.store), Arc::clone(&self.fetch), Arc::new(SystemClock));
         self.closing.spawn(pusher.run(self.stop.clone()));
     }

@@ -8,7 +8,7 @@ use std::{mem, sync::Arc, time::Duration};
 
 use futures::{StreamExt, future};
 use parking_lot::Mutex;
-use rialto_a2a::{credential::Resolver, discover::Discoverer, peer::A2aPeer};
+use rialto_a2a::{backend::A2aPeer, credential::Resolver, discover::Discoverer};
 use rialto_acp::AcpPeer;
 use rialto_edge::{fetch::Fetch, process::Launcher};
 use rialto_engine::{
@@ -19,7 +19,7 @@ use rialto_engine::{
 };
 use rialto_flow::run::Runner;
 use rialto_function::peer::FunctionPeer;
-use rialto_mcp::peer::{self, McpPeer};
+use rialto_mcp::backend::{self, McpPeer};
 use rialto_model::{agent::Agent, ids::Scope};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -63,9 +63,9 @@ impl Tools {
         let launcher = Launcher::new(env, Arc::clone(secrets));
         let changes = Arc::new(Changes::default());
         let told = Arc::clone(&changes);
-        let changed: peer::Changed = Arc::new(move |scope, url| told.add(scope, url));
+        let changed: backend::Changed = Arc::new(move |scope, url| told.add(scope, url));
         let engine = sampling::Later::default();
-        let mcp = McpPeer::new(peer::Ports {
+        let mcp = McpPeer::new(backend::Ports {
             fetch: Arc::clone(fetch),
             launcher: launcher.clone(),
             secrets: Arc::clone(secrets),

@@ -4,7 +4,7 @@ use rialto_model::card::{Binding, Dialect, Interface};
 
 use crate::card::{
     self,
-    signature::{Keys, Signer, Verdict, sign, verify},
+    signature::{Verdict, Signer, Keys, sign, verify},
 };
 
 fn interface(url: &str, binding: Binding, dialect: Dialect) -> Interface {

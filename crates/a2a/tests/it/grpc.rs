@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rialto_a2a::peer::Config;
+use rialto_a2a::backend::Config;
 use rialto_a2a_wire::{
     error::{Code, RpcError},
     grpc::{self, Status},
-    request::{Operation, Request},
+    request::{A2aOperation, A2aRequest},
     rpc::{self, Id},
     wire::Wire,
 };
@@ -27,11 +27,11 @@ use crate::{
 const DONE: &str = r#"{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}}"#;
 
 /// The messages of an answer that goes well.
-fn said(wire: Wire, operation: Operation, texts: &[&str]) -> Answer {
+fn said(wire: Wire, operation: A2aOperation, texts: &[&str]) -> Answer {
     Answer::Grpc(messages(wire, operation, texts), Some(Status::OK))
 }
 
-fn messages(wire: Wire, operation: Operation, texts: &[&str]) -> Vec<Vec<u8>> {
+fn messages(wire: Wire, operation: A2aOperation, texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| grpc::encode_answer(wire, operation, text).unwrap()).collect()
 }
 
@@ -48,7 +48,7 @@ fn task(state: &str) -> String {
 }
 
 /// What was asked, in the words of JSON-RPC 1.0.
-fn asked(heard: &Heard) -> Request {
+fn asked(heard: &Heard) -> A2aRequest {
     grpc::decode_request(&heard.path, &heard.bytes[5..]).unwrap().request
 }
 
@@ -67,7 +67,7 @@ async fn failing(answer: Answer) -> rialto_model::failure::Failure {
 #[tokio::test]
 async fn a_skill_is_called_in_both_packages() {
     for (dialect, wire) in [(Dialect::V10, Wire::V10), (Dialect::V03, Wire::V03Proto)] {
-        let script = Script::start([said(wire, Operation::Send, &[DONE])]).await;
+        let script = Script::start([said(wire, A2aOperation::Send, &[DONE])]).await;
         let events = send(&agent(&script, dialect, Binding::Grpc)).await;
         assert_eq!(told(&events), ["accepted t c", "finished"]);
         let heard = &script.heard()[0];
@@ -87,7 +87,7 @@ async fn a_stream_is_told_event_by_event() {
         let texts = [TASK, STEP, artifacts[0], artifacts[1], OVER];
         let texts = texts.map(|text| if wire == Wire::V10 { text.to_owned() } else { old(text) });
         let texts = texts.each_ref().map(String::as_str);
-        let script = Script::start([said(wire, Operation::Stream, &texts)]).await;
+        let script = Script::start([said(wire, A2aOperation::Stream, &texts)]).await;
         let events = send(&streaming(&script, dialect, Binding::Grpc)).await;
         let expected = [
             "accepted task-1 ctx-1",
@@ -111,14 +111,14 @@ fn old(text: &str) -> String {
 async fn a_task_that_is_not_done_is_asked_for_by_its_name() {
     for (dialect, wire) in [(Dialect::V10, Wire::V10), (Dialect::V03, Wire::V03Proto)] {
         let script = Script::start([
-            said(wire, Operation::Send, &[TASK]),
-            said(wire, Operation::Get, &[&task("WORKING")]),
-            said(wire, Operation::Get, &[&task("COMPLETED")]),
+            said(wire, A2aOperation::Send, &[TASK]),
+            said(wire, A2aOperation::Get, &[&task("WORKING")]),
+            said(wire, A2aOperation::Get, &[&task("COMPLETED")]),
         ])
         .await;
         let events = send(&agent(&script, dialect, Binding::Grpc)).await;
         assert_eq!(told(&events), ["accepted task-1 ctx-1", "queued", "working", "finished"]);
-        let Request::Get(get) = asked(&script.heard()[2]) else { panic!("{:?}", script.asked()) };
+        let A2aRequest::Get(get) = asked(&script.heard()[2]) else { panic!("{:?}", script.asked()) };
         assert_eq!(get.id, "task-1");
     }
 }
@@ -128,10 +128,10 @@ async fn a_task_is_canceled_in_both_spellings() {
     for (dialect, wire, state) in
         [(Dialect::V10, Wire::V10, "CANCELED"), (Dialect::V03, Wire::V03Proto, "CANCELLED")]
     {
-        let script = Script::start([said(wire, Operation::Cancel, &[&task(state)])]).await;
+        let script = Script::start([said(wire, A2aOperation::Cancel, &[&task(state)])]).await;
         let events = Desk::new().cancel(&agent(&script, dialect, Binding::Grpc)).await.unwrap();
         assert_eq!(told(&events), ["accepted task-1 ctx-1", "canceled"]);
-        let Request::Cancel(cancel) = asked(&script.heard()[0]) else { panic!("{:?}", script.asked()) };
+        let A2aRequest::Cancel(cancel) = asked(&script.heard()[0]) else { panic!("{:?}", script.asked()) };
         assert_eq!(cancel.id, "task-1");
     }
 }
@@ -142,7 +142,7 @@ async fn a_task_that_is_over_already_is_told_as_it_ended() {
     for (dialect, wire) in [(Dialect::V10, Wire::V10), (Dialect::V03, Wire::V03Proto)] {
         let script = Script::start([
             error(wire, Code::TaskNotCancelable, "Task cannot be canceled"),
-            said(wire, Operation::Get, &[&task("COMPLETED")]),
+            said(wire, A2aOperation::Get, &[&task("COMPLETED")]),
         ])
         .await;
         let events = Desk::new().cancel(&agent(&script, dialect, Binding::Grpc)).await.unwrap();
@@ -153,10 +153,10 @@ async fn a_task_that_is_over_already_is_told_as_it_ended() {
 #[tokio::test]
 async fn a_stream_that_breaks_is_joined_again() {
     let script = Script::start([
-        Answer::Grpc(messages(Wire::V10, Operation::Stream, &[TASK, STEP]), None),
-        said(Wire::V10, Operation::Subscribe, &[OVER]),
-        said(Wire::V10, Operation::Get, &[&task("WORKING")]),
-        said(Wire::V10, Operation::Get, &[&task("COMPLETED")]),
+        Answer::Grpc(messages(Wire::V10, A2aOperation::Stream, &[TASK, STEP]), None),
+        said(Wire::V10, A2aOperation::Subscribe, &[OVER]),
+        said(Wire::V10, A2aOperation::Get, &[&task("WORKING")]),
+        said(Wire::V10, A2aOperation::Get, &[&task("COMPLETED")]),
     ])
     .await;
     let events = send(&streaming(&script, Dialect::V10, Binding::Grpc)).await;
@@ -171,8 +171,8 @@ async fn an_agent_that_cannot_stream_is_asked_without() {
     for (dialect, wire) in [(Dialect::V10, Wire::V10), (Dialect::V03, Wire::V03Proto)] {
         let script = Script::start([
             error(wire, Code::UnsupportedOperation, "no streams"),
-            said(wire, Operation::Send, &[DONE]),
-            said(wire, Operation::Send, &[DONE]),
+            said(wire, A2aOperation::Send, &[DONE]),
+            said(wire, A2aOperation::Send, &[DONE]),
         ])
         .await;
         let (desk, agent) = (Desk::new(), streaming(&script, dialect, Binding::Grpc));
@@ -187,8 +187,8 @@ async fn an_agent_that_cannot_stream_is_asked_without() {
 async fn an_agent_of_the_other_package_is_found_out_and_remembered() {
     let script = Script::start([
         refused(Status::new(Status::UNIMPLEMENTED, "Method not found!")),
-        said(Wire::V03Proto, Operation::Send, &[DONE]),
-        said(Wire::V03Proto, Operation::Send, &[DONE]),
+        said(Wire::V03Proto, A2aOperation::Send, &[DONE]),
+        said(Wire::V03Proto, A2aOperation::Send, &[DONE]),
     ])
     .await;
     let (desk, agent) = (Desk::new(), agent(&script, Dialect::V10, Binding::Grpc));
@@ -228,13 +228,13 @@ async fn what_is_no_error_of_the_protocol_is_told_by_whose_fault_it_is() {
 #[tokio::test]
 async fn a_status_behind_messages_counts_as_one_before_them() {
     let late = Status::of(Wire::V10, &RpcError::new(Code::InvalidParams, "on second thought"));
-    let failure = failing(Answer::Grpc(messages(Wire::V10, Operation::Send, &[DONE]), Some(late))).await;
+    let failure = failing(Answer::Grpc(messages(Wire::V10, A2aOperation::Send, &[DONE]), Some(late))).await;
     assert_eq!(failure.message, "the agent answered with error -32602: on second thought");
 }
 
 #[tokio::test]
 async fn an_answer_that_is_not_grpc_is_said_to_be_none() {
-    let mut two = messages(Wire::V10, Operation::Send, &[DONE]);
+    let mut two = messages(Wire::V10, A2aOperation::Send, &[DONE]);
     two.extend(two.clone());
     let compressed = vec![1, 0, 0, 0, 1, 0];
     for (answer, kind, words) in [
@@ -250,7 +250,7 @@ async fn an_answer_that_is_not_grpc_is_said_to_be_none() {
             "before it was complete",
         ),
         (
-            Answer::Grpc(messages(Wire::V10, Operation::Send, &[DONE]), None),
+            Answer::Grpc(messages(Wire::V10, A2aOperation::Send, &[DONE]), None),
             Kind::PeerUnreachable,
             "complete",
         ),
@@ -279,7 +279,7 @@ async fn an_agent_that_says_nothing_is_not_waited_for_forever() {
 
 #[tokio::test]
 async fn a_call_that_was_given_up_leaves_its_place() {
-    let (script, agent) = v10([Answer::Silence, said(Wire::V10, Operation::Send, &[DONE])]).await;
+    let (script, agent) = v10([Answer::Silence, said(Wire::V10, A2aOperation::Send, &[DONE])]).await;
     let desk = Desk::with(Config { max_in_flight: 1, ..quick() });
     tokio::select! {
         events = desk.send(call(&agent)) => panic!("{events:?}"),
@@ -312,7 +312,7 @@ async fn a_token_that_is_refused_is_said_to_be() {
 
 #[tokio::test]
 async fn a_target_without_a_scheme_is_called_and_a_private_one_only_with_leave() {
-    let script = Script::start([said(Wire::V10, Operation::Send, &[DONE])]).await;
+    let script = Script::start([said(Wire::V10, A2aOperation::Send, &[DONE])]).await;
     let interface = Interface {
         url: script.address.to_string(),
         binding: Binding::Grpc,
@@ -343,7 +343,7 @@ async fn what_protobuf_cannot_hold_is_not_sent() {
 #[tokio::test]
 async fn many_calls_share_a_connection() {
     let slowly =
-        || Answer::Later(Duration::from_millis(20), Box::new(said(Wire::V10, Operation::Send, &[DONE])));
+        || Answer::Later(Duration::from_millis(20), Box::new(said(Wire::V10, A2aOperation::Send, &[DONE])));
     let (script, agent) = v10((0..8).map(|_| slowly())).await;
     let desk = Desk::new();
     let calls = futures::future::join_all((0..8).map(|_| desk.send(call(&agent)))).await;

@@ -8,8 +8,8 @@ use std::sync::{
 use futures::StreamExt;
 use jiff::Timestamp;
 use rialto_a2a::{
+    backend::{A2aPeer, Ports, Config},
     credential::{Resolver, no_store, resolver},
-    peer::{A2aPeer, Config, Ports},
 };
 use rialto_edge::{
     client::{self, Client},

@@ -97,7 +97,7 @@ proptest! {
         client in prop::sample::select(vec!["claude-ai", "claude-code", "cursor", "vscode", "copilot", "openai", "codex", "gemini", "x"]),
         mode in prop::sample::select(vec![ToolNames::Auto, ToolNames::Canonical, ToolNames::Legacy, ToolNames::Both]),
     ) {
-        let rule = Rule::of(client);
+        let rule = ClientNameRule::of(client);
         for name in listed(client, mode, &entry(&agent, &skill)) {
             prop_assert!(!name.is_empty() && name.len() <= rule.max, "{name}");
             prop_assert!(is_allowed(&name), "{name}");
@@ -118,7 +118,7 @@ proptest! {
 
 #[test]
 fn nothing_that_is_deployed_can_take_the_name_of_one_of_our_own_tools() {
-    assert!(crate::own::NAMES.iter().all(|name| rialto_engine::directory::RESERVED.contains(name)));
+    assert!(crate::builtin_tools::NAMES.iter().all(|name| rialto_engine::directory::RESERVED.contains(name)));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::FutureExt;
 use parking_lot::Mutex;
 use rialto_engine::{Engine, Parts, Registry, registry::Registration};
-use rialto_mcp::{Config, Control, Door, LoadAgents, ToolErrors, ToolNames};
+use rialto_mcp::{Config, LoadAgents, Door, Control, ToolErrors, ToolNames};
 use rialto_model::{
     agent::{Keep, Trust},
     call::Caller,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{Router, body::Body};
 use futures::StreamExt;
 use http::{Request, StatusCode};
-use rialto_mcp::{Config, Control, Door, LoadAgents, ToolErrors, ToolNames};
+use rialto_mcp::{Config, LoadAgents, Door, Control, ToolErrors, ToolNames};
 use rialto_model::call::Caller;
 use rialto_testkit::{
     agents::{card, skill},

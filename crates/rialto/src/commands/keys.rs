@@ -92,7 +92,7 @@ fn pem(kid: &str, der: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rialto_a2a_wire::card::signature::{Keys as Public, Verdict, sign, verify};
+    use rialto_a2a_wire::card::signature::{Verdict, Keys as Public, sign, verify};
 
     use super::*;
 

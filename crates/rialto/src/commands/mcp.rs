@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rialto_engine::Engine;
-use rialto_mcp::{Control, Door, LoadAgents, Schemas, ToolErrors, ToolList, ToolNames};
+use rialto_mcp::{LoadAgents, Door, Control, Schemas, ToolErrors, ToolList, ToolNames};
 use rialto_model::card::Card;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -48,8 +48,12 @@ pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
     program.follow_file(false);
     program.keep_learning();
     let loaded = CancellationToken::new();
-    let door = Door::new(program.engine.clone(), config, Control { load_agents: LoadAgents::Session })
-        .complete_after(loaded.clone());
+    let door = Door::new(
+        program.engine.clone(),
+        config,
+        Control { load_agents: LoadAgents::Session },
+    )
+    .complete_after(loaded.clone());
     let stop = program.stop().clone();
     let terminated = stop.clone();
     tokio::spawn(async move {

@@ -10,7 +10,7 @@ use axum::{
 };
 use futures::{StreamExt, stream};
 use http::{Request, StatusCode, header};
-use rialto_a2a::door::{Config, Door};
+use rialto_a2a::server::{Door, Config};
 use rialto_edge::site::Site;
 use rialto_engine::{Engine, Parts, Registry, registry::Deployment, registry::Registration};
 use rialto_model::{

@@ -1,10 +1,10 @@
 //! What the protocol asks of a request besides its words: tenants, versions, what a message must have, and who wants no answer.
 
 use http::{HeaderMap, Request, Version};
-use rialto_a2a::door::Config;
+use rialto_a2a::server::Config;
 use rialto_a2a_wire::{
     grpc::{self, Status},
-    request::{Request as Asked, SendRequest},
+    request::{A2aRequest as Asked, SendRequest},
     wire::Wire,
 };
 use rialto_model::message::{Message, Part, Role};
