@@ -14,7 +14,7 @@ use crate::{
 
 /// Errors with a code of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Code {
+pub enum ErrorCode {
     /// The body is not JSON.
     Parse,
     /// The body is not a request.
@@ -76,7 +76,7 @@ pub(crate) const DOMAIN: &str = "a2a-protocol.org";
 
 // === impl Code ===
 
-impl Code {
+impl ErrorCode {
     /// All codes, for tests and tables.
     pub const ALL: [Self; 14] = [
         Self::Parse,
@@ -244,7 +244,7 @@ impl Code {
 
 impl RpcError {
     /// Error without further data.
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code: code.number(), message: message.into(), data: None, reason: None }
     }
 
@@ -256,19 +256,19 @@ impl RpcError {
     }
 
     /// Identifies the error, by the reason among its details or else by its code.
-    pub fn known(&self) -> Option<Code> {
+    pub fn known(&self) -> Option<ErrorCode> {
         let reason = self.data.as_ref().and_then(|data| reason_in(data.raw()));
-        reason.as_deref().and_then(Code::from_reason).or_else(|| Code::from_number(self.code))
+        reason.as_deref().and_then(ErrorCode::from_reason).or_else(|| ErrorCode::from_number(self.code))
     }
 
     pub(crate) fn decode(raw: RawJson<'_>) -> Self {
         let Ok(mut members) = ObjectMembers::read(raw) else {
             let message = text(raw).unwrap_or_else(|_| raw.get().to_owned());
-            return Self::new(Code::Internal, message);
+            return Self::new(ErrorCode::Internal, message);
         };
         let code = members.take("code").and_then(|raw| raw.get().trim_matches('"').parse().ok());
         Self {
-            code: code.unwrap_or(Code::Internal.number()),
+            code: code.unwrap_or(ErrorCode::Internal.number()),
             message: members.take("message").and_then(|raw| text(raw).ok()).unwrap_or_default(),
             data: members.take("data").map(Json::from),
             reason: None,
@@ -276,7 +276,7 @@ impl RpcError {
     }
 
     pub(crate) fn details(&self) -> Option<ErrorDetails<'_>> {
-        let known = Code::from_number(self.code).map(|code| (code.reason(), DOMAIN));
+        let known = ErrorCode::from_number(self.code).map(|code| (code.reason(), DOMAIN));
         let (reason, domain) = self.reason.map(|reason| (reason, OWN_DOMAIN)).or(known)?;
         Some(ErrorDetails { reason, domain, facts: self.data.as_ref() })
     }
@@ -292,14 +292,14 @@ impl std::error::Error for RpcError {}
 
 impl From<InvalidDocument> for RpcError {
     fn from(garbled: InvalidDocument) -> Self {
-        Self::new(Code::InvalidParams, format!("invalid parameters: {garbled}"))
+        Self::new(ErrorCode::InvalidParams, format!("invalid parameters: {garbled}"))
     }
 }
 
 impl Serialize for OnWire<'_, RpcError> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(wire, error) = *self;
-        let number = Code::from_number(error.code).map_or(error.code, |code| code.on(wire).number());
+        let number = ErrorCode::from_number(error.code).map_or(error.code, |code| code.on(wire).number());
         let mut object = ObjectWriter::open(serializer)?;
         object.put("code", &number)?;
         object.put("message", &error.message)?;

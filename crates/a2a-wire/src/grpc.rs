@@ -20,7 +20,7 @@ mod write;
 
 use crate::{
     codec::params,
-    error::{Code, RpcError},
+    error::{ErrorCode, RpcError},
     invalid::InvalidDocument,
     members::parse,
     object::OnWire,
@@ -30,7 +30,7 @@ use crate::{
 };
 
 use self::schema::ProtoMethod;
-pub use self::status::Status;
+pub use self::status::GrpcStatus;
 
 /// Media type of requests and responses. A suffix after `+` or `;` is ignored.
 pub const MEDIA_TYPE: &str = "application/grpc";
@@ -75,7 +75,7 @@ pub fn decode_request(path: &str, message: &[u8]) -> Result<DecodedRequest, Reje
     let wire = known.map_or(Wire::V10, |(wire, _)| wire);
     let refused = |error| RejectedRequest { id: Id::null(), wire, error };
     let Some((wire, operation)) = known else {
-        return Err(refused(RpcError::new(Code::MethodNotFound, format!("there is no method {path}"))));
+        return Err(refused(RpcError::new(ErrorCode::MethodNotFound, format!("there is no method {path}"))));
     };
     let read = || {
         let text = text_of(method(wire, operation).map(|method| method.input), message)?;

@@ -7,7 +7,7 @@
 //! There is no I/O here, and no input makes it panic: every decoder is fuzzed.
 //!
 //! * a client: [`rpc::encode`], [`rest::encode`] or [`grpc::encode`] a [`request::A2aRequest`], then
-//!   [`rpc::decode_response`], [`rest::decode_error`] or [`grpc::Status`], then [`answer`];
+//!   [`rpc::decode_response`], [`rest::decode_error`] or [`grpc::GrpcStatus`], then [`answer`];
 //! * a server: [`rpc::decode_request`], [`rest::decode_request`] or [`grpc::decode_request`], then
 //!   [`rpc::encode_result`] or [`grpc::encode_answer`] with [`answer`];
 //! * both: [`sse`] for streams, [`card`] for discovery, [`error`] for errors.

@@ -9,7 +9,7 @@ use url::form_urlencoded;
 
 use crate::{
     codec::{push::PushCreation, task::state_name},
-    error::{Code, RpcError, reason_in},
+    error::{ErrorCode, RpcError, reason_in},
     members::{ObjectMembers, parse, text},
     object::{ObjectWriter, OnWire, text_of},
     request::{A2aRequest, ListTasks, PushConfig, PushListing, PushRef, TaskRef},
@@ -78,7 +78,7 @@ pub fn encode(wire: Wire, request: &A2aRequest) -> Result<RestCall, Unsupported>
 
 /// Encodes an error: HTTP status and body. The release matters in 1.0 only.
 pub fn encode_error(wire: Wire, release: Release, error: &RpcError) -> (u16, String) {
-    let code = Code::from_number(error.code).unwrap_or(Code::Internal);
+    let code = ErrorCode::from_number(error.code).unwrap_or(ErrorCode::Internal);
     if wire == Wire::V10 {
         let status = release.status(code);
         (status, text_of(&RestError(status, code.grpc(), error)))
@@ -103,7 +103,7 @@ pub fn encode_other(wire: Wire, status: (u16, &'static str), error: &RpcError) -
 /// 404 that is not JSON comes from a server that does not know the path, and so not the dialect.
 pub fn decode_error(status: u16, body: &[u8]) -> RpcError {
     let Some(mut members) = parse(body).ok().and_then(|raw| ObjectMembers::read(raw).ok()) else {
-        let code = if matches!(status, 404 | 405) { Code::MethodNotFound } else { by_status(status) };
+        let code = if matches!(status, 404 | 405) { ErrorCode::MethodNotFound } else { by_status(status) };
         return RpcError::new(code, format!("HTTP status {status}"));
     };
     let mut inner = match members.take("error").map(ObjectMembers::read) {
@@ -113,9 +113,9 @@ pub fn decode_error(status: u16, body: &[u8]) -> RpcError {
     let message = ["message", "detail"].into_iter().find_map(|name| text(inner.take(name)?).ok());
     let number = inner.take("code").and_then(|raw| raw.get().parse().ok()).filter(|code: &i64| *code < 0);
     let details = inner.take("details").or_else(|| inner.take("data"));
-    let reason = details.and_then(reason_in).and_then(|reason| Code::from_reason(&reason));
+    let reason = details.and_then(reason_in).and_then(|reason| ErrorCode::from_reason(&reason));
     RpcError {
-        code: reason.map(Code::number).or(number).unwrap_or_else(|| by_status(status).number()),
+        code: reason.map(ErrorCode::number).or(number).unwrap_or_else(|| by_status(status).number()),
         message: message.unwrap_or_else(|| format!("HTTP status {status}")),
         data: details.map(Json::from),
         reason: None,
@@ -134,7 +134,7 @@ struct OldRestError<'a> {
 // === impl Release ===
 
 impl Release {
-    const fn status(self, code: Code) -> u16 {
+    const fn status(self, code: ErrorCode) -> u16 {
         match self {
             Self::First => code.http_first(),
             Self::Second => code.http(),
@@ -168,16 +168,16 @@ impl Serialize for OldRestError<'_> {
     }
 }
 
-const fn by_status(status: u16) -> Code {
+const fn by_status(status: u16) -> ErrorCode {
     match status {
-        400 => Code::InvalidRequest,
-        404 => Code::TaskNotFound,
-        405 => Code::MethodNotFound,
-        409 => Code::TaskNotCancelable,
-        415 => Code::ContentTypeNotSupported,
-        422 => Code::InvalidParams,
-        501 => Code::UnsupportedOperation,
-        _ => Code::Internal,
+        400 => ErrorCode::InvalidRequest,
+        404 => ErrorCode::TaskNotFound,
+        405 => ErrorCode::MethodNotFound,
+        409 => ErrorCode::TaskNotCancelable,
+        415 => ErrorCode::ContentTypeNotSupported,
+        422 => ErrorCode::InvalidParams,
+        501 => ErrorCode::UnsupportedOperation,
+        _ => ErrorCode::Internal,
     }
 }
 

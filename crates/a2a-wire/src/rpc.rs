@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     codec::{event, params},
-    error::{Code, RpcError},
+    error::{ErrorCode, RpcError},
     invalid::InvalidDocument,
     members::{ObjectMembers, parse, text},
     object::{ObjectWriter, OnWire, as_text, bytes_within, text_of, text_within},
@@ -124,7 +124,7 @@ pub fn encode_bytes(wire: Wire, id: &Id, request: &A2aRequest) -> Result<Vec<u8>
 pub fn decode_request(body: &[u8]) -> Result<DecodedRequest, RejectedRequest> {
     let refused = |id: &Id, wire, error| RejectedRequest { id: id.clone(), wire, error };
     let document = parse(body).map_err(|garbled| {
-        refused(&Id::null(), Wire::V10, RpcError::new(Code::Parse, garbled.to_string()))
+        refused(&Id::null(), Wire::V10, RpcError::new(ErrorCode::Parse, garbled.to_string()))
     })?;
     let mut members = ObjectMembers::read(document)
         .map_err(|garbled| refused(&Id::null(), Wire::V10, not_a_request(&garbled)))?;
@@ -138,7 +138,7 @@ pub fn decode_request(body: &[u8]) -> Result<DecodedRequest, RejectedRequest> {
         return Err(refused(
             &id,
             wire,
-            RpcError::new(Code::MethodNotFound, format!("there is no method {method}")),
+            RpcError::new(ErrorCode::MethodNotFound, format!("there is no method {method}")),
         ));
     };
     let request = members.take("params").map_or_else(
@@ -326,5 +326,5 @@ fn envelope(members: &mut ObjectMembers<'_>) -> Result<String, InvalidDocument> 
 }
 
 fn not_a_request(garbled: &InvalidDocument) -> RpcError {
-    RpcError::new(Code::InvalidRequest, format!("not a JSON-RPC request: {garbled}"))
+    RpcError::new(ErrorCode::InvalidRequest, format!("not a JSON-RPC request: {garbled}"))
 }

@@ -5,7 +5,7 @@
 
 /// One server-sent event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// Type, such as `error`; none for a plain message.
     pub event: Option<String>,
     /// Data, lines joined by line breaks.
@@ -24,14 +24,14 @@ pub struct TooLarge {
 
 /// Parser of a stream of events.
 #[derive(Debug)]
-pub struct Parser {
+pub struct SseParser {
     limit: usize,
     /// Number of bytes of a byte order mark so far; none after the beginning.
     mark: Option<usize>,
     /// True when the last byte was a carriage return: a line feed after it ends the same line.
     returned: bool,
     line: Vec<u8>,
-    event: Event,
+    event: SseEvent,
     has_data: bool,
 }
 
@@ -39,7 +39,7 @@ const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
 // === impl Parser ===
 
-impl Parser {
+impl SseParser {
     /// Parser for one stream whose events have at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self {
@@ -47,13 +47,13 @@ impl Parser {
             mark: Some(0),
             returned: false,
             line: Vec::new(),
-            event: Event::default(),
+            event: SseEvent::default(),
             has_data: false,
         }
     }
 
     /// Adds bytes and returns the events they complete.
-    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Vec<Event>, TooLarge> {
+    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Vec<SseEvent>, TooLarge> {
         let mut events = Vec::new();
         bytes = self.skip_mark(bytes);
         while let Some(first) = bytes.first() {
@@ -76,7 +76,7 @@ impl Parser {
     }
 
     /// Last event without its final blank line, if it had data.
-    pub fn finish(&mut self) -> Option<Event> {
+    pub fn finish(&mut self) -> Option<SseEvent> {
         if !self.line.is_empty() {
             self.end_line();
         }
@@ -96,7 +96,7 @@ impl Parser {
         bytes
     }
 
-    fn end_line(&mut self) -> Option<Event> {
+    fn end_line(&mut self) -> Option<SseEvent> {
         let line = std::mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&line);
         if line.is_empty() {
@@ -119,7 +119,7 @@ impl Parser {
         None
     }
 
-    fn dispatch(&mut self) -> Option<Event> {
+    fn dispatch(&mut self) -> Option<SseEvent> {
         let event = std::mem::take(&mut self.event);
         std::mem::take(&mut self.has_data).then_some(event)
     }

@@ -11,7 +11,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use rialto_a2a_wire::{
-    error::Code,
+    error::ErrorCode,
     request::{A2aRequest, Configuration, GetTask, SendRequest, TaskRef},
 };
 use rialto_edge::fetch::Fetch;
@@ -154,7 +154,7 @@ impl AgentClient {
         let mut stop = A2aRequest::Cancel(TaskRef { id, ..TaskRef::default() });
         let asked = match self.ask_task(&pair, &mut stop).await {
             // It has ended already; its result is worth more than the refusal.
-            Err(trouble) if trouble.code == Some(Code::TaskNotCancelable) => {
+            Err(trouble) if trouble.code == Some(ErrorCode::TaskNotCancelable) => {
                 self.ask_task(&pair, &mut look).await
             }
             asked => asked,

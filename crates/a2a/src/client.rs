@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use memchr::memchr2;
 use rialto_a2a_wire::{
     answer,
-    error::Code,
+    error::ErrorCode,
     grpc as wire,
     request::{A2aOperation, A2aRequest},
     rest,
@@ -519,7 +519,7 @@ fn read_rpc_error(status: StatusCode, body: &[u8], login: AuthSent<'_>) -> Agent
         Ok(rpc::RpcResponse { result: Err(error), .. }) if !wants_login(status) && is_envelope() => {
             // A 0.1 server rejects an unknown method as an invalid request (Q11).
             let is_foreign =
-                status == StatusCode::BAD_REQUEST && error.code == Code::InvalidRequest.number();
+                status == StatusCode::BAD_REQUEST && error.code == ErrorCode::InvalidRequest.number();
             AgentError::remote(&error).foreign_if(is_foreign)
         }
         _ => AgentError::status(status, body, login),
@@ -547,7 +547,7 @@ fn read_rest_error(status: StatusCode, body: &[u8], login: AuthSent<'_>) -> Agen
     }
     let mut trouble = AgentError::status(status, body, login);
     trouble.is_foreign = matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED);
-    trouble.code = (status == StatusCode::NOT_IMPLEMENTED).then_some(Code::UnsupportedOperation);
+    trouble.code = (status == StatusCode::NOT_IMPLEMENTED).then_some(ErrorCode::UnsupportedOperation);
     trouble
 }
 

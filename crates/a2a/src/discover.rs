@@ -11,7 +11,7 @@ use http::{HeaderValue, Method, StatusCode, Uri, header};
 use rialto_a2a_wire::{
     card::{
         self,
-        signature::{Verdict, Keys, verify},
+        signature::{SignatureVerdict, VerificationKeys, verify},
     },
     invalid::InvalidDocument,
 };
@@ -46,7 +46,7 @@ const MAX_CARD_BYTES: usize = 1024 * 1024;
 pub struct Discoverer {
     fetch: Arc<dyn Fetch>,
     secrets: Secrets,
-    keys: Keys,
+    keys: VerificationKeys,
     instance: Option<Instance>,
 }
 
@@ -62,7 +62,7 @@ struct CardSearch<'a> {
 impl Discoverer {
     /// Creates a discoverer that fetches with `fetch` and resolves credentials with `tokens`. With `keys`, the signature of a signed
     /// card must be valid; without any, signatures are recorded but not checked.
-    pub fn new(fetch: Arc<dyn Fetch>, tokens: Resolver, keys: Keys) -> Self {
+    pub fn new(fetch: Arc<dyn Fetch>, tokens: Resolver, keys: VerificationKeys) -> Self {
         Self { secrets: Secrets::new(tokens, Arc::clone(&fetch)), fetch, keys, instance: None }
     }
 
@@ -84,15 +84,15 @@ impl Discoverer {
             return Ok((card, Signature::Unchecked));
         }
         match verify(text, &self.keys) {
-            Verdict::Verified { covered, .. } => {
+            SignatureVerdict::Verified { covered, .. } => {
                 let covered =
                     with_signatures(&covered, text).map_err(|_| "it is not an object".to_owned())?;
                 Ok((card::decode(&covered).map_err(invalid)?, Signature::Valid))
             }
-            Verdict::Invalid(why) => Err(format!(
+            SignatureVerdict::Invalid(why) => Err(format!(
                 "its signature does not hold: {why}; it must be made with a key whose public half is in [a2a] card_keys"
             )),
-            Verdict::NoSignature => Ok((card, Signature::None)),
+            SignatureVerdict::NoSignature => Ok((card, Signature::None)),
         }
     }
 }

@@ -7,8 +7,8 @@ use std::{borrow::Cow, time::Duration};
 
 use http::StatusCode;
 use rialto_a2a_wire::{
-    error::{Code, RpcError},
-    grpc::Status,
+    error::{ErrorCode, RpcError},
+    grpc::GrpcStatus,
     invalid::InvalidDocument,
 };
 use rialto_edge::fetch::FetchError;
@@ -28,7 +28,7 @@ const MAX_SNIPPET_LENGTH: usize = 200;
 pub(crate) struct AgentError {
     pub(crate) failure: Failure,
     /// Protocol error code of the agent, if it sent one.
-    pub(crate) code: Option<Code>,
+    pub(crate) code: Option<ErrorCode>,
     /// True when the agent did not understand the dialect, so that another may be tried: the request had no effect.
     pub(crate) is_foreign: bool,
     /// True for a temporary error.
@@ -103,15 +103,15 @@ impl AgentError {
     }
 
     /// The agent sent a gRPC error status: a protocol error, or one of the transport.
-    pub(crate) fn grpc(status: &Status, login: AuthSent<'_>) -> Self {
+    pub(crate) fn grpc(status: &GrpcStatus, login: AuthSent<'_>) -> Self {
         let (kind, is_passing) = match status.number {
-            Status::UNAUTHENTICATED | Status::PERMISSION_DENIED => (Kind::PeerUnreachable, false),
-            Status::UNAVAILABLE | Status::RESOURCE_EXHAUSTED => (Kind::PeerUnreachable, true),
-            Status::DEADLINE_EXCEEDED => (Kind::PeerTimeout, true),
+            GrpcStatus::UNAUTHENTICATED | GrpcStatus::PERMISSION_DENIED => (Kind::PeerUnreachable, false),
+            GrpcStatus::UNAVAILABLE | GrpcStatus::RESOURCE_EXHAUSTED => (Kind::PeerUnreachable, true),
+            GrpcStatus::DEADLINE_EXCEEDED => (Kind::PeerTimeout, true),
             _ => return Self::remote(&status.error()),
         };
         let mut message = format!("the agent answered with gRPC status {}", status.number);
-        if matches!(status.number, Status::UNAUTHENTICATED | Status::PERMISSION_DENIED) {
+        if matches!(status.number, GrpcStatus::UNAUTHENTICATED | GrpcStatus::PERMISSION_DENIED) {
             message.push_str(login.advice());
         } else if !status.message.trim().is_empty() {
             message.push_str(": ");
@@ -211,9 +211,9 @@ pub(crate) const fn wants_login(status: StatusCode) -> bool {
 /// True when an error means that the agent does not support the dialect.
 fn is_foreign(error: &RpcError) -> bool {
     match error.known() {
-        Some(Code::MethodNotFound | Code::VersionNotSupported) => true,
+        Some(ErrorCode::MethodNotFound | ErrorCode::VersionNotSupported) => true,
         // a2a-sdk 1.3 reports an unsupported version to 0.3 clients with the only code they know (Q7).
-        Some(Code::Internal) => {
+        Some(ErrorCode::Internal) => {
             let said = error.message.to_ascii_lowercase();
             said.contains("version") && said.contains("not supported")
         }
@@ -253,8 +253,8 @@ mod tests {
     #[test]
     fn an_error_about_the_version_is_foreign_even_under_the_code_for_everything() {
         let said = "A2A version '1.0' is not supported by this handler. Expected version '0.3'.";
-        assert!(is_foreign(&RpcError::new(Code::Internal, said)));
-        assert!(is_foreign(&RpcError::new(Code::MethodNotFound, "")));
-        assert!(!is_foreign(&RpcError::new(Code::Internal, "database is down")));
+        assert!(is_foreign(&RpcError::new(ErrorCode::Internal, said)));
+        assert!(is_foreign(&RpcError::new(ErrorCode::MethodNotFound, "")));
+        assert!(!is_foreign(&RpcError::new(ErrorCode::Internal, "database is down")));
     }
 }

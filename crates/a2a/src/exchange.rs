@@ -14,7 +14,7 @@ use std::{
 
 use futures::{FutureExt, Stream, future::BoxFuture};
 use rialto_a2a_wire::{
-    error::Code,
+    error::ErrorCode,
     request::{A2aRequest, GetTask, SendRequest, TaskRef},
     task::StreamEvent,
 };
@@ -318,7 +318,7 @@ impl Exchange {
         match self.post.ask_task(&self.pair, &mut request).await {
             Ok(task) if self.is_foreign(Some(&task.id)) => return Err(self.other_task(Some(&task.id))),
             Ok(task) => self.teller.hear_task(task),
-            Err(trouble) if trouble.code == Some(Code::TaskNotFound) && self.early_end.is_some() => {
+            Err(trouble) if trouble.code == Some(ErrorCode::TaskNotFound) && self.early_end.is_some() => {
                 return Err(EarlyEnd::unknown_task(trouble));
             }
             Err(trouble) => return Err(trouble),
@@ -408,5 +408,5 @@ impl Stream for ExchangeStream {
 
 /// True when the error means that the agent does not support streaming.
 fn cannot_stream(trouble: &AgentError) -> bool {
-    trouble.is_foreign || trouble.code == Some(Code::UnsupportedOperation)
+    trouble.is_foreign || trouble.code == Some(ErrorCode::UnsupportedOperation)
 }

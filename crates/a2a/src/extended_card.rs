@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 use rialto_a2a_wire::{
-    error::Code,
+    error::ErrorCode,
     request::{A2aRequest, ExtendedCard},
     rest,
     rpc::{self, Id},
@@ -74,7 +74,7 @@ pub(crate) fn read(carrier: Carrier, status: StatusCode, body: &[u8]) -> Extende
     let text = match carrier {
         Carrier::Rpc => match rpc::decode_response(body).map(|response| response.result) {
             Ok(Ok(card)) => Some(card.get().to_owned()),
-            Ok(Err(error)) if error.known() == Some(Code::Internal) => return Extended::NotNow,
+            Ok(Err(error)) if error.known() == Some(ErrorCode::Internal) => return Extended::NotNow,
             Ok(Err(_)) | Err(_) => None,
         },
         Carrier::Rest | Carrier::Grpc => std::str::from_utf8(body).ok().map(str::to_owned),

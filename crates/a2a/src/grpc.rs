@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use rialto_a2a_wire::{
     answer,
     grpc::{
-        self, Status,
+        self, GrpcStatus,
         frame::{FrameError, Frames},
     },
     invalid::InvalidDocument,
@@ -56,9 +56,9 @@ pub(crate) fn put_headers(headers: &mut HeaderMap, operation: A2aOperation, pati
 
 /// HTTP status equivalent to a response's headers, to detect errors.
 pub(crate) fn http_status(answer: &Response) -> StatusCode {
-    match Status::read(&answer.headers).map(|status| status.number) {
-        Some(Status::UNAUTHENTICATED) => StatusCode::UNAUTHORIZED,
-        Some(Status::PERMISSION_DENIED) => StatusCode::FORBIDDEN,
+    match GrpcStatus::read(&answer.headers).map(|status| status.number) {
+        Some(GrpcStatus::UNAUTHENTICATED) => StatusCode::UNAUTHORIZED,
+        Some(GrpcStatus::PERMISSION_DENIED) => StatusCode::FORBIDDEN,
         _ => answer.status,
     }
 }
@@ -70,7 +70,7 @@ pub(crate) async fn open(
     operation: A2aOperation,
     login: AuthSent<'_>,
 ) -> Result<GrpcMessages, AgentError> {
-    let first = Status::read(&answer.headers);
+    let first = GrpcStatus::read(&answer.headers);
     if let Some(status) = first.as_ref().filter(|status| !status.is_ok()) {
         return Err(AgentError::grpc(status, login));
     }
@@ -145,7 +145,7 @@ impl GrpcMessages {
 
     /// Status of the call, at the end.
     fn end(&self, login: AuthSent<'_>) -> Result<Option<Bytes>, AgentError> {
-        match self.body.trailers().and_then(Status::read) {
+        match self.body.trailers().and_then(GrpcStatus::read) {
             Some(status) if !status.is_ok() => Err(AgentError::grpc(&status, login)),
             Some(_) if !self.frames.is_cut() => Ok(None),
             None if self.is_over => Ok(None),

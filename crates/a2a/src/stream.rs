@@ -4,9 +4,9 @@ use std::{collections::VecDeque, sync::Arc};
 
 use rialto_a2a_wire::{
     answer,
-    error::{Code, RpcError},
+    error::{ErrorCode, RpcError},
     rpc::{self, Id},
-    sse::{self, Parser},
+    sse::{self, SseParser},
     task::StreamEvent,
     wire::Wire,
 };
@@ -40,8 +40,8 @@ enum EventSource {
 /// Incoming server-sent events.
 struct SseLines {
     body: Body,
-    parser: Parser,
-    ready: VecDeque<sse::Event>,
+    parser: SseParser,
+    ready: VecDeque<sse::SseEvent>,
     carrier: Carrier,
     wire: Wire,
     /// Id of the request that the stream answers.
@@ -54,7 +54,7 @@ struct SseLines {
 impl AgentEvents {
     pub(crate) fn new(body: Body, route: &AgentEndpoint, id: Id, shown: Option<Arc<RequestAuth>>) -> Self {
         let lines = SseLines {
-            parser: Parser::new(body.limit()),
+            parser: SseParser::new(body.limit()),
             body,
             ready: VecDeque::new(),
             carrier: route.carrier,
@@ -123,7 +123,7 @@ impl SseLines {
 
     fn decode(
         &self,
-        event: &sse::Event,
+        event: &sse::SseEvent,
         shown: Option<&Arc<RequestAuth>>,
     ) -> Result<StreamEvent, AgentError> {
         let login = shown.map_or(AuthSent::None, |shown| AuthSent::Shown(shown));
@@ -160,5 +160,5 @@ fn error_in(data: &[u8]) -> RpcError {
     if let Ok(rpc::RpcResponse { result: Err(error), .. }) = rpc::decode_response(data) {
         return error;
     }
-    RpcError::new(Code::Internal, String::from_utf8_lossy(data).trim().to_owned())
+    RpcError::new(ErrorCode::Internal, String::from_utf8_lossy(data).trim().to_owned())
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use rialto_a2a_wire::card::signature::Keys;
+use rialto_a2a_wire::card::signature::VerificationKeys;
 use rialto_edge::fetch::Fetch;
 use rialto_engine::{Bus, Config, Engine, Parts, Registry, Request};
 use rialto_model::{
@@ -44,7 +44,7 @@ impl SkillTool {
         // Only inline secrets are available: there is no environment.
         let tokens = resolver(|_| None, no_store);
         let discovery =
-            Arc::new(Discoverer::new(Arc::clone(&fetch), Arc::clone(&tokens), Keys::new()));
+            Arc::new(Discoverer::new(Arc::clone(&fetch), Arc::clone(&tokens), VerificationKeys::new()));
         let registry = Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.clone()));
         let ports = Ports { fetch, tokens, learned: registry.clone(), clock: clock.clone() };
         let peer = Arc::new(A2aPeer::new(backend::Config::default(), ports));

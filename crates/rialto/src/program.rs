@@ -18,7 +18,7 @@ use rialto_a2a::{
     discover::Discoverer,
     instance::Instance,
 };
-use rialto_a2a_wire::card::signature::Keys;
+use rialto_a2a_wire::card::signature::VerificationKeys;
 use rialto_edge::{
     auth::Bearers,
     client::{Client, Surroundings},
@@ -505,8 +505,8 @@ fn stored(vault: Vault) -> impl Fn(&str) -> BoxFuture<'static, Result<Secret, St
     }
 }
 
-fn card_keys(files: &[PathBuf]) -> Result<Keys, BuildError> {
-    let mut keys = Keys::new();
+fn card_keys(files: &[PathBuf]) -> Result<VerificationKeys, BuildError> {
+    let mut keys = VerificationKeys::new();
     for file in files {
         let path = file.display().to_string();
         let text = std::fs::read_to_string(file)

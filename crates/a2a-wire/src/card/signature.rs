@@ -17,7 +17,7 @@ use crate::object::text_of;
 
 /// Result of verifying a card's signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SignatureVerdict {
     /// At least one is valid.
     Verified {
         /// Id of the key, as the signature names it.
@@ -33,7 +33,7 @@ pub enum Verdict {
 
 /// Public keys to verify signatures with.
 #[derive(Clone, Debug, Default)]
-pub struct Keys(Vec<VerificationKey>);
+pub struct VerificationKeys(Vec<VerificationKey>);
 
 /// Private key to sign with.
 #[derive(Clone)]
@@ -79,24 +79,24 @@ const ED: &[Algorithm] = &[Algorithm::EdDSA];
 const MAX_SIGNATURES: usize = 16;
 
 /// Verifies a card's signatures. One valid one is enough.
-pub fn verify(card: &str, keys: &Keys) -> Verdict {
+pub fn verify(card: &str, keys: &VerificationKeys) -> SignatureVerdict {
     let Ok(mut members) = serde_json::from_str::<Extra>(card) else {
-        return Verdict::Invalid("the card is not a JSON object".to_owned());
+        return SignatureVerdict::Invalid("the card is not a JSON object".to_owned());
     };
     let signatures = match members.take("signatures").as_ref().map(Json::value) {
         Some(Value::Array(signatures)) if !signatures.is_empty() => signatures,
-        None | Some(Value::Null | Value::Array(_)) => return Verdict::NoSignature,
-        Some(_) => return Verdict::Invalid("the card's signatures are not a list".to_owned()),
+        None | Some(Value::Null | Value::Array(_)) => return SignatureVerdict::NoSignature,
+        Some(_) => return SignatureVerdict::Invalid("the card's signatures are not a list".to_owned()),
     };
     let readings = readings(&members);
     let mut reason = String::new();
     for signature in signatures.iter().take(MAX_SIGNATURES) {
         match check(signature, &readings, keys) {
-            Ok((kid, covered)) => return Verdict::Verified { kid, covered },
+            Ok((kid, covered)) => return SignatureVerdict::Verified { kid, covered },
             Err(why) => reason = why,
         }
     }
-    Verdict::Invalid(reason)
+    SignatureVerdict::Invalid(reason)
 }
 
 /// Adds a signature to the card, over the members that A2A 1.0 defines.
@@ -116,7 +116,7 @@ pub fn sign(card: &str, signer: &Signer) -> Result<String, KeyError> {
 
 // === impl Keys ===
 
-impl Keys {
+impl VerificationKeys {
     /// No keys: nothing verifies.
     pub const fn new() -> Self {
         Self(Vec::new())
@@ -247,7 +247,7 @@ fn signing_input(protected: &str, payload: &[u8]) -> Vec<u8> {
 fn check(
     signature: &Value,
     readings: &[SignedReading],
-    keys: &Keys,
+    keys: &VerificationKeys,
 ) -> Result<(Option<String>, String), String> {
     let member = |name: &str| signature.get(name).and_then(Value::as_str);
     let (Some(protected), Some(made)) = (member("protected"), member("signature")) else {

@@ -18,14 +18,14 @@ use super::{
     write,
 };
 use crate::{
-    error::{DOMAIN, ERROR_INFO, Code, OWN_DOMAIN, RpcError},
+    error::{DOMAIN, ERROR_INFO, ErrorCode, OWN_DOMAIN, RpcError},
     object::text_of,
     wire::Wire,
 };
 
 /// Status of a gRPC call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct GrpcStatus {
     /// gRPC status code; zero is success.
     pub number: u32,
     /// Message for people.
@@ -72,7 +72,7 @@ static INFO: ProtoMessage = ProtoMessage {
 
 // === impl Status ===
 
-impl Status {
+impl GrpcStatus {
     /// Success.
     pub const OK: Self = Self { number: 0, message: String::new(), info: None };
 
@@ -100,7 +100,7 @@ impl Status {
 
     /// Status of an error.
     pub fn of(wire: Wire, error: &RpcError) -> Self {
-        let code = Code::from_number(error.code).unwrap_or(Code::Internal).on(wire);
+        let code = ErrorCode::from_number(error.code).unwrap_or(ErrorCode::Internal).on(wire);
         let message = error.message.clone();
         if wire == Wire::V10 {
             return Self { number: number(code), message, info: info(error) };
@@ -149,7 +149,7 @@ impl Status {
     /// Converts the status to an error.
     pub fn error(&self) -> RpcError {
         let reason =
-            self.info.as_ref().and_then(|info| info["reason"].as_str()).and_then(Code::from_reason);
+            self.info.as_ref().and_then(|info| info["reason"].as_str()).and_then(ErrorCode::from_reason);
         let named = self.message.split_once(": ").and_then(|(name, rest)| Some((from_name(name)?, rest)));
         let message = named.map_or(self.message.as_str(), |(_, rest)| rest);
         let code = reason.or(named.map(|(code, _)| code)).unwrap_or_else(|| by_number(self.number));
@@ -207,68 +207,68 @@ fn value_of(shape: &ProtoMessage, bytes: &[u8]) -> Option<Value> {
 }
 
 /// Status code of 1.0.1. An unknown method has one of its own in gRPC.
-fn number(code: Code) -> u32 {
+fn number(code: ErrorCode) -> u32 {
     match code.grpc() {
-        _ if code == Code::MethodNotFound => Status::UNIMPLEMENTED,
+        _ if code == ErrorCode::MethodNotFound => GrpcStatus::UNIMPLEMENTED,
         "INVALID_ARGUMENT" => 3,
         "NOT_FOUND" => 5,
         "FAILED_PRECONDITION" => 9,
-        _ => Status::INTERNAL,
+        _ => GrpcStatus::INTERNAL,
     }
 }
 
 /// Status code of 0.3, as its SDK has it.
-const fn number_v03(code: Code) -> u32 {
+const fn number_v03(code: ErrorCode) -> u32 {
     match code {
-        Code::InvalidRequest | Code::InvalidParams => 3,
-        Code::TaskNotFound => 5,
-        Code::MethodNotFound
-        | Code::TaskNotCancelable
-        | Code::PushNotificationNotSupported
-        | Code::UnsupportedOperation
-        | Code::ContentTypeNotSupported
-        | Code::ExtendedAgentCardNotConfigured => Status::UNIMPLEMENTED,
-        Code::Parse
-        | Code::Internal
-        | Code::InvalidAgentResponse
-        | Code::ExtensionSupportRequired
-        | Code::VersionNotSupported => Status::INTERNAL,
+        ErrorCode::InvalidRequest | ErrorCode::InvalidParams => 3,
+        ErrorCode::TaskNotFound => 5,
+        ErrorCode::MethodNotFound
+        | ErrorCode::TaskNotCancelable
+        | ErrorCode::PushNotificationNotSupported
+        | ErrorCode::UnsupportedOperation
+        | ErrorCode::ContentTypeNotSupported
+        | ErrorCode::ExtendedAgentCardNotConfigured => GrpcStatus::UNIMPLEMENTED,
+        ErrorCode::Parse
+        | ErrorCode::Internal
+        | ErrorCode::InvalidAgentResponse
+        | ErrorCode::ExtensionSupportRequired
+        | ErrorCode::VersionNotSupported => GrpcStatus::INTERNAL,
     }
 }
 
 /// Error of a status without details.
-const fn by_number(number: u32) -> Code {
+const fn by_number(number: u32) -> ErrorCode {
     match number {
-        3 => Code::InvalidParams,
-        5 => Code::TaskNotFound,
-        9 => Code::UnsupportedOperation,
-        Status::UNIMPLEMENTED => Code::MethodNotFound,
-        _ => Code::Internal,
+        3 => ErrorCode::InvalidParams,
+        5 => ErrorCode::TaskNotFound,
+        9 => ErrorCode::UnsupportedOperation,
+        GrpcStatus::UNIMPLEMENTED => ErrorCode::MethodNotFound,
+        _ => ErrorCode::Internal,
     }
 }
 
 /// Name of an error in Python's SDKs.
-const fn name_v03(code: Code) -> &'static str {
+const fn name_v03(code: ErrorCode) -> &'static str {
     match code {
-        Code::Parse => "JSONParseError",
-        Code::InvalidRequest => "InvalidRequestError",
-        Code::MethodNotFound => "MethodNotFoundError",
-        Code::InvalidParams => "InvalidParamsError",
-        Code::Internal => "InternalError",
-        Code::TaskNotFound => "TaskNotFoundError",
-        Code::TaskNotCancelable => "TaskNotCancelableError",
-        Code::PushNotificationNotSupported => "PushNotificationNotSupportedError",
-        Code::UnsupportedOperation => "UnsupportedOperationError",
-        Code::ContentTypeNotSupported => "ContentTypeNotSupportedError",
-        Code::InvalidAgentResponse => "InvalidAgentResponseError",
-        Code::ExtendedAgentCardNotConfigured => "AuthenticatedExtendedCardNotConfiguredError",
-        Code::ExtensionSupportRequired => "ExtensionSupportRequiredError",
-        Code::VersionNotSupported => "VersionNotSupportedError",
+        ErrorCode::Parse => "JSONParseError",
+        ErrorCode::InvalidRequest => "InvalidRequestError",
+        ErrorCode::MethodNotFound => "MethodNotFoundError",
+        ErrorCode::InvalidParams => "InvalidParamsError",
+        ErrorCode::Internal => "InternalError",
+        ErrorCode::TaskNotFound => "TaskNotFoundError",
+        ErrorCode::TaskNotCancelable => "TaskNotCancelableError",
+        ErrorCode::PushNotificationNotSupported => "PushNotificationNotSupportedError",
+        ErrorCode::UnsupportedOperation => "UnsupportedOperationError",
+        ErrorCode::ContentTypeNotSupported => "ContentTypeNotSupportedError",
+        ErrorCode::InvalidAgentResponse => "InvalidAgentResponseError",
+        ErrorCode::ExtendedAgentCardNotConfigured => "AuthenticatedExtendedCardNotConfiguredError",
+        ErrorCode::ExtensionSupportRequired => "ExtensionSupportRequiredError",
+        ErrorCode::VersionNotSupported => "VersionNotSupportedError",
     }
 }
 
-fn from_name(name: &str) -> Option<Code> {
-    Code::ALL.into_iter().find(|code| name_v03(*code) == name)
+fn from_name(name: &str) -> Option<ErrorCode> {
+    ErrorCode::ALL.into_iter().find(|code| name_v03(*code) == name)
 }
 
 /// Start of a message that fits into a header.
@@ -314,13 +314,13 @@ mod tests {
 
     fn crossed(wire: Wire, error: &RpcError) -> RpcError {
         let mut headers = HeaderMap::new();
-        Status::of(wire, error).put(&mut headers);
-        Status::read(&headers).unwrap().error()
+        GrpcStatus::of(wire, error).put(&mut headers);
+        GrpcStatus::read(&headers).unwrap().error()
     }
 
     #[test]
     fn every_error_is_still_that_error_on_the_other_side() {
-        for code in Code::ALL {
+        for code in ErrorCode::ALL {
             for wire in [Wire::V10, Wire::V03Proto] {
                 let error = crossed(wire, &RpcError::new(code, "a task: 100 % für nichts\n"));
                 assert_eq!(error.known(), Some(code.on(wire)));
@@ -332,36 +332,36 @@ mod tests {
     #[test]
     fn facts_cross_as_texts() {
         let facts = Json::parse(r#"{"taskId":"t","tries":3}"#).unwrap();
-        let error = crossed(Wire::V10, &RpcError::new(Code::TaskNotFound, "gone").with_data(facts));
+        let error = crossed(Wire::V10, &RpcError::new(ErrorCode::TaskNotFound, "gone").with_data(facts));
         insta::assert_snapshot!(error.data.unwrap(), @r#"[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"TASK_NOT_FOUND","domain":"a2a-protocol.org","metadata":{"taskId":"t","tries":"3"}}]"#);
     }
 
     #[test]
     fn headers_stay_small() {
         let facts = Json::of(&json!({ "x": "y".repeat(100_000) }));
-        let error = RpcError::new(Code::TaskNotFound, "ü".repeat(100_000)).with_data(facts);
+        let error = RpcError::new(ErrorCode::TaskNotFound, "ü".repeat(100_000)).with_data(facts);
         let mut headers = HeaderMap::new();
-        Status::of(Wire::V10, &error).put(&mut headers);
+        GrpcStatus::of(Wire::V10, &error).put(&mut headers);
         assert!(headers.values().map(HeaderValue::len).sum::<usize>() < 14_000);
-        assert_eq!(Status::read(&headers).unwrap().error().known(), Some(Code::TaskNotFound));
+        assert_eq!(GrpcStatus::read(&headers).unwrap().error().known(), Some(ErrorCode::TaskNotFound));
     }
 
     #[test]
     fn what_says_nothing_more_is_read_by_its_number() {
-        let code = |number| Status::new(number, "Method not found!").error().known();
-        assert_eq!(code(Status::UNIMPLEMENTED), Some(Code::MethodNotFound));
-        assert_eq!(code(5), Some(Code::TaskNotFound));
-        assert_eq!(code(2), Some(Code::Internal));
-        assert_eq!(Status::read(&HeaderMap::new()), None);
+        let code = |number| GrpcStatus::new(number, "Method not found!").error().known();
+        assert_eq!(code(GrpcStatus::UNIMPLEMENTED), Some(ErrorCode::MethodNotFound));
+        assert_eq!(code(5), Some(ErrorCode::TaskNotFound));
+        assert_eq!(code(2), Some(ErrorCode::Internal));
+        assert_eq!(GrpcStatus::read(&HeaderMap::new()), None);
         let odd = HeaderMap::from_iter([(STATUS, HeaderValue::from_static("fine"))]);
-        assert!(!Status::read(&odd).unwrap().is_ok());
+        assert!(!GrpcStatus::read(&odd).unwrap().is_ok());
     }
 
     #[test]
     fn the_reason_of_another_domain_is_not_ours() {
         let info = json!({ "reason": "TASK_NOT_FOUND", "domain": "googleapis.com" });
         let mut headers = HeaderMap::new();
-        Status { info: Some(info), ..Status::new(8, "quota") }.put(&mut headers);
-        assert_eq!(Status::read(&headers).unwrap().error().known(), Some(Code::Internal));
+        GrpcStatus { info: Some(info), ..Status::new(8, "quota") }.put(&mut headers);
+        assert_eq!(GrpcStatus::read(&headers).unwrap().error().known(), Some(ErrorCode::Internal));
     }
 }

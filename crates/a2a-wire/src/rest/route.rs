@@ -5,7 +5,7 @@ use url::form_urlencoded;
 
 use crate::{
     codec::{params, push, task::parse_state},
-    error::{Code, RpcError},
+    error::{ErrorCode, RpcError},
     members::{is_proto_name, parse},
     request::{A2aOperation, A2aRequest, ExtendedCard, GetTask, ListTasks, PushListing, PushRef, TaskRef},
     rpc::{DecodedRequest, Id, RejectedRequest},
@@ -168,7 +168,7 @@ impl<'a> RestPath<'a> {
 
     fn unknown(&self, method: &str) -> RpcError {
         let path = self.segments.join("/");
-        RpcError::new(Code::MethodNotFound, format!("there is no {method} /{path}"))
+        RpcError::new(ErrorCode::MethodNotFound, format!("there is no {method} /{path}"))
     }
 }
 
@@ -179,7 +179,7 @@ impl RestPayload<'_> {
         if self.body.is_empty() {
             return Ok(Json::empty_object());
         }
-        let raw = parse(self.body).map_err(|garbled| RpcError::new(Code::Parse, garbled.to_string()))?;
+        let raw = parse(self.body).map_err(|garbled| RpcError::new(ErrorCode::Parse, garbled.to_string()))?;
         Ok(raw.into())
     }
 
@@ -190,7 +190,7 @@ impl RestPayload<'_> {
     }
 
     fn count(&self, name: &str) -> Result<Option<u32>, RpcError> {
-        let refuse = |_| RpcError::new(Code::InvalidParams, format!("{name}: expected a count"));
+        let refuse = |_| RpcError::new(ErrorCode::InvalidParams, format!("{name}: expected a count"));
         self.text(name).map(|value| value.parse().map_err(refuse)).transpose()
     }
 }

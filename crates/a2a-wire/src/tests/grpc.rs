@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{any, bent, held, samples};
 use crate::{
     answer,
-    error::Code,
+    error::ErrorCode,
     grpc::{self, GrpcCall, frame::Frames},
     request::{A2aOperation, A2aRequest, SendRequest},
     task::{A2aState, A2aStatus, A2aTask, StreamEvent},
@@ -159,7 +159,7 @@ fn the_names_of_both_packages_lead_to_the_same_operations() {
         assert_eq!(grpc::place(path), None);
         assert_eq!(
             grpc::decode_request(path, &[]).unwrap_err().error.known(),
-            Some(Code::MethodNotFound)
+            Some(ErrorCode::MethodNotFound)
         );
     }
 }

@@ -8,7 +8,7 @@ use rialto_model::{
 
 use crate::{
     answer, card,
-    error::Code,
+    error::ErrorCode,
     request::{A2aRequest, SendRequest},
     rest,
     rpc::{self, Id},
@@ -32,7 +32,7 @@ fn first_content(wire: Wire, part: &str) -> Content {
 fn q1_pretty_printed_json_over_many_data_lines_is_one_event() {
     let stream = "data: {\ndata:   \"task\": {\ndata:     \"id\": \"t\",\ndata:     \"status\": {\ndata:       \
                   \"state\": \"TASK_STATE_WORKING\"\ndata:     }\ndata:   }\ndata: }\n\n";
-    let events = sse::Parser::new(1000).feed(stream.as_bytes()).unwrap();
+    let events = sse::SseParser::new(1000).feed(stream.as_bytes()).unwrap();
     assert_eq!(events.len(), 1);
     let StreamEvent::Task(task) = event(Wire::V03Proto, &events[0].data) else { panic!("not a task") };
     assert_eq!(task.status.state, A2aState::Working);
@@ -41,10 +41,10 @@ fn q1_pretty_printed_json_over_many_data_lines_is_one_event() {
 #[test]
 fn q2_an_error_in_a_json_rpc_stream_is_read() {
     let stream = b"event: error\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"boom\"}}\n\n";
-    let events = sse::Parser::new(1000).feed(stream).unwrap();
+    let events = sse::SseParser::new(1000).feed(stream).unwrap();
     assert_eq!(events[0].event.as_deref(), Some("error"));
     let error = rpc::decode_response(events[0].data.as_bytes()).unwrap().result.unwrap_err();
-    assert_eq!((error.known(), error.message.as_str()), (Some(Code::Internal), "boom"));
+    assert_eq!((error.known(), error.message.as_str()), (Some(ErrorCode::Internal), "boom"));
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn q2_an_error_in_a_rest_stream_is_read() {
     let data = r#"{"error":{"code":400,"status":"FAILED_PRECONDITION","message":"no","details":[{"@type":
         "type.googleapis.com/google.rpc.ErrorInfo","reason":"UNSUPPORTED_OPERATION","domain":"a2a-protocol.org"}]}}"#;
     let error = rest::decode_error(500, data.as_bytes());
-    assert_eq!(error.known(), Some(Code::UnsupportedOperation));
+    assert_eq!(error.known(), Some(ErrorCode::UnsupportedOperation));
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn q6_a_stream_may_begin_with_an_artifact() {
 fn q7_a_version_that_is_not_spoken_is_recognised() {
     let body = br#"{"jsonrpc":"2.0","id":"1","error":{"code":-32009,"message":"A2A version '0.3' is not supported"}}"#;
     let error = rpc::decode_response(body).unwrap().result.unwrap_err();
-    assert_eq!(error.known(), Some(Code::VersionNotSupported));
+    assert_eq!(error.known(), Some(ErrorCode::VersionNotSupported));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn q8_both_answers_to_a_second_cancel_are_read() {
     assert_eq!(answer::decode_task(Wire::V10, task).unwrap().status.state, A2aState::Canceled);
     let python = br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"Task cannot be canceled"}}"#;
     let error = rpc::decode_response(python).unwrap().result.unwrap_err();
-    assert_eq!(error.known(), Some(Code::TaskNotCancelable));
+    assert_eq!(error.known(), Some(ErrorCode::TaskNotCancelable));
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn q11_the_refusal_of_a_0_1_server_has_no_id_and_is_read() {
     let answer = rpc::decode_response(body).unwrap();
     assert_eq!(
         (&answer.id, answer.result.unwrap_err().known()),
-        (&Id::null(), Some(Code::InvalidRequest))
+        (&Id::null(), Some(ErrorCode::InvalidRequest))
     );
     let body = br#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"no"}}"#;
     assert!(rpc::decode_response(body).is_ok_and(|answer| answer.result.is_err()));
@@ -145,7 +145,7 @@ fn q11_the_refusal_of_a_0_1_server_has_no_id_and_is_read() {
 fn q12_a_host_that_says_1_0_and_answers_in_0_3_is_understood() {
     let error = br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#;
     let error = rpc::decode_response(error).unwrap().result.unwrap_err();
-    assert_eq!(error.known(), Some(Code::MethodNotFound));
+    assert_eq!(error.known(), Some(ErrorCode::MethodNotFound));
     let text = r#"{"kind":"task","id":"t","contextId":"c","status":{"state":"input-required","message":{"kind":"message",
         "messageId":"m","role":"agent","parts":[{"kind":"text","text":"which?"}]}}}"#;
     let answer = answer::decode_send(Wire::V10, answer::parse(text.as_bytes()).unwrap()).unwrap();
@@ -183,7 +183,7 @@ fn a_0_3_rest_body_with_the_names_of_the_proto_file_is_read() {
 
 #[test]
 fn errors_of_0_3_rest_name_the_class_that_its_client_looks_for() {
-    let error = crate::error::RpcError::new(Code::TaskNotFound, "no");
+    let error = crate::error::RpcError::new(ErrorCode::TaskNotFound, "no");
     let (status, body) = rest::encode_error(Wire::V03Proto, rest::Release::First, &error);
     assert_eq!((status, body.as_str()), (404, r#"{"message":"no","type":"TaskNotFoundError"}"#));
 }

@@ -7,7 +7,7 @@ use rialto_model::{
 
 use crate::{
     answer,
-    error::{Code, RpcError},
+    error::{ErrorCode, RpcError},
     request::{A2aRequest, SendRequest},
     rest::{self, Release},
     rpc::{self, DecodedRequest, Id},
@@ -32,7 +32,7 @@ fn sent(body: &str) -> SendRequest {
     }
 }
 
-fn refusal(body: &str) -> (String, Code) {
+fn refusal(body: &str) -> (String, ErrorCode) {
     let refused = rpc::decode_request(body.as_bytes()).unwrap_err();
     (refused.id.get().to_owned(), refused.error.known().unwrap())
 }
@@ -218,15 +218,15 @@ fn what_is_wrong_is_said_with_its_place() {
 
 #[test]
 fn a_request_that_is_none_is_refused_with_its_id() {
-    assert_eq!(refusal("{"), ("null".to_owned(), Code::Parse));
-    assert_eq!(refusal("[]"), ("null".to_owned(), Code::InvalidRequest));
-    assert_eq!(refusal(r#"{"id":7,"method":"GetTask"}"#), ("7".to_owned(), Code::InvalidRequest));
+    assert_eq!(refusal("{"), ("null".to_owned(), ErrorCode::Parse));
+    assert_eq!(refusal("[]"), ("null".to_owned(), ErrorCode::InvalidRequest));
+    assert_eq!(refusal(r#"{"id":7,"method":"GetTask"}"#), ("7".to_owned(), ErrorCode::InvalidRequest));
     assert_eq!(
         refusal(r#"{"jsonrpc":"2.0","id":{},"method":"GetTask"}"#),
-        ("null".to_owned(), Code::InvalidRequest)
+        ("null".to_owned(), ErrorCode::InvalidRequest)
     );
     let unknown = r#"{"jsonrpc":"2.0","id":"a","method":"tasks/teleport"}"#;
-    assert_eq!(refusal(unknown), (r#""a""#.to_owned(), Code::MethodNotFound));
+    assert_eq!(refusal(unknown), (r#""a""#.to_owned(), ErrorCode::MethodNotFound));
     let empty = r#"{"jsonrpc":"2.0","id":1,"method":"GetTask"}"#;
     let refused = rpc::decode_request(empty.as_bytes()).unwrap_err();
     assert_eq!(refused.to_string(), "invalid parameters: params.id: expected a string, found nothing");
@@ -242,7 +242,7 @@ fn an_answer_without_the_envelope_is_garbled() {
 
 #[test]
 fn an_error_carries_its_reason_to_1_0_and_its_facts_to_0_3() {
-    let error = RpcError::new(Code::TaskNotFound, "no such task")
+    let error = RpcError::new(ErrorCode::TaskNotFound, "no such task")
         .with_data(Json::parse(r#"{"id":"t"}"#).unwrap());
     insta::assert_snapshot!(rpc::encode_error(Wire::V10, &Id::from(1), &error), @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no such task","data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"TASK_NOT_FOUND","domain":"a2a-protocol.org","metadata":{"id":"t"}}]}}"#);
     insta::assert_snapshot!(rpc::encode_error(Wire::V03, &Id::from(1), &error), @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no such task","data":{"id":"t"}}}"#);
@@ -256,7 +256,7 @@ fn an_error_carries_its_reason_to_1_0_and_its_facts_to_0_3() {
 
 #[test]
 fn every_error_comes_back_over_rest_and_json_rpc() {
-    for code in Code::ALL {
+    for code in ErrorCode::ALL {
         let error = RpcError::new(code, "no");
         for release in [Release::First, Release::Second] {
             let (status, body) = rest::encode_error(Wire::V10, release, &error);
@@ -271,7 +271,7 @@ fn every_error_comes_back_over_rest_and_json_rpc() {
 #[test]
 fn the_releases_of_1_0_differ_in_three_statuses() {
     let status = |release, code| rest::encode_error(Wire::V10, release, &RpcError::new(code, "no")).0;
-    let differ = Code::ALL
+    let differ = ErrorCode::ALL
         .into_iter()
         .filter(|code| status(Release::First, *code) != status(Release::Second, *code));
     let told: Vec<_> =
@@ -279,9 +279,9 @@ fn the_releases_of_1_0_differ_in_three_statuses() {
     assert_eq!(
         told,
         [
-            (Code::TaskNotCancelable, 409, 400),
-            (Code::ContentTypeNotSupported, 415, 400),
-            (Code::InvalidAgentResponse, 502, 500),
+            (ErrorCode::TaskNotCancelable, 409, 400),
+            (ErrorCode::ContentTypeNotSupported, 415, 400),
+            (ErrorCode::InvalidAgentResponse, 502, 500),
         ]
     );
 }
@@ -315,9 +315,9 @@ fn the_names_of_the_proto_file_are_read_and_nothing_stays_behind_under_them() {
 
 #[test]
 fn errors_newer_than_the_client_are_internal_to_it() {
-    let error = RpcError::new(Code::VersionNotSupported, "no");
+    let error = RpcError::new(ErrorCode::VersionNotSupported, "no");
     assert!(rpc::encode_error(Wire::V03, &Id::from(1), &error).contains("-32603"));
-    let error = RpcError::new(Code::ContentTypeNotSupported, "no");
+    let error = RpcError::new(ErrorCode::ContentTypeNotSupported, "no");
     assert!(rpc::encode_error(Wire::V03, &Id::from(1), &error).contains("-32005"));
     assert!(rpc::encode_error(Wire::V01, &Id::from(1), &error).contains("-32603"));
 }
@@ -325,12 +325,12 @@ fn errors_newer_than_the_client_are_internal_to_it() {
 #[test]
 fn a_rest_error_without_a_reason_is_guessed_from_its_status() {
     let known = |status, body: &str| rest::decode_error(status, body.as_bytes()).known();
-    assert_eq!(known(404, r#"{"message":"A2aTask not found"}"#), Some(Code::TaskNotFound));
-    assert_eq!(known(404, "<html>nginx</html>"), Some(Code::MethodNotFound));
-    assert_eq!(known(405, r#"{"detail":"Method Not Allowed"}"#), Some(Code::MethodNotFound));
-    assert_eq!(known(409, r#"{"message":"no"}"#), Some(Code::TaskNotCancelable));
-    assert_eq!(known(400, r#"{"code":-32005,"message":"no"}"#), Some(Code::ContentTypeNotSupported));
-    assert_eq!(known(503, ""), Some(Code::Internal));
+    assert_eq!(known(404, r#"{"message":"A2aTask not found"}"#), Some(ErrorCode::TaskNotFound));
+    assert_eq!(known(404, "<html>nginx</html>"), Some(ErrorCode::MethodNotFound));
+    assert_eq!(known(405, r#"{"detail":"Method Not Allowed"}"#), Some(ErrorCode::MethodNotFound));
+    assert_eq!(known(409, r#"{"message":"no"}"#), Some(ErrorCode::TaskNotCancelable));
+    assert_eq!(known(400, r#"{"code":-32005,"message":"no"}"#), Some(ErrorCode::ContentTypeNotSupported));
+    assert_eq!(known(503, ""), Some(ErrorCode::Internal));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use axum::{
 use http::{HeaderValue, StatusCode, header};
 use rialto_a2a_wire::{
     card::{self, signature},
-    error::Code,
+    error::ErrorCode,
     request::{A2aRequest as Asked, ExtendedCard},
     rest::Release,
     wire::Wire,
@@ -179,9 +179,9 @@ impl CardCache {
         if !service.config.needs_token {
             // Without authentication there is nothing more to see: the public card is enough.
             let code = if visit.wire == Wire::V10 {
-                Code::UnsupportedOperation
+                ErrorCode::UnsupportedOperation
             } else {
-                Code::ExtendedAgentCardNotConfigured
+                ErrorCode::ExtendedAgentCardNotConfigured
             };
             return Err(ServiceError::new(
                 code,

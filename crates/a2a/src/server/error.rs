@@ -4,7 +4,7 @@
 //! A2A. In 1.0 each has an `ErrorInfo`, in A2A's domain or in Rialto's.
 
 use rialto_a2a_wire::{
-    error::{Code, RpcError},
+    error::{ErrorCode, RpcError},
     rest::{self, Release},
     wire::Wire,
 };
@@ -31,14 +31,14 @@ pub struct ServiceError {
 
 impl ServiceError {
     /// One of A2A's own errors.
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { error: RpcError::new(code, message), kind: None }
     }
 
     /// Unknown task, or another caller's.
     pub(crate) fn no_task(id: &str) -> Self {
         Self::new(
-            Code::TaskNotFound,
+            ErrorCode::TaskNotFound,
             format!("task \"{id}\" was not found: it never was, is long over, or is not yours"),
         )
     }
@@ -77,9 +77,9 @@ impl From<RpcError> for ServiceError {
 impl From<Failure> for ServiceError {
     fn from(failure: Failure) -> Self {
         let code = match failure.kind {
-            Kind::Invalid => Code::InvalidParams.number(),
-            Kind::Unsupported => Code::UnsupportedOperation.number(),
-            Kind::StoreUnavailable | Kind::Internal => Code::Internal.number(),
+            Kind::Invalid => ErrorCode::InvalidParams.number(),
+            Kind::Unsupported => ErrorCode::UnsupportedOperation.number(),
+            Kind::StoreUnavailable | Kind::Internal => ErrorCode::Internal.number(),
             Kind::Denied => DENIED,
             kind @ (Kind::Unauthenticated
             | Kind::Blocked

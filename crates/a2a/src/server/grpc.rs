@@ -18,7 +18,7 @@ use http_body_util::StreamBody;
 use rialto_a2a_wire::{
     answer,
     grpc::{
-        self, Status,
+        self, GrpcStatus,
         frame::{FrameError, Frames},
     },
     invalid::InvalidDocument,
@@ -60,7 +60,7 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
     };
     let Some((wire, operation)) = grpc::place(parts.uri.path()) else {
         let message = format!("there is no method {}", parts.uri.path());
-        return refuse(&Status::new(Status::UNIMPLEMENTED, message));
+        return refuse(&GrpcStatus::new(GrpcStatus::UNIMPLEMENTED, message));
     };
     let read = match message(body).await {
         Ok(message) => grpc::decode_request(parts.uri.path(), &message),
@@ -72,7 +72,7 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
     });
     let DecodedRequest { request, .. } = match checked {
         Ok(incoming) => incoming,
-        Err(error) => return refuse(&Status::of(wire, &error)),
+        Err(error) => return refuse(&GrpcStatus::of(wire, &error)),
     };
     let agent = match named_agent(&service, &parts.headers, &caller).await {
         Ok(agent) => agent,
@@ -99,7 +99,7 @@ pub(crate) async fn serve(State(service): State<Arc<Service>>, request: Request)
         Ok(ServiceReply::Stream(events)) => streamed(wire, operation, events, deadline),
         Ok(reply) => match grpc::encode_answer(wire, operation, &written(wire, &reply)) {
             Ok(message) => {
-                let frames = stream::iter([Frame::data(Bytes::from(message)), last(&Status::OK)]);
+                let frames = stream::iter([Frame::data(Bytes::from(message)), last(&GrpcStatus::OK)]);
                 let mut response = respond(frames);
                 reply.put_beside(wire, response.headers_mut());
                 response
@@ -131,13 +131,13 @@ fn not_grpc(parts: &Parts) -> Option<Response> {
 }
 
 /// The one message of a request.
-async fn message(body: Body) -> Result<Bytes, Status> {
+async fn message(body: Body) -> Result<Bytes, GrpcStatus> {
     let body = rialto_edge::body::whole(body).await.map_err(|refusal| match refusal.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
             let message = "the message is larger than [server] max_body_bytes allows";
-            Status::new(Status::RESOURCE_EXHAUSTED, message)
+            GrpcStatus::new(GrpcStatus::RESOURCE_EXHAUSTED, message)
         }
-        _ => Status::new(Status::CANCELLED, "the request broke off"),
+        _ => GrpcStatus::new(GrpcStatus::CANCELLED, "the request broke off"),
     })?;
     // Admission limits the size of the body, and so of the message.
     let mut frames = Frames::new(body.len());
@@ -145,10 +145,10 @@ async fn message(body: Body) -> Result<Bytes, Status> {
     match frames.next_message() {
         Ok(Some(message)) if !frames.is_cut() => Ok(message),
         Ok(_) | Err(FrameError::TooLarge(_)) => {
-            Err(Status::new(Status::INTERNAL, "the request is not one whole message"))
+            Err(GrpcStatus::new(GrpcStatus::INTERNAL, "the request is not one whole message"))
         }
         Err(FrameError::Compressed) => {
-            Err(Status::new(Status::UNIMPLEMENTED, "compressed messages are not read here"))
+            Err(GrpcStatus::new(GrpcStatus::UNIMPLEMENTED, "compressed messages are not read here"))
         }
     }
 }
@@ -170,10 +170,10 @@ fn deadline(headers: &HeaderMap) -> Option<Instant> {
     Instant::now().checked_add(wait)
 }
 
-fn late() -> Status {
+fn late() -> GrpcStatus {
     let message =
         "there is no answer in the time that grpc-timeout gives; the task goes on, ask for it later";
-    Status::new(Status::DEADLINE_EXCEEDED, message)
+    GrpcStatus::new(GrpcStatus::DEADLINE_EXCEEDED, message)
 }
 
 /// Streams events as messages, and the status at the end.
@@ -192,7 +192,7 @@ fn streamed(
         };
         let told = match next {
             Err(_) => Err(late()),
-            Ok(None) => Err(Status::OK),
+            Ok(None) => Err(GrpcStatus::OK),
             Ok(Some(Err(trouble))) => Err(trouble.grpc(wire)),
             Ok(Some(Ok(event))) => {
                 let text = answer::encode_stream_event(wire, &event).text();
@@ -209,12 +209,12 @@ fn streamed(
 }
 
 /// Error for JSON that protobuf cannot represent.
-fn unfit(garbled: &InvalidDocument) -> Status {
+fn unfit(garbled: &InvalidDocument) -> GrpcStatus {
     let message = format!("the answer does not fit into gRPC, ask for it over JSON-RPC: {garbled}");
-    Status::new(Status::INTERNAL, message)
+    GrpcStatus::new(GrpcStatus::INTERNAL, message)
 }
 
-fn last(status: &Status) -> Frame<Bytes> {
+fn last(status: &GrpcStatus) -> Frame<Bytes> {
     let mut trailers = HeaderMap::with_capacity(3);
     status.put(&mut trailers);
     Frame::trailers(trailers)
@@ -227,7 +227,7 @@ fn respond(frames: impl stream::Stream<Item = Frame<Bytes>> + Send + 'static) ->
 }
 
 /// Response with only a status, in its headers.
-fn refuse(status: &Status) -> Response {
+fn refuse(status: &GrpcStatus) -> Response {
     let mut response = Response::new(Body::empty());
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, MEDIA_TYPE);
@@ -240,19 +240,19 @@ fn refuse(status: &Status) -> Response {
 
 impl ServiceError {
     /// Converts the error to a gRPC status.
-    fn grpc(&self, wire: Wire) -> Status {
+    fn grpc(&self, wire: Wire) -> GrpcStatus {
         let number = match self.grpc_name() {
-            None => return Status::of(wire, &self.error),
-            Some("DEADLINE_EXCEEDED") => Status::DEADLINE_EXCEEDED,
+            None => return GrpcStatus::of(wire, &self.error),
+            Some("DEADLINE_EXCEEDED") => GrpcStatus::DEADLINE_EXCEEDED,
             Some("NOT_FOUND") => 5,
-            Some("PERMISSION_DENIED") => Status::PERMISSION_DENIED,
-            Some("RESOURCE_EXHAUSTED") => Status::RESOURCE_EXHAUSTED,
+            Some("PERMISSION_DENIED") => GrpcStatus::PERMISSION_DENIED,
+            Some("RESOURCE_EXHAUSTED") => GrpcStatus::RESOURCE_EXHAUSTED,
             Some("ABORTED") => 10,
-            Some("UNAVAILABLE") => Status::UNAVAILABLE,
-            Some("UNAUTHENTICATED") => Status::UNAUTHENTICATED,
+            Some("UNAVAILABLE") => GrpcStatus::UNAVAILABLE,
+            Some("UNAUTHENTICATED") => GrpcStatus::UNAUTHENTICATED,
             Some(_) => 2,
         };
-        Status::like(number, wire, &self.error)
+        GrpcStatus::like(number, wire, &self.error)
     }
 }
 

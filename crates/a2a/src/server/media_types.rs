@@ -1,6 +1,6 @@
 //! Check of the media types that a target accepts.
 
-use rialto_a2a_wire::error::Code;
+use rialto_a2a_wire::error::ErrorCode;
 use rialto_model::{call::Target, media, message::Part};
 
 use super::error::ServiceError;
@@ -18,5 +18,5 @@ pub(crate) fn check(target: &Target, parts: &[Part]) -> Result<(), ServiceError>
     let Some((place, kind)) = refused else { return Ok(()) };
     let message =
         format!("message.parts[{place}]: {kind} is not taken here; send one of {}", taken.join(", "));
-    Err(ServiceError::new(Code::ContentTypeNotSupported, message))
+    Err(ServiceError::new(ErrorCode::ContentTypeNotSupported, message))
 }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use rialto_a2a_wire::{
-    error::Code,
+    error::ErrorCode,
     request::{PushAuthentication, PushConfig, PushList, PushListing, PushRef},
     wire::Wire,
 };
@@ -47,7 +47,7 @@ impl Service {
         if known.len() >= MAX_CONFIGS_PER_TASK && known.iter().all(|known| known.id != push.id) {
             let message =
                 format!("task {id} is told to {MAX_CONFIGS_PER_TASK} addresses already; delete one first");
-            return Err(ServiceError::new(Code::InvalidParams, message));
+            return Err(ServiceError::new(ErrorCode::InvalidParams, message));
         }
         self.engine.put_push(&push).await?;
         self.asked_to_push.notify_one();
@@ -109,7 +109,7 @@ impl Service {
     /// Rejects a config that could never be delivered, before anything starts.
     pub(crate) fn check_push(&self, config: &PushConfig) -> Result<(), ServiceError> {
         let invalid = |what: &str| {
-            Err(ServiceError::new(Code::InvalidParams, format!("push notification config: {what}")))
+            Err(ServiceError::new(ErrorCode::InvalidParams, format!("push notification config: {what}")))
         };
         let Ok(url) = Url::parse(&config.url) else {
             return invalid("url: expected an address such as https://example.com/hook");
@@ -203,7 +203,7 @@ fn unnamed(wire: Wire) -> String {
 fn no_config(wanted: &PushRef) -> ServiceError {
     let name = wanted.id.as_deref().unwrap_or_default();
     ServiceError::new(
-        Code::TaskNotFound,
+        ErrorCode::TaskNotFound,
         format!("task {} has no push notification config \"{name}\"", wanted.task_id),
     )
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, Uri, header, request::Parts};
 use rialto_a2a_wire::{
-    error::{Code, RpcError},
+    error::{ErrorCode, RpcError},
     rest::Release,
     wire::Wire,
 };
@@ -70,7 +70,7 @@ impl A2aRequestContext {
         let missing = extension::required(&agent.card).into_iter().find(|uri| !wanted.contains(uri));
         let Some(uri) = missing else { return Ok(()) };
         let message = format!("{} demands the extension {uri}; name it in A2A-Extensions", agent.slug);
-        Err(RpcError::new(Code::ExtensionSupportRequired, message))
+        Err(RpcError::new(ErrorCode::ExtensionSupportRequired, message))
     }
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn check_version(parts: &Parts) -> Result<(), RpcError> {
     match said.or_else(|| version_in(&parts.uri)) {
         Some(version) if !version.is_empty() && !is_spoken(&version) => {
             let message = format!("A2A {version} is not spoken here; {} are", SUPPORTED_VERSIONS.join(", "));
-            Err(RpcError::new(Code::VersionNotSupported, message))
+            Err(RpcError::new(ErrorCode::VersionNotSupported, message))
         }
         _ => Ok(()),
     }
@@ -99,7 +99,7 @@ pub(crate) fn check_version(parts: &Parts) -> Result<(), RpcError> {
 
 /// Rejects a message without required members. Before 1.0 clients often left them out, and are accepted.
 pub(crate) fn check_message(wire: Wire, message: &Message) -> Result<(), RpcError> {
-    let refused = |what: &str| Err(RpcError::new(Code::InvalidParams, format!("message.{what}")));
+    let refused = |what: &str| Err(RpcError::new(ErrorCode::InvalidParams, format!("message.{what}")));
     if message.parts.is_empty() {
         return refused("parts: expected at least one part");
     }
@@ -127,7 +127,7 @@ pub(crate) fn check_kind(headers: &HeaderMap) -> Result<(), RpcError> {
         return Ok(());
     }
     let message = format!("Content-Type: expected application/json, found {kind}");
-    Err(RpcError::new(Code::ContentTypeNotSupported, message))
+    Err(RpcError::new(ErrorCode::ContentTypeNotSupported, message))
 }
 
 /// Release of 1.0 that a client uses: the second has a media type of its own.

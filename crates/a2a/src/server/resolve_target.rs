@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
-use rialto_a2a_wire::{error::Code, request::SendRequest};
+use rialto_a2a_wire::{error::ErrorCode, request::SendRequest};
 use rialto_engine::{DispatchRequest, hash_parts, message_hashes};
 use rialto_model::{
     agent::Agent,
@@ -80,7 +80,7 @@ impl Service {
             (Some(agent), skill) => of_agent(agent, skill.as_deref())?,
             (None, Some(name)) => self.named(&visit.caller, &name).ok_or_else(|| {
                 let message = format!("there is no skill \"{name}\"; {}", self.choices(&visit.caller));
-                ServiceError::new(Code::InvalidParams, message)
+                ServiceError::new(ErrorCode::InvalidParams, message)
             })?,
             (None, None) if self.routes(&visit.caller) => return self.choose(visit, send).boxed().await,
             (None, None) => self.without_skill(&visit.caller)?,
@@ -143,7 +143,7 @@ impl Service {
         let context = send.message.context_id.as_ref().filter(|context| !context.is_empty());
         if context.is_some_and(|context| render::context(&task.head).as_ref() != Some(context)) {
             let message = format!("message.contextId: task {id} belongs to another context");
-            return Err(ServiceError::new(Code::InvalidParams, message));
+            return Err(ServiceError::new(ErrorCode::InvalidParams, message));
         }
         Ok(TaskMatch::On(Box::new(task)))
     }
@@ -228,7 +228,7 @@ impl Service {
             (Some(only), None) => Ok(only),
             _ => {
                 let message = format!("the message names no skill: {}", self.choices(caller));
-                Err(ServiceError::new(Code::InvalidParams, message))
+                Err(ServiceError::new(ErrorCode::InvalidParams, message))
             }
         }
     }
@@ -254,7 +254,7 @@ fn over(id: &str, task: &Task) -> ServiceError {
     let state = task.head.state;
     let message =
         format!("task {id} is {state} and takes no more messages; start another one in its context");
-    ServiceError::new(Code::UnsupportedOperation, message)
+    ServiceError::new(ErrorCode::UnsupportedOperation, message)
 }
 
 /// Agent without a skill.
@@ -271,7 +271,7 @@ fn of_agent(agent: &Arc<Agent>, skill: Option<&str>) -> Result<Target, ServiceEr
         let names: Vec<&str> =
             agent.card.skills.iter().map(|skill| skill.id.as_str()).take(MAX_NAMED_SKILLS).collect();
         let message = format!("agent {} has no skill \"{id}\"; it has {}", agent.slug, names.join(", "));
-        ServiceError::new(Code::InvalidParams, message)
+        ServiceError::new(ErrorCode::InvalidParams, message)
     })?;
     Ok(Target { agent: Arc::clone(agent), skill: Some(Arc::clone(skill)) })
 }

@@ -10,7 +10,7 @@ use axum::{
 use http::{HeaderValue, StatusCode, header};
 use rialto_a2a_wire::{
     answer,
-    error::Code,
+    error::ErrorCode,
     rest::{self, Release},
     rpc::{DecodedRequest, RejectedRequest},
     wire::Wire,
@@ -60,7 +60,7 @@ async fn answered(service: &Service, request: Request, path: &str, agent: Option
     };
     if is_too_deep(&body) {
         let message = format!("the body is nested deeper than {MAX_DEPTH} levels; send it flatter");
-        return refuse(Wire::V10, release, &ServiceError::new(Code::InvalidRequest, message));
+        return refuse(Wire::V10, release, &ServiceError::new(ErrorCode::InvalidRequest, message));
     }
     let method = parts.method.as_str();
     let kind = if body.is_empty() { Ok(()) } else { request_context::check_kind(&parts.headers) };

@@ -14,7 +14,7 @@ use futures::{StreamExt, stream};
 use http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts};
 use rialto_a2a_wire::{
     answer,
-    error::{Code, RpcError},
+    error::{ErrorCode, RpcError},
     request::A2aRequest as Asked,
     rpc::{self, DecodedRequest, Id, RejectedRequest},
     task::StreamEvent,
@@ -95,7 +95,7 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
     }
     if is_too_deep(&body) {
         let message = format!("the body is nested deeper than {MAX_DEPTH} levels; send it flatter");
-        return json(refuse(&Id::null(), Wire::V10, &RpcError::new(Code::InvalidRequest, message)));
+        return json(refuse(&Id::null(), Wire::V10, &RpcError::new(ErrorCode::InvalidRequest, message)));
     }
     let visit = A2aRequestContext {
         base: String::new(),
@@ -132,11 +132,11 @@ async fn answered(service: &Service, request: Request, agent: Option<Arc<Agent>>
 async fn batch(service: &Service, parts: &Parts, visit: &A2aRequestContext, body: &[u8]) -> Response {
     let refused = |code, message: &str| json(refuse(&Id::null(), Wire::V03, &RpcError::new(code, message)));
     let Ok(requests) = serde_json::from_slice::<Vec<&RawValue>>(body) else {
-        return refused(Code::Parse, "the body is not JSON");
+        return refused(ErrorCode::Parse, "the body is not JSON");
     };
     if requests.is_empty() || requests.len() > MAX_BATCH_REQUESTS {
         return refused(
-            Code::InvalidRequest,
+            ErrorCode::InvalidRequest,
             &format!("a batch has 1 to {MAX_BATCH_REQUESTS} requests"),
         );
     }
@@ -217,7 +217,7 @@ async fn answer_read(
 }
 
 fn no_stream_in_batch() -> RpcError {
-    RpcError::new(Code::UnsupportedOperation, "a stream cannot be answered in a batch; send it alone")
+    RpcError::new(ErrorCode::UnsupportedOperation, "a stream cannot be answered in a batch; send it alone")
 }
 
 /// Binding of a request, as stored with its task.

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use futures::FutureExt;
 use http::HeaderMap;
 use rialto_a2a_wire::{
-    error::Code,
+    error::ErrorCode,
     request::{A2aRequest as Asked, GetTask, PushConfig, PushList, SendRequest, TaskRef},
     task::{A2aTask as Told, SendAnswer, TaskList},
     wire::Wire,
@@ -242,17 +242,17 @@ impl Service {
         let task = self.find(visit, &cancel.id).await?;
         if task.head.state.is_terminal() {
             let message = format!("task {} is {} already", cancel.id, task.head.state);
-            return Err(ServiceError::new(Code::TaskNotCancelable, message));
+            return Err(ServiceError::new(ErrorCode::TaskNotCancelable, message));
         }
         let canceled = self.engine.cancel(&visit.caller, task.head.id.as_str()).await;
         let task = canceled.map_err(|failure| match failure.kind {
             // It ended in the meantime.
-            Kind::Conflict => ServiceError::new(Code::TaskNotCancelable, failure.message),
+            Kind::Conflict => ServiceError::new(ErrorCode::TaskNotCancelable, failure.message),
             _ => failure.into(),
         })?;
         if task.head.state.is_terminal() && task.head.state != rialto_model::task::TaskState::Canceled {
             let message = format!("task {} was {} before it could be canceled", cancel.id, task.head.state);
-            return Err(ServiceError::new(Code::TaskNotCancelable, message));
+            return Err(ServiceError::new(ErrorCode::TaskNotCancelable, message));
         }
         let door = task.head.door;
         Ok(ServiceReply::Task { task: render::task(task, None), door })
@@ -268,7 +268,7 @@ impl Service {
         let (task, following) = self.engine.follow(&visit.caller, id.as_str()).await?;
         if task.head.state.is_terminal() {
             let message = format!("task {} is {}: there is nothing more to hear", wanted.id, task.head.state);
-            return Err(ServiceError::new(Code::UnsupportedOperation, message));
+            return Err(ServiceError::new(ErrorCode::UnsupportedOperation, message));
         }
         // In 1.0 a subscriber stays subscribed while a task waits; before, a stream ended when the task waited.
         let telling = if visit.wire == Wire::V10 {
