@@ -66,7 +66,7 @@ pub struct Config {
 }
 
 /// Dependencies of the backend.
-pub struct Ports {
+pub struct A2aBackendDeps {
     /// Outbound HTTP client.
     pub fetch: Arc<dyn Fetch>,
     /// Resolver of agents' secrets.
@@ -79,7 +79,7 @@ pub struct Ports {
 
 /// Backend that calls A2A agents of every generation.
 #[derive(Clone)]
-pub struct A2aPeer(Arc<AgentClient>);
+pub struct A2aBackend(Arc<AgentClient>);
 
 // === impl Config ===
 
@@ -101,9 +101,9 @@ impl Default for Config {
 
 // === impl A2aPeer ===
 
-impl A2aPeer {
+impl A2aBackend {
     /// Creates a backend without connections.
-    pub fn new(config: Config, ports: Ports) -> Self {
+    pub fn new(config: Config, ports: A2aBackendDeps) -> Self {
         Self(Arc::new(AgentClient {
             lines: AgentLinks::new(config.max_in_flight, config.max_detached),
             config,
@@ -115,7 +115,7 @@ impl A2aPeer {
     }
 }
 
-impl Peer for A2aPeer {
+impl Peer for A2aBackend {
     fn send(&self, call: Permitted<Call>) -> BoxStream<'static, Event> {
         let mut call = call.into_inner();
         let pair = ExchangeContext::new(Arc::clone(&call.target.agent), &self.0.lines, &call.caller);

@@ -39,7 +39,7 @@ pub use self::{
     config::{Config, PublicSkills},
     error::ServiceError,
     grpc::SERVICES,
-    push_sender::Pusher,
+    push_sender::PushSender,
     request_context::A2aRequestContext,
     service::{Service, ServiceReply},
     stream::TaskStream,
@@ -65,11 +65,11 @@ pub const AGENTS: &str = "/a2a/agents";
 
 /// A2A server.
 #[derive(Clone)]
-pub struct Door(Arc<Service>);
+pub struct A2aServer(Arc<Service>);
 
 // === impl Door ===
 
-impl Door {
+impl A2aServer {
     /// Creates a server for `engine` whose public URL is `site`.
     pub fn new(engine: Engine, config: Config, site: Site) -> Self {
         Self(Arc::new(Service::new(engine, config, site)))
@@ -81,8 +81,8 @@ impl Door {
     }
 
     /// Creates the sender of push notifications, which uses `fetch`.
-    pub fn pusher(&self, store: Arc<dyn Store>, fetch: Arc<dyn Fetch>, clock: Arc<dyn Clock>) -> Pusher {
-        Pusher::new(Arc::clone(&self.0), store, fetch, clock)
+    pub fn pusher(&self, store: Arc<dyn Store>, fetch: Arc<dyn Fetch>, clock: Arc<dyn Clock>) -> PushSender {
+        PushSender::new(Arc::clone(&self.0), store, fetch, clock)
     }
 
     /// Routes of the server. When `stop` is cancelled, open-ended streams end.

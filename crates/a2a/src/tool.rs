@@ -21,7 +21,7 @@ use rialto_model::{
 use rialto_policy::Policy;
 
 use crate::{
-    backend::{self, A2aPeer, Ports},
+    backend::{self, A2aBackend, A2aBackendDeps},
     credential::{no_store, resolver},
     discover::Discoverer,
 };
@@ -46,8 +46,8 @@ impl SkillTool {
         let discovery =
             Arc::new(Discoverer::new(Arc::clone(&fetch), Arc::clone(&tokens), VerificationKeys::new()));
         let registry = Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.clone()));
-        let ports = Ports { fetch, tokens, learned: registry.clone(), clock: clock.clone() };
-        let peer = Arc::new(A2aPeer::new(backend::Config::default(), ports));
+        let ports = A2aBackendDeps { fetch, tokens, learned: registry.clone(), clock: clock.clone() };
+        let peer = Arc::new(A2aBackend::new(backend::Config::default(), ports));
         let engine = Engine::new(Parts { store, registry, peer, policy, policy_loader: None, clock, config });
         let caller = Caller { scope: agent.scope.clone(), ..Caller::user("library") };
         let agent = Arc::new(Agent { card: Arc::new(card), ..agent });

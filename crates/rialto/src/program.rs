@@ -13,7 +13,7 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture};
 use rialto_a2a::{
-    backend::{A2aPeer, Ports},
+    backend::{A2aBackend, A2aBackendDeps},
     credential::{self, Resolver},
     discover::Discoverer,
     instance::Instance,
@@ -342,7 +342,7 @@ impl Program {
     }
 
     /// Has those told of tasks who asked for it at the A2A door.
-    pub(crate) fn push(&self, door: &rialto_a2a::server::Door) {
+    pub(crate) fn push(&self, door: &rialto_a2a::server::A2aServer) {
         let pusher = door.pusher(Arc::clone(&self.store), Arc::clone(&self.fetch), Arc::new(SystemClock));
         self.closing.spawn(pusher.run(self.stop.clone()));
     }
@@ -528,14 +528,14 @@ fn a2a_peer(
     fetch: &Arc<dyn Fetch>,
     secrets: &Resolver,
     registry: &Arc<Registry>,
-) -> A2aPeer {
-    let ports = Ports {
+) -> A2aBackend {
+    let ports = A2aBackendDeps {
         fetch: Arc::clone(fetch),
         tokens: Arc::clone(secrets),
         learned: Arc::clone(registry) as _,
         clock: Arc::new(SystemClock),
     };
-    A2aPeer::new(config.agents.calls.clone(), ports)
+    A2aBackend::new(config.agents.calls.clone(), ports)
 }
 
 /// Fetches cards, but for those of this installation.

@@ -8,7 +8,7 @@ use std::{mem, sync::Arc, time::Duration};
 
 use futures::{StreamExt, future};
 use parking_lot::Mutex;
-use rialto_a2a::{backend::A2aPeer, credential::Resolver, discover::Discoverer};
+use rialto_a2a::{backend::A2aBackend, credential::Resolver, discover::Discoverer};
 use rialto_acp::AcpPeer;
 use rialto_edge::{fetch::Fetch, process::Launcher};
 use rialto_engine::{
@@ -89,7 +89,7 @@ impl Tools {
     }
 
     /// Executes the calls of agents and of all that is deployed.
-    pub(crate) fn peers(&self, a2a: A2aPeer, flows: &Runner, engine: &EngineLink) -> PlacedPeer {
+    pub(crate) fn peers(&self, a2a: A2aBackend, flows: &Runner, engine: &EngineLink) -> PlacedPeer {
         let (mcp, function) = (Arc::new(self.mcp.clone()), Arc::new(self.functions.clone()));
         let (flow, acp) = (Arc::new(flows.clone()), Arc::new(self.acp.clone()));
         let local = Peers { a2a: Arc::new(a2a), mcp, function, flow, acp };

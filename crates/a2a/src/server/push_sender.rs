@@ -63,7 +63,7 @@ struct TokenCheck {
 }
 
 /// Sender of push notifications.
-pub struct Pusher {
+pub struct PushSender {
     service: Arc<Service>,
     store: Arc<dyn Store>,
     fetch: Arc<dyn Fetch>,
@@ -73,7 +73,7 @@ pub struct Pusher {
 
 // === impl Pusher ===
 
-impl Pusher {
+impl PushSender {
     pub(crate) fn new(
         service: Arc<Service>,
         store: Arc<dyn Store>,

@@ -268,12 +268,12 @@ fn console(program: &Program, needs_token: bool) -> Result<Console, Trouble> {
     }))
 }
 
-fn a2a_door(program: &Program, needs_token: bool) -> Result<rialto_a2a::server::Door, Trouble> {
+fn a2a_door(program: &Program, needs_token: bool) -> Result<rialto_a2a::server::A2aServer, Trouble> {
     let site = program.config.server.site().map_err(Trouble::usage)?;
     let mut config = program.config.a2a.door(needs_token).map_err(Trouble::usage)?;
     config.instance = Some(Instance::new(Arc::clone(&program.store)));
     config.streams = program.streams();
-    Ok(rialto_a2a::server::Door::new(program.engine.clone(), config, site))
+    Ok(rialto_a2a::server::A2aServer::new(program.engine.clone(), config, site))
 }
 
 fn mcp_door(program: &Program, console: Console) -> rialto_mcp::Door {
