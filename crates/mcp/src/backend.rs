@@ -54,7 +54,7 @@ use self::{
 const NO_SUCH_TASK: i64 = -32001;
 
 /// Callback for changed tools of the server with that address (`mcp:<name>`).
-pub type Changed = Arc<dyn Fn(&Scope, &str) + Send + Sync>;
+pub type ToolsChanged = Arc<dyn Fn(&Scope, &str) + Send + Sync>;
 
 /// Answers `sampling/createMessage`, given the caller, the parameters and the name of the configured agent or skill. The error is sent
 /// to the server.
@@ -63,7 +63,7 @@ pub type Sampler =
 
 /// Dependencies of the backend.
 #[derive(Clone)]
-pub struct Ports {
+pub struct McpBackendDeps {
     /// Outbound HTTP client.
     pub fetch: Arc<dyn Fetch>,
     /// Launcher of child processes.
@@ -71,17 +71,17 @@ pub struct Ports {
     /// Resolver of the secrets in headers.
     pub secrets: Resolver,
     /// Callback for changed tools.
-    pub changed: Changed,
+    pub changed: ToolsChanged,
     /// Answers sampling requests of servers.
     pub sampler: Sampler,
 }
 
 /// Backend that calls the tools of MCP servers.
 #[derive(Clone)]
-pub struct McpPeer(Arc<ServerLinks>);
+pub struct McpBackend(Arc<ServerLinks>);
 
 struct ServerLinks {
-    ports: Ports,
+    ports: McpBackendDeps,
     lines: Mutex<HashMap<ServerKey, Arc<ServerLink>>>,
     /// Calls that wait for answers.
     waiting: PendingCalls,
@@ -97,9 +97,9 @@ struct ServerKey {
 
 // === impl McpPeer ===
 
-impl McpPeer {
+impl McpBackend {
     /// Creates a backend without connections.
-    pub fn new(ports: Ports) -> Self {
+    pub fn new(ports: McpBackendDeps) -> Self {
         Self(Arc::new(ServerLinks { ports, lines: Mutex::default(), waiting: PendingCalls::default() }))
     }
 
@@ -145,7 +145,7 @@ impl McpPeer {
     }
 }
 
-impl Peer for McpPeer {
+impl Peer for McpBackend {
     fn send(&self, call: Permitted<Call>) -> BoxStream<'static, Event> {
         let line = ServerKey::of(&call.get().target.agent).map(|key| self.line(key));
         match line {
@@ -198,7 +198,7 @@ impl Peer for McpPeer {
 }
 
 #[async_trait]
-impl Discovery for McpPeer {
+impl Discovery for McpBackend {
     async fn fetch(&self, place: &Place) -> Result<Fetched, DiscoveryError> {
         let Backing::Mcp(server) = &place.backing else {
             return Err(DiscoveryError::Refused(format!("{} is not an MCP server", place.url)));

@@ -29,7 +29,7 @@ pub struct Config {
     pub own_tools: Option<OwnTools>,
     /// Argument schemas in `tools/list`: those of the skills, or portable ones for clients that do not support all of JSON
     /// Schema. A client may ask for either (`/mcp?schemas=portable`).
-    pub schemas: Schemas,
+    pub schemas: SchemaStyle,
     /// Form of a failed call: a result with `isError` that the model reads, or a JSON-RPC error. A client may ask for either
     /// (`/mcp?errors=protocol`, `rialto mcp --errors protocol`).
     pub tool_errors: ToolErrors,
@@ -61,7 +61,7 @@ pub struct Config {
     pub flow_tools: bool,
     /// Agent discovery of `invoke_a2a`; configured in `[a2a]`.
     #[serde(skip)]
-    pub invoking: Invoking,
+    pub invoking: InvokeConfig,
     /// Answer well-formed calls and lists of protocol version 2026-07-28 over HTTP without the MCP library's per-request service, which
     /// saves CPU time. The answers are the same either way.
     pub fast_path: bool,
@@ -95,7 +95,7 @@ pub type CardReader = Arc<dyn Fn(&str) -> Result<Card, String> + Send + Sync>;
 
 /// Agent discovery of `invoke_a2a`.
 #[derive(Clone)]
-pub struct Invoking {
+pub struct InvokeConfig {
     /// The agent that is called when none is named: its URL, or a card file.
     pub default_agent_card_url: Option<String>,
     /// Default timeout of a call, in seconds.
@@ -134,7 +134,7 @@ pub enum ToolErrors {
 /// Argument schemas in `tools/list`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Schemas {
+pub enum SchemaStyle {
     /// Portable ones to clients that are known to stumble over others.
     #[default]
     Auto,
@@ -165,7 +165,7 @@ impl Default for Config {
             search_above: 0,
             tool_aliases: Aliases::default(),
             own_tools: None,
-            schemas: Schemas::Auto,
+            schemas: SchemaStyle::Auto,
             tool_errors: ToolErrors::Result,
             page_size: 500,
             list_ttl_ms: 60_000,
@@ -177,7 +177,7 @@ impl Default for Config {
             task_ttl_ms: None,
             routing_tools: false,
             flow_tools: false,
-            invoking: Invoking::default(),
+            invoking: InvokeConfig::default(),
             fast_path: true,
             legacy_sessions: true,
             max_sessions: 5_000,
@@ -192,13 +192,13 @@ impl Default for Config {
 
 // === impl Invoking ===
 
-impl Default for Invoking {
+impl Default for InvokeConfig {
     fn default() -> Self {
         Self { default_agent_card_url: None, default_timeout_secs: 120, read_card: None }
     }
 }
 
-impl PartialEq for Invoking {
+impl PartialEq for InvokeConfig {
     fn eq(&self, other: &Self) -> bool {
         self.default_agent_card_url == other.default_agent_card_url
             && self.default_timeout_secs == other.default_timeout_secs
@@ -206,9 +206,9 @@ impl PartialEq for Invoking {
     }
 }
 
-impl Eq for Invoking {}
+impl Eq for InvokeConfig {}
 
-impl fmt::Debug for Invoking {
+impl fmt::Debug for InvokeConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Invoking")
             .field("default_agent_card_url", &self.default_agent_card_url)
@@ -260,7 +260,7 @@ impl ToolList {
 
 // === impl Schemas ===
 
-impl Schemas {
+impl SchemaStyle {
     /// Parses the schemas as configuration and `?schemas=` spell it.
     pub fn parse(name: &str) -> Option<Self> {
         match name {

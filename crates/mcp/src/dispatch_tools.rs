@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::{
     builtin_tools::{own_tool, part_of, read, unknown_agent},
     client_profile::ClientProfile,
-    config::Invoking,
+    config::InvokeConfig,
     server::LoadAgents,
     tool_result::ToolResult,
 };
@@ -41,7 +41,7 @@ pub(crate) enum InvokeTarget {
 /// Settings for loading agents by URL or card file.
 pub(crate) struct AgentLoader<'a> {
     pub(crate) load_agents: &'a LoadAgents,
-    pub(crate) invoking: &'a Invoking,
+    pub(crate) invoking: &'a InvokeConfig,
 }
 
 #[derive(Deserialize)]
@@ -377,7 +377,7 @@ fn invoke_tool() -> Tool {
 
 // === impl Invoking ===
 
-impl Invoking {
+impl InvokeConfig {
     /// Timeout of a call.
     fn patience(&self, wanted: Option<f64>) -> Result<Duration, Failure> {
         match wanted {

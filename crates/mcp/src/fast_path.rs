@@ -6,7 +6,7 @@
 //! Invariants:
 //! - Both paths answer alike, byte for byte but for ids and times: a test compares them request by request.
 //! - Unusual and invalid requests are passed to rmcp with their body unchanged.
-//! - `[mcp] fast_path = false` switches it off; [`Door::fast_path_requests`](crate::Door::fast_path_requests) counts the requests that took it.
+//! - `[mcp] fast_path = false` switches it off; [`Door::fast_path_requests`](crate::McpEndpoint::fast_path_requests) counts the requests that took it.
 
 pub(crate) mod codec;
 
@@ -36,7 +36,7 @@ use self::codec::FastRequest;
 use crate::{
     call_stream::{ToolCallStream, ToolCallUpdate},
     client_profile::ClientProfile,
-    config::{Config, Schemas, ToolErrors, ToolList, ToolNames},
+    config::{Config, SchemaStyle, ToolErrors, ToolList, ToolNames},
     elicitation::QuestionSet,
     errors,
     http::LISTEN,
@@ -169,7 +169,7 @@ impl FastPath {
         client.list = parts.extensions.get::<ToolList>().copied();
         client.errors = parts.extensions.get::<ToolErrors>().copied().unwrap_or(self.desk.config.tool_errors);
         client.inline = self.desk.inline;
-        let schemas = parts.extensions.get::<Schemas>().copied().unwrap_or(self.desk.config.schemas);
+        let schemas = parts.extensions.get::<SchemaStyle>().copied().unwrap_or(self.desk.config.schemas);
         client.naming = client.naming.with_schemas(schemas);
         Some(client)
     }

@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use self::{calls::ToolCallOutcome, cancellation::CancelReasons};
 use crate::{
     client_profile::{ClientProfile, DeclaredCapabilities, ProtocolFeatures},
-    config::{Schemas, ToolErrors, ToolList, ToolNames},
+    config::{SchemaStyle, ToolErrors, ToolList, ToolNames},
     depth_limit::TOO_DEEP,
     errors,
     list_changed::{ListChangedNotifier, ListedVisibility},
@@ -52,7 +52,7 @@ const INSTRUCTIONS: &str = "Rialto is a bridge to A2A agents. Each skill of each
 
 /// Serves one connection, or one HTTP request.
 #[derive(Clone)]
-pub(crate) struct Handler {
+pub(crate) struct McpHandler {
     desk: Arc<ToolService>,
     listeners: Arc<ListChangedNotifier>,
     whose: CallerSource,
@@ -77,7 +77,7 @@ pub(crate) enum CallerSource {
 
 // === impl Handler ===
 
-impl Handler {
+impl McpHandler {
     pub(crate) fn new(
         desk: Arc<ToolService>,
         listeners: Arc<ListChangedNotifier>,
@@ -144,7 +144,7 @@ impl Handler {
         let name = context.client_info().map(|client| client.name).unwrap_or_default();
         let mut client =
             ClientProfile::new(caller, door, version.as_ref().map(ProtocolVersion::as_str), &name, mode);
-        let schemas = parts.and_then(|parts| parts.extensions.get::<Schemas>().copied());
+        let schemas = parts.and_then(|parts| parts.extensions.get::<SchemaStyle>().copied());
         client.naming = client.naming.with_schemas(schemas.unwrap_or(self.desk.config.schemas));
         let said = |name: &str| context.meta.get(name).and_then(Value::as_str);
         let headers = parts.map(|parts| &parts.headers);
@@ -167,7 +167,7 @@ impl Handler {
     }
 }
 
-impl ServerHandler for Handler {
+impl ServerHandler for McpHandler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()

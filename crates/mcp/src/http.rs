@@ -31,9 +31,9 @@ use serde_json::{json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    config::{Config, Schemas, ToolErrors, ToolList, ToolNames},
+    config::{Config, SchemaStyle, ToolErrors, ToolList, ToolNames},
     fast_path::FastPath,
-    handler::{CallerSource, Handler},
+    handler::{CallerSource, McpHandler},
     header_params,
     list_changed::ListChangedNotifier,
     sessions::{AdmissionError, HandshakeStore, McpSessions, NoSession, SessionLimits},
@@ -59,7 +59,7 @@ const ENDPOINT_PATH: &str = "/mcp";
 struct HttpEndpoint {
     fast_path: FastPath,
     sessions: Arc<McpSessions>,
-    service: StreamableHttpService<Handler, McpSessions>,
+    service: StreamableHttpService<McpHandler, McpSessions>,
     max_body_bytes: usize,
     streams: StreamLimits,
 }
@@ -78,7 +78,7 @@ pub(crate) fn router(desk: &Arc<ToolService>, stop: CancellationToken, streams: 
     tokio::spawn(Arc::clone(&listeners).tell(stop.clone()));
     tokio::spawn(Arc::clone(&sessions).end_revoked());
     tokio::spawn(Arc::clone(&sessions).receive_relayed());
-    let handler = Handler::new(Arc::clone(desk), listeners, CallerSource::Asked, stop.clone());
+    let handler = McpHandler::new(Arc::clone(desk), listeners, CallerSource::Asked, stop.clone());
     let service =
         StreamableHttpService::new(move || Ok(handler.for_session()), Arc::clone(&sessions), config);
     let (fast_path, max_body_bytes) = (FastPath::new(Arc::clone(desk), stop), desk.config.max_body_bytes);
@@ -377,7 +377,7 @@ fn take_wishes(request: &mut Request) -> Result<(), Box<Response>> {
     if let Some(list) = wish(&uri, "tools", ToolList::parse, "all and search")? {
         request.extensions_mut().insert(list);
     }
-    if let Some(schemas) = wish(&uri, "schemas", Schemas::parse, "auto, portable and original")? {
+    if let Some(schemas) = wish(&uri, "schemas", SchemaStyle::parse, "auto, portable and original")? {
         request.extensions_mut().insert(schemas);
     }
     if let Some(errors) = wish(&uri, "errors", ToolErrors::parse, "result and protocol")? {

@@ -41,5 +41,5 @@ mod trace;
 mod workflow_tools;
 
 pub use aliases::Aliases;
-pub use config::{CardReader, Config, Invoking, OwnTools, Schemas, ToolErrors, ToolList, ToolNames};
-pub use server::{AgentRegistrar, AgentToLoad, LoadAgents, Door, Control, ServeError};
+pub use config::{CardReader, Config, InvokeConfig, OwnTools, SchemaStyle, ToolErrors, ToolList, ToolNames};
+pub use server::{AgentRegistrar, AgentToLoad, LoadAgents, McpEndpoint, McpEndpointOptions, ServeError};

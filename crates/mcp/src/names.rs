@@ -7,7 +7,7 @@
 use rialto_engine::directory::Entry;
 use sha2::{Digest, Sha256};
 
-use crate::config::{Schemas, ToolNames};
+use crate::config::{SchemaStyle, ToolNames};
 
 /// Naming of tools in one client's lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,11 +206,11 @@ impl Naming {
 
     /// Sets the schemas that were configured or requested.
     #[must_use]
-    pub(crate) const fn with_schemas(mut self, schemas: Schemas) -> Self {
+    pub(crate) const fn with_schemas(mut self, schemas: SchemaStyle) -> Self {
         self.portable = match schemas {
-            Schemas::Auto => self.rule.needs_portable,
-            Schemas::Portable => true,
-            Schemas::Original => false,
+            SchemaStyle::Auto => self.rule.needs_portable,
+            SchemaStyle::Portable => true,
+            SchemaStyle::Original => false,
         };
         self
     }

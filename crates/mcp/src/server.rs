@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     config::Config,
     depth_limit::DepthLimit,
-    handler::{CallerSource, Handler},
+    handler::{CallerSource, McpHandler},
     http,
     list_changed::ListChangedNotifier,
     tool_service::ToolService,
@@ -31,7 +31,7 @@ use crate::{
 
 /// MCP server.
 #[derive(Clone)]
-pub struct Door {
+pub struct McpEndpoint {
     desk: Arc<ToolService>,
     /// Cancelled when all tools that are listed from the start are loaded.
     complete: Option<CancellationToken>,
@@ -40,7 +40,7 @@ pub struct Door {
 
 /// Operations that clients may use besides calling tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Control {
+pub struct McpEndpointOptions {
     /// Behaviour of `load_agent`.
     pub load_agents: LoadAgents,
 }
@@ -88,9 +88,9 @@ pub enum ServeError {
 
 // === impl Door ===
 
-impl Door {
+impl McpEndpoint {
     /// Creates a server for `engine`.
-    pub fn new(engine: Engine, config: Config, control: Control) -> Self {
+    pub fn new(engine: Engine, config: Config, control: McpEndpointOptions) -> Self {
         let (desk, streams) =
             (ToolService::new(engine, config, control.load_agents), StreamLimits::default());
         Self { desk, complete: None, streams }
@@ -141,7 +141,7 @@ impl Door {
         let _ends = stop.clone().drop_guard();
         let closing = stop.child_token();
         let listeners = ListChangedNotifier::new(self.desk.engine.clone());
-        let handler = Handler::new(
+        let handler = McpHandler::new(
             Arc::clone(&self.desk),
             Arc::clone(&listeners),
             CallerSource::Known(caller),

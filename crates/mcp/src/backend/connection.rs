@@ -42,7 +42,7 @@ use serde_json::json;
 use tokio::{sync::watch, time::timeout};
 
 use super::{
-    Ports, ServerKey,
+    McpBackendDeps, ServerKey,
     call_listeners::CallListeners,
     client_handler::UpstreamClientHandler,
     convert,
@@ -114,7 +114,7 @@ impl McpConnection {
     /// Starts or reaches the server and performs the handshake, in any protocol version and transport that it supports.
     pub(super) async fn open(
         key: &ServerKey,
-        ports: &Ports,
+        ports: &McpBackendDeps,
         compat: &ServerCompat,
     ) -> Result<Self, UpstreamError> {
         match &key.server.via {
@@ -127,7 +127,7 @@ impl McpConnection {
     /// child process that exited is started once more with the older handshake.
     async fn start(
         key: &ServerKey,
-        ports: &Ports,
+        ports: &McpBackendDeps,
         command: &Command,
         is_aged: &AtomicBool,
     ) -> Result<Self, UpstreamError> {
@@ -144,7 +144,7 @@ impl McpConnection {
 
     async fn greet(
         key: &ServerKey,
-        ports: &Ports,
+        ports: &McpBackendDeps,
         command: &Command,
         lifecycle: ClientLifecycleMode,
     ) -> Result<Self, (UpstreamError, ExitedEarly)> {
@@ -174,7 +174,7 @@ impl McpConnection {
     /// Streamable HTTP, or HTTP+SSE if the server rejects it: the order that the MCP specification gives for servers of either kind.
     async fn reach(
         key: &ServerKey,
-        ports: &Ports,
+        ports: &McpBackendDeps,
         endpoint: &Endpoint,
         http_sse: &AtomicBool,
     ) -> Result<Self, UpstreamError> {

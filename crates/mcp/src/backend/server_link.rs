@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{
-    Ports, ServerKey,
+    McpBackendDeps, ServerKey,
     connection::{McpConnection, ServerCompat},
 };
 
@@ -43,7 +43,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Link to one server.
 pub(super) struct ServerLink {
     pub(super) key: ServerKey,
-    ports: Ports,
+    ports: McpBackendDeps,
     state: Mutex<LinkState>,
     compat: ServerCompat,
 }
@@ -72,7 +72,7 @@ struct ReconnectBackoff {
 // === impl ServerLink ===
 
 impl ServerLink {
-    pub(super) fn new(key: ServerKey, ports: Ports) -> Self {
+    pub(super) fn new(key: ServerKey, ports: McpBackendDeps) -> Self {
         Self {
             key,
             ports,

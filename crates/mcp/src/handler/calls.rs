@@ -5,7 +5,7 @@ use std::time::Duration;
 use rmcp::{ErrorData, RoleServer, model::CreateTaskResult, service::RequestContext};
 
 use super::{
-    Handler,
+    McpHandler,
     cancellation::{CancelReason, DetachOnClose},
 };
 use crate::{
@@ -27,7 +27,7 @@ pub(super) enum ToolCallOutcome {
 
 // === impl Handler ===
 
-impl Handler {
+impl McpHandler {
     /// Runs a call until there is a result or, since 2026-07-28, a question.
     pub(super) async fn see_through(
         &self,

@@ -124,11 +124,11 @@ fn nothing_that_is_deployed_can_take_the_name_of_one_of_our_own_tools() {
 #[test]
 fn schemas_are_portable_for_those_who_need_it_and_those_who_ask() {
     for (client, schemas, is_portable) in [
-        ("claude-code", Schemas::Auto, true),
-        ("gemini-cli-mcp-client", Schemas::Auto, true),
-        ("mcp", Schemas::Auto, false),
-        ("mcp", Schemas::Portable, true),
-        ("claude-code", Schemas::Original, false),
+        ("claude-code", SchemaStyle::Auto, true),
+        ("gemini-cli-mcp-client", SchemaStyle::Auto, true),
+        ("mcp", SchemaStyle::Auto, false),
+        ("mcp", SchemaStyle::Portable, true),
+        ("claude-code", SchemaStyle::Original, false),
     ] {
         let naming = Naming::of(client, ToolNames::Auto).with_schemas(schemas);
         assert_eq!(naming.portable, is_portable, "{client} {schemas:?}");

@@ -22,7 +22,7 @@ use rialto_edge::{
 };
 use rialto_engine::{AdminRecord, NodeIdentity};
 use rialto_function::door;
-use rialto_mcp::{AgentRegistrar, AgentToLoad, LoadAgents, Control};
+use rialto_mcp::{AgentRegistrar, AgentToLoad, LoadAgents, McpEndpointOptions};
 use rialto_model::{
     call::Caller,
     clock::{Clock, SystemClock},
@@ -276,7 +276,7 @@ fn a2a_door(program: &Program, needs_token: bool) -> Result<rialto_a2a::server::
     Ok(rialto_a2a::server::A2aServer::new(program.engine.clone(), config, site))
 }
 
-fn mcp_door(program: &Program, console: Console) -> rialto_mcp::Door {
+fn mcp_door(program: &Program, console: Console) -> rialto_mcp::McpEndpoint {
     let server = &program.config.server;
     let mut mcp = program.config.mcp_door();
     mcp.allowed_hosts.extend(server.hosts());
@@ -292,8 +292,8 @@ fn mcp_door(program: &Program, console: Console) -> rialto_mcp::Door {
         }
         .boxed()
     };
-    let control = Control { load_agents: LoadAgents::Registered(AgentRegistrar::new(register)) };
-    rialto_mcp::Door::new(program.engine.clone(), mcp, control).limit_streams(program.streams())
+    let control = McpEndpointOptions { load_agents: LoadAgents::Registered(AgentRegistrar::new(register)) };
+    rialto_mcp::McpEndpoint::new(program.engine.clone(), mcp, control).limit_streams(program.streams())
 }
 
 /// The threads that connections are served on.

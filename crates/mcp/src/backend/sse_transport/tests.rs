@@ -20,7 +20,7 @@ use tokio::{net::TcpListener, sync::mpsc};
 
 use super::*;
 use crate::backend::{
-    Ports, ServerKey,
+    McpBackendDeps, ServerKey,
     connection::{McpConnection, ServerCompat},
     event_stream::MAX_EVENT_BYTES,
 };
@@ -140,7 +140,7 @@ impl SseServer {
 async fn open(url: &str, compat: &ServerCompat) -> Result<McpConnection, String> {
     let secrets: rialto_edge::settings::Resolver =
         Arc::new(|_| future::ready(Err("there are no secrets".to_owned())).boxed());
-    let ports = Ports {
+    let ports = McpBackendDeps {
         fetch: Arc::new(Client::new(&Config::default())),
         launcher: Launcher::new(|_| None, Arc::clone(&secrets)),
         secrets,
