@@ -1,96 +1,96 @@
-//! What stands inside an answer: a JSON-RPC result, a REST body, the data of a stream's event or of a webhook's call.
+//! Codec of payloads: a JSON-RPC result, a REST body, the data of a stream event or of a webhook call.
 //!
-//! Each `encode_…` gives something serde can write, so that it goes straight into its envelope; `.text()` gives the JSON.
+//! Each `encode_…` returns a serializable value, so that it is written directly into its envelope; `.text()` returns the JSON.
 
 use rialto_model::json::RawJson;
 use rialto_model::message::Message;
 
-pub use crate::object::On;
+pub use crate::object::OnWire;
 use crate::{
     codec::{event, message, push, task},
-    garbled::Garbled,
+    invalid::InvalidDocument,
     members,
     request::{PushConfig, PushList},
-    task::{SendAnswer, StreamEvent, Task, TaskList},
+    task::{A2aTask, SendAnswer, StreamEvent, TaskList},
     wire::Wire,
 };
 
-/// The one JSON value that a body is.
-pub fn parse(body: &[u8]) -> Result<RawJson<'_>, Garbled> {
+/// Parses a body as one JSON value.
+pub fn parse(body: &[u8]) -> Result<RawJson<'_>, InvalidDocument> {
     members::parse(body)
 }
 
-/// Reads the answer to a message.
-pub fn decode_send(wire: Wire, raw: RawJson<'_>) -> Result<SendAnswer, Garbled> {
+/// Decodes the response to a message.
+pub fn decode_send(wire: Wire, raw: RawJson<'_>) -> Result<SendAnswer, InvalidDocument> {
     event::send_answer(wire, raw)
 }
 
-/// Reads a task.
-pub fn decode_task(wire: Wire, raw: RawJson<'_>) -> Result<Task, Garbled> {
+/// Decodes a task.
+pub fn decode_task(wire: Wire, raw: RawJson<'_>) -> Result<A2aTask, InvalidDocument> {
     match event::send_answer(wire, raw)? {
         SendAnswer::Task(task) => Ok(task),
-        SendAnswer::Message(_) => Err(Garbled::new("a task", "a message")),
+        SendAnswer::Message(_) => Err(InvalidDocument::new("a task", "a message")),
     }
 }
 
-/// Reads a message.
-pub fn decode_message(wire: Wire, raw: RawJson<'_>) -> Result<Message, Garbled> {
+/// Decodes a message.
+pub fn decode_message(wire: Wire, raw: RawJson<'_>) -> Result<Message, InvalidDocument> {
     message::decode(wire, raw)
 }
 
-/// Reads one event of a stream, or the body of a webhook's call.
-pub fn decode_stream_event(wire: Wire, raw: RawJson<'_>) -> Result<StreamEvent, Garbled> {
+/// Decodes one event of a stream, or the body of a webhook call.
+pub fn decode_stream_event(wire: Wire, raw: RawJson<'_>) -> Result<StreamEvent, InvalidDocument> {
     event::decode(wire, raw)
 }
 
-/// Reads a page of tasks.
-pub fn decode_task_list(wire: Wire, raw: RawJson<'_>) -> Result<TaskList, Garbled> {
+/// Decodes a page of tasks.
+pub fn decode_task_list(wire: Wire, raw: RawJson<'_>) -> Result<TaskList, InvalidDocument> {
     task::list(wire, raw)
 }
 
-/// Reads a webhook.
-pub fn decode_push(wire: Wire, raw: RawJson<'_>) -> Result<PushConfig, Garbled> {
+/// Decodes a webhook.
+pub fn decode_push(wire: Wire, raw: RawJson<'_>) -> Result<PushConfig, InvalidDocument> {
     push::decode(wire, raw)
 }
 
-/// Reads a page of webhooks.
-pub fn decode_push_list(wire: Wire, raw: RawJson<'_>) -> Result<PushList, Garbled> {
+/// Decodes a page of webhooks.
+pub fn decode_push_list(wire: Wire, raw: RawJson<'_>) -> Result<PushList, InvalidDocument> {
     push::listed(wire, raw)
 }
 
-/// The answer to a message.
-pub const fn encode_send(wire: Wire, answer: &SendAnswer) -> On<'_, SendAnswer> {
-    On(wire, answer)
+/// Encodes the response to a message.
+pub const fn encode_send(wire: Wire, answer: &SendAnswer) -> OnWire<'_, SendAnswer> {
+    OnWire(wire, answer)
 }
 
-/// A task.
-pub const fn encode_task(wire: Wire, task: &Task) -> On<'_, Task> {
-    On(wire, task)
+/// Encodes a task.
+pub const fn encode_task(wire: Wire, task: &A2aTask) -> OnWire<'_, A2aTask> {
+    OnWire(wire, task)
 }
 
-/// A message.
-pub const fn encode_message(wire: Wire, message: &Message) -> On<'_, Message> {
-    On(wire, message)
+/// Encodes a message.
+pub const fn encode_message(wire: Wire, message: &Message) -> OnWire<'_, Message> {
+    OnWire(wire, message)
 }
 
-/// One event of a stream.
-pub const fn encode_stream_event(wire: Wire, event: &StreamEvent) -> On<'_, StreamEvent> {
-    On(wire, event)
+/// Encodes one event of a stream.
+pub const fn encode_stream_event(wire: Wire, event: &StreamEvent) -> OnWire<'_, StreamEvent> {
+    OnWire(wire, event)
 }
 
-/// A page of tasks.
-pub const fn encode_task_list(wire: Wire, list: &TaskList) -> On<'_, TaskList> {
-    On(wire, list)
+/// Encodes a page of tasks.
+pub const fn encode_task_list(wire: Wire, list: &TaskList) -> OnWire<'_, TaskList> {
+    OnWire(wire, list)
 }
 
-/// A webhook.
-pub const fn encode_push(wire: Wire, push: &PushConfig) -> On<'_, PushConfig> {
-    On(wire, push)
+/// Encodes a webhook.
+pub const fn encode_push(wire: Wire, push: &PushConfig) -> OnWire<'_, PushConfig> {
+    OnWire(wire, push)
 }
 
-/// A page of webhooks.
-pub const fn encode_push_list(wire: Wire, list: &PushList) -> On<'_, PushList> {
-    On(wire, list)
+/// Encodes a page of webhooks.
+pub const fn encode_push_list(wire: Wire, list: &PushList) -> OnWire<'_, PushList> {
+    OnWire(wire, list)
 }
 
 #[cfg(test)]

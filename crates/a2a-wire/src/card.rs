@@ -1,7 +1,7 @@
 //! Agent cards of every generation.
 //!
-//! A card is read for what the bridge needs (name, addresses, skills, abilities) and kept whole beside it. What is needed
-//! must be right, and the error says where it is not; what is optional may be missing.
+//! A card is decoded as far as the bridge needs (name, addresses, skills, capabilities) and kept as raw JSON beside it. Required members
+//! must be valid, and the error names the invalid one; optional ones may be missing.
 //!
 //! Addresses: 1.0 lists its interfaces in order of preference; older cards have one `url` and, since 0.2.4, others beside
 //! it. A card that has both is read newest first, and an old address is dropped when the new list already has that URL
@@ -17,8 +17,8 @@ use rialto_model::{
 };
 
 use crate::{
-    garbled::Garbled,
-    members::{Members, parse, text},
+    invalid::InvalidDocument,
+    members::{ObjectMembers, parse, text},
 };
 
 mod schema;
@@ -28,16 +28,16 @@ mod write;
 
 pub use write::encode;
 
-/// Why a card is refused.
-pub type CardError = Garbled;
+/// Error of an invalid card.
+pub type CardError = InvalidDocument;
 
-/// The most skills a card may have.
+/// Maximum number of skills of a card.
 pub const MAX_SKILLS: usize = 10_000;
 
 /// Reads a card.
 pub fn decode(card: &str) -> Result<Card, CardError> {
     let raw = parse(card.as_bytes())?;
-    let mut members = Members::read(raw)?;
+    let mut members = ObjectMembers::read(raw)?;
     let name = members.need("name", "a string", filled)?;
     let skills = members.need("skills", "a list", skills)?;
     let mut interfaces = members.list("supportedInterfaces", interface)?.into_iter().flatten().collect();
@@ -50,7 +50,7 @@ pub fn decode(card: &str) -> Result<Card, CardError> {
         version: members.id("version")?,
         interfaces,
         skills,
-        // A card is not refused for a mistake in what is optional.
+        // Invalid optional members do not invalidate a card.
         input_modes: members.texts("defaultInputModes").unwrap_or_default(),
         output_modes: members.texts("defaultOutputModes").unwrap_or_default(),
         streaming: abilities.streaming,
@@ -62,7 +62,7 @@ pub fn decode(card: &str) -> Result<Card, CardError> {
     })
 }
 
-/// The dialect that a version of the protocol is spoken in, or none when we do not speak it.
+/// Dialect of a protocol version, or none when it is unsupported.
 pub fn dialect(version: &str) -> Option<Dialect> {
     match version.trim().trim_start_matches('v').split('.').take(2).collect::<Vec<_>>().as_slice() {
         ["0", "1"] => Some(Dialect::V01),
@@ -74,32 +74,32 @@ pub fn dialect(version: &str) -> Option<Dialect> {
 }
 
 #[derive(Default)]
-struct Abilities {
+struct CardCapabilities {
     streaming: bool,
     push_notifications: bool,
     extended: bool,
 }
 
-fn abilities(raw: RawJson<'_>) -> Result<Abilities, Garbled> {
-    let mut members = Members::read(raw)?;
-    Ok(Abilities {
+fn abilities(raw: RawJson<'_>) -> Result<CardCapabilities, InvalidDocument> {
+    let mut members = ObjectMembers::read(raw)?;
+    Ok(CardCapabilities {
         streaming: members.flag("streaming")?.unwrap_or_default(),
         push_notifications: members.flag("pushNotifications")?.unwrap_or_default(),
         extended: members.flag("extendedAgentCard")?.unwrap_or_default(),
     })
 }
 
-fn skills(raw: RawJson<'_>) -> Result<Vec<Arc<Skill>>, Garbled> {
+fn skills(raw: RawJson<'_>) -> Result<Vec<Arc<Skill>>, InvalidDocument> {
     let skills = crate::members::list(raw, Ok)?;
     if skills.len() > MAX_SKILLS {
-        return Err(Garbled::new(format!("at most {MAX_SKILLS} skills"), skills.len().to_string()));
+        return Err(InvalidDocument::new(format!("at most {MAX_SKILLS} skills"), skills.len().to_string()));
     }
     let read = |(at, raw): (usize, RawJson<'_>)| skill(raw).map(Arc::new).map_err(|e| e.at_index(at));
     skills.into_iter().enumerate().map(read).collect()
 }
 
-fn skill(raw: RawJson<'_>) -> Result<Skill, Garbled> {
-    let mut members = Members::read(raw)?;
+fn skill(raw: RawJson<'_>) -> Result<Skill, InvalidDocument> {
+    let mut members = ObjectMembers::read(raw)?;
     let id = members.need("id", "a string", filled)?;
     Ok(Skill {
         name: members.id("name")?.unwrap_or_else(|| id.clone()),
@@ -116,9 +116,9 @@ fn skill(raw: RawJson<'_>) -> Result<Skill, Garbled> {
     })
 }
 
-/// One of 1.0's interfaces, or none when it is in a version we do not speak.
-fn interface(raw: RawJson<'_>) -> Result<Option<Interface>, Garbled> {
-    let mut members = Members::read(raw)?;
+/// Interface of 1.0, or none when its version is unsupported.
+fn interface(raw: RawJson<'_>) -> Result<Option<Interface>, InvalidDocument> {
+    let mut members = ObjectMembers::read(raw)?;
     let url = members.need("url", "a string", filled)?;
     let binding = members.id("protocolBinding")?.map_or(Binding::JsonRpc, |name| binding(&name));
     let tenant = members.id("tenant")?;
@@ -128,7 +128,10 @@ fn interface(raw: RawJson<'_>) -> Result<Option<Interface>, Garbled> {
 }
 
 /// Adds the addresses of an older card that are not there yet.
-fn older_interfaces(members: &mut Members<'_>, interfaces: &mut Vec<Interface>) -> Result<(), Garbled> {
+fn older_interfaces(
+    members: &mut ObjectMembers<'_>,
+    interfaces: &mut Vec<Interface>,
+) -> Result<(), InvalidDocument> {
     let version = members.id("protocolVersion")?;
     let preferred = members.id("preferredTransport")?.map_or(Binding::JsonRpc, |name| binding(&name));
     let mut addresses: Vec<(String, Binding)> = Vec::new();
@@ -143,8 +146,8 @@ fn older_interfaces(members: &mut Members<'_>, interfaces: &mut Vec<Interface>) 
     Ok(())
 }
 
-fn address(raw: RawJson<'_>) -> Result<(String, Binding), Garbled> {
-    let mut members = Members::read(raw)?;
+fn address(raw: RawJson<'_>) -> Result<(String, Binding), InvalidDocument> {
+    let mut members = ObjectMembers::read(raw)?;
     let url = members.need("url", "a string", filled)?;
     Ok((url, members.id("transport")?.map_or(Binding::JsonRpc, |name| binding(&name))))
 }
@@ -161,7 +164,7 @@ fn binding(name: &str) -> Binding {
     }
 }
 
-fn filled(raw: RawJson<'_>) -> Result<String, Garbled> {
+fn filled(raw: RawJson<'_>) -> Result<String, InvalidDocument> {
     let text = text(raw)?;
-    if text.is_empty() { Err(Garbled::new("a string", "an empty string")) } else { Ok(text) }
+    if text.is_empty() { Err(InvalidDocument::new("a string", "an empty string")) } else { Ok(text) }
 }

@@ -1,4 +1,4 @@
-//! How each object is spelt on each wire: one file per object, its reader and its writer side by side.
+//! Codec of each object on each wire: one file per object, decoder and encoder side by side.
 
 pub(crate) mod artifact;
 pub(crate) mod event;

@@ -1,7 +1,7 @@
-//! Signed push notifications: a token (JWT) that goes with a body and names its SHA-256, as A2A 0.1 made them.
+//! Signed push notifications: a token (JWT) that is sent with a body and holds its SHA-256, as A2A 0.1 made them.
 //!
-//! A receiver checks it with the sender's public keys, compares the hash with that of the bytes it was sent, refuses what is
-//! old (`iat`), and takes each `jti` once.
+//! A receiver verifies it with the sender's public keys, compares the hash with that of the received bytes, rejects old ones (`iat`),
+//! and accepts each `jti` once.
 
 use rialto_model::json::Json;
 use serde_json::json;
@@ -9,10 +9,10 @@ use sha2::{Digest, Sha256};
 
 use crate::card::signature::{KeyError, Signer};
 
-/// The header that a token is in where `Authorization` is somebody else's.
+/// Header of the token where `Authorization` is used by the receiver's own scheme.
 pub const HEADER: &str = "x-a2a-signature";
 
-/// The token of a body. `id` is told for no other.
+/// Token for a body. `id` must be unique.
 pub fn token(signer: &Signer, id: &str, at_seconds: i64, body: &[u8]) -> Result<String, KeyError> {
     let hash: String = Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect();
     signer.token(&Json::of(&json!({ "iat": at_seconds, "jti": id, "request_body_sha256": hash })))

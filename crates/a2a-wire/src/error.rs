@@ -1,74 +1,74 @@
-//! What goes wrong on the wire: the codes of A2A, what each is called elsewhere, and how an error is spelt.
+//! Errors of A2A: codes, their names in each binding, and their encoding.
 //!
-//! The reason in the error's details says what happened; the HTTP status only hints at it, and differs between releases.
+//! The reason in the error's details identifies the error; the HTTP status is only a hint, and differs between releases.
 
 use rialto_model::json::{Json, RawJson};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use crate::{
-    garbled::Garbled,
-    members::{Members, list, text},
-    object::{Object, On},
+    invalid::InvalidDocument,
+    members::{ObjectMembers, list, text},
+    object::{ObjectWriter, OnWire},
     wire::Wire,
 };
 
-/// The errors that have a number of their own.
+/// Errors with a code of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Code {
+pub enum ErrorCode {
     /// The body is not JSON.
     Parse,
     /// The body is not a request.
     InvalidRequest,
-    /// Nothing is done under that name.
+    /// Unknown method.
     MethodNotFound,
-    /// The parameters do not make sense.
+    /// Invalid parameters.
     InvalidParams,
-    /// Something went wrong inside.
+    /// Internal error.
     Internal,
-    /// There is no such task, or not for this caller.
+    /// Unknown task, or not visible to this caller.
     TaskNotFound,
-    /// The task is over.
+    /// The task cannot be cancelled: it has ended.
     TaskNotCancelable,
-    /// The agent has no webhooks.
+    /// The agent does not support webhooks.
     PushNotificationNotSupported,
-    /// The agent cannot do this.
+    /// The agent does not support this operation.
     UnsupportedOperation,
-    /// The agent does not take this media type.
+    /// The agent does not accept this media type.
     ContentTypeNotSupported,
-    /// The agent's answer does not make sense.
+    /// The agent's response is invalid.
     InvalidAgentResponse,
-    /// There is no card for those who log in.
+    /// There is no extended card.
     ExtendedAgentCardNotConfigured,
-    /// The client must speak an extension that it does not.
+    /// The client does not support a required extension.
     ExtensionSupportRequired,
-    /// The agent does not speak this version.
+    /// The agent does not support this version.
     VersionNotSupported,
 }
 
-/// An error as a JSON-RPC answer carries it.
+/// JSON-RPC error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RpcError {
-    /// Its number.
+    /// Error code.
     pub code: i64,
-    /// What happened, for people.
+    /// Message for people.
     pub message: String,
-    /// Facts for programs.
+    /// Data for programs.
     pub data: Option<Json>,
-    /// What it is called in [`OWN_DOMAIN`], where A2A has no name for it.
+    /// Reason in [`OWN_DOMAIN`], for an error that A2A does not define.
     pub reason: Option<&'static str>,
 }
 
-/// The details of a 1.0 error: an `ErrorInfo`, with facts about the error as its metadata.
-pub(crate) struct Details<'a> {
+/// Details of a 1.0 error: an `ErrorInfo`, with data about the error as its metadata.
+pub(crate) struct ErrorDetails<'a> {
     reason: &'static str,
     domain: &'static str,
     facts: Option<&'a Json>,
 }
 
-/// Facts as an `ErrorInfo` holds them: texts. What is no text is told as its JSON.
-struct Texts<'a>(RawJson<'a>);
+/// Data as an `ErrorInfo` holds it: strings. Any other value is written as its JSON.
+struct TextFacts<'a>(RawJson<'a>);
 
-/// Whose reasons those are that A2A does not have.
+/// Domain of reasons that A2A does not define.
 pub const OWN_DOMAIN: &str = "rialto";
 
 pub(crate) const ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
@@ -76,8 +76,8 @@ pub(crate) const DOMAIN: &str = "a2a-protocol.org";
 
 // === impl Code ===
 
-impl Code {
-    /// Every code, for tests and tables.
+impl ErrorCode {
+    /// All codes, for tests and tables.
     pub const ALL: [Self; 14] = [
         Self::Parse,
         Self::InvalidRequest,
@@ -95,7 +95,7 @@ impl Code {
         Self::VersionNotSupported,
     ];
 
-    /// The number in JSON-RPC.
+    /// Code in JSON-RPC.
     pub const fn number(self) -> i64 {
         match self {
             Self::Parse => -32700,
@@ -115,7 +115,7 @@ impl Code {
         }
     }
 
-    /// The reason in the details of 1.0.
+    /// Reason in the details of 1.0.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Parse => "PARSE_ERROR",
@@ -135,7 +135,7 @@ impl Code {
         }
     }
 
-    /// The name of the class that the SDKs have for it.
+    /// Class name in the SDKs.
     pub const fn class(self) -> &'static str {
         match self {
             Self::Parse => "JSONParseError",
@@ -155,7 +155,7 @@ impl Code {
         }
     }
 
-    /// The HTTP status of 1.0.1's REST.
+    /// HTTP status of 1.0.1's REST.
     pub const fn http(self) -> u16 {
         match self {
             Self::TaskNotFound | Self::MethodNotFound => 404,
@@ -173,7 +173,7 @@ impl Code {
         }
     }
 
-    /// The HTTP status of 1.0.0's REST, where it is another than 1.0.1's.
+    /// HTTP status of 1.0.0's REST, where it differs from 1.0.1's.
     pub const fn http_first(self) -> u16 {
         match self {
             Self::TaskNotCancelable => 409,
@@ -183,7 +183,7 @@ impl Code {
         }
     }
 
-    /// The HTTP status of 0.3's REST, as its SDK has it.
+    /// HTTP status of 0.3's REST, as its SDK has it.
     pub const fn http_v03(self) -> u16 {
         match self {
             Self::TaskNotFound | Self::MethodNotFound | Self::ExtendedAgentCardNotConfigured => 404,
@@ -197,7 +197,7 @@ impl Code {
         }
     }
 
-    /// The gRPC status of 1.0.1.
+    /// gRPC status of 1.0.1.
     pub const fn grpc(self) -> &'static str {
         match self {
             Self::TaskNotFound | Self::MethodNotFound => "NOT_FOUND",
@@ -214,17 +214,17 @@ impl Code {
         }
     }
 
-    /// The code with that number.
+    /// Looks up a code.
     pub fn from_number(number: i64) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.number() == number)
     }
 
-    /// The code with that reason.
+    /// Looks up a reason.
     pub fn from_reason(reason: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|code| code.reason() == reason)
     }
 
-    /// The code a client of that dialect knows for this: `Internal` for what came later.
+    /// Code that a client of that dialect knows: `Internal` for later ones.
     pub const fn on(self, wire: Wire) -> Self {
         match (wire, self) {
             (Wire::V10, _) => self,
@@ -243,42 +243,42 @@ impl Code {
 // === impl RpcError ===
 
 impl RpcError {
-    /// An error without further facts.
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
+    /// Error without further data.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code: code.number(), message: message.into(), data: None, reason: None }
     }
 
-    /// The same error with facts for programs.
+    /// Adds data for programs.
     #[must_use]
     pub fn with_data(mut self, data: Json) -> Self {
         self.data = Some(data);
         self
     }
 
-    /// Which error this is, by the reason among its details or else by its number.
-    pub fn known(&self) -> Option<Code> {
+    /// Identifies the error, by the reason among its details or else by its code.
+    pub fn known(&self) -> Option<ErrorCode> {
         let reason = self.data.as_ref().and_then(|data| reason_in(data.raw()));
-        reason.as_deref().and_then(Code::from_reason).or_else(|| Code::from_number(self.code))
+        reason.as_deref().and_then(ErrorCode::from_reason).or_else(|| ErrorCode::from_number(self.code))
     }
 
     pub(crate) fn decode(raw: RawJson<'_>) -> Self {
-        let Ok(mut members) = Members::read(raw) else {
+        let Ok(mut members) = ObjectMembers::read(raw) else {
             let message = text(raw).unwrap_or_else(|_| raw.get().to_owned());
-            return Self::new(Code::Internal, message);
+            return Self::new(ErrorCode::Internal, message);
         };
         let code = members.take("code").and_then(|raw| raw.get().trim_matches('"').parse().ok());
         Self {
-            code: code.unwrap_or(Code::Internal.number()),
+            code: code.unwrap_or(ErrorCode::Internal.number()),
             message: members.take("message").and_then(|raw| text(raw).ok()).unwrap_or_default(),
             data: members.take("data").map(Json::from),
             reason: None,
         }
     }
 
-    pub(crate) fn details(&self) -> Option<Details<'_>> {
-        let known = Code::from_number(self.code).map(|code| (code.reason(), DOMAIN));
+    pub(crate) fn details(&self) -> Option<ErrorDetails<'_>> {
+        let known = ErrorCode::from_number(self.code).map(|code| (code.reason(), DOMAIN));
         let (reason, domain) = self.reason.map(|reason| (reason, OWN_DOMAIN)).or(known)?;
-        Some(Details { reason, domain, facts: self.data.as_ref() })
+        Some(ErrorDetails { reason, domain, facts: self.data.as_ref() })
     }
 }
 
@@ -290,17 +290,17 @@ impl std::fmt::Display for RpcError {
 
 impl std::error::Error for RpcError {}
 
-impl From<Garbled> for RpcError {
-    fn from(garbled: Garbled) -> Self {
-        Self::new(Code::InvalidParams, format!("invalid parameters: {garbled}"))
+impl From<InvalidDocument> for RpcError {
+    fn from(garbled: InvalidDocument) -> Self {
+        Self::new(ErrorCode::InvalidParams, format!("invalid parameters: {garbled}"))
     }
 }
 
-impl Serialize for On<'_, RpcError> {
+impl Serialize for OnWire<'_, RpcError> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(wire, error) = *self;
-        let number = Code::from_number(error.code).map_or(error.code, |code| code.on(wire).number());
-        let mut object = Object::open(serializer)?;
+        let number = ErrorCode::from_number(error.code).map_or(error.code, |code| code.on(wire).number());
+        let mut object = ObjectWriter::open(serializer)?;
         object.put("code", &number)?;
         object.put("message", &error.message)?;
         match error.details() {
@@ -311,38 +311,39 @@ impl Serialize for On<'_, RpcError> {
     }
 }
 
-/// The reason that an error's details name.
+/// Reason in an error's details.
 pub(crate) fn reason_in(details: RawJson<'_>) -> Option<String> {
-    let reasons = list(details, |raw| Ok(Members::read(raw).ok().and_then(|mut info| info.take("reason"))));
+    let reasons =
+        list(details, |raw| Ok(ObjectMembers::read(raw).ok().and_then(|mut info| info.take("reason"))));
     reasons.ok()?.into_iter().flatten().find_map(|raw| text(raw).ok())
 }
 
-// === impl Details ===
+// === impl ErrorDetails ===
 
-impl Serialize for Details<'_> {
+impl Serialize for ErrorDetails<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        struct Info<'a>(&'a Details<'a>);
-        impl Serialize for Info<'_> {
+        struct ErrorInfoWriter<'a>(&'a ErrorDetails<'a>);
+        impl Serialize for ErrorInfoWriter<'_> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                let mut object = Object::open(serializer)?;
+                let mut object = ObjectWriter::open(serializer)?;
                 object.put("@type", ERROR_INFO)?;
                 object.put("reason", self.0.reason)?;
                 object.put("domain", self.0.domain)?;
                 let facts = self.0.facts.filter(|facts| facts.is_object());
-                object.put_some("metadata", facts.map(|facts| Texts(facts.raw())).as_ref())?;
+                object.put_some("metadata", facts.map(|facts| TextFacts(facts.raw())).as_ref())?;
                 object.end()
             }
         }
         match self.facts {
             Some(facts) if facts.get().starts_with('[') => facts.serialize(serializer),
-            _ => serializer.collect_seq([Info(self)]),
+            _ => serializer.collect_seq([ErrorInfoWriter(self)]),
         }
     }
 }
 
-// === impl Texts ===
+// === impl TextFacts ===
 
-impl Serialize for Texts<'_> {
+impl Serialize for TextFacts<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         for (name, value) in self.0.members().into_iter().flatten() {

@@ -1,58 +1,58 @@
-//! Writes an object member by member, unknown members last.
+//! Encoder of JSON objects: known members first, unknown members last.
 //!
-//! An unknown member is not written under a name that was written or that the wire knows: what one dialect does not know
-//! may be another's own word, and would be taken at its word there.
+//! An unknown member is not written under a name that was written or that the wire defines: an unknown member of one dialect may be
+//! defined in another, and would be understood there.
 
 use rialto_model::json::{Extra, Json};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use crate::{members::Members, wire::Wire};
+use crate::{members::ObjectMembers, wire::Wire};
 
-/// Something, as it is spelt on a wire.
+/// Value with the wire on which it is encoded.
 #[derive(Clone, Copy, Debug)]
-pub struct On<'a, T: ?Sized>(pub Wire, pub &'a T);
+pub struct OnWire<'a, T: ?Sized>(pub Wire, pub &'a T);
 
-/// Each of a list, as it is spelt on a wire.
+/// List with the wire on which its items are encoded.
 pub(crate) struct Each<'a, T>(pub(crate) Wire, pub(crate) &'a [T]);
 
-/// What a value takes, most of the time. One that is longer grows.
-const ROOM: usize = 512;
+/// Initial capacity for a value, in bytes. A longer one grows.
+const INITIAL_CAPACITY: usize = 512;
 
-/// The most members of our own that one object has.
-const MOST: usize = 16;
+/// Maximum number of known members of one object.
+const MAX_KNOWN_MEMBERS: usize = 16;
 
-/// An object being written.
-pub(crate) struct Object<M> {
+/// Object that is being written.
+pub(crate) struct ObjectWriter<M> {
     map: M,
-    names: [&'static str; MOST],
+    names: [&'static str; MAX_KNOWN_MEMBERS],
     count: usize,
 }
 
-/// An object that is carried raw, with at most two members set.
+/// Raw object with at most two members replaced.
 pub(crate) struct Merged<'a> {
     base: Option<&'a Json>,
-    set: [Option<(&'static str, Set<'a>)>; 2],
+    set: [Option<(&'static str, MemberValue<'a>)>; 2],
 }
 
-/// What a member is set to.
+/// New value of a member.
 #[derive(Clone, Copy, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Set<'a> {
+pub(crate) enum MemberValue<'a> {
     Text(&'a str),
     Flag(bool),
 }
 
-/// The JSON text of a value. Our own values can always be written; `null` stands for what JSON cannot say.
+/// JSON text of a value. Values of this crate can always be encoded; `null` replaces those that JSON cannot express.
 pub(crate) fn text_of<T: Serialize + ?Sized>(value: &T) -> String {
-    text_within(ROOM, value)
+    text_within(INITIAL_CAPACITY, value)
 }
 
-/// The same, with room for so many bytes made beforehand.
+/// JSON text, with an initial capacity.
 pub(crate) fn text_within<T: Serialize + ?Sized>(room: usize, value: &T) -> String {
     as_text(bytes_within(room, value))
 }
 
-/// The same as bytes.
+/// JSON bytes, with an initial capacity.
 pub(crate) fn bytes_within<T: Serialize + ?Sized>(room: usize, value: &T) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(room);
     if serde_json::to_writer(&mut bytes, value).is_err() {
@@ -61,18 +61,18 @@ pub(crate) fn bytes_within<T: Serialize + ?Sized>(room: usize, value: &T) -> Vec
     bytes
 }
 
-/// JSON as text, which it always is.
+/// JSON bytes as text, which is always valid UTF-8.
 pub(crate) fn as_text(json: Vec<u8>) -> String {
     String::from_utf8(json).unwrap_or_else(|_| "null".to_owned())
 }
 
-// === impl On ===
+// === impl OnWire ===
 
-impl<T: ?Sized> On<'_, T>
+impl<T: ?Sized> OnWire<'_, T>
 where
     Self: Serialize,
 {
-    /// The JSON text.
+    /// JSON text.
     pub fn text(&self) -> String {
         text_of(self)
     }
@@ -82,20 +82,20 @@ where
 
 impl<T> Serialize for Each<'_, T>
 where
-    for<'b> On<'b, T>: Serialize,
+    for<'b> OnWire<'b, T>: Serialize,
 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.1.iter().map(|item| On(self.0, item)))
+        serializer.collect_seq(self.1.iter().map(|item| OnWire(self.0, item)))
     }
 }
 
-// === impl Object ===
+// === impl ObjectWriter ===
 
-impl<M: SerializeMap> Object<M> {
+impl<M: SerializeMap> ObjectWriter<M> {
     pub(crate) fn open<S: Serializer<SerializeMap = M, Error = M::Error>>(
         serializer: S,
     ) -> Result<Self, M::Error> {
-        Ok(Self { map: serializer.serialize_map(None)?, names: [""; MOST], count: 0 })
+        Ok(Self { map: serializer.serialize_map(None)?, names: [""; MAX_KNOWN_MEMBERS], count: 0 })
     }
 
     pub(crate) fn put<T: Serialize + ?Sized>(
@@ -121,7 +121,7 @@ impl<M: SerializeMap> Object<M> {
     /// Writes a list unless it is empty.
     pub(crate) fn put_list<T>(&mut self, name: &'static str, wire: Wire, list: &[T]) -> Result<(), M::Error>
     where
-        for<'b> On<'b, T>: Serialize,
+        for<'b> OnWire<'b, T>: Serialize,
     {
         if list.is_empty() { Ok(()) } else { self.put(name, &Each(wire, list)) }
     }
@@ -131,7 +131,7 @@ impl<M: SerializeMap> Object<M> {
         if list.is_empty() { Ok(()) } else { self.put(name, list) }
     }
 
-    /// Writes a flag unless it is not set.
+    /// Writes a flag if it is set.
     pub(crate) fn put_flag(&mut self, name: &'static str, flag: bool) -> Result<(), M::Error> {
         if flag { self.put(name, &true) } else { Ok(()) }
     }
@@ -140,7 +140,7 @@ impl<M: SerializeMap> Object<M> {
         if merged.is_empty() { Ok(()) } else { self.put(name, merged) }
     }
 
-    /// Writes what nobody knew, except under names that are taken or `reserved`, and closes the object.
+    /// Writes the unknown members, except under names that are written or `reserved`, and closes the object.
     pub(crate) fn close(mut self, extra: &Extra, reserved: &[&str]) -> Result<M::Ok, M::Error> {
         for (name, value) in extra.iter() {
             let taken = self.names.iter().take(self.count).any(|known| *known == name);
@@ -164,7 +164,7 @@ impl<'a> Merged<'a> {
         Self { base, set: [None; 2] }
     }
 
-    pub(crate) fn with(mut self, name: &'static str, value: Option<Set<'a>>) -> Self {
+    pub(crate) fn with(mut self, name: &'static str, value: Option<MemberValue<'a>>) -> Self {
         if let Some(value) = value
             && let Some(free) = self.set.iter_mut().find(|set| set.is_none())
         {
@@ -173,7 +173,7 @@ impl<'a> Merged<'a> {
         self
     }
 
-    fn set(&self) -> impl Iterator<Item = &(&'static str, Set<'a>)> {
+    fn set(&self) -> impl Iterator<Item = &(&'static str, MemberValue<'a>)> {
         self.set.iter().flatten()
     }
 
@@ -186,8 +186,8 @@ impl Serialize for Merged<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let members = match self.base {
             Some(base) if self.set().next().is_none() => return base.serialize(serializer),
-            Some(base) => Members::read(base.raw()).unwrap_or_default(),
-            None => Members::default(),
+            Some(base) => ObjectMembers::read(base.raw()).unwrap_or_default(),
+            None => ObjectMembers::default(),
         };
         let mut map = serializer.serialize_map(None)?;
         for (name, raw) in members.iter().filter(|(name, _)| self.set().all(|(set, _)| set != name)) {

@@ -1,240 +1,240 @@
-//! What clients ask for, one type per operation.
+//! Requests of clients, one type per operation.
 
 use rialto_model::{
     json::{Extra, Json},
     message::{Content, Message, Part},
 };
 
-use crate::{members::Members, members::text, task::State};
+use crate::{members::ObjectMembers, members::text, task::A2aState};
 
-/// The operations of A2A.
+/// Operations of A2A.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operation {
-    /// Say something and wait for the answer.
+pub enum A2aOperation {
+    /// Send a message and wait for the response.
     Send,
-    /// Say something and hear what happens.
+    /// Send a message and stream the events.
     Stream,
-    /// Look at a task.
+    /// Get a task.
     Get,
-    /// Look at many tasks.
+    /// List tasks.
     List,
-    /// Call a task off.
+    /// Cancel a task.
     Cancel,
-    /// Hear of a running task again.
+    /// Subscribe to a running task.
     Subscribe,
-    /// Ask to be told of a task by webhook.
+    /// Create a webhook for a task.
     PushCreate,
-    /// Look at one webhook.
+    /// Get one webhook.
     PushGet,
-    /// Look at all webhooks of a task.
+    /// List all webhooks of a task.
     PushList,
-    /// Remove a webhook.
+    /// Delete a webhook.
     PushDelete,
-    /// Read the card that is for those who log in.
+    /// Get the authenticated extended card.
     ExtendedCard,
 }
 
-/// One request.
+/// Request of any operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
-    /// Say something and wait for the answer.
+pub enum A2aRequest {
+    /// Send a message and wait for the response.
     Send(SendRequest),
-    /// Say something and hear what happens.
+    /// Send a message and stream the events.
     Stream(SendRequest),
-    /// Look at a task.
+    /// Get a task.
     Get(GetTask),
-    /// Look at many tasks.
+    /// List tasks.
     List(ListTasks),
-    /// Call a task off.
+    /// Cancel a task.
     Cancel(TaskRef),
-    /// Hear of a running task again.
+    /// Subscribe to a running task.
     Subscribe(TaskRef),
-    /// Ask to be told of a task by webhook.
+    /// Create a webhook for a task.
     PushCreate(PushConfig),
-    /// Look at one webhook.
+    /// Get one webhook.
     PushGet(PushRef),
-    /// Look at all webhooks of a task.
+    /// List all webhooks of a task.
     PushList(PushListing),
-    /// Remove a webhook.
+    /// Delete a webhook.
     PushDelete(PushRef),
-    /// Read the card that is for those who log in.
+    /// Get the authenticated extended card.
     ExtendedCard(ExtendedCard),
 }
 
-/// Something said to an agent.
+/// Sends a message to an agent.
 ///
-/// `skill`, `correlation_id` and `task_id` are not A2A: they are how the bridge names the skill it wants and its own
-/// session. Where unknown members do no harm (0.2, 0.3) they stand where S0 puts them: `message.skill.skillId`,
-/// `params.correlationId`, `params.taskId`. Everywhere the skill also stands as `skillId` in the metadata of request and
-/// message, and the correlation id in the request's, because SDK servers show their agents nothing else.
+/// `skill`, `correlation_id` and `task_id` are not part of A2A: they name the skill that the bridge calls and its own session. Where
+/// unknown members are harmless (0.2, 0.3) they are at the places of S0: `message.skill.skillId`, `params.correlationId`,
+/// `params.taskId`. Everywhere the skill is also in `skillId` of the metadata of request and message, and the correlation id in the
+/// request's, because SDK servers expose nothing else to their agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendRequest {
-    /// What is said.
+    /// Message.
     pub message: Message,
-    /// How the answer should be given.
+    /// Options of the response.
     pub configuration: Configuration,
-    /// Free-form facts; always an object.
+    /// Metadata; always an object.
     pub metadata: Option<Json>,
-    /// The tenant named by the chosen interface (1.0).
+    /// Tenant of the chosen interface (1.0).
     pub tenant: Option<String>,
-    /// The skill that is wanted.
+    /// Requested skill.
     pub skill: Option<String>,
-    /// The name both sides can find this call under in their logs.
+    /// Correlation id of this call in the logs of both sides.
     pub correlation_id: Option<String>,
-    /// The client's own name for the task: `id` in 0.1, where it becomes the task's name.
+    /// The client's own task id: `id` in 0.1, where it becomes the task's id.
     pub task_id: Option<String>,
     /// Members we do not know.
     pub extra: Extra,
 }
 
-/// How an answer should be given. The default waits until the task is done or asks for something.
+/// Options of a response. The default waits until the task has ended or waits for input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
-    /// Media types the client can take; empty when it does not care.
+    /// Media types that the client accepts; empty for any.
     pub accepted_output_modes: Vec<String>,
-    /// Where to tell of the task.
+    /// Webhook for the task.
     pub push: Option<PushConfig>,
-    /// How much history to give back: none says nothing, zero wants none.
+    /// Maximum number of history messages: none is unspecified, zero is no history.
     pub history_length: Option<u32>,
-    /// Whether to answer as soon as there is a task.
+    /// Respond as soon as there is a task.
     pub return_immediately: bool,
     /// Members we do not know.
     pub extra: Extra,
 }
 
-/// Which task to look at.
+/// Gets a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GetTask {
-    /// The task.
+    /// Task id.
     pub id: String,
-    /// How much history to give back: none says nothing, zero wants none.
+    /// Maximum number of history messages: none is unspecified, zero is no history.
     pub history_length: Option<u32>,
-    /// The tenant named by the chosen interface (1.0).
+    /// Tenant of the chosen interface (1.0).
     pub tenant: Option<String>,
-    /// Free-form facts (0.x); always an object.
+    /// Metadata (0.x); always an object.
     pub metadata: Option<Json>,
     /// Members we do not know.
     pub extra: Extra,
 }
 
-/// Which task to cancel or subscribe to.
+/// Refers to the task to cancel or subscribe to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskRef {
-    /// The task.
+    /// Task id.
     pub id: String,
-    /// The tenant named by the chosen interface (1.0).
+    /// Tenant of the chosen interface (1.0).
     pub tenant: Option<String>,
-    /// Free-form facts; always an object. Subscribing in 1.0 has none.
+    /// Metadata; always an object. Subscribing in 1.0 has none.
     pub metadata: Option<Json>,
     /// Members we do not know.
     pub extra: Extra,
 }
 
-/// Which tasks to list.
+/// Lists tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListTasks {
-    /// The tenant named by the chosen interface.
+    /// Tenant of the chosen interface.
     pub tenant: Option<String>,
-    /// Only tasks of this conversation.
+    /// Filter by conversation.
     pub context_id: Option<String>,
-    /// Only tasks in this state.
-    pub status: Option<State>,
-    /// The most tasks to give at once.
+    /// Filter by state.
+    pub status: Option<A2aState>,
+    /// Maximum number of tasks per page.
     pub page_size: Option<u32>,
-    /// Where to go on.
+    /// Token of the page.
     pub page_token: Option<String>,
-    /// How much history to give back.
+    /// Maximum number of history messages.
     pub history_length: Option<u32>,
-    /// Only tasks that changed at or after this time, as the client wrote it.
+    /// Filter by the time of the last change, as the client wrote it.
     pub status_timestamp_after: Option<String>,
-    /// Whether to give artifacts.
+    /// Include artifacts.
     pub include_artifacts: Option<bool>,
     /// Members we do not know.
     pub extra: Extra,
 }
 
-/// A webhook that wants to hear of a task.
+/// Webhook for the events of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PushConfig {
-    /// The tenant named by the chosen interface (1.0).
+    /// Tenant of the chosen interface (1.0).
     pub tenant: Option<String>,
-    /// The task; none while it does not exist yet.
+    /// Task id; none while the task does not exist yet.
     pub task_id: Option<String>,
-    /// The webhook's name within the task.
+    /// Id of the webhook within the task.
     pub id: Option<String>,
-    /// Where to post.
+    /// URL that receives the events.
     pub url: String,
-    /// What to show the webhook, so that it knows the call is meant for it.
+    /// Token that proves to the webhook that the call is for it.
     pub token: Option<String>,
-    /// How to log in there.
+    /// Authentication at the webhook.
     pub authentication: Option<PushAuthentication>,
     /// Members we do not know.
     pub extra: Extra,
 }
 
-/// How to log in at a webhook.
+/// Authentication at a webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PushAuthentication {
-    /// The schemes it takes; 1.0 can name only the first.
+    /// Supported schemes; 1.0 can name only the first.
     pub schemes: Vec<String>,
-    /// The secret.
+    /// Secret.
     pub credentials: Option<String>,
     /// Members we do not know.
     pub extra: Extra,
 }
 
-/// One webhook of a task.
+/// Refers to one webhook of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PushRef {
-    /// The tenant named by the chosen interface (1.0).
+    /// Tenant of the chosen interface (1.0).
     pub tenant: Option<String>,
-    /// The task.
+    /// Task id.
     pub task_id: String,
-    /// The webhook's name; 0.1 has none, 0.2 may leave it out.
+    /// Id of the webhook; 0.1 has none, 0.2 may omit it.
     pub id: Option<String>,
     /// Members we do not know.
     pub extra: Extra,
 }
 
-/// Which webhooks to list.
+/// Lists webhooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PushListing {
-    /// The tenant named by the chosen interface (1.0).
+    /// Tenant of the chosen interface (1.0).
     pub tenant: Option<String>,
-    /// The task.
+    /// Task id.
     pub task_id: String,
-    /// The most webhooks to give at once (1.0).
+    /// Maximum number of webhooks per page (1.0).
     pub page_size: Option<u32>,
-    /// Where to go on (1.0).
+    /// Token of the page (1.0).
     pub page_token: Option<String>,
     /// Members we do not know.
     pub extra: Extra,
 }
 
-/// One page of webhooks.
+/// Page of webhooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PushList {
-    /// The webhooks.
+    /// Webhooks.
     pub configs: Vec<PushConfig>,
-    /// What to ask for the next page with; empty on the last one.
+    /// Token of the next page; empty on the last one.
     pub next_page_token: String,
     /// Members we do not know.
     pub extra: Extra,
 }
 
-/// Asks for the card that is for those who log in.
+/// Requests the authenticated extended card.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtendedCard {
-    /// The tenant named by the chosen interface (1.0).
+    /// Tenant of the chosen interface (1.0).
     pub tenant: Option<String>,
     /// Members we do not know.
     pub extra: Extra,
 }
 
-// === impl Operation ===
+// === impl A2aOperation ===
 
-impl Operation {
-    /// Every operation, for tests and tables.
+impl A2aOperation {
+    /// All operations, for tests and tables.
     pub const ALL: [Self; 11] = [
         Self::Send,
         Self::Stream,
@@ -249,13 +249,13 @@ impl Operation {
         Self::ExtendedCard,
     ];
 
-    /// Whether the answer is a stream.
+    /// True when the response is a stream.
     pub const fn streams(self) -> bool {
         matches!(self, Self::Stream | Self::Subscribe)
     }
 }
 
-impl std::fmt::Display for Operation {
+impl std::fmt::Display for A2aOperation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Send => "sending a message",
@@ -273,27 +273,27 @@ impl std::fmt::Display for Operation {
     }
 }
 
-// === impl Request ===
+// === impl A2aRequest ===
 
-impl Request {
-    /// Which operation this is.
-    pub const fn operation(&self) -> Operation {
+impl A2aRequest {
+    /// Operation of this request.
+    pub const fn operation(&self) -> A2aOperation {
         match self {
-            Self::Send(_) => Operation::Send,
-            Self::Stream(_) => Operation::Stream,
-            Self::Get(_) => Operation::Get,
-            Self::List(_) => Operation::List,
-            Self::Cancel(_) => Operation::Cancel,
-            Self::Subscribe(_) => Operation::Subscribe,
-            Self::PushCreate(_) => Operation::PushCreate,
-            Self::PushGet(_) => Operation::PushGet,
-            Self::PushList(_) => Operation::PushList,
-            Self::PushDelete(_) => Operation::PushDelete,
-            Self::ExtendedCard(_) => Operation::ExtendedCard,
+            Self::Send(_) => A2aOperation::Send,
+            Self::Stream(_) => A2aOperation::Stream,
+            Self::Get(_) => A2aOperation::Get,
+            Self::List(_) => A2aOperation::List,
+            Self::Cancel(_) => A2aOperation::Cancel,
+            Self::Subscribe(_) => A2aOperation::Subscribe,
+            Self::PushCreate(_) => A2aOperation::PushCreate,
+            Self::PushGet(_) => A2aOperation::PushGet,
+            Self::PushList(_) => A2aOperation::PushList,
+            Self::PushDelete(_) => A2aOperation::PushDelete,
+            Self::ExtendedCard(_) => A2aOperation::ExtendedCard,
         }
     }
 
-    /// How many bytes it carries for others, about.
+    /// Approximate size of its payload, in bytes.
     pub(crate) fn payload(&self) -> usize {
         let (Self::Send(request) | Self::Stream(request)) = self else { return 0 };
         let length = |part: &Part| match &part.content {
@@ -303,7 +303,7 @@ impl Request {
         request.message.parts.iter().map(length).sum()
     }
 
-    /// The tenant the request names.
+    /// Tenant of the request.
     pub fn tenant(&self) -> Option<&str> {
         match self {
             Self::Send(request) | Self::Stream(request) => request.tenant.as_deref(),
@@ -321,7 +321,7 @@ impl Request {
 // === impl SendRequest ===
 
 impl SendRequest {
-    /// A message and nothing else.
+    /// Request with only a message.
     pub fn new(message: Message) -> Self {
         Self {
             message,
@@ -335,7 +335,7 @@ impl SendRequest {
         }
     }
 
-    /// The same without members we do not know, for servers that refuse what they do not know (0.3.26's REST does).
+    /// Removes unknown members, for servers that reject them (0.3.26's REST does).
     #[must_use]
     pub fn without_unknown(mut self) -> Self {
         self.extra = Extra::new();
@@ -347,8 +347,8 @@ impl SendRequest {
         self
     }
 
-    /// The skill that is wanted, wherever the client wrote it: as `skill`, in the message's `skill`, in the request's
-    /// metadata or in the message's.
+    /// Requested skill, wherever the client wrote it: as `skill`, in the message's `skill`, in the request's metadata or in the
+    /// message's.
     pub fn skill_id(&self) -> Option<String> {
         self.skill
             .clone()
@@ -358,6 +358,6 @@ impl SendRequest {
 }
 
 fn skill_in(metadata: Option<&Json>) -> Option<String> {
-    let skill = Members::read(metadata?.raw()).ok()?.take("skillId")?;
+    let skill = ObjectMembers::read(metadata?.raw()).ok()?.take("skillId")?;
     text(skill).ok().filter(|skill| !skill.is_empty())
 }

@@ -1,20 +1,20 @@
 //! Parser of server-sent events, which reads them as their bytes arrive.
 //!
-//! Chunks may end anywhere, in the middle of a line end or of a character. An event that grows past the limit is an error,
-//! so that a server cannot make us hold its stream in memory.
+//! Chunks may end anywhere, in the middle of a line break or of a character. An event that exceeds the limit is an error, so that a
+//! server cannot fill the memory.
 
-/// One event.
+/// One server-sent event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Event {
-    /// Its type, such as `error`; none for a plain message.
+pub struct SseEvent {
+    /// Type, such as `error`; none for a plain message.
     pub event: Option<String>,
-    /// Its data, lines joined by line ends.
+    /// Data, lines joined by line breaks.
     pub data: String,
     /// Its id.
     pub id: Option<String>,
 }
 
-/// One event was larger than the limit.
+/// Error of an event that exceeds the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the stream is larger than {limit} bytes")]
 pub struct TooLarge {
@@ -22,16 +22,16 @@ pub struct TooLarge {
     pub limit: usize,
 }
 
-/// Reads a stream of events.
+/// Parser of a stream of events.
 #[derive(Debug)]
-pub struct Parser {
+pub struct SseParser {
     limit: usize,
-    /// How much of a byte order mark has been seen; none once the stream has begun.
+    /// Number of bytes of a byte order mark so far; none after the beginning.
     mark: Option<usize>,
-    /// Whether the last byte was a carriage return, so that a line feed now belongs to it.
+    /// True when the last byte was a carriage return: a line feed after it ends the same line.
     returned: bool,
     line: Vec<u8>,
-    event: Event,
+    event: SseEvent,
     has_data: bool,
 }
 
@@ -39,21 +39,21 @@ const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
 // === impl Parser ===
 
-impl Parser {
-    /// A parser for one stream, no event of which may hold more than `limit` bytes.
+impl SseParser {
+    /// Parser for one stream whose events have at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self {
             limit,
             mark: Some(0),
             returned: false,
             line: Vec::new(),
-            event: Event::default(),
+            event: SseEvent::default(),
             has_data: false,
         }
     }
 
-    /// Takes in more bytes and gives the events they complete.
-    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Vec<Event>, TooLarge> {
+    /// Adds bytes and returns the events they complete.
+    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<Vec<SseEvent>, TooLarge> {
         let mut events = Vec::new();
         bytes = self.skip_mark(bytes);
         while let Some(first) = bytes.first() {
@@ -75,8 +75,8 @@ impl Parser {
         Ok(events)
     }
 
-    /// The event that the end of the stream cut off before its empty line, if it had data.
-    pub fn finish(&mut self) -> Option<Event> {
+    /// Last event without its final blank line, if it had data.
+    pub fn finish(&mut self) -> Option<SseEvent> {
         if !self.line.is_empty() {
             self.end_line();
         }
@@ -96,7 +96,7 @@ impl Parser {
         bytes
     }
 
-    fn end_line(&mut self) -> Option<Event> {
+    fn end_line(&mut self) -> Option<SseEvent> {
         let line = std::mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&line);
         if line.is_empty() {
@@ -119,7 +119,7 @@ impl Parser {
         None
     }
 
-    fn dispatch(&mut self) -> Option<Event> {
+    fn dispatch(&mut self) -> Option<SseEvent> {
         let event = std::mem::take(&mut self.event);
         std::mem::take(&mut self.has_data).then_some(event)
     }

@@ -1,4 +1,4 @@
-//! What agents answer with: tasks, and the events of their streams.
+//! Responses of agents: tasks, and the events of their streams.
 
 use rialto_model::{
     json::{Extra, Json},
@@ -6,138 +6,138 @@ use rialto_model::{
     task::TaskState,
 };
 
-/// Where a task stands, as its agent says.
+/// State of a task, as its agent reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum State {
-    /// The agent did not say, or said something no version of the protocol knows.
+pub enum A2aState {
+    /// Unspecified, or unknown to every version of the protocol.
     Unspecified,
-    /// Written down, not begun.
+    /// Accepted, not started.
     Submitted,
-    /// Being worked on.
+    /// Running.
     Working,
-    /// Done.
+    /// Succeeded.
     Completed,
-    /// Went wrong.
+    /// Failed.
     Failed,
-    /// Called off.
+    /// Cancelled.
     Canceled,
-    /// Waits for an answer.
+    /// Waits for input.
     InputRequired,
-    /// Refused by the agent.
+    /// Rejected by the agent.
     Rejected,
     /// Waits for a login.
     AuthRequired,
 }
 
-/// Where a task stands, and what the agent says about it.
+/// State of a task, with the agent's message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
-    /// Where it stands.
-    pub state: State,
-    /// The agent's words.
+pub struct A2aStatus {
+    /// State.
+    pub state: A2aState,
+    /// Message of the agent.
     pub message: Option<Message>,
-    /// When, as the agent wrote it.
+    /// Time of the state, as the agent wrote it.
     pub timestamp: Option<String>,
     /// Members we do not know.
     pub extra: Extra,
 }
 
-/// A whole task.
+/// Complete task.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Task {
-    /// The agent's name for it.
+pub struct A2aTask {
+    /// The agent's task id.
     pub id: String,
-    /// The agent's name for the conversation; 0.1's `sessionId`.
+    /// The agent's conversation id; 0.1's `sessionId`.
     pub context_id: Option<String>,
-    /// Where it stands.
-    pub status: Status,
-    /// What it has made.
+    /// Status.
+    pub status: A2aStatus,
+    /// Artifacts.
     pub artifacts: Vec<Artifact>,
-    /// What was said.
+    /// Messages.
     pub history: Vec<Message>,
-    /// Free-form facts; always an object.
+    /// Metadata; always an object.
     pub metadata: Option<Json>,
     /// Members we do not know.
     pub extra: Extra,
 }
 
-/// A task's new status.
+/// New status of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusUpdate {
-    /// The task.
+    /// Task id.
     pub task_id: String,
-    /// The conversation.
+    /// Conversation id.
     pub context_id: Option<String>,
-    /// Where the task stands now.
-    pub status: Status,
-    /// Whether the stream ends here. 1.0 does not say so: there it follows from the state.
+    /// Status.
+    pub status: A2aStatus,
+    /// True at the end of the stream. Absent in 1.0: there it follows from the state.
     pub is_final: bool,
-    /// Free-form facts; always an object.
+    /// Metadata; always an object.
     pub metadata: Option<Json>,
     /// Members we do not know.
     pub extra: Extra,
 }
 
-/// A piece of what a task makes.
+/// Chunk of an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArtifactUpdate {
-    /// The task.
+    /// Task id.
     pub task_id: String,
-    /// The conversation.
+    /// Conversation id.
     pub context_id: Option<String>,
-    /// The piece.
+    /// Chunk.
     pub artifact: Artifact,
-    /// Whether it goes behind the pieces of the same id.
+    /// Append to the chunks with the same id.
     pub append: bool,
-    /// Whether no more pieces of the same id follow.
+    /// Last chunk with this id.
     pub last_chunk: bool,
-    /// Free-form facts; always an object.
+    /// Metadata; always an object.
     pub metadata: Option<Json>,
     /// Members we do not know.
     pub extra: Extra,
 }
 
-/// One event of a stream.
+/// Event of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StreamEvent {
-    /// The task as it stands.
-    Task(Task),
-    /// The whole answer, without a task.
+    /// Task in its current state.
+    Task(A2aTask),
+    /// Complete response, without a task.
     Message(Message),
-    /// A new status.
+    /// New status.
     Status(StatusUpdate),
-    /// A piece of an artifact.
+    /// Chunk of an artifact.
     Artifact(ArtifactUpdate),
 }
 
-/// The answer to a message that was sent.
+/// Response to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SendAnswer {
-    /// There is a task to follow.
-    Task(Task),
-    /// The whole answer, without a task.
+    /// Task to follow.
+    Task(A2aTask),
+    /// Complete response, without a task.
     Message(Message),
 }
 
-/// One page of tasks.
+/// Page of tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskList {
-    /// The tasks, the latest change first.
-    pub tasks: Vec<Task>,
-    /// What to ask for the next page with; empty on the last one.
+    /// Tasks, the most recently changed first.
+    pub tasks: Vec<A2aTask>,
+    /// Token of the next page; empty on the last one.
     pub next_page_token: String,
-    /// The most tasks a page may hold.
+    /// Maximum number of tasks per page.
     pub page_size: u32,
-    /// How many tasks there are on all pages.
+    /// Number of tasks on all pages.
     pub total_size: u32,
     /// Members we do not know.
     pub extra: Extra,
 }
 
-// === impl State ===
+// === impl A2aState ===
 
-impl State {
-    /// Every state, for tests and tables.
+impl A2aState {
+    /// All states, for tests and tables.
     pub const ALL: [Self; 9] = [
         Self::Unspecified,
         Self::Submitted,
@@ -150,7 +150,7 @@ impl State {
         Self::AuthRequired,
     ];
 
-    /// The state in the model's words, or none when the agent did not say.
+    /// State in the model, or none when unspecified.
     pub const fn known(self) -> Option<TaskState> {
         match self {
             Self::Unspecified => None,
@@ -165,18 +165,18 @@ impl State {
         }
     }
 
-    /// Whether nothing can happen any more.
+    /// True for a final state.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Canceled | Self::Rejected)
     }
 
-    /// Whether a stream has nothing more to tell after this: the task is over, or waits for its caller.
+    /// True for a state that ends a stream: final, or waiting for the caller.
     pub const fn ends_stream(self) -> bool {
         self.is_terminal() || matches!(self, Self::InputRequired | Self::AuthRequired)
     }
 }
 
-impl From<TaskState> for State {
+impl From<TaskState> for A2aState {
     fn from(state: TaskState) -> Self {
         match state {
             TaskState::Submitted => Self::Submitted,
@@ -191,20 +191,20 @@ impl From<TaskState> for State {
     }
 }
 
-// === impl Status ===
+// === impl A2aStatus ===
 
-impl Status {
-    /// A status of which only the state is known.
-    pub const fn new(state: State) -> Self {
+impl A2aStatus {
+    /// Status with only a state.
+    pub const fn new(state: A2aState) -> Self {
         Self { state, message: None, timestamp: None, extra: Extra::new() }
     }
 }
 
-// === impl Task ===
+// === impl A2aTask ===
 
-impl Task {
-    /// A task that has made nothing yet.
-    pub fn new(id: impl Into<String>, status: Status) -> Self {
+impl A2aTask {
+    /// Task without artifacts.
+    pub fn new(id: impl Into<String>, status: A2aStatus) -> Self {
         Self {
             id: id.into(),
             context_id: None,
@@ -220,7 +220,7 @@ impl Task {
 // === impl StreamEvent ===
 
 impl StreamEvent {
-    /// The task that the event is about, if it names one.
+    /// Task id of the event, if it has one.
     pub fn task_id(&self) -> Option<&str> {
         let id = match self {
             Self::Task(task) => task.id.as_str(),

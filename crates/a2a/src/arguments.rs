@@ -11,7 +11,7 @@ use rialto_model::{
     message::{Content, Part},
 };
 /// Member of the arguments that holds the request in words.
-const MESSAGE: &str = "message";
+const MESSAGE_ARG: &str = "message";
 
 /// Parts of a call, with arguments in the form that the skill takes. Other parts stay as they are.
 pub(crate) fn parts_for(agent: &Agent, skill: Option<&Skill>, parts: Vec<Part>) -> Vec<Part> {
@@ -37,18 +37,18 @@ fn convert(part: Part, takes: Takes) -> Part {
 /// The request in words, when it is the only argument.
 fn only_message(data: &Json) -> Option<String> {
     let members: Extra = data.read().ok()?;
-    (members.iter().count() == 1).then(|| members.get(MESSAGE)?.read().ok())?
+    (members.iter().count() == 1).then(|| members.get(MESSAGE_ARG)?.read().ok())?
 }
 
 /// The request in words, followed by any other arguments as JSON.
 fn as_text(data: &Json) -> String {
     let whole = || data.get().to_owned();
     let Ok(members) = data.read::<Extra>() else { return whole() };
-    let Some(message) = members.get(MESSAGE).and_then(|message| message.read::<String>().ok()) else {
+    let Some(message) = members.get(MESSAGE_ARG).and_then(|message| message.read::<String>().ok()) else {
         return whole();
     };
     let mut others = Extra::new();
-    for (name, value) in members.iter().filter(|(name, _)| *name != MESSAGE) {
+    for (name, value) in members.iter().filter(|(name, _)| *name != MESSAGE_ARG) {
         others.push(name, value.clone());
     }
     if others.is_empty() { message } else { format!("{message}\n\n{}", Json::of(&others).get()) }

@@ -1,12 +1,12 @@
-//! What agents are shown at their doors.
+//! Credentials for agents: resolves secrets and shapes them for requests.
 //!
-//! A row says where a secret is ([`Source`]) and perhaps how it is shown; else the agent's card says that. Secrets in files and
-//! in the store are read for every call (once for concurrent ones), so a rotated one counts at the very next call. OAuth tokens are
-//! kept until they expire or the agent refuses them. The environment and the store belong to the program, so both are injected.
+//! A row names the source of a secret ([`Source`]) and optionally its scheme; otherwise the agent's card names the scheme. Secrets in
+//! files and in the store are read for every call (once for concurrent ones), so a rotated secret is used by the next call. OAuth tokens
+//! are cached until they expire or the agent rejects them. The environment and the store belong to the program, so both are injected.
 
-mod kept;
+mod cache;
 mod oauth;
-mod shown;
+mod request_auth;
 
 use std::sync::Arc;
 
@@ -20,34 +20,34 @@ use rialto_model::{
 use tokio::time::Instant;
 use url::Url;
 
-use self::oauth::Wish;
+use self::oauth::TokenRequest;
 pub(crate) use self::{
-    kept::{Kept, Who},
-    shown::Shown,
+    cache::{CredentialCache, CredentialOwner},
+    request_auth::RequestAuth,
 };
-use crate::route::may_see;
+use crate::endpoints::may_see;
 
 pub use rialto_edge::settings::Resolver;
 
-/// Makes what is shown from where it is kept.
+/// Resolves credentials to request authentication.
 #[derive(Clone)]
-pub(crate) struct Keys {
+pub(crate) struct CredentialResolver {
     resolve: Resolver,
     fetch: Arc<dyn Fetch>,
 }
 
-/// Whom something is shown to.
-pub(crate) struct Door<'a> {
+/// Agent that receives a credential.
+pub(crate) struct CredentialTarget<'a> {
     /// The agent's base URL.
     pub(crate) url: &'a str,
-    /// Its card, if it is known.
+    /// Its card, if known.
     pub(crate) card: Option<&'a Card>,
     pub(crate) reach: Reach,
-    /// What the caller came with.
+    /// Signed token of the caller.
     pub(crate) proof: Option<&'a Proof>,
 }
 
-/// A resolver that asks `env` for variables and `store` for secrets by name.
+/// Creates a resolver that reads variables from `env` and secrets from `store`.
 pub fn resolver(
     env: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
     store: impl Fn(&str) -> BoxFuture<'static, Result<Secret, String>> + Send + Sync + 'static,
@@ -66,12 +66,12 @@ pub fn resolver(
     })
 }
 
-/// For those who have no store with secrets in it.
+/// Store lookup for programs without a secret store.
 pub fn no_store(name: &str) -> BoxFuture<'static, Result<Secret, String>> {
     ready(Err(missing(&format!("there is no store to look for {name} in"))))
 }
 
-/// How the credential is shown to an agent with this address and card, or what stands in the way.
+/// Scheme of a credential for the agent with this URL and card, or the reason why there is none.
 pub fn scheme(credential: &Credential, url: &str, card: Option<&Card>) -> Result<Scheme, String> {
     let offered = || card.map(security::offered).unwrap_or_default();
     match &credential.scheme {
@@ -83,7 +83,7 @@ pub fn scheme(credential: &Credential, url: &str, card: Option<&Card>) -> Result
             completed(oauth, offer, credential, url).map(Scheme::OAuth2)
         }
         Some(scheme) => Ok(scheme.clone()),
-        // A token that somebody else has got for us is shown like any other.
+        // A token from another source is sent as a bearer token.
         None => Ok(match offered().into_iter().next() {
             None | Some(Scheme::OAuth2(_)) => Scheme::Bearer,
             Some(scheme) => scheme,
@@ -91,47 +91,52 @@ pub fn scheme(credential: &Credential, url: &str, card: Option<&Card>) -> Result
     }
 }
 
-// === impl Keys ===
+// === impl CredentialResolver ===
 
-impl Keys {
+impl CredentialResolver {
     pub(crate) const fn new(resolve: Resolver, fetch: Arc<dyn Fetch>) -> Self {
         Self { resolve, fetch }
     }
 
-    /// What to show at `door`, made anew.
+    /// Resolves the credential for `target` without the cache.
     pub(crate) async fn show(
         &self,
         credential: &Credential,
         source: &Source,
-        door: &Door<'_>,
-    ) -> Result<Shown, String> {
-        let scheme = scheme(credential, door.url, door.card)?;
+        target: &CredentialTarget<'_>,
+    ) -> Result<RequestAuth, String> {
+        let scheme = scheme(credential, target.url, target.card)?;
         let secret = (self.resolve)(source).await?;
         match &scheme {
             Scheme::OAuth2(oauth) => {
-                self.token(&Wish { oauth, secret: &secret, subject: None }, source, door).await
+                self.token(&TokenRequest { oauth, secret: &secret, subject: None }, source, target).await
             }
             Scheme::Exchange(oauth) => {
-                let subject = Some(door.proof.ok_or(NO_PROOF)?);
-                self.token(&Wish { oauth, secret: &secret, subject }, source, door).await
+                let subject = Some(target.proof.ok_or(NO_PROOF)?);
+                self.token(&TokenRequest { oauth, secret: &secret, subject }, source, target).await
             }
-            scheme => Shown::new(scheme, &secret, Instant::now() + kept::span(source)),
+            scheme => RequestAuth::new(scheme, &secret, Instant::now() + cache::span(source)),
         }
     }
 
-    async fn token(&self, wish: &Wish<'_>, source: &Source, door: &Door<'_>) -> Result<Shown, String> {
-        let token = oauth::token(&*self.fetch, wish, door.reach)
+    async fn token(
+        &self,
+        request: &TokenRequest<'_>,
+        source: &Source,
+        target: &CredentialTarget<'_>,
+    ) -> Result<RequestAuth, String> {
+        let token = oauth::token(&*self.fetch, request, target.reach)
             .await
             .map_err(|why| format!("{why}; the secret is {source}"))?;
-        Shown::new(&Scheme::Bearer, &token.secret, Instant::now() + token.good_for)
+        RequestAuth::new(&Scheme::Bearer, &token.secret, Instant::now() + token.good_for)
     }
 }
 
-/// Why nothing can be exchanged.
+/// Error when there is no token to exchange.
 const NO_PROOF: &str = "the agent is shown a token in exchange for the caller's own, and this caller came without a signed \
                         one; set exchange_tokens in [auth], and call with a token of one of its issuers";
 
-/// What the person said, completed with what the card says. A card may not send the client's secret to a stranger.
+/// Completes the operator's OAuth settings from the card. A card may not redirect the client secret to another host.
 fn completed(
     oauth: &OAuth,
     offer: Option<OAuth>,

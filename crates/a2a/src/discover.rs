@@ -1,8 +1,8 @@
 //! Fetches agents' cards.
 //!
-//! A card is public until its server says otherwise: the token is shown only when it is asked for, or when the card says that
-//! those who log in are shown another one ([`extended_card`](crate::extended_card)). Whatever is found is
-//! read in full before it counts, so that a registered card is always one the bridge understood.
+//! A card is public until its server says otherwise: the credential is sent only when the server requires it, or when the card declares
+//! an authenticated extended card ([`extended_card`](crate::extended_card)). A card is parsed completely before it is accepted, so that
+//! a registered card is always valid.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use http::{HeaderValue, Method, StatusCode, Uri, header};
 use rialto_a2a_wire::{
     card::{
         self,
-        signature::{Keys, Verdict, verify},
+        signature::{SignatureVerdict, VerificationKeys, verify},
     },
-    garbled::Garbled,
+    invalid::InvalidDocument,
 };
 use rialto_edge::{
     address::Reach,
@@ -30,28 +30,28 @@ use rialto_model::{
 use tokio::time::Instant;
 
 use crate::{
-    credential::{Door, Keys as Secrets, Resolver, Shown},
+    credential::{CredentialResolver as Secrets, CredentialTarget, RequestAuth, Resolver},
+    endpoints::{Carrier, routes},
     extended_card::{self, Extended},
     instance::Instance,
-    route::{Carrier, routes},
 };
 
-/// Where cards are, the newest convention first.
-const WELL_KNOWN: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
+/// Well-known card paths, newest first.
+const WELL_KNOWN_PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 
-/// A card may have one mebibyte.
-const LIMIT: usize = 1024 * 1024;
+/// Maximum size of a card, in bytes.
+const MAX_CARD_BYTES: usize = 1024 * 1024;
 
 /// Fetches cards.
 pub struct Discoverer {
     fetch: Arc<dyn Fetch>,
     secrets: Secrets,
-    keys: Keys,
+    keys: VerificationKeys,
     instance: Option<Instance>,
 }
 
-/// One search, with what it may still cost.
-struct Search<'a> {
+/// One search for a card, with its remaining time.
+struct CardSearch<'a> {
     discoverer: &'a Discoverer,
     place: &'a Place,
     until: Instant,
@@ -60,22 +60,22 @@ struct Search<'a> {
 // === impl Discoverer ===
 
 impl Discoverer {
-    /// A discoverer that fetches with `fetch` and shows tokens from `tokens` where it is asked to. With `keys`, the
-    /// signature of a signed card must hold; without any, signatures are noted but not checked.
-    pub fn new(fetch: Arc<dyn Fetch>, tokens: Resolver, keys: Keys) -> Self {
+    /// Creates a discoverer that fetches with `fetch` and resolves credentials with `tokens`. With `keys`, the signature of a signed
+    /// card must be valid; without any, signatures are recorded but not checked.
+    pub fn new(fetch: Arc<dyn Fetch>, tokens: Resolver, keys: VerificationKeys) -> Self {
         Self { secrets: Secrets::new(tokens, Arc::clone(&fetch)), fetch, keys, instance: None }
     }
 
-    /// The same, which refuses cards of this installation.
+    /// Rejects cards of this installation.
     #[must_use]
     pub fn refusing_own(mut self, instance: Instance) -> Self {
         self.instance = Some(instance);
         self
     }
 
-    /// Reads a card and looks at its signature. Only what a good signature covers is taken from a signed card.
+    /// Parses a card and checks its signature. Only the part that a valid signature covers is used of a signed card.
     fn examine(&self, text: &str) -> Result<(Card, Signature), String> {
-        let invalid = |garbled: Garbled| garbled.to_string();
+        let invalid = |garbled: InvalidDocument| garbled.to_string();
         let card = card::decode(text).map_err(invalid)?;
         if !card.signed {
             return Ok((card, Signature::None));
@@ -84,15 +84,15 @@ impl Discoverer {
             return Ok((card, Signature::Unchecked));
         }
         match verify(text, &self.keys) {
-            Verdict::Verified { covered, .. } => {
+            SignatureVerdict::Verified { covered, .. } => {
                 let covered =
                     with_signatures(&covered, text).map_err(|_| "it is not an object".to_owned())?;
                 Ok((card::decode(&covered).map_err(invalid)?, Signature::Valid))
             }
-            Verdict::Invalid(why) => Err(format!(
+            SignatureVerdict::Invalid(why) => Err(format!(
                 "its signature does not hold: {why}; it must be made with a key whose public half is in [a2a] card_keys"
             )),
-            Verdict::NoSignature => Ok((card, Signature::None)),
+            SignatureVerdict::NoSignature => Ok((card, Signature::None)),
         }
     }
 }
@@ -100,7 +100,7 @@ impl Discoverer {
 #[async_trait]
 impl Discovery for Discoverer {
     async fn fetch(&self, place: &Place) -> Result<Fetched, DiscoveryError> {
-        let search = Search { discoverer: self, place, until: Instant::now() + place.timeout };
+        let search = CardSearch { discoverer: self, place, until: Instant::now() + place.timeout };
         let mut missing = None;
         for path in paths(place.card_path.as_deref()) {
             match search.look(&path).await {
@@ -115,9 +115,9 @@ impl Discovery for Discoverer {
     }
 }
 
-// === impl Search ===
+// === impl CardSearch ===
 
-impl Search<'_> {
+impl CardSearch<'_> {
     async fn look(&self, path: &str) -> Result<Fetched, DiscoveryError> {
         let url = format!("{}{path}", self.place.url.trim_end_matches('/'));
         let uri: Uri = url.parse().map_err(|_| DiscoveryError::Refused(format!("{url} is not a URL")))?;
@@ -139,11 +139,16 @@ impl Search<'_> {
         }
     }
 
-    async fn get(&self, url: &str, uri: Uri, shown: Option<&Shown>) -> Result<Response, DiscoveryError> {
+    async fn get(
+        &self,
+        url: &str,
+        uri: Uri,
+        shown: Option<&RequestAuth>,
+    ) -> Result<Response, DiscoveryError> {
         let mut request = Request::new(Method::GET, uri);
         self.limit(&mut request);
         request.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        // The public card may be the same while the extended one has changed.
+        // The public card may be unchanged while the extended one has changed.
         let etag = self.place.etag.as_ref().filter(|_| !self.may_be_extended());
         if let Some(etag) = etag.and_then(|etag| HeaderValue::try_from(etag).ok()) {
             request.headers.insert(header::IF_NONE_MATCH, etag);
@@ -154,10 +159,10 @@ impl Search<'_> {
         self.discoverer.fetch.fetch(request).await.map_err(|error| self.trouble(url, &error))
     }
 
-    /// What the agent is shown. Without its card nobody knows how, unless a person said so.
-    async fn login(&self) -> Result<Option<Shown>, DiscoveryError> {
+    /// Authentication for the agent. Without a card the scheme is unknown, unless the operator configured one.
+    async fn login(&self) -> Result<Option<RequestAuth>, DiscoveryError> {
         let Some(credential) = &self.place.credential else { return Ok(None) };
-        let door = Door { url: &self.place.url, card: None, reach: self.reach(), proof: None };
+        let door = CredentialTarget { url: &self.place.url, card: None, reach: self.reach(), proof: None };
         let shown = self.discoverer.secrets.show(credential, &credential.source, &door).await;
         shown.map(Some).map_err(DiscoveryError::Refused)
     }
@@ -181,11 +186,11 @@ impl Search<'_> {
                 Ok(Some((extended, _))) if self.is_known(extended.raw.get()) => {
                     return Ok(Fetched::Unchanged);
                 }
-                // The validator is the public card's, and says nothing about this one.
+                // The validator belongs to the public card, and says nothing about this one.
                 Ok(Some((card, signature))) => {
                     return Ok(Fetched::Card { card: Box::new(card), path, etag: None, signature });
                 }
-                // The card that is known may be the extended one: it stays.
+                // The known card may be the extended one: it stays.
                 Err(()) if self.place.known.is_some() => return Ok(Fetched::Unchanged),
                 Ok(None) | Err(()) => {}
             }
@@ -196,18 +201,18 @@ impl Search<'_> {
         Ok(Fetched::Card { card: Box::new(card), path, etag, signature })
     }
 
-    /// Whether a text is the card that is known. A signature is looked at each time: keys may have changed.
+    /// True when a text equals the known card. Signatures are checked each time: keys may have changed.
     fn is_known(&self, text: &str) -> bool {
         self.place.known.as_ref().is_some_and(|known| !known.signed && known.raw.get() == text)
     }
 
-    /// Whether the card that is known may be one for those who log in.
+    /// True when the known card may be an extended one.
     fn may_be_extended(&self) -> bool {
         extended_card::is_wanted(self.place) && self.place.known.as_ref().is_some_and(|known| known.extended)
     }
 
-    /// The card for those who log in. None when the agent has none for us, or one that is signed worse than its public card;
-    /// an error when it could not be asked.
+    /// Authenticated extended card. None when the agent has none, or one with a worse signature than its public card; an error when the
+    /// agent could not be reached.
     async fn extended(&self, card: &Card, public: Signature) -> Result<Option<(Card, Signature)>, ()> {
         let Some(credential) = &self.place.credential else { return Ok(None) };
         let row = Agent::new(
@@ -218,7 +223,8 @@ impl Search<'_> {
             Timestamp::UNIX_EPOCH,
         );
         let row = Agent { credential: Some(credential.clone()), ..row };
-        let door = Door { url: &self.place.url, card: Some(card), reach: self.reach(), proof: None };
+        let door =
+            CredentialTarget { url: &self.place.url, card: Some(card), reach: self.reach(), proof: None };
         let shown =
             self.discoverer.secrets.show(credential, &credential.source, &door).await.map_err(drop)?;
         let routes = routes(&row).unwrap_or_default();
@@ -241,7 +247,7 @@ impl Search<'_> {
         Ok(None)
     }
 
-    async fn ask_extended(&self, carrier: Carrier, mut request: Request, shown: &Shown) -> Extended {
+    async fn ask_extended(&self, carrier: Carrier, mut request: Request, shown: &RequestAuth) -> Extended {
         self.limit(&mut request);
         if shown.put(&mut request).is_err() {
             return Extended::Refused;
@@ -254,10 +260,10 @@ impl Search<'_> {
         }
     }
 
-    /// Puts the limits of this search on a request.
+    /// Applies the limits of this search to a request.
     fn limit(&self, request: &mut Request) {
         request.reach = self.reach();
-        request.limit = Some(LIMIT);
+        request.limit = Some(MAX_CARD_BYTES);
         let left = self.until.saturating_duration_since(Instant::now());
         request.patience = left;
         request.total = Some(left);
@@ -270,7 +276,7 @@ impl Search<'_> {
             FetchError::TooLarge(limit) => {
                 DiscoveryError::Invalid { url, reason: format!("it is larger than {limit} bytes") }
             }
-            // What was left of the time for one step says nothing; the whole does.
+            // The remaining time of one step means nothing to the reader; the total does.
             FetchError::Timeout(_) => DiscoveryError::Unreachable {
                 url,
                 reason: FetchError::Timeout(self.place.timeout).to_string(),
@@ -283,7 +289,7 @@ impl Search<'_> {
     }
 }
 
-/// What is covered, with the signatures that cover it: a card that is read again later must still count as signed.
+/// Signed part of the card, with the signatures that cover it: a card that is parsed again later must still count as signed.
 fn with_signatures(covered: &str, card: &str) -> Result<String, serde_json::Error> {
     let mut members: Extra = serde_json::from_str(covered)?;
     if let Some(signatures) = serde_json::from_str::<Extra>(card)?.take("signatures") {
@@ -292,13 +298,13 @@ fn with_signatures(covered: &str, card: &str) -> Result<String, serde_json::Erro
     serde_json::to_string(&members)
 }
 
-/// Where to look, below the base URL.
+/// Paths to try, below the base URL.
 fn paths(given: Option<&str>) -> Vec<String> {
     let mut paths = Vec::with_capacity(3);
     if let Some(given) = given {
         paths.push(format!("/{}", given.trim_start_matches('/')));
     }
-    for path in WELL_KNOWN {
+    for path in WELL_KNOWN_PATHS {
         if !paths.iter().any(|known| known == path) {
             paths.push(path.to_owned());
         }

@@ -1,7 +1,7 @@
 //! Streams that an agent closes before their task has ended, and the backoff of the polls that follow.
 //!
-//! A crashed executor of a2a-sdk 0.2 or 0.3 closes its stream in silence, and its task stays `submitted` or `working` for ever.
-//! A connection that an intermediary closes looks alike, but then the task changes sooner or later. So the task is polled, and
+//! A crashed executor of a2a-sdk 0.2 or 0.3 closes its stream silently, and its task stays `submitted` or `working` for ever. A
+//! connection that an intermediary closes looks alike, but then the task changes sooner or later. So the task is polled, and
 //! the call fails when nothing has changed for as long again as the call has taken, and at least
 //! [`Config::stream_end_wait_ms`]. Intermediaries close connections that are old or idle, so a call that has taken long
 //! already gets all of [`Config::patience_ms`].
@@ -15,25 +15,25 @@ use rialto_model::{
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::{peer::Config, trouble::Trouble};
+use crate::{backend::Config, error::AgentError};
 
-/// Calls that have taken this long may have been cut off by an intermediary.
-const LONG_CALL: Duration = Duration::from_secs(30);
+/// Duration after which an intermediary may have closed the connection.
+const LONG_CALL_DURATION: Duration = Duration::from_secs(30);
 
 /// A stream that ended before its task did.
 pub(crate) struct EarlyEnd {
-    /// Wait before the next poll beside a stream that was joined again.
-    pub(crate) backoff: Backoff,
-    /// When something was last new.
+    /// Backoff before the next poll beside a resumed stream.
+    pub(crate) backoff: PollBackoff,
+    /// Time of the last change.
     since: Instant,
     until: Instant,
-    /// How many events had been told by then.
+    /// Number of events at that time.
     count: u64,
 }
 
-/// How long to wait before asking again.
+/// Backoff between polls.
 #[derive(Clone, Copy)]
-pub(crate) struct Backoff {
+pub(crate) struct PollBackoff {
     wait: Duration,
     pub(crate) failures: u32,
 }
@@ -41,14 +41,14 @@ pub(crate) struct Backoff {
 // === impl EarlyEnd ===
 
 impl EarlyEnd {
-    /// The end of a stream just now, in a call that began at `begun` and has told `count` events.
+    /// Records the end of a stream, in a call that began at `begun` and has produced `count` events.
     pub(crate) fn new(config: &Config, begun: Instant, count: u64) -> Self {
         let now = Instant::now();
-        let backoff = Backoff::first(config.poll_first_ms);
+        let backoff = PollBackoff::first(config.poll_first_ms);
         Self { backoff, since: now, until: now + allowance(config, now - begun), count }
     }
 
-    /// Takes note of a poll. Fails with the time waited when nothing has changed for long enough.
+    /// Records a poll. Fails with the time waited when nothing has changed for too long.
     pub(crate) fn check(&mut self, config: &Config, begun: Instant, count: u64) -> Result<(), Duration> {
         if count != self.count {
             *self = Self::new(config, begun, count);
@@ -63,8 +63,8 @@ impl EarlyEnd {
         Ok(())
     }
 
-    /// The failure of a call whose stream ended before it named a task; `broken` says how the connection broke, if it did.
-    pub(crate) fn without_task(broken: Option<Trouble>) -> Trouble {
+    /// Failure of a call whose stream ended before it named a task; `broken` is the connection error, if there was one.
+    pub(crate) fn without_task(broken: Option<AgentError>) -> AgentError {
         let message = "the agent closed its stream without a result and without naming a task to ask for";
         match broken {
             Some(mut trouble) => {
@@ -75,16 +75,16 @@ impl EarlyEnd {
         }
     }
 
-    /// The failure of a call whose task the agent does not know any more.
-    pub(crate) fn unknown_task(mut answer: Trouble) -> Trouble {
+    /// Failure of a call whose task is unknown to the agent now.
+    pub(crate) fn unknown_task(mut answer: AgentError) -> AgentError {
         let why = "the agent closed its stream without a result and does not know the task any more";
         answer.failure.kind = Kind::PeerGarbled;
         answer.failure.message = format!("{why}: {}", answer.failure.message);
         answer
     }
 
-    /// The failure of a call whose task does not change any more.
-    pub(crate) fn without_progress(id: &str, state: &str, waited: Duration) -> Trouble {
+    /// Failure of a call whose task has stopped changing.
+    pub(crate) fn without_progress(id: &str, state: &str, waited: Duration) -> AgentError {
         let message = format!(
             "the agent closed its stream without a result, and its task {id} has been {state} for {} ms since; the agent has \
              probably crashed",
@@ -95,32 +95,32 @@ impl EarlyEnd {
     }
 }
 
-/// For how long nothing may change after a stream has ended early.
+/// Maximum time without a change after a stream has ended early.
 fn allowance(config: &Config, taken: Duration) -> Duration {
     let patience = Duration::from_millis(config.patience_ms);
-    if taken >= LONG_CALL {
+    if taken >= LONG_CALL_DURATION {
         return patience;
     }
     taken.max(Duration::from_millis(config.stream_end_wait_ms)).min(patience)
 }
 
-// === impl Backoff ===
+// === impl PollBackoff ===
 
-impl Backoff {
+impl PollBackoff {
     /// No wait.
     pub(crate) const NONE: Self = Self { wait: Duration::ZERO, failures: 0 };
 
-    /// The first wait.
+    /// First wait.
     pub(crate) const fn first(wait_ms: u64) -> Self {
         Self { wait: Duration::from_millis(wait_ms), failures: 0 }
     }
 
-    /// The wait after a poll that was answered.
+    /// Wait after a successful poll.
     pub(crate) fn after_success(self, first_ms: u64, longest: Duration) -> Self {
         Self { wait: self.longer(first_ms, longest), failures: 0 }
     }
 
-    /// The wait after a poll that failed.
+    /// Wait after a failed poll.
     pub(crate) fn after_failure(self, first_ms: u64, longest: Duration) -> Self {
         Self { wait: self.longer(first_ms, longest), failures: self.failures + 1 }
     }
@@ -129,7 +129,7 @@ impl Backoff {
         self.wait.mul_f64(1.6).clamp(Duration::from_millis(first_ms).min(longest), longest)
     }
 
-    /// The wait, give or take a fifth, so that many calls do not ask in step.
+    /// Wait with 20 % jitter, so that many calls do not poll in step.
     pub(crate) fn jittered(self) -> Duration {
         self.wait.mul_f64(rand::random_range(0.8..1.2))
     }

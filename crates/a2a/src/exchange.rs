@@ -1,10 +1,9 @@
-//! One call from first word to last: say it, listen, and when the stream breaks or there is none, keep asking.
+//! One call to an agent: send the message, read the stream, and poll when it breaks or there is none.
 //!
-//! The stages are one enum and each step is one function, because what may follow what is the whole difficulty here.
-//! An exchange ends when the task is over or waits, and never because the agent fell silent: how long to wait for it is
-//! the listener's decision, who simply stops listening. A stream that the agent closes before its task has ended is something
-//! else: the SDKs of 0.2 and 0.3 do that when an executor crashes. The task is then polled for a limited time
-//! ([`early_end`](crate::early_end)), and the call fails unless something changes.
+//! The stages are one enum and each step is one function, because the transitions are the difficulty here. An exchange ends when the
+//! task has ended or waits, and never because the agent was silent: timeouts are the decision of the caller, which drops the exchange. A
+//! stream that the agent closes before its task has ended is different: the SDKs of 0.2 and 0.3 do that when an executor crashes. The
+//! task is then polled for a limited time ([`early_end`](crate::early_end)), and the call fails unless something changes.
 
 use std::{
     pin::Pin,
@@ -15,8 +14,8 @@ use std::{
 
 use futures::{FutureExt, Stream, future::BoxFuture};
 use rialto_a2a_wire::{
-    error::Code,
-    request::{GetTask, Request, SendRequest, TaskRef},
+    error::ErrorCode,
+    request::{A2aRequest, GetTask, SendRequest, TaskRef},
     task::StreamEvent,
 };
 use rialto_model::{
@@ -26,52 +25,51 @@ use rialto_model::{
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
-    early_end::{Backoff, EarlyEnd},
-    post::{Pair, Post, Reply},
-    slots::Slot,
-    stream::Events,
-    teller::Teller,
-    trouble::Trouble,
+    client::{AgentClient, AgentReply, ExchangeContext},
+    early_end::{EarlyEnd, PollBackoff},
+    error::AgentError,
+    event_mapper::EventMapper,
+    slots::ExchangeSlot,
+    stream::AgentEvents,
 };
 
-/// How often in a row asking may fail before we give up: about 45 seconds, long enough for an agent to restart.
-const MAX_PASSING: u32 = 12;
+/// Maximum number of consecutive failed polls: about 45 seconds, long enough for an agent to restart.
+const MAX_FAILED_POLLS: u32 = 12;
 
-/// A call on its way.
+/// Call in progress.
 pub(crate) struct Exchange {
-    post: Arc<Post>,
-    pair: Pair,
-    teller: Teller,
-    stage: Stage,
-    /// What was or will be said; none when only following.
+    post: Arc<AgentClient>,
+    pair: ExchangeContext,
+    teller: EventMapper,
+    stage: ExchangeStage,
+    /// Message to send; none when only following a task.
     request: Option<Box<SendRequest>>,
-    /// Whether to ask for no stream, because the agent has refused one.
+    /// True after the agent has rejected streaming.
     is_plain: bool,
-    /// Whether the stream was joined again: what it tells of artifacts may then be told twice.
+    /// True for a resumed stream, which may repeat artifacts.
     is_rejoined: bool,
     begun: Instant,
     /// Set once a stream has ended before its task.
     early_end: Option<EarlyEnd>,
 }
 
-enum Stage {
-    /// Say it.
+enum ExchangeStage {
+    /// Send the message.
     Say,
-    /// Hear what the stream tells.
-    Listen(Box<Events>),
-    /// Join the stream again.
+    /// Read the stream.
+    Listen(Box<AgentEvents>),
+    /// Subscribe again.
     Rejoin,
-    /// Ask once.
+    /// Poll once.
     Look,
-    /// Ask until it is over.
-    Poll(Backoff),
-    /// Nothing more to do.
+    /// Poll until the end.
+    Poll(PollBackoff),
+    /// Finished.
     Over,
 }
 
-/// An exchange as the stream of what it tells. What is heard at once is told at once: only what has to be waited for needs a
-/// future, and that is a large one.
-enum Telling {
+/// Exchange as a stream of events. Events that are ready are returned at once: only waiting needs a future, and that is a large one.
+enum ExchangeStream {
     Ready(Box<Exchange>),
     Busy(BoxFuture<'static, (Box<Exchange>, Option<Failure>)>),
     Over,
@@ -80,14 +78,14 @@ enum Telling {
 // === impl Exchange ===
 
 impl Exchange {
-    /// Says something.
-    pub(crate) fn saying(post: Arc<Post>, pair: Pair, request: SendRequest) -> Self {
+    /// Sends a message.
+    pub(crate) fn saying(post: Arc<AgentClient>, pair: ExchangeContext, request: SendRequest) -> Self {
         let is_answer = request.message.task_id.is_some();
         Self {
             post,
             pair,
-            teller: if is_answer { Teller::answering() } else { Teller::default() },
-            stage: Stage::Say,
+            teller: if is_answer { EventMapper::answering() } else { EventMapper::default() },
+            stage: ExchangeStage::Say,
             request: Some(Box::new(request)),
             is_plain: false,
             is_rejoined: false,
@@ -96,10 +94,15 @@ impl Exchange {
         }
     }
 
-    /// Asks about a task that is already there.
-    pub(crate) fn following(post: Arc<Post>, pair: Pair, remote: Remote, to_the_end: bool) -> Self {
-        let stage = if to_the_end { Stage::Poll(Backoff::NONE) } else { Stage::Look };
-        let teller = Teller::knowing(remote);
+    /// Follows an existing task.
+    pub(crate) fn following(
+        post: Arc<AgentClient>,
+        pair: ExchangeContext,
+        remote: Remote,
+        to_the_end: bool,
+    ) -> Self {
+        let stage = if to_the_end { ExchangeStage::Poll(PollBackoff::NONE) } else { ExchangeStage::Look };
+        let teller = EventMapper::knowing(remote);
         Self {
             post,
             pair,
@@ -113,21 +116,21 @@ impl Exchange {
         }
     }
 
-    /// What happens, in order.
+    /// Events of the call, in order.
     pub(crate) fn events(self) -> impl Stream<Item = Result<Event, Failure>> + Send {
-        Telling::Ready(Box::new(self))
+        ExchangeStream::Ready(Box::new(self))
     }
 
-    /// Goes on until there is something to tell. Answers the failure it ends with, if it does.
+    /// Runs until there is an event. Returns the final failure, if there is one.
     async fn step(mut self: Box<Self>) -> (Box<Self>, Option<Failure>) {
         while !self.teller.has_news() && !self.is_over() {
-            let stepped = match std::mem::replace(&mut self.stage, Stage::Over) {
-                Stage::Over => return (self, None),
-                Stage::Say => self.say().await,
-                Stage::Listen(events) => self.listen(events).await,
-                Stage::Rejoin => self.rejoin().await,
-                Stage::Look => self.look().await.map(|()| Stage::Over),
-                Stage::Poll(backoff) => self.poll(backoff).await,
+            let stepped = match std::mem::replace(&mut self.stage, ExchangeStage::Over) {
+                ExchangeStage::Over => return (self, None),
+                ExchangeStage::Say => self.say().await,
+                ExchangeStage::Listen(events) => self.listen(events).await,
+                ExchangeStage::Rejoin => self.rejoin().await,
+                ExchangeStage::Look => self.look().await.map(|()| ExchangeStage::Over),
+                ExchangeStage::Poll(backoff) => self.poll(backoff).await,
             };
             match stepped {
                 Ok(stage) => self.stage = stage,
@@ -137,71 +140,71 @@ impl Exchange {
         (self, None)
     }
 
-    /// Whether there is nothing more to do.
+    /// True when the exchange has finished.
     const fn is_over(&self) -> bool {
-        self.teller.is_over() || matches!(self.stage, Stage::Over)
+        self.teller.is_over() || matches!(self.stage, ExchangeStage::Over)
     }
 
-    async fn say(&mut self) -> Result<Stage, Trouble> {
+    async fn say(&mut self) -> Result<ExchangeStage, AgentError> {
         let slot = self.slot().await?;
         if self.pair.line.streams() && !self.is_plain {
-            match self.ask(Request::Stream).await {
+            match self.ask(A2aRequest::Stream).await {
                 Err(trouble) if cannot_stream(&trouble) => self.is_plain = true,
                 outcome => return self.heard(outcome?, slot),
             }
         }
-        let reply = self.ask(Request::Send).await?;
+        let reply = self.ask(A2aRequest::Send).await?;
         if self.is_plain {
-            // It was the stream that the agent refused, not what was said: the same code stands for both.
+            // The agent rejected streaming, not the message: the same code is used for both.
             self.pair.line.give_up_streams();
         }
         self.heard(reply, slot)
     }
 
-    /// Says what there is to say, and keeps it in case it must be said again in another way.
-    async fn ask(&mut self, way: fn(SendRequest) -> Request) -> Result<Reply, Trouble> {
+    /// Sends the request, and keeps it in case it must be sent in another way.
+    async fn ask(&mut self, way: fn(SendRequest) -> A2aRequest) -> Result<AgentReply, AgentError> {
         let Some(said) = self.request.take() else {
             return Err(Failure::new(Kind::Internal, "there is nothing to say").into());
         };
         let mut request = way(*said);
         let outcome = self.post.ask(&self.pair, &mut request).await;
-        if let Request::Send(said) | Request::Stream(said) = request {
+        if let A2aRequest::Send(said) | A2aRequest::Stream(said) = request {
             self.request = Some(Box::new(said));
         }
         outcome
     }
 
-    /// Takes in an answer, whatever its form: some agents stream when they were not asked to, and the other way round.
-    fn heard(&mut self, reply: Reply, slot: Slot) -> Result<Stage, Trouble> {
+    /// Processes a response in any form: some agents stream when they were not asked to, and the other way round.
+    fn heard(&mut self, reply: AgentReply, slot: ExchangeSlot) -> Result<ExchangeStage, AgentError> {
         self.teller.activate(self.pair.activated());
         match reply {
-            Reply::Events(events) => Ok(Stage::Listen(Box::new(events.holding(slot)))),
-            Reply::Whole(answer) => {
+            AgentReply::Events(events) => Ok(ExchangeStage::Listen(Box::new(events.holding(slot)))),
+            AgentReply::Whole(answer) => {
                 self.teller.hear_answer(answer);
-                self.go_on(Backoff::first(self.post.config.poll_first_ms))
+                self.go_on(PollBackoff::first(self.post.config.poll_first_ms))
             }
         }
     }
 
-    /// What to do when the agent has stopped talking.
-    fn go_on(&self, backoff: Backoff) -> Result<Stage, Trouble> {
+    /// Next stage after the end of a response.
+    fn go_on(&self, backoff: PollBackoff) -> Result<ExchangeStage, AgentError> {
         if self.teller.is_over() {
-            return Ok(Stage::Over);
+            return Ok(ExchangeStage::Over);
         }
         if self.teller.remote().task_id.is_none() {
             let message = "the agent answered without a result and without naming a task to ask for";
             return Err(Failure::new(Kind::PeerGarbled, message).into());
         }
         if self.pair.line.streams() && !self.is_rejoined {
-            return Ok(Stage::Rejoin);
+            return Ok(ExchangeStage::Rejoin);
         }
-        Ok(Stage::Poll(backoff))
+        Ok(ExchangeStage::Poll(backoff))
     }
 
-    async fn listen(&mut self, mut events: Box<Events>) -> Result<Stage, Trouble> {
+    async fn listen(&mut self, mut events: Box<AgentEvents>) -> Result<ExchangeStage, AgentError> {
         let heard = match &self.early_end {
             None => events.next().await,
-            // The stream that was joined again may stay open for ever: a2a-sdk 0.3 keeps it when nothing runs any more.
+            // A resumed stream may stay open for ever: a2a-sdk 0.3 keeps it after the task has stopped.
             Some(end) => match timeout(end.backoff.jittered(), events.next()).await {
                 Ok(heard) => heard,
                 Err(_) => return self.poll_beside(events).await,
@@ -209,28 +212,28 @@ impl Exchange {
         };
         match heard {
             Ok(Some(event)) if self.is_foreign(event.task_id()) => Err(self.other_task(event.task_id())),
-            Ok(Some(StreamEvent::Artifact(_))) if self.is_rejoined => Ok(Stage::Listen(events)),
+            Ok(Some(StreamEvent::Artifact(_))) if self.is_rejoined => Ok(ExchangeStage::Listen(events)),
             Ok(Some(StreamEvent::Status(update)))
                 if self.is_rejoined && update.status.state.ends_stream() =>
             {
                 drop(events);
                 match self.look().await {
-                    Ok(()) => self.go_on(Backoff::NONE),
+                    Ok(()) => self.go_on(PollBackoff::NONE),
                     Err(trouble) => self.later(trouble),
                 }
             }
             Ok(Some(event)) => {
                 self.teller.hear_event(event);
-                Ok(Stage::Listen(events))
+                Ok(ExchangeStage::Listen(events))
             }
             Ok(None) => self.stream_ended(None),
             Err(trouble) if self.has_told_nothing() && cannot_stream(&trouble) => {
                 self.is_plain = true;
-                Ok(Stage::Say)
+                Ok(ExchangeStage::Say)
             }
-            // Silence is not an end: the task is asked for, and may take as long as its caller waits.
+            // Silence is not an end: the task is polled, and may take as long as its caller waits.
             Err(trouble) if trouble.failure.kind == Kind::PeerTimeout && !self.has_told_nothing() => {
-                self.go_on(Backoff::NONE)
+                self.go_on(PollBackoff::NONE)
             }
             Err(trouble) if trouble.is_broken => self.stream_ended(Some(trouble)),
             Err(trouble) if trouble.is_passing && !self.has_told_nothing() => self.stream_ended(None),
@@ -239,9 +242,9 @@ impl Exchange {
     }
 
     /// Continues after the agent has closed its stream, or the connection broke (`broken`).
-    fn stream_ended(&mut self, broken: Option<Trouble>) -> Result<Stage, Trouble> {
+    fn stream_ended(&mut self, broken: Option<AgentError>) -> Result<ExchangeStage, AgentError> {
         if self.teller.is_over() {
-            return Ok(Stage::Over);
+            return Ok(ExchangeStage::Over);
         }
         if self.teller.remote().task_id.is_none() {
             return Err(EarlyEnd::without_task(broken));
@@ -249,22 +252,22 @@ impl Exchange {
         if self.early_end.is_none() {
             self.early_end = Some(EarlyEnd::new(&self.post.config, self.begun, self.teller.count()));
         }
-        self.go_on(Backoff::NONE)
+        self.go_on(PollBackoff::NONE)
     }
 
-    /// Polls the task while the stream that was joined again says nothing.
-    async fn poll_beside(&mut self, events: Box<Events>) -> Result<Stage, Trouble> {
+    /// Polls the task while the resumed stream is silent.
+    async fn poll_beside(&mut self, events: Box<AgentEvents>) -> Result<ExchangeStage, AgentError> {
         match self.look().await {
             Ok(()) => {
                 self.check_progress()?;
-                Ok(Stage::Listen(events))
+                Ok(ExchangeStage::Listen(events))
             }
             Err(trouble) => self.later(trouble),
         }
     }
 
     /// Fails the exchange when its stream has ended early and nothing has changed for long enough since.
-    fn check_progress(&mut self) -> Result<(), Trouble> {
+    fn check_progress(&mut self) -> Result<(), AgentError> {
         if self.teller.is_over() {
             return Ok(());
         }
@@ -277,45 +280,45 @@ impl Exchange {
         }
     }
 
-    /// Joins the stream again. The snapshot comes second, so that nothing can happen unseen between the two; and
-    /// because the stream may then repeat pieces of artifacts, these are taken from snapshots only from now on.
-    async fn rejoin(&mut self) -> Result<Stage, Trouble> {
+    /// Resumes the stream. The snapshot comes second, so that nothing is missed between the two; and because the stream may then repeat
+    /// chunks of artifacts, these are taken only from snapshots from now on.
+    async fn rejoin(&mut self) -> Result<ExchangeStage, AgentError> {
         self.is_rejoined = true;
         let slot = match self.slot().await {
             Ok(slot) => slot,
             Err(busy) => return self.later(busy),
         };
-        let mut request = Request::Subscribe(TaskRef { id: self.task_id()?, ..TaskRef::default() });
+        let mut request = A2aRequest::Subscribe(TaskRef { id: self.task_id()?, ..TaskRef::default() });
         match self.post.ask(&self.pair, &mut request).await {
-            Ok(Reply::Events(events)) => {
+            Ok(AgentReply::Events(events)) => {
                 let events = Box::new(events.holding(slot));
                 match self.look().await {
-                    Ok(()) => Ok(Stage::Listen(events)),
+                    Ok(()) => Ok(ExchangeStage::Listen(events)),
                     Err(trouble) => self.later(trouble),
                 }
             }
-            Ok(Reply::Whole(answer)) => {
+            Ok(AgentReply::Whole(answer)) => {
                 self.teller.hear_answer(answer);
-                self.go_on(Backoff::NONE)
+                self.go_on(PollBackoff::NONE)
             }
-            Err(_) => Ok(Stage::Poll(Backoff::NONE)),
+            Err(_) => Ok(ExchangeStage::Poll(PollBackoff::NONE)),
         }
     }
 
-    /// Trouble in asking about a task is not the task's: what passes is waited for.
-    fn later(&self, trouble: Trouble) -> Result<Stage, Trouble> {
+    /// Next stage after a failed poll. It is not a failure of the task: temporary errors are retried.
+    fn later(&self, trouble: AgentError) -> Result<ExchangeStage, AgentError> {
         if !trouble.is_passing {
             return Err(trouble);
         }
-        Ok(Stage::Poll(Backoff::first(self.post.config.poll_first_ms)))
+        Ok(ExchangeStage::Poll(PollBackoff::first(self.post.config.poll_first_ms)))
     }
 
-    async fn look(&mut self) -> Result<(), Trouble> {
-        let mut request = Request::Get(GetTask { id: self.task_id()?, ..GetTask::default() });
+    async fn look(&mut self) -> Result<(), AgentError> {
+        let mut request = A2aRequest::Get(GetTask { id: self.task_id()?, ..GetTask::default() });
         match self.post.ask_task(&self.pair, &mut request).await {
             Ok(task) if self.is_foreign(Some(&task.id)) => return Err(self.other_task(Some(&task.id))),
             Ok(task) => self.teller.hear_task(task),
-            Err(trouble) if trouble.code == Some(Code::TaskNotFound) && self.early_end.is_some() => {
+            Err(trouble) if trouble.code == Some(ErrorCode::TaskNotFound) && self.early_end.is_some() => {
                 return Err(EarlyEnd::unknown_task(trouble));
             }
             Err(trouble) => return Err(trouble),
@@ -323,7 +326,7 @@ impl Exchange {
         Ok(())
     }
 
-    async fn poll(&mut self, backoff: Backoff) -> Result<Stage, Trouble> {
+    async fn poll(&mut self, backoff: PollBackoff) -> Result<ExchangeStage, AgentError> {
         sleep(backoff.jittered()).await;
         let longest = Duration::from_millis(self.post.config.poll_longest_ms);
         let looked = match self.slot().await {
@@ -335,27 +338,27 @@ impl Exchange {
                 self.check_progress()?;
                 self.go_on(backoff.after_success(self.post.config.poll_first_ms, longest))
             }
-            Err(trouble) if trouble.is_passing && backoff.failures < MAX_PASSING => {
-                Ok(Stage::Poll(backoff.after_failure(self.post.config.poll_first_ms, longest)))
+            Err(trouble) if trouble.is_passing && backoff.failures < MAX_FAILED_POLLS => {
+                Ok(ExchangeStage::Poll(backoff.after_failure(self.post.config.poll_first_ms, longest)))
             }
             Err(trouble) => Err(trouble),
         }
     }
 
-    async fn slot(&self) -> Result<Slot, Trouble> {
+    async fn slot(&self) -> Result<ExchangeSlot, AgentError> {
         let slots = self.pair.line.slots();
         let slot = slots.acquire(Duration::from_millis(self.post.config.max_wait_ms)).await?;
         slot.release_with(slots, self.pair.presence());
         Ok(slot)
     }
 
-    /// Whether an agent speaks of another task than the one that it has named before.
+    /// True when the agent names another task than before.
     fn is_foreign(&self, id: Option<&str>) -> bool {
         let known = self.teller.remote().task_id.as_deref();
         id.is_some_and(|id| !id.is_empty() && known.is_some_and(|known| known != id))
     }
 
-    fn other_task(&self, id: Option<&str>) -> Trouble {
+    fn other_task(&self, id: Option<&str>) -> AgentError {
         let known = self.teller.remote().task_id.as_deref().unwrap_or_default();
         let message =
             format!("the agent's answer is about another task: {}, not {known}", id.unwrap_or_default());
@@ -373,9 +376,9 @@ impl Exchange {
     }
 }
 
-// === impl Telling ===
+// === impl ExchangeStream ===
 
-impl Stream for Telling {
+impl Stream for ExchangeStream {
     type Item = Result<Event, Failure>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -403,7 +406,7 @@ impl Stream for Telling {
     }
 }
 
-/// Whether the agent says that it cannot do streams, in one way or another.
-fn cannot_stream(trouble: &Trouble) -> bool {
-    trouble.is_foreign || trouble.code == Some(Code::UnsupportedOperation)
+/// True when the error means that the agent does not support streaming.
+fn cannot_stream(trouble: &AgentError) -> bool {
+    trouble.is_foreign || trouble.code == Some(ErrorCode::UnsupportedOperation)
 }

@@ -1,14 +1,13 @@
-//! The card that an agent shows to those who log in.
+//! Authenticated extended cards.
 //!
-//! A public card may say that there is an extended one, with more skills. It is fetched with the agent's credential, where that
-//! may be shown, in the first way that the card offers. A credential of single callers is not used: what one of them may
-//! see is not for all.
+//! A public card may declare an extended one, with more skills. It is fetched with the agent's credential, over the first interface of
+//! the card that may receive it. A credential of single callers is not used: skills visible to one of them are not for all.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
 use rialto_a2a_wire::{
-    error::Code,
-    request::{ExtendedCard, Request},
+    error::ErrorCode,
+    request::{A2aRequest, ExtendedCard},
     rest,
     rpc::{self, Id},
 };
@@ -16,27 +15,27 @@ use rialto_edge::fetch;
 use rialto_engine::peer::Place;
 use rialto_model::card::Dialect;
 
-use crate::route::{Carrier, Route};
+use crate::endpoints::{AgentEndpoint, Carrier};
 
-/// What came of asking for an extended card.
+/// Result of requesting an extended card.
 pub(crate) enum Extended {
-    /// Its text.
+    /// Text of the card.
     Card(String),
-    /// The agent has none for us.
+    /// The agent has none for this credential.
     Refused,
-    /// The agent could not be asked; later may work.
+    /// The agent could not be reached; a retry may work.
     NotNow,
 }
 
-/// Whether an extended card may be asked for at a place.
+/// True when an extended card may be requested.
 pub(crate) fn is_wanted(place: &Place) -> bool {
     place.credential.as_ref().is_some_and(|credential| !credential.is_personal())
 }
 
-/// The request for the extended card in one way; none where there is no such request.
-pub(crate) fn request(route: &Route) -> Option<fetch::Request> {
+/// Request for the extended card over one interface; none if the dialect has no such request.
+pub(crate) fn request(route: &AgentEndpoint) -> Option<fetch::Request> {
     let asked =
-        Request::ExtendedCard(ExtendedCard { tenant: route.tenant.clone(), ..ExtendedCard::default() });
+        A2aRequest::ExtendedCard(ExtendedCard { tenant: route.tenant.clone(), ..ExtendedCard::default() });
     let mut request = match route.carrier {
         Carrier::Rpc => {
             let body = rpc::encode_bytes(route.wire, &Id::from(1), &asked).ok()?;
@@ -57,14 +56,14 @@ pub(crate) fn request(route: &Route) -> Option<fetch::Request> {
     Some(request)
 }
 
-/// Where 0.2 has it: below the base URL, over plain HTTP.
+/// Request in 0.2: a path below the base URL, over plain HTTP.
 pub(crate) fn oldest(base: &str) -> Option<fetch::Request> {
     let uri: Uri = format!("{}/agent/authenticatedExtendedCard", base.trim_end_matches('/')).parse().ok()?;
     let request = fetch::Request::new(Method::GET, uri);
     Some(request.header(header::ACCEPT, HeaderValue::from_static("application/json")))
 }
 
-/// Reads what an agent has answered.
+/// Parses the agent's response.
 pub(crate) fn read(carrier: Carrier, status: StatusCode, body: &[u8]) -> Extended {
     if status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED {
         return Extended::NotNow;
@@ -75,7 +74,7 @@ pub(crate) fn read(carrier: Carrier, status: StatusCode, body: &[u8]) -> Extende
     let text = match carrier {
         Carrier::Rpc => match rpc::decode_response(body).map(|response| response.result) {
             Ok(Ok(card)) => Some(card.get().to_owned()),
-            Ok(Err(error)) if error.known() == Some(Code::Internal) => return Extended::NotNow,
+            Ok(Err(error)) if error.known() == Some(ErrorCode::Internal) => return Extended::NotNow,
             Ok(Err(_)) | Err(_) => None,
         },
         Carrier::Rest | Carrier::Grpc => std::str::from_utf8(body).ok().map(str::to_owned),

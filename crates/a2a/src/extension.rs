@@ -1,4 +1,4 @@
-//! Extensions of the protocol: their URIs stand in a header, under a name that changed with 1.0.
+//! Protocol extensions: their URIs are in a header, whose name changed with 1.0.
 
 use std::sync::OnceLock;
 
@@ -6,28 +6,28 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use rialto_a2a_wire::wire::Wire;
 use rialto_model::card::{Card, Dialect};
 
-/// What one call wants in use with an agent, and what the agent says is.
+/// Extensions of one call: requested by the caller, and activated by the agent.
 #[derive(Default)]
 pub(crate) struct Extensions {
     wanted: Option<HeaderValue>,
     activated: OnceLock<Vec<String>>,
 }
 
-const NAME: HeaderName = HeaderName::from_static("a2a-extensions");
-const OLD_NAME: HeaderName = HeaderName::from_static("x-a2a-extensions");
+const HEADER_NAME: HeaderName = HeaderName::from_static("a2a-extensions");
+const OLD_HEADER_NAME: HeaderName = HeaderName::from_static("x-a2a-extensions");
 
-/// So many are read from one request or answer.
-const MOST: usize = 64;
+/// Maximum number of URIs read from one message.
+const MAX_URIS: usize = 64;
 
-/// The URIs that headers name, under either name.
+/// URIs in the headers, under either name.
 pub(crate) fn named(headers: &HeaderMap) -> Vec<String> {
-    if !headers.contains_key(NAME) && !headers.contains_key(OLD_NAME) {
+    if !headers.contains_key(HEADER_NAME) && !headers.contains_key(OLD_HEADER_NAME) {
         return Vec::new();
     }
-    let values = headers.get_all(NAME).iter().chain(headers.get_all(OLD_NAME));
+    let values = headers.get_all(HEADER_NAME).iter().chain(headers.get_all(OLD_HEADER_NAME));
     let uris = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
     let mut named: Vec<String> = Vec::new();
-    for uri in uris.map(str::trim).filter(|uri| !uri.is_empty()).take(MOST) {
+    for uri in uris.map(str::trim).filter(|uri| !uri.is_empty()).take(MAX_URIS) {
         if named.iter().all(|known| known != uri) {
             named.push(uri.to_owned());
         }
@@ -35,7 +35,7 @@ pub(crate) fn named(headers: &HeaderMap) -> Vec<String> {
     named
 }
 
-/// Tells a caller of that dialect which are in use, if any are and there is a word for it.
+/// Reports the active extensions to a caller, if there are any and its dialect has a header for them.
 pub(crate) fn tell(wire: Wire, activated: &[String], headers: &mut HeaderMap) {
     if let Some((name, value)) = told(wire, activated) {
         headers.insert(name, value);
@@ -47,7 +47,7 @@ fn told(wire: Wire, activated: &[String]) -> Option<(HeaderName, HeaderValue)> {
     Some((name, written(activated)?))
 }
 
-/// The extensions without which an agent cannot be talked to, as its card says.
+/// Extensions that an agent's card requires.
 pub(crate) fn required(card: &Card) -> Vec<String> {
     if !card.raw.get().contains("\"extensions\"") {
         return Vec::new();
@@ -60,8 +60,8 @@ pub(crate) fn required(card: &Card) -> Vec<String> {
 
 const fn name(dialect: Dialect) -> Option<HeaderName> {
     match dialect {
-        Dialect::V10 => Some(NAME),
-        Dialect::V03 | Dialect::V02 => Some(OLD_NAME),
+        Dialect::V10 => Some(HEADER_NAME),
+        Dialect::V03 | Dialect::V02 => Some(OLD_HEADER_NAME),
         Dialect::V01 => None,
     }
 }
@@ -76,26 +76,26 @@ fn written(uris: &[String]) -> Option<HeaderValue> {
 // === impl Extensions ===
 
 impl Extensions {
-    /// Those that somebody wants in use.
+    /// Extensions that a caller requests.
     pub(crate) fn wanted(uris: &[String]) -> Self {
         Self { wanted: written(uris), activated: OnceLock::new() }
     }
 
-    /// Names them to an agent, in the words of its dialect.
+    /// Adds them to a request, in the header of the dialect.
     pub(crate) fn ask(&self, dialect: Dialect, headers: &mut HeaderMap) {
         if let (Some(wanted), Some(name)) = (&self.wanted, name(dialect)) {
             headers.insert(name, wanted.clone());
         }
     }
 
-    /// Hears which are in use. The first answer counts: it is the one to what was said.
+    /// Records the active extensions. The first response counts: it is the one to the message.
     pub(crate) fn hear(&self, headers: &HeaderMap) {
         if self.wanted.is_some() {
             let _ = self.activated.set(named(headers));
         }
     }
 
-    /// Those that are in use, as far as the agent has said so.
+    /// Active extensions, as far as the agent has reported them.
     pub(crate) fn activated(&self) -> &[String] {
         self.activated.get().map_or(&[], Vec::as_slice)
     }
@@ -108,9 +108,9 @@ mod tests {
     #[test]
     fn extensions_are_read_under_both_names_and_written_under_one() {
         let mut headers = HeaderMap::new();
-        headers.append(NAME, HeaderValue::from_static("https://a, https://b"));
-        headers.append(NAME, HeaderValue::from_static(",https://a,"));
-        headers.append(OLD_NAME, HeaderValue::from_static("https://c"));
+        headers.append(HEADER_NAME, HeaderValue::from_static("https://a, https://b"));
+        headers.append(HEADER_NAME, HeaderValue::from_static(",https://a,"));
+        headers.append(OLD_HEADER_NAME, HeaderValue::from_static("https://c"));
         let all = named(&headers);
         assert_eq!(all, ["https://a", "https://b", "https://c"]);
         let (name, value) = told(Wire::V10, &all).unwrap();

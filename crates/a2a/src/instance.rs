@@ -1,8 +1,8 @@
-//! Marker that tells this installation's own cards from those of others.
+//! Marker in the cards of this installation, which distinguishes them from those of others.
 //!
-//! A server that is registered as an agent of itself would offer its own skills again, and those again with each probe. Its
-//! address cannot tell: there are many for one server. So each card that is served carries the installation's id and project in
-//! a header, and a card with our own is refused. All processes of one store are one installation.
+//! A server that is registered as an agent of itself would offer its own skills again, and those again with each probe. Its URL does not
+//! identify it: one server has many. So each served card carries the installation's id and project in a header, and a card with the own
+//! marker is rejected. All processes of one store are one installation.
 
 use std::{fmt, sync::Arc};
 
@@ -14,13 +14,13 @@ use rialto_model::{
 };
 use tokio::sync::OnceCell;
 
-/// The header that carries the marker.
-const INSTANCE: HeaderName = HeaderName::from_static("rialto-instance");
+/// Header with the marker.
+const INSTANCE_HEADER: HeaderName = HeaderName::from_static("rialto-instance");
 
 /// Name of the id in the store.
-const SEED: &str = "instance";
+const SEED_NAME: &str = "instance";
 
-/// An installation: all processes that share a store. Its id is read when it is first needed.
+/// Installation: all processes that share a store. Its id is read on first use.
 #[derive(Clone)]
 pub struct Instance {
     store: Arc<dyn Store>,
@@ -30,21 +30,21 @@ pub struct Instance {
 // === impl Instance ===
 
 impl Instance {
-    /// The installation that keeps its data in `store`.
+    /// Installation that uses `store`.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self { store, id: Arc::default() }
     }
 
-    /// Marks a card of ours, made for a project.
+    /// Marks a card of this installation, made for a project.
     pub(crate) async fn mark(&self, scope: &Scope, headers: &mut HeaderMap) {
         if let Some(value) = self.marker(scope).await {
-            headers.insert(INSTANCE, value);
+            headers.insert(INSTANCE_HEADER, value);
         }
     }
 
-    /// Whether an answer carries the marker of this installation and project.
+    /// True when a response has the marker of this installation and project.
     pub(crate) async fn is_own(&self, scope: &Scope, headers: &HeaderMap) -> bool {
-        match headers.get(INSTANCE) {
+        match headers.get(INSTANCE_HEADER) {
             Some(found) => self.marker(scope).await.is_some_and(|own| own == found),
             None => false,
         }
@@ -58,7 +58,7 @@ impl Instance {
 
     async fn read_id(&self) -> Result<String, StoreError> {
         let fresh = format!("{:032x}", rand::random::<u128>());
-        let kept = self.store.seed(SEED, &Secret::from(fresh)).await?;
+        let kept = self.store.seed(SEED_NAME, &Secret::from(fresh)).await?;
         Ok(kept.expose().to_owned())
     }
 }

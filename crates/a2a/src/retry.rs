@@ -1,8 +1,8 @@
 //! Retries of requests that an agent has not accepted.
 //!
 //! A request is sent again when it surely was not accepted: there was no connection, or the agent answered 429, or 503 with
-//! `Retry-After`. When the skill may be run twice, it is also sent again after a connection that broke and after 502, 503 and 504. The number
-//! of attempts is bounded, pauses grow and are spread at random, and none goes beyond the time that the caller waits.
+//! `Retry-After`. When the skill is idempotent, it is also sent again after a broken connection and after 502, 503 and 504. The number
+//! of attempts is bounded, pauses grow with jitter, and none exceeds the time that the caller waits.
 
 use std::time::{Duration, Instant};
 
@@ -11,25 +11,25 @@ use jiff::Timestamp;
 use rialto_edge::fetch::Response;
 use rialto_model::failure::Kind;
 
-use crate::{peer::Config, post::Pair, retry_after, trouble::Trouble};
+use crate::{backend::Config, client::ExchangeContext, error::AgentError, retry_after};
 
 /// Attempts after the first.
 const MAX_RETRIES: u32 = 4;
 
-/// First pause without one that the agent asks for; doubled with each attempt.
+/// First pause, unless the agent asks for one; doubled with each attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// Retries of one request.
-pub(crate) struct Retry<'a> {
-    pair: &'a Pair,
+pub(crate) struct RequestRetry<'a> {
+    pair: &'a ExchangeContext,
     longest_pause: Duration,
     retries: u32,
 }
 
-// === impl Retry ===
+// === impl RequestRetry ===
 
-impl<'a> Retry<'a> {
-    pub(crate) fn new(pair: &'a Pair, config: &Config) -> Self {
+impl<'a> RequestRetry<'a> {
+    pub(crate) fn new(pair: &'a ExchangeContext, config: &Config) -> Self {
         let limit = pair.agent.timeout_ms.unwrap_or(u64::MAX).min(config.retry_after_max_ms);
         Self { pair, longest_pause: Duration::from_millis(limit), retries: 0 }
     }
@@ -37,7 +37,7 @@ impl<'a> Retry<'a> {
     /// Pause before the request is sent again after this answer, if it is.
     pub(crate) fn next_after_answer(&mut self, answer: &Response, now: Timestamp) -> Option<Duration> {
         if let Some(wait) = retry_after::read(answer, now) {
-            // Many calls may have been told the same.
+            // Many calls may have received the same pause.
             let spread = Duration::from_millis(rand::random_range(0..100));
             return (wait <= self.longest_pause).then(|| self.take(wait + spread))?;
         }
@@ -50,7 +50,7 @@ impl<'a> Retry<'a> {
     }
 
     /// Pause before the request is sent again after this error, if it is.
-    pub(crate) fn next_after_error(&mut self, trouble: &Trouble) -> Option<Duration> {
+    pub(crate) fn next_after_error(&mut self, trouble: &AgentError) -> Option<Duration> {
         let failure = &trouble.failure;
         let is_not_sent = trouble.is_passing
             && matches!(failure.kind, Kind::PeerUnreachable | Kind::Internal)
@@ -63,7 +63,7 @@ impl<'a> Retry<'a> {
         FIRST_PAUSE.saturating_mul(1 << self.retries.min(8)).mul_f64(rand::random_range(0.5..1.5))
     }
 
-    /// Takes one of the retries, if there is one left and the caller still waits after the pause.
+    /// Takes one retry, if any is left and the caller still waits after the pause.
     fn take(&mut self, pause: Duration) -> Option<Duration> {
         let is_in_time =
             self.pair.presence().deadline().is_none_or(|deadline| Instant::now() + pause < deadline);

@@ -1,7 +1,7 @@
 //! `Retry-After` of answers 429 and 503.
 //!
-//! An agent that says so has not accepted the request, so it may be sent again ([`retry`](crate::retry)). That is done when the wait is short; a
-//! longer one is the caller's decision, who is told of it in `retryAfter`, in seconds.
+//! An agent that sends it has not accepted the request, so it may be sent again ([`retry`](crate::retry)). That is done when the wait is
+//! short; a longer one is reported to the caller in `retryAfter`, in seconds.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use http::{StatusCode, header};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser};
 use rialto_edge::fetch::Response;
 
-/// Longer waits are not passed on: nobody plans by them.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// Maximum wait that is passed on.
+const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-/// The time that an agent that refuses a request for now asks to wait.
+/// Pause that the agent requests in a rejection.
 pub(crate) fn read(answer: &Response, now: Timestamp) -> Option<Duration> {
     if !matches!(answer.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         return None;
@@ -22,15 +22,15 @@ pub(crate) fn read(answer: &Response, now: Timestamp) -> Option<Duration> {
         Ok(seconds) => Duration::from_secs(seconds),
         Err(_) => {
             let then = DateTimeParser::new().parse_timestamp(text).ok()?;
-            // A date that has passed asks for no wait.
+            // A date in the past means no wait.
             Duration::try_from(SignedDuration::from_secs(then.as_second() - now.as_second()))
                 .unwrap_or_default()
         }
     };
-    Some(wait.min(LONGEST))
+    Some(wait.min(MAX_WAIT))
 }
 
-/// The wait in whole seconds, as callers are told.
+/// Wait in whole seconds, as reported to callers.
 pub(crate) const fn seconds(wait: Duration) -> u64 {
     wait.as_secs() + (wait.subsec_nanos() > 0) as u64
 }

@@ -1,8 +1,8 @@
 //! Slots of one agent: how many exchanges with it run at the same time.
 //!
-//! An exchange holds a slot until the agent has answered. When its caller has stopped waiting, the exchange goes on, but its slot is
-//! for callers that wait: one of them that finds no slot takes it over after a grace period. So an agent that left a number of
-//! calls unanswered and then recovered is served again. Exchanges that go on without a slot are bounded too.
+//! An exchange holds a slot until the agent has answered. When its caller has stopped waiting, the exchange is detached and continues,
+//! but its slot is for callers that wait: one of them that finds no slot takes it over after a grace period. So an agent that left a
+//! number of calls unanswered and then recovered is served again. Detached exchanges without a slot are bounded too.
 
 use std::{
     collections::VecDeque,
@@ -32,7 +32,7 @@ const SEARCH_INTERVAL: Duration = Duration::from_millis(250);
 /// Slots of one agent.
 pub(crate) struct SlotPool {
     in_flight: Arc<Semaphore>,
-    /// Exchanges that go on without a slot.
+    /// Detached exchanges without a slot.
     detached: Arc<Semaphore>,
     /// Slots whose callers have stopped waiting, the oldest first.
     unattended: Mutex<VecDeque<(Instant, Weak<SlotPermit>)>>,
@@ -40,9 +40,9 @@ pub(crate) struct SlotPool {
 }
 
 /// Permission to have one exchange with an agent.
-pub(crate) struct Slot(Arc<SlotPermit>);
+pub(crate) struct ExchangeSlot(Arc<SlotPermit>);
 
-/// The permit of a slot, or that of an exchange that goes on without one.
+/// Permit of a slot, or of a detached exchange without one.
 struct SlotPermit(Mutex<OwnedSemaphorePermit>);
 
 // === impl SlotPool ===
@@ -58,9 +58,9 @@ impl SlotPool {
     }
 
     /// Waits for a slot, at most for `wait`.
-    pub(crate) async fn acquire(&self, wait: Duration) -> Result<Slot, Failure> {
+    pub(crate) async fn acquire(&self, wait: Duration) -> Result<ExchangeSlot, Failure> {
         if let Ok(permit) = Arc::clone(&self.in_flight).try_acquire_owned() {
-            return Ok(Slot::new(permit));
+            return Ok(ExchangeSlot::new(permit));
         }
         let deadline = Instant::now() + wait;
         let mut acquired = pin!(Arc::clone(&self.in_flight).acquire_owned());
@@ -69,13 +69,13 @@ impl SlotPool {
             let next = self.take_over(now).unwrap_or(deadline).min(now + SEARCH_INTERVAL).min(deadline);
             tokio::select! {
                 biased;
-                Ok(permit) = &mut acquired => return Ok(Slot::new(permit)),
+                Ok(permit) = &mut acquired => return Ok(ExchangeSlot::new(permit)),
                 () = sleep_until(next) => if next >= deadline { return Err(busy()) },
             }
         }
     }
 
-    /// Frees the slot that has been unattended for longest, if that was long enough. Returns when the next one may be.
+    /// Frees the slot that has been unattended for longest, if that was long enough. Returns when the next one may be freed.
     fn take_over(&self, now: Instant) -> Option<Instant> {
         let mut unattended = self.unattended.lock();
         while let Some((since, permit)) = unattended.front() {
@@ -104,9 +104,9 @@ impl SlotPool {
     }
 }
 
-// === impl Slot ===
+// === impl ExchangeSlot ===
 
-impl Slot {
+impl ExchangeSlot {
     fn new(permit: OwnedSemaphorePermit) -> Self {
         Self(Arc::new(SlotPermit(Mutex::new(permit))))
     }

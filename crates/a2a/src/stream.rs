@@ -1,12 +1,12 @@
-//! Reads the events of an agent's stream.
+//! Event stream of an agent's response.
 
 use std::{collections::VecDeque, sync::Arc};
 
 use rialto_a2a_wire::{
     answer,
-    error::{Code, RpcError},
+    error::{ErrorCode, RpcError},
     rpc::{self, Id},
-    sse::{self, Parser},
+    sse::{self, SseParser},
     task::StreamEvent,
     wire::Wire,
 };
@@ -14,47 +14,47 @@ use rialto_edge::fetch::Body;
 use rialto_model::failure::Kind;
 
 use crate::{
-    credential::Shown,
-    grpc::Messages,
-    post::one_line,
-    route::{Carrier, Route},
-    slots::Slot,
-    trouble::{Login, Trouble},
+    client::one_line,
+    credential::RequestAuth,
+    endpoints::{AgentEndpoint, Carrier},
+    error::{AgentError, AuthSent},
+    grpc::GrpcMessages,
+    slots::ExchangeSlot,
 };
 
-/// A stream that is open.
-pub(crate) struct Events {
-    source: Source,
-    /// What was shown at the door, and must not come out in words.
-    shown: Option<Arc<Shown>>,
-    _slot: Option<Slot>,
+/// Open stream.
+pub(crate) struct AgentEvents {
+    source: EventSource,
+    /// Authentication that was sent, to be redacted from messages.
+    shown: Option<Arc<RequestAuth>>,
+    _slot: Option<ExchangeSlot>,
 }
 
-/// Where events come from.
-enum Source {
+/// Encoding of the events.
+enum EventSource {
     /// Server-sent events.
-    Sse(Lines),
-    Grpc(Messages),
+    Sse(SseLines),
+    Grpc(GrpcMessages),
 }
 
-/// Server-sent events on their way in.
-struct Lines {
+/// Incoming server-sent events.
+struct SseLines {
     body: Body,
-    parser: Parser,
-    ready: VecDeque<sse::Event>,
+    parser: SseParser,
+    ready: VecDeque<sse::SseEvent>,
     carrier: Carrier,
     wire: Wire,
-    /// The id of the request that the stream answers.
+    /// Id of the request that the stream answers.
     id: Id,
     is_at_end: bool,
 }
 
-// === impl Events ===
+// === impl AgentEvents ===
 
-impl Events {
-    pub(crate) fn new(body: Body, route: &Route, id: Id, shown: Option<Arc<Shown>>) -> Self {
-        let lines = Lines {
-            parser: Parser::new(body.limit()),
+impl AgentEvents {
+    pub(crate) fn new(body: Body, route: &AgentEndpoint, id: Id, shown: Option<Arc<RequestAuth>>) -> Self {
+        let lines = SseLines {
+            parser: SseParser::new(body.limit()),
             body,
             ready: VecDeque::new(),
             carrier: route.carrier,
@@ -62,35 +62,35 @@ impl Events {
             id,
             is_at_end: false,
         };
-        Self { source: Source::Sse(lines), shown, _slot: None }
+        Self { source: EventSource::Sse(lines), shown, _slot: None }
     }
 
-    /// The events that these messages are.
-    pub(crate) const fn grpc(messages: Messages, shown: Option<Arc<Shown>>) -> Self {
-        Self { source: Source::Grpc(messages), shown, _slot: None }
+    /// Events of a gRPC response.
+    pub(crate) const fn grpc(messages: GrpcMessages, shown: Option<Arc<RequestAuth>>) -> Self {
+        Self { source: EventSource::Grpc(messages), shown, _slot: None }
     }
 
-    /// The same stream, counted among the agent's exchanges until it is dropped.
-    pub(crate) fn holding(mut self, slot: Slot) -> Self {
+    /// Holds the exchange's slot until the stream is dropped.
+    pub(crate) fn holding(mut self, slot: ExchangeSlot) -> Self {
         self._slot = Some(slot);
         self
     }
 
-    /// The next event; none when the agent has closed the stream.
-    pub(crate) async fn next(&mut self) -> Result<Option<StreamEvent>, Trouble> {
+    /// Next event; none when the agent has closed the stream.
+    pub(crate) async fn next(&mut self) -> Result<Option<StreamEvent>, AgentError> {
         let shown = self.shown.as_ref();
         let heard = match &mut self.source {
-            Source::Sse(lines) => lines.next(shown).await,
-            Source::Grpc(messages) => messages.event(shown).await,
+            EventSource::Sse(lines) => lines.next(shown).await,
+            EventSource::Grpc(messages) => messages.event(shown).await,
         };
         heard.map_err(|trouble| trouble.without(shown.map(Arc::as_ref)))
     }
 }
 
-// === impl Lines ===
+// === impl SseLines ===
 
-impl Lines {
-    async fn next(&mut self, shown: Option<&Arc<Shown>>) -> Result<Option<StreamEvent>, Trouble> {
+impl SseLines {
+    async fn next(&mut self, shown: Option<&Arc<RequestAuth>>) -> Result<Option<StreamEvent>, AgentError> {
         loop {
             while let Some(event) = self.ready.pop_front() {
                 if !event.data.trim().is_empty() {
@@ -100,9 +100,10 @@ impl Lines {
             if self.is_at_end {
                 return self.last(shown);
             }
-            match self.body.chunk().await.map_err(|error| Trouble::fetching(&error))? {
+            match self.body.chunk().await.map_err(|error| AgentError::fetching(&error))? {
                 Some(bytes) => {
-                    let events = self.parser.feed(&bytes).map_err(|error| Trouble::too_large(error.limit))?;
+                    let events =
+                        self.parser.feed(&bytes).map_err(|error| AgentError::too_large(error.limit))?;
                     self.ready.extend(events);
                 }
                 None => self.is_at_end = true,
@@ -110,9 +111,9 @@ impl Lines {
         }
     }
 
-    /// The event before the end of the stream that no empty line closed. Some agents leave that line out after a whole event;
-    /// half an event was cut off, and counts as little as one that never came.
-    fn last(&mut self, shown: Option<&Arc<Shown>>) -> Result<Option<StreamEvent>, Trouble> {
+    /// Last event without the final blank line. Some agents omit it after a complete event; an incomplete event was cut off and is
+    /// ignored.
+    fn last(&mut self, shown: Option<&Arc<RequestAuth>>) -> Result<Option<StreamEvent>, AgentError> {
         let last = self.parser.finish().filter(|event| !event.data.trim().is_empty());
         match last.map(|event| self.decode(&event, shown)).transpose() {
             Err(trouble) if trouble.failure.kind == Kind::PeerGarbled => Ok(None),
@@ -120,12 +121,16 @@ impl Lines {
         }
     }
 
-    fn decode(&self, event: &sse::Event, shown: Option<&Arc<Shown>>) -> Result<StreamEvent, Trouble> {
-        let login = shown.map_or(Login::None, |shown| Login::Shown(shown));
+    fn decode(
+        &self,
+        event: &sse::SseEvent,
+        shown: Option<&Arc<RequestAuth>>,
+    ) -> Result<StreamEvent, AgentError> {
+        let login = shown.map_or(AuthSent::None, |shown| AuthSent::Shown(shown));
         let data = one_line(event.data.as_bytes());
         let data = data.as_ref();
         if event.event.as_deref() == Some("error") {
-            return Err(Trouble::remote(&error_in(data)));
+            return Err(AgentError::remote(&error_in(data)));
         }
         let read = match self.carrier {
             Carrier::Rpc => rpc::decode_response(data).and_then(|response| {
@@ -135,24 +140,25 @@ impl Lines {
             Carrier::Rest | Carrier::Grpc => answer::parse(data).map(Ok),
         };
         match read {
-            Ok(Ok(raw)) => answer::decode_stream_event(self.wire, raw)
-                .map_err(|garbled| misread(data).unwrap_or_else(|| Trouble::garbled(&garbled, data, login))),
-            Ok(Err(error)) => Err(Trouble::remote(&error)),
-            Err(garbled) => Err(Trouble::garbled(&garbled, data, login)),
+            Ok(Ok(raw)) => answer::decode_stream_event(self.wire, raw).map_err(|garbled| {
+                misread(data).unwrap_or_else(|| AgentError::garbled(&garbled, data, login))
+            }),
+            Ok(Err(error)) => Err(AgentError::remote(&error)),
+            Err(garbled) => Err(AgentError::garbled(&garbled, data, login)),
         }
     }
 }
 
-/// What stands where an event should may be an error that nobody announced.
-fn misread(data: &[u8]) -> Option<Trouble> {
+/// Error in place of an event, without a declared type.
+fn misread(data: &[u8]) -> Option<AgentError> {
     let error = rpc::decode_response(data).ok()?.result.err()?;
-    Some(Trouble::remote(&error))
+    Some(AgentError::remote(&error))
 }
 
-/// The error in the data of an `error` event: in an envelope, or bare, or only words.
+/// Error in the data of an `error` event: in an envelope, bare, or as text.
 fn error_in(data: &[u8]) -> RpcError {
-    if let Ok(rpc::Response { result: Err(error), .. }) = rpc::decode_response(data) {
+    if let Ok(rpc::RpcResponse { result: Err(error), .. }) = rpc::decode_response(data) {
         return error;
     }
-    RpcError::new(Code::Internal, String::from_utf8_lossy(data).trim().to_owned())
+    RpcError::new(ErrorCode::Internal, String::from_utf8_lossy(data).trim().to_owned())
 }

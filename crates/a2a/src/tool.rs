@@ -1,12 +1,11 @@
-//! One skill of one agent as something to call: the bridge as a library.
+//! One skill of one agent as a library function.
 //!
-//! It takes the whole road of a call (policy, the bus, the schema check, the agent's dialect), but needs no registry and
-//! no disk, and no network either when the fetcher is a stand-in. Nothing is written down: whoever wants to know what
-//! happened subscribes to the bus.
+//! A call passes the complete call pipeline (policy, events, schema validation, the agent's dialect), but needs no registry and no disk,
+//! and no network with a test client. Nothing is stored: subscribe to the bus to observe the call.
 
 use std::sync::Arc;
 
-use rialto_a2a_wire::card::signature::Keys;
+use rialto_a2a_wire::card::signature::VerificationKeys;
 use rialto_edge::fetch::Fetch;
 use rialto_engine::{Bus, Config, Engine, Parts, Registry, Request};
 use rialto_model::{
@@ -22,12 +21,12 @@ use rialto_model::{
 use rialto_policy::Policy;
 
 use crate::{
+    backend::{self, A2aBackend, A2aBackendDeps},
     credential::{no_store, resolver},
     discover::Discoverer,
-    peer::{self, A2aPeer, Ports},
 };
 
-/// A skill to call.
+/// Callable skill.
 pub struct SkillTool {
     engine: Engine,
     target: Target,
@@ -37,24 +36,25 @@ pub struct SkillTool {
 // === impl SkillTool ===
 
 impl SkillTool {
-    /// A tool for `skill` of the agent in this row, which shows this card. What `policy` does not permit is refused.
+    /// Creates a tool for `skill` of the agent in this row with this card. Calls that `policy` does not permit are rejected.
     pub fn new(agent: Agent, card: Card, skill: Skill, fetch: Arc<dyn Fetch>, policy: Policy) -> Self {
         let clock = Arc::new(SystemClock);
         let store: Arc<dyn Store> = Arc::new(Nowhere::default());
         let config = Config::default();
-        // Only what the row itself holds is known here: there is no environment to look into.
+        // Only inline secrets are available: there is no environment.
         let tokens = resolver(|_| None, no_store);
-        let discovery = Arc::new(Discoverer::new(Arc::clone(&fetch), Arc::clone(&tokens), Keys::new()));
+        let discovery =
+            Arc::new(Discoverer::new(Arc::clone(&fetch), Arc::clone(&tokens), VerificationKeys::new()));
         let registry = Arc::new(Registry::new(Arc::clone(&store), discovery, clock.clone(), config.clone()));
-        let ports = Ports { fetch, tokens, learned: registry.clone(), clock: clock.clone() };
-        let peer = Arc::new(A2aPeer::new(peer::Config::default(), ports));
+        let ports = A2aBackendDeps { fetch, tokens, learned: registry.clone(), clock: clock.clone() };
+        let peer = Arc::new(A2aBackend::new(backend::Config::default(), ports));
         let engine = Engine::new(Parts { store, registry, peer, policy, policy_loader: None, clock, config });
         let caller = Caller { scope: agent.scope.clone(), ..Caller::user("library") };
         let agent = Arc::new(Agent { card: Arc::new(card), ..agent });
         Self { engine, target: Target { agent, skill: Some(Arc::new(skill)) }, caller }
     }
 
-    /// The same tool, called by somebody else.
+    /// Sets the caller.
     #[must_use]
     pub fn with_caller(mut self, caller: Caller) -> Self {
         self.caller = caller;
@@ -66,17 +66,17 @@ impl SkillTool {
         self.target.verb()
     }
 
-    /// The name older clients know it by.
+    /// Name in the format of older clients.
     pub fn legacy_alias(&self) -> String {
         self.target.legacy_alias()
     }
 
-    /// Where every call is announced, before and after.
+    /// Bus that announces every call, before and after.
     pub fn bus(&self) -> &Bus {
         self.engine.bus()
     }
 
-    /// Calls the skill and waits for what becomes of it.
+    /// Calls the skill and waits for its end.
     pub async fn call(&self, args: Json) -> Result<Task, Failure> {
         let request = Request::skill(self.caller.clone(), Door::Library, self.target.clone(), args);
         self.engine.call(request).await?.finish().await

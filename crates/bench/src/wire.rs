@@ -8,9 +8,9 @@ use std::{
 
 use rialto_a2a_wire::{
     answer,
-    garbled::Garbled,
+    invalid::InvalidDocument,
     rpc,
-    task::{SendAnswer, State, Status, Task},
+    task::{A2aState, A2aStatus, A2aTask, SendAnswer},
     wire::Wire,
 };
 use rialto_model::{
@@ -101,11 +101,11 @@ fn encode(wire: Wire, task: &SendAnswer) -> String {
     }
 }
 
-fn decode(wire: Wire, body: &[u8]) -> Result<SendAnswer, Garbled> {
+fn decode(wire: Wire, body: &[u8]) -> Result<SendAnswer, InvalidDocument> {
     match wire {
         Wire::V03Proto => answer::decode_send(wire, answer::parse(body)?),
         Wire::V10 | Wire::V03 | Wire::V01 => rpc::decode_send(wire, &rpc::Id::from(1), body)?
-            .map_err(|error| Garbled::new("a result", error.message)),
+            .map_err(|error| InvalidDocument::new("a result", error.message)),
     }
 }
 
@@ -119,16 +119,16 @@ const fn name(wire: Wire) -> &'static str {
 }
 
 /// A task of about 1 KB.
-fn small() -> Task {
+fn small() -> A2aTask {
     task(1, 3)
 }
 
 /// A task of about 40 KB.
-fn large() -> Task {
+fn large() -> A2aTask {
     task(20, 9)
 }
 
-fn task(artifacts: usize, lines: usize) -> Task {
+fn task(artifacts: usize, lines: usize) -> A2aTask {
     let line = "a line of what the agent has found out, with \"quotes\" and a number. ";
     let data = Json::of(
         &json!({"found": line.repeat(lines), "score": 0.75, "tags": ["a", "b", "c"], "deep": {"er": [1, 2, 3]}}),
@@ -141,10 +141,10 @@ fn task(artifacts: usize, lines: usize) -> Task {
         Artifact::new(format!("artifact-{number}"), parts)
     };
     let message = |role, text: &str| Message::new("message-1", role, vec![Part::text(text)]);
-    let mut status = Status::new(State::Completed);
+    let mut status = A2aStatus::new(A2aState::Completed);
     status.message = Some(message(Role::Agent, "done, and gladly"));
     status.timestamp = Some("2026-11-15T12:00:00.000Z".to_owned());
-    let mut task = Task::new("0199f0c2-7d5e-7c3a-9b1f-2f6a1c0d4e5b", status);
+    let mut task = A2aTask::new("0199f0c2-7d5e-7c3a-9b1f-2f6a1c0d4e5b", status);
     task.context_id = Some("0199f0c2-7d5e-7c3a-9b1f-2f6a1c0d4e5c".to_owned());
     task.artifacts = (0..artifacts).map(artifact).collect();
     task.history = vec![message(Role::User, "please find out what there is to be found out")];

@@ -20,7 +20,7 @@ use futures::{
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use rialto_engine::{Engine, Parts, Registry, Request as Ask, peer::Peer};
-use rialto_mcp::{Config, Control, Door, LoadAgents};
+use rialto_mcp::{Config, LoadAgents, McpEndpoint, McpEndpointOptions};
 use rialto_model::{
     agent::Agent,
     call::{Call, Caller, Cancel, Door as By, Follow},
@@ -155,7 +155,8 @@ async fn open_session(router: &Router) -> String {
 
 fn router(engine: &Engine) -> Router {
     let config = Config { allowed_origins: vec!["http://localhost:*".into()], ..Config::default() };
-    let door = Door::new(engine.clone(), config, Control { load_agents: LoadAgents::Session });
+    let door =
+        McpEndpoint::new(engine.clone(), config, McpEndpointOptions { load_agents: LoadAgents::Session });
     door.router(CancellationToken::new()).layer(Extension(Caller::user("ann")))
 }
 

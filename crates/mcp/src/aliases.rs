@@ -1,15 +1,15 @@
-//! Names that whoever runs this gives to single skills, in place of those that are made of the agent's name and the skill's id.
+//! Operator-defined tool names for single skills, in place of the names made of the agent's name and the skill's id.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{names::is_allowed, own};
+use crate::{builtin_tools, names::is_allowed};
 
 /// The longest name that MCP allows.
-const LONGEST: usize = 128;
+const MAX_NAME_LENGTH: usize = 128;
 
-/// Skills by the names they are given.
+/// Skills by operator-defined name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<String, String>")]
 pub struct Aliases(BTreeMap<String, String>);
@@ -17,12 +17,12 @@ pub struct Aliases(BTreeMap<String, String>);
 // === impl Aliases ===
 
 impl Aliases {
-    /// The skill that was given this name.
+    /// The skill with this alias.
     pub(crate) fn skill(&self, alias: &str) -> Option<&str> {
         self.0.get(alias).map(String::as_str)
     }
 
-    /// The name that a skill was given; the first one, if it was given several.
+    /// The alias of a skill; the first one, if it has several.
     pub(crate) fn of(&self, canonical: &str, legacy: &str) -> Option<&str> {
         let is_meant = |skill: &str| skill == canonical || skill == legacy;
         self.0.iter().find(|(_, skill)| is_meant(skill)).map(|(alias, _)| alias.as_str())
@@ -34,12 +34,12 @@ impl TryFrom<BTreeMap<String, String>> for Aliases {
 
     fn try_from(names: BTreeMap<String, String>) -> Result<Self, String> {
         for alias in names.keys() {
-            if alias.is_empty() || alias.len() > LONGEST || !is_allowed(alias) {
+            if alias.is_empty() || alias.len() > MAX_NAME_LENGTH || !is_allowed(alias) {
                 return Err(format!(
-                    "\"{alias}\" cannot be a tool's name: letters, digits, `_`, `-` and `.`, at most {LONGEST} of them"
+                    "\"{alias}\" cannot be a tool's name: letters, digits, `_`, `-` and `.`, at most {MAX_NAME_LENGTH} of them"
                 ));
             }
-            if own::NAMES.contains(&alias.as_str()) {
+            if builtin_tools::NAMES.contains(&alias.as_str()) {
                 return Err(format!("\"{alias}\" is the name of a tool of Rialto's own; choose another one"));
             }
         }

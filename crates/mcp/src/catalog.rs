@@ -1,8 +1,8 @@
-//! The list of tools, prepared once per version of the registry and way of naming.
+//! The list of tools, cached per version of the registry and naming rule.
 //!
 //! Nothing here walks over all skills for one page: a page prepares the tools it shows, once, and the next reader of
 //! the same page finds them ready. A cursor names the last skill that was shown, so a page after a change of the
-//! registry goes on at the right place.
+//! registry continues at the right place.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,77 +18,77 @@ use rialto_engine::{
 use rialto_model::{call::Caller, deployed::Backing, ids::Scope};
 use rmcp::model::Tool;
 
-use crate::{aliases::Aliases, names::Naming, own, tool};
+use crate::{aliases::Aliases, builtin_tools, names::Naming, tool};
 
-/// Lists are kept for this many projects and ways of naming; one more forgets the oldest.
-const KEPT: usize = 64;
+/// Maximum number of cached lists (project and naming rule); the oldest is evicted.
+const MAX_CACHED_LISTS: usize = 64;
 
-/// How many skills that its caller may not see a page steps over, for each one it shows.
-const STEPS: usize = 8;
+/// Maximum number of hidden skills that a page skips, per skill that it shows.
+const MAX_SKIPPED_PER_TOOL: usize = 8;
 
-/// All lists that were asked for lately.
-pub(crate) struct Catalogs {
+/// Cache of tool lists.
+pub(crate) struct ToolCatalogs {
     aliases: Arc<Aliases>,
-    kept: ArcSwap<Vec<Arc<Catalog>>>,
+    kept: ArcSwap<Vec<Arc<ToolCatalog>>>,
 }
 
-/// The tools of one project, named one way.
-pub(crate) struct Catalog {
+/// Tools of one project under one naming rule.
+pub(crate) struct ToolCatalog {
     scope: Scope,
     naming: Naming,
     aliases: Arc<Aliases>,
     directory: Arc<Directory>,
-    /// The names of skills that the client's rewriting would make equal to an earlier one.
+    /// New names of skills that the client's own rewriting would make equal to an earlier one.
     renamed: HashMap<String, String>,
-    /// By place in the directory: a skill's tools, one for each name. Filled as it is read.
+    /// Tools of each skill by index in the directory, one per name; filled on first read.
     tools: Vec<OnceLock<Box<[Tool]>>>,
 }
 
-/// A piece of a list.
-pub(crate) struct Page {
-    catalog: Arc<Catalog>,
-    /// Whether our own tools come first.
+/// One page of a tool list.
+pub(crate) struct ToolPage {
+    catalog: Arc<ToolCatalog>,
+    /// True when built-in tools come first.
     is_first: bool,
-    /// Those of our own that are listed.
+    /// Built-in tools on this page.
     own: Vec<&'static Tool>,
-    /// The places of the skills that are on it.
+    /// Directory indexes of the skills on this page.
     places: Vec<usize>,
-    /// What is on it in place of all that.
+    /// Fixed tools that replace everything else on the page.
     only: Option<&'static [Tool]>,
-    /// How to ask for the next piece; none when this is the last.
+    /// Cursor of the next page; none on the last.
     pub(crate) next: Option<String>,
 }
 
-// === impl Catalogs ===
+// === impl ToolCatalogs ===
 
-impl Catalogs {
+impl ToolCatalogs {
     pub(crate) fn new(aliases: Arc<Aliases>) -> Self {
         Self { aliases, kept: ArcSwap::from_pointee(Vec::new()) }
     }
 
-    /// The list for a project, named one way, as the registry is now.
-    pub(crate) fn of(&self, engine: &Engine, scope: &Scope, naming: Naming) -> Arc<Catalog> {
+    /// List of a project under a naming rule, for the current version of the registry.
+    pub(crate) fn of(&self, engine: &Engine, scope: &Scope, naming: Naming) -> Arc<ToolCatalog> {
         let directory = engine.registry().directory(scope);
-        let is_meant = |kept: &&Arc<Catalog>| kept.naming == naming && kept.scope == *scope;
+        let is_meant = |kept: &&Arc<ToolCatalog>| kept.naming == naming && kept.scope == *scope;
         if let Some(known) = self.kept.load().iter().find(is_meant)
             && Arc::ptr_eq(&known.directory, &directory)
         {
             return Arc::clone(known);
         }
-        let catalog = Arc::new(Catalog::new(scope.clone(), naming, directory, Arc::clone(&self.aliases)));
+        let catalog = Arc::new(ToolCatalog::new(scope.clone(), naming, directory, Arc::clone(&self.aliases)));
         self.kept.rcu(|kept| {
             let others = kept.iter().filter(|other| !is_meant(other)).cloned();
             let mut kept: Vec<_> = others.chain([Arc::clone(&catalog)]).collect();
-            kept.drain(..kept.len().saturating_sub(KEPT));
+            kept.drain(..kept.len().saturating_sub(MAX_CACHED_LISTS));
             kept
         });
         catalog
     }
 }
 
-// === impl Catalog ===
+// === impl ToolCatalog ===
 
-impl Catalog {
+impl ToolCatalog {
     fn new(scope: Scope, naming: Naming, directory: Arc<Directory>, aliases: Arc<Aliases>) -> Self {
         let renamed = renamed(&directory, naming, &aliases);
         let mut tools = Vec::new();
@@ -96,19 +96,19 @@ impl Catalog {
         Self { scope, naming, aliases, directory, renamed, tools }
     }
 
-    /// The piece after `cursor`, or the first. None when the cursor is not one of ours.
+    /// Page after `cursor`, or the first page. None for an invalid cursor.
     pub(crate) fn page(
         self: &Arc<Self>,
         engine: &Engine,
         caller: &Caller,
         cursor: Option<&str>,
         size: usize,
-    ) -> Option<Page> {
+    ) -> Option<ToolPage> {
         let first = match cursor {
             None => 0,
             Some(cursor) => self.place_after(&read_cursor(cursor)?),
         };
-        let mut page = Page {
+        let mut page = ToolPage {
             catalog: Arc::clone(self),
             is_first: cursor.is_none(),
             own: Vec::new(),
@@ -118,7 +118,7 @@ impl Catalog {
         };
         for place in first..self.directory.len() {
             let Some(entry) = self.directory.at(place) else { break };
-            if page.places.len() >= size || place - first >= size.saturating_mul(STEPS) {
+            if page.places.len() >= size || place - first >= size.saturating_mul(MAX_SKIPPED_PER_TOOL) {
                 let last = place.checked_sub(1).and_then(|last| self.directory.at(last));
                 page.next = last.map(|last| write_cursor(&last.canonical));
                 break;
@@ -130,9 +130,9 @@ impl Catalog {
         Some(page)
     }
 
-    /// The one page of a list with only these tools.
-    pub(crate) fn only(self: &Arc<Self>, tools: &'static [Tool]) -> Page {
-        Page {
+    /// Single page with only these tools.
+    pub(crate) fn only(self: &Arc<Self>, tools: &'static [Tool]) -> ToolPage {
+        ToolPage {
             catalog: Arc::clone(self),
             is_first: true,
             own: Vec::new(),
@@ -142,22 +142,22 @@ impl Catalog {
         }
     }
 
-    /// Whether its schemas are portable ones.
+    /// True for portable schemas.
     pub(crate) const fn is_portable(&self) -> bool {
         self.naming.portable
     }
 
-    /// Whether it lists workflows.
+    /// True when the list has workflows.
     pub(crate) fn has_workflows(&self) -> bool {
         self.directory.listed().any(|entry| matches!(entry.agent.backing, Backing::Flow(_)))
     }
 
-    /// The registry's own list, which this is a view of.
+    /// Directory that this list is a view of.
     pub(crate) const fn directory(&self) -> &Arc<Directory> {
         &self.directory
     }
 
-    /// The place of the first skill whose canonical name comes after `name`.
+    /// Index of the first skill whose canonical name comes after `name`.
     fn place_after(&self, name: &str) -> usize {
         let (mut low, mut high) = (0, self.directory.len());
         while low < high {
@@ -168,7 +168,7 @@ impl Catalog {
         low
     }
 
-    /// The tools of the skill at a place, one for each name.
+    /// Tools of the skill at an index, one per name.
     pub(crate) fn tools_at(&self, place: usize) -> &[Tool] {
         let (Some(slot), Some(entry)) = (self.tools.get(place), self.directory.at(place)) else { return &[] };
         slot.get_or_init(|| {
@@ -179,10 +179,10 @@ impl Catalog {
     }
 }
 
-// === impl Page ===
+// === impl ToolPage ===
 
-impl Page {
-    /// The same, with tools of ours in front of the first page.
+impl ToolPage {
+    /// Puts built-in tools in front of the first page.
     pub(crate) fn with_own(mut self, own: Vec<&'static Tool>) -> Self {
         self.own = own;
         self
@@ -199,13 +199,13 @@ impl Page {
     }
 }
 
-/// New names for skills whose names would be equal once the client has rewritten them, by the name they would have.
+/// Maps the names that collide after the client's rewriting to new ones.
 fn renamed(directory: &Directory, naming: Naming, aliases: &Aliases) -> HashMap<String, String> {
     let rule = naming.rule;
     if !rule.rewrites() {
         return HashMap::new();
     }
-    let mut taken: HashSet<String> = own::NAMES.map(str::to_owned).into();
+    let mut taken: HashSet<String> = builtin_tools::NAMES.map(str::to_owned).into();
     let mut renamed = HashMap::new();
     for entry in directory.listed() {
         for name in names_of(entry, naming, aliases) {
@@ -219,7 +219,7 @@ fn renamed(directory: &Directory, naming: Naming, aliases: &Aliases) -> HashMap<
     renamed
 }
 
-/// The names a skill is listed under: the one that it was given, or those that it has.
+/// Names of a skill in the list: its alias, or its regular names.
 fn names_of(entry: &Entry, naming: Naming, aliases: &Aliases) -> Vec<String> {
     match aliases.of(&entry.canonical, &entry.legacy) {
         Some(alias) => vec![alias.to_owned()],

@@ -1,4 +1,4 @@
-//! What can be set about the MCP door.
+//! Configuration of the MCP server.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -6,15 +6,15 @@ use rialto_model::card::Card;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{aliases::Aliases, own::NAMES};
+use crate::{aliases::Aliases, builtin_tools::NAMES};
 
-/// How the MCP door presents itself.
+/// Configuration of the MCP server (`[mcp]`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Which names `tools/list` shows. Every name always works in `tools/call`, whatever is listed.
+    /// Names in `tools/list`. Every name always works in `tools/call`, whichever are listed.
     pub tool_names: ToolNames,
-    /// What `tools/list` shows: all tools, or three that search, describe and call the others. A client may ask for either
+    /// Tools in `tools/list`: all tools, or three that search, describe and call the others. A client may ask for either
     /// (`/mcp?tools=search`, `rialto mcp --tools search`).
     pub tools: ToolList,
     /// With more tools than this, `tools/list` shows the three; 0 always shows all.
@@ -27,55 +27,55 @@ pub struct Config {
     /// set. They can be called whether or not they are listed.
     #[schemars(with = "Option<Vec<String>>")]
     pub own_tools: Option<OwnTools>,
-    /// Which schemas of arguments `tools/list` shows: those of the skills, or portable ones for clients that do not understand all of JSON
+    /// Argument schemas in `tools/list`: those of the skills, or portable ones for clients that do not support all of JSON
     /// Schema. A client may ask for either (`/mcp?schemas=portable`).
-    pub schemas: Schemas,
+    pub schemas: SchemaStyle,
     /// Form of a failed call: a result with `isError` that the model reads, or a JSON-RPC error. A client may ask for either
     /// (`/mcp?errors=protocol`, `rialto mcp --errors protocol`).
     pub tool_errors: ToolErrors,
     /// Skills on one page of `tools/list`. Many clients read only the first page.
     pub page_size: usize,
-    /// How long a client may keep the list of tools without asking again, in milliseconds.
+    /// Time for which a client may cache the list of tools, in milliseconds.
     pub list_ttl_ms: u64,
     /// A result that is larger than this, in kilobytes, is not put into the model's context whole: its largest parts become links, which
     /// `resources/read` and `get_task` read in pieces; 0 puts in everything.
     pub inline_limit_kb: usize,
     /// The largest piece in which such a part is read, in kilobytes.
     pub piece_kb: usize,
-    /// How long a question to the person at a client can be answered, in seconds: by calling the tool again (protocol version
+    /// Time to answer a question to the person at a client, in seconds: by calling the tool again (protocol version
     /// 2026-07-28), or while the call waits. The task itself waits as long as its agent does.
     pub question_ttl_secs: u64,
-    /// How long a call may take before it becomes a task that the client fetches, in milliseconds; for requests that declare the
+    /// Time after which a call becomes a task that the client fetches, in milliseconds; for requests that declare the
     /// tasks extension of MCP. A skill with the tag `long-running` becomes one at once.
     pub task_after_ms: u64,
-    /// How often a client is told to ask for its task, in milliseconds.
+    /// Interval at which clients are asked to poll their task, in milliseconds.
     pub task_poll_ms: u64,
-    /// How long a task can be fetched at least, in milliseconds; none is for ever. The program says so, as it keeps them.
+    /// Minimum time for which a task can be fetched, in milliseconds; none is unlimited. Set by the program from its retention.
     #[serde(skip)]
     pub task_ttl_ms: Option<u64>,
-    /// Whether the tools that choose an agent are listed; they stand in a section of their own, `[routing]`.
+    /// List the tools that choose an agent; configured in a section of their own, `[routing]`.
     #[serde(skip)]
     pub routing_tools: bool,
-    /// Whether the tools that run work in many steps are listed; they stand in `[flows]`.
+    /// List the tools that run workflows; configured in `[flows]`.
     #[serde(skip)]
     pub flow_tools: bool,
-    /// How `invoke_a2a` finds agents; it stands in `[a2a]`.
+    /// Agent discovery of `invoke_a2a`; configured in `[a2a]`.
     #[serde(skip)]
-    pub invoking: Invoking,
+    pub invoking: InvokeConfig,
     /// Answer well-formed calls and lists of protocol version 2026-07-28 over HTTP without the MCP library's per-request service, which
     /// saves CPU time. The answers are the same either way.
     pub fast_path: bool,
-    /// Whether HTTP clients of protocol versions before 2026-07-28 get a session, and with it news of changed tools. Its id holds the
+    /// Give HTTP clients of protocol versions before 2026-07-28 a session, and with it notifications of changed tools. Its id holds the
     /// state of a session, so every process of the store serves it, after a restart too. Without sessions such clients are served
     /// request by request.
     pub legacy_sessions: bool,
-    /// How many such sessions this process may hold in all. One more takes the place of one that nobody has used for `session_idle_secs`, or of the
-    /// caller's own that has been idle the longest; if there is none, it is refused.
+    /// Maximum number of such sessions in this process. One more replaces one that has been unused for `session_idle_secs`, or the
+    /// caller's own that has been idle the longest; if there is none, it is rejected.
     pub max_sessions: usize,
-    /// How many such sessions of one caller this process may hold. One more drops the caller's own that has been idle the longest, which is
-    /// rebuilt when its client uses it again; if none is idle, it is refused.
+    /// Maximum number of such sessions of one caller in this process. One more drops the caller's own that has been idle the longest, which is
+    /// rebuilt when its client uses it again; if none is idle, it is rejected.
     pub max_sessions_per_caller: usize,
-    /// How long a session must have been idle, in seconds, before it may make room for another caller's.
+    /// Idle time after which a session may be dropped for another caller's, in seconds.
     pub session_idle_secs: u64,
     /// Host names this server answers to over HTTP, with or without port; `*` answers to every name.
     pub allowed_hosts: Vec<String>,
@@ -93,18 +93,18 @@ pub struct OwnTools(Vec<String>);
 /// Reads a card file.
 pub type CardReader = Arc<dyn Fn(&str) -> Result<Card, String> + Send + Sync>;
 
-/// How `invoke_a2a` finds agents.
+/// Agent discovery of `invoke_a2a`.
 #[derive(Clone)]
-pub struct Invoking {
+pub struct InvokeConfig {
     /// The agent that is called when none is named: its URL, or a card file.
     pub default_agent_card_url: Option<String>,
-    /// How long to wait for an agent, in seconds.
+    /// Default timeout of a call, in seconds.
     pub default_timeout_secs: u64,
-    /// Reads card files; none where no client may name a file of this machine.
+    /// Reads card files; none where clients may not name local files.
     pub read_card: Option<CardReader>,
 }
 
-/// Which names `tools/list` shows.
+/// Names in `tools/list`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolNames {
@@ -131,10 +131,10 @@ pub enum ToolErrors {
     Protocol,
 }
 
-/// Which schemas of arguments `tools/list` shows.
+/// Argument schemas in `tools/list`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Schemas {
+pub enum SchemaStyle {
     /// Portable ones to clients that are known to stumble over others.
     #[default]
     Auto,
@@ -144,7 +144,7 @@ pub enum Schemas {
     Original,
 }
 
-/// What `tools/list` shows.
+/// Tools in `tools/list`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToolList {
@@ -165,7 +165,7 @@ impl Default for Config {
             search_above: 0,
             tool_aliases: Aliases::default(),
             own_tools: None,
-            schemas: Schemas::Auto,
+            schemas: SchemaStyle::Auto,
             tool_errors: ToolErrors::Result,
             page_size: 500,
             list_ttl_ms: 60_000,
@@ -177,7 +177,7 @@ impl Default for Config {
             task_ttl_ms: None,
             routing_tools: false,
             flow_tools: false,
-            invoking: Invoking::default(),
+            invoking: InvokeConfig::default(),
             fast_path: true,
             legacy_sessions: true,
             max_sessions: 5_000,
@@ -192,13 +192,13 @@ impl Default for Config {
 
 // === impl Invoking ===
 
-impl Default for Invoking {
+impl Default for InvokeConfig {
     fn default() -> Self {
         Self { default_agent_card_url: None, default_timeout_secs: 120, read_card: None }
     }
 }
 
-impl PartialEq for Invoking {
+impl PartialEq for InvokeConfig {
     fn eq(&self, other: &Self) -> bool {
         self.default_agent_card_url == other.default_agent_card_url
             && self.default_timeout_secs == other.default_timeout_secs
@@ -206,9 +206,9 @@ impl PartialEq for Invoking {
     }
 }
 
-impl Eq for Invoking {}
+impl Eq for InvokeConfig {}
 
-impl fmt::Debug for Invoking {
+impl fmt::Debug for InvokeConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Invoking")
             .field("default_agent_card_url", &self.default_agent_card_url)
@@ -220,7 +220,7 @@ impl fmt::Debug for Invoking {
 // === impl OwnTools ===
 
 impl OwnTools {
-    /// Whether a tool is among them.
+    /// True when the list has this tool.
     pub(crate) fn keeps(&self, name: &str) -> bool {
         self.0.iter().any(|kept| kept == name)
     }
@@ -248,7 +248,7 @@ impl From<OwnTools> for Vec<String> {
 // === impl ToolList ===
 
 impl ToolList {
-    /// The list with that name, as configuration and `?tools=` spell it.
+    /// Parses the list as configuration and `?tools=` spell it.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "all" => Some(Self::All),
@@ -260,8 +260,8 @@ impl ToolList {
 
 // === impl Schemas ===
 
-impl Schemas {
-    /// The schemas with that name, as configuration and `?schemas=` spell it.
+impl SchemaStyle {
+    /// Parses the schemas as configuration and `?schemas=` spell it.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "auto" => Some(Self::Auto),
@@ -288,7 +288,7 @@ impl ToolErrors {
 // === impl ToolNames ===
 
 impl ToolNames {
-    /// The mode with that name, as configuration and `?names=` spell it.
+    /// Parses the mode as configuration and `?names=` spell it.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "auto" => Some(Self::Auto),

@@ -5,8 +5,8 @@
 //!
 //! Invariants:
 //! - Both paths answer alike, byte for byte but for ids and times: a test compares them request by request.
-//! - Whatever is unusual about a request, and every mistake in one, is left to rmcp, with the body as it came.
-//! - `[mcp] fast_path = false` switches it off; [`Door::fast_path_requests`](crate::Door::fast_path_requests) counts the requests that took it.
+//! - Unusual and invalid requests are passed to rmcp with their body unchanged.
+//! - `[mcp] fast_path = false` switches it off; [`Door::fast_path_requests`](crate::McpEndpoint::fast_path_requests) counts the requests that took it.
 
 pub(crate) mod codec;
 
@@ -32,54 +32,55 @@ use rialto_model::{
 use rmcp::{ErrorData, model::ProtocolVersion};
 use tokio_util::sync::CancellationToken;
 
-use self::codec::Asked;
+use self::codec::FastRequest;
 use crate::{
-    answer::{Answer, Marks},
-    asking::Inquiry,
-    client::Client,
-    config::{Config, Schemas, ToolErrors, ToolList, ToolNames},
-    desk::{Begun, Desk},
+    call_stream::{ToolCallStream, ToolCallUpdate},
+    client_profile::ClientProfile,
+    config::{Config, SchemaStyle, ToolErrors, ToolList, ToolNames},
+    elicitation::QuestionSet,
+    errors,
     http::LISTEN,
-    listening::Listen,
-    trace, trouble,
-    underway::{Note, Underway},
+    task_notifications::ListenRequest,
+    tool_result::{ResultMeta, ToolResult},
+    tool_service::{ToolCallStart, ToolService},
+    trace,
 };
 
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
+const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD_HEADER: HeaderName = HeaderName::from_static("mcp-method");
+const NAME_HEADER: HeaderName = HeaderName::from_static("mcp-name");
 
 /// Answers requests without rmcp.
 #[derive(Clone)]
 pub(crate) struct FastPath {
-    pub(crate) desk: Arc<Desk>,
-    hosts: Hosts,
-    /// Ends streams that would not end by themselves.
+    pub(crate) desk: Arc<ToolService>,
+    hosts: AllowedHosts,
+    /// Ends open-ended streams at shutdown.
     stop: CancellationToken,
 }
 
-/// The names we answer to.
+/// Host names that this server answers to.
 #[derive(Clone)]
-enum Hosts {
+enum AllowedHosts {
     Any,
-    /// Each with or without a port.
+    /// Host names with or without a port.
     These(Arc<[(String, Option<u16>)]>),
 }
 
 // === impl FastPath ===
 
 impl FastPath {
-    pub(crate) fn new(desk: Arc<Desk>, stop: CancellationToken) -> Self {
-        let hosts = Hosts::of(&desk.config);
+    pub(crate) fn new(desk: Arc<ToolService>, stop: CancellationToken) -> Self {
+        let hosts = AllowedHosts::of(&desk.config);
         Self { desk, hosts, stop }
     }
 
-    /// Answers a request, if it is one that can be answered here.
+    /// Answers a request, if the fast path supports it.
     pub(crate) async fn answer(&self, parts: &Parts, body: &[u8]) -> Option<Response> {
         if !self.takes(parts) {
             return None;
         }
-        if only(&parts.headers, &METHOD) == Some(LISTEN) {
+        if only(&parts.headers, &METHOD_HEADER) == Some(LISTEN) {
             return Box::pin(self.tell_of_tasks(parts, body)).await;
         }
         if !self.desk.config.fast_path {
@@ -91,9 +92,9 @@ impl FastPath {
     }
 
     async fn call_or_list(&self, parts: &Parts, body: &[u8]) -> Option<Response> {
-        let asked = Asked::read(RawJson::parse(std::str::from_utf8(body).ok()?).ok()?)?;
+        let asked = FastRequest::read(RawJson::parse(std::str::from_utf8(body).ok()?).ok()?)?;
         let is_consistent = asked.params.meta.version == ProtocolVersion::V_2026_07_28.as_str()
-            && only(&parts.headers, &METHOD) == Some(&asked.method);
+            && only(&parts.headers, &METHOD_HEADER) == Some(&asked.method);
         if !is_consistent {
             return None;
         }
@@ -109,10 +110,10 @@ impl FastPath {
         );
         match (&*asked.method, &asked.params.name) {
             ("tools/list", _) => Some(self.list(&client, &asked).await),
-            ("tools/call", Some(name)) if only(&parts.headers, &NAME) == Some(name) => {
+            ("tools/call", Some(name)) if only(&parts.headers, &NAME_HEADER) == Some(name) => {
                 let begun = match &asked.params.state {
                     Some(state) => {
-                        // What is no map of answers is rmcp's to refuse.
+                        // A value that is not a map of answers is left to rmcp to reject.
                         let responses = asked.params.responses()?;
                         let args = asked.params.arguments.map_or_else(Json::empty_object, Json::from);
                         match self.desk.meant(name, args) {
@@ -127,7 +128,7 @@ impl FastPath {
                         self.desk.call(&client, name, args).await
                     }
                 };
-                if let Ok(Begun::Underway(call)) = &begun
+                if let Ok(ToolCallStart::Underway(call)) = &begun
                     && let Some(patience) = call.patience()
                 {
                     return Some(Box::pin(self.as_task(&client, begun, patience, asked.id())).await);
@@ -138,42 +139,42 @@ impl FastPath {
         }
     }
 
-    /// Whether the head of a request is all that it should be.
+    /// True when the headers qualify for the fast path.
     fn takes(&self, parts: &Parts) -> bool {
         let headers = &parts.headers;
         let accept = only(headers, &ACCEPT).unwrap_or_default();
-        only(headers, &VERSION) == Some(ProtocolVersion::V_2026_07_28.as_str())
-            && matches!(only(headers, &METHOD), Some("tools/call" | "tools/list" | LISTEN))
+        only(headers, &VERSION_HEADER) == Some(ProtocolVersion::V_2026_07_28.as_str())
+            && matches!(only(headers, &METHOD_HEADER), Some("tools/call" | "tools/list" | LISTEN))
             && accept.contains("application/json")
             && accept.contains("text/event-stream")
             && only(headers, &CONTENT_TYPE).is_some_and(|kind| kind.starts_with("application/json"))
-            // Only browsers say where they come from, and rmcp knows which of them may.
+            // Only browsers send `Origin`, and rmcp has the list of allowed ones.
             && !headers.contains_key(ORIGIN)
             && host_of(parts).is_some_and(|host| self.hosts.have(host))
     }
 
-    /// Answers a client that wants to hear of its tasks. rmcp answers all others that listen.
+    /// Answers a client that subscribes to its tasks. rmcp answers all other subscriptions.
     async fn tell_of_tasks(&self, parts: &Parts, body: &[u8]) -> Option<Response> {
-        let listen = Listen::read(body)?;
+        let listen = ListenRequest::read(body)?;
         let mut client = self.client(parts, listen.client())?;
         client.abilities = listen.abilities(client.fluency);
         Some(self.listen(client, listen, self.stop.clone()).await)
     }
 
-    fn client(&self, parts: &Parts, name: &str) -> Option<Client> {
+    fn client(&self, parts: &Parts, name: &str) -> Option<ClientProfile> {
         let caller = parts.extensions.get::<Caller>()?.clone();
         let mode = parts.extensions.get::<ToolNames>().copied().unwrap_or(self.desk.config.tool_names);
         let version = Some(ProtocolVersion::V_2026_07_28.as_str());
-        let mut client = Client::new(caller, Door::McpHttp, version, name, mode);
+        let mut client = ClientProfile::new(caller, Door::McpHttp, version, name, mode);
         client.list = parts.extensions.get::<ToolList>().copied();
         client.errors = parts.extensions.get::<ToolErrors>().copied().unwrap_or(self.desk.config.tool_errors);
         client.inline = self.desk.inline;
-        let schemas = parts.extensions.get::<Schemas>().copied().unwrap_or(self.desk.config.schemas);
+        let schemas = parts.extensions.get::<SchemaStyle>().copied().unwrap_or(self.desk.config.schemas);
         client.naming = client.naming.with_schemas(schemas);
         Some(client)
     }
 
-    async fn list(&self, client: &Client, asked: &Asked<'_>) -> Response {
+    async fn list(&self, client: &ClientProfile, asked: &FastRequest<'_>) -> Response {
         let page = self.desk.list(client, asked.params.cursor.as_deref()).await;
         plain(match page {
             Ok(page) => {
@@ -183,46 +184,48 @@ impl FastPath {
         })
     }
 
-    /// Waits for a call's end. With the first note of progress the answer becomes a stream. A client that hangs up
-    /// lets go of the call, and that calls it off.
+    /// Waits for the end of a call. The first progress notification turns the response into a stream. A client that disconnects cancels
+    /// the call.
     async fn follow(
         &self,
-        begun: Result<Begun, ErrorData>,
+        begun: Result<ToolCallStart, ErrorData>,
         id: RawJson<'_>,
         token: Option<RawJson<'_>>,
     ) -> Response {
         let mut call = match begun {
-            Ok(Begun::Underway(call)) => call,
-            Ok(Begun::Asked(inquiry)) => return plain(self.asked(id, &inquiry).await),
-            Ok(Begun::Done(answer)) => return answered(id, &Ok(answer)),
+            Ok(ToolCallStart::Underway(call)) => call,
+            Ok(ToolCallStart::Asked(inquiry)) => return plain(self.asked(id, &inquiry).await),
+            Ok(ToolCallStart::Done(answer)) => return answered(id, &Ok(answer)),
             Err(error) => return plain(codec::failed(id, &error)),
         };
         loop {
             match (call.next().await, token) {
-                (Note::End(end), _) => return answered(id, &rendered(end, call.errors())),
-                (Note::Asked(inquiry), _) => return plain(self.asked(id, &inquiry).await),
-                (Note::Progress { mark, text }, Some(token)) => {
+                (ToolCallUpdate::End(end), _) => return answered(id, &rendered(end, call.errors())),
+                (ToolCallUpdate::Asked(inquiry), _) => return plain(self.asked(id, &inquiry).await),
+                (ToolCallUpdate::Progress { mark, text }, Some(token)) => {
                     let first = codec::progressed(token, mark, &text);
                     return self.clone().stream(call, &first, Json::from(id), Json::from(token));
                 }
-                (Note::Progress { .. }, None) => {}
+                (ToolCallUpdate::Progress { .. }, None) => {}
             }
         }
     }
 
-    /// The rest of a call as a stream of events. Each heartbeat is one, so the stream is never silent for long.
-    fn stream(self, call: Box<Underway>, first: &[u8], id: Json, token: Json) -> Response {
+    /// Rest of a call as a stream of events, with heartbeats while nothing happens.
+    fn stream(self, call: Box<ToolCallStream>, first: &[u8], id: Json, token: Json) -> Response {
         let first = codec::event(first);
         let rest = stream::unfold(Some(call), move |call| {
             let (direct, id, token) = (self.clone(), id.clone(), token.clone());
             async move {
                 let mut call = call?;
                 let (message, call) = match call.next().await {
-                    Note::Progress { mark, text } => {
+                    ToolCallUpdate::Progress { mark, text } => {
                         (codec::progressed(token.raw(), mark, &text), Some(call))
                     }
-                    Note::Asked(inquiry) => (direct.asked(id.raw(), &inquiry).await, None),
-                    Note::End(end) => (codec::called(id.raw(), &rendered(end, call.errors())), None),
+                    ToolCallUpdate::Asked(inquiry) => (direct.asked(id.raw(), &inquiry).await, None),
+                    ToolCallUpdate::End(end) => {
+                        (codec::called(id.raw(), &rendered(end, call.errors())), None)
+                    }
                 };
                 Some((codec::event(&message), call))
             }
@@ -230,22 +233,22 @@ impl FastPath {
         event_stream::respond(stream::iter([first]).chain(rest), None)
     }
 
-    /// Waits a while for a call; then it is a task. Such a call tells nothing of its progress: its task does.
+    /// Waits for the call; after the timeout it becomes a task, which reports the progress then.
     async fn as_task(
         &self,
-        client: &Client,
-        begun: Result<Begun, ErrorData>,
+        client: &ClientProfile,
+        begun: Result<ToolCallStart, ErrorData>,
         patience: Duration,
         id: RawJson<'_>,
     ) -> Response {
-        let Ok(Begun::Underway(call)) = begun else { return self.follow(begun, id, None).await };
+        let Ok(ToolCallStart::Underway(call)) = begun else { return self.follow(begun, id, None).await };
         let waited = self.desk.or_task(client, call, patience).await;
-        if let Ok(Ok(Note::End(end))) = waited {
+        if let Ok(Ok(ToolCallUpdate::End(end))) = waited {
             return answered(id, &rendered(end, client.errors));
         }
         plain(match waited {
-            Ok(Ok(Note::Asked(inquiry))) => self.asked(id, &inquiry).await,
-            Ok(Ok(Note::End(_) | Note::Progress { .. })) => {
+            Ok(Ok(ToolCallUpdate::Asked(inquiry))) => self.asked(id, &inquiry).await,
+            Ok(Ok(ToolCallUpdate::End(_) | ToolCallUpdate::Progress { .. })) => {
                 codec::failed(id, &ErrorData::internal_error("it goes on", None))
             }
             Ok(Err(task)) => codec::became(id, &task),
@@ -253,7 +256,7 @@ impl FastPath {
         })
     }
 
-    async fn asked(&self, id: RawJson<'_>, inquiry: &Inquiry) -> Vec<u8> {
+    async fn asked(&self, id: RawJson<'_>, inquiry: &QuestionSet) -> Vec<u8> {
         match Box::pin(self.desk.ask(inquiry)).await {
             Ok(questions) => codec::asked(id, &questions),
             Err(error) => codec::failed(id, &error),
@@ -261,9 +264,9 @@ impl FastPath {
     }
 }
 
-// === impl Hosts ===
+// === impl AllowedHosts ===
 
-impl Hosts {
+impl AllowedHosts {
     fn of(config: &Config) -> Self {
         if config.allowed_hosts.iter().any(|host| host == "*") {
             return Self::Any;
@@ -289,12 +292,12 @@ impl Hosts {
     }
 }
 
-/// A name in its one spelling.
+/// Normalized host name.
 fn name_of(host: &str) -> String {
     host.trim_matches(['[', ']']).to_ascii_lowercase()
 }
 
-/// The name and the port of a host that is nothing but these; none of one that must be looked at more closely.
+/// Name and port of a host that consists of nothing else; none for one that needs the full parser.
 fn ordinary(host: &str) -> Option<(&str, Option<u16>)> {
     let (name, port) = match host.split_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -307,7 +310,7 @@ fn ordinary(host: &str) -> Option<(&str, Option<u16>)> {
     (!name.is_empty() && name.bytes().all(is_plain)).then_some((name, port))
 }
 
-/// The host a request is for; HTTP/2 says it in the address.
+/// Host of a request; HTTP/2 puts it into the URI.
 fn host_of(parts: &Parts) -> Option<&str> {
     if parts.headers.contains_key(HOST) {
         only(&parts.headers, &HOST)
@@ -316,22 +319,22 @@ fn host_of(parts: &Parts) -> Option<&str> {
     }
 }
 
-/// A header's value, if it is there exactly once.
+/// Value of a header that occurs exactly once.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     if values.next().is_some() { None } else { value.to_str().ok() }
 }
 
-/// The end of a call in the form that its client asked for.
-fn rendered(end: Result<Answer, Failure>, errors: ToolErrors) -> Result<Answer, ErrorData> {
-    end.or_else(|failure| trouble::told(&failure, errors))
+/// Result of a call in the error form that its client asked for.
+fn rendered(end: Result<ToolResult, Failure>, errors: ToolErrors) -> Result<ToolResult, ErrorData> {
+    end.or_else(|failure| errors::told(&failure, errors))
 }
 
-/// The end of a call, with what guardrails warn of.
-fn answered(id: RawJson<'_>, outcome: &Result<Answer, ErrorData>) -> Response {
+/// Response of a finished call, with guardrail warnings in a header.
+fn answered(id: RawJson<'_>, outcome: &Result<ToolResult, ErrorData>) -> Response {
     let mut response = plain(codec::called(id, outcome));
-    if let Ok(Answer { marks: Marks { guardrail: Some(notice), .. }, .. }) = outcome {
+    if let Ok(ToolResult { marks: ResultMeta { guardrail: Some(notice), .. }, .. }) = outcome {
         rialto_edge::warning::put(response.headers_mut(), Some(notice));
     }
     response
@@ -353,7 +356,7 @@ mod tests {
             allowed_hosts: ["localhost", "Bridge.example:8080", "[::1]"].map(str::to_owned).to_vec(),
             ..Config::default()
         };
-        let hosts = Hosts::of(&config);
+        let hosts = AllowedHosts::of(&config);
         for ours in ["localhost", "LOCALHOST:1", "bridge.EXAMPLE:8080", "[::1]", "[::1]:80", "user@localhost"]
         {
             assert!(hosts.have(ours), "{ours}");

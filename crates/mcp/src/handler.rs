@@ -1,7 +1,7 @@
-//! The door as rmcp sees it: one handler for every protocol version and transport.
+//! rmcp handler of the MCP server, for every protocol version and transport.
 
-mod calling;
-mod leaving;
+mod calls;
+mod cancellation;
 
 use std::sync::Arc;
 
@@ -28,19 +28,20 @@ use rmcp::{
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use self::{calling::Settled, leaving::Reasons};
+use self::{calls::ToolCallOutcome, cancellation::CancelReasons};
 use crate::{
-    answer::{Answer, Marks, SERVER},
-    changes::{ListedOutlook, Listeners},
-    client::{Abilities, Client, Fluency},
-    config::{Schemas, ToolErrors, ToolList, ToolNames},
-    desk::Desk,
+    client_profile::{ClientProfile, DeclaredCapabilities, ProtocolFeatures},
+    config::{SchemaStyle, ToolErrors, ToolList, ToolNames},
+    depth_limit::TOO_DEEP,
+    errors,
+    list_changed::{ListChangedNotifier, ListedVisibility},
     resources,
-    shallow::TOO_DEEP,
-    trace, trouble,
+    tool_result::{ResultMeta, SERVER_IDENTITY, ToolResult},
+    tool_service::ToolService,
+    trace,
 };
 
-/// What a client is told about how to use the tools.
+/// Instructions for clients.
 const INSTRUCTIONS: &str = "Rialto is a bridge to A2A agents. Each skill of each agent is a tool: \
     call it with its arguments and it answers with the agent's result. send_message talks to an \
     agent freely and answers its questions (pass task_id). A call that takes too long leaves a task id: get_task \
@@ -49,38 +50,38 @@ const INSTRUCTIONS: &str = "Rialto is a bridge to A2A agents. Each skill of each
     result's _meta names its conversation and its task: pass them to the next call of a skill as the arguments \
     a2a_context_id (a new task in the same conversation) or a2a_task_id (an answer to a task that waits).";
 
-/// Serves one connection, or one request over HTTP.
+/// Serves one connection, or one HTTP request.
 #[derive(Clone)]
-pub(crate) struct Handler {
-    desk: Arc<Desk>,
-    listeners: Arc<Listeners>,
-    whose: Whose,
-    /// Ends what would otherwise last as long as the connection.
+pub(crate) struct McpHandler {
+    desk: Arc<ToolService>,
+    listeners: Arc<ListChangedNotifier>,
+    whose: CallerSource,
+    /// Ends listeners when the connection closes.
     closing: CancellationToken,
-    /// Why its client let go of requests.
-    reasons: Arc<Reasons>,
-    /// What its client was last shown.
-    listed: ListedOutlook,
-    /// Cancelled when everything is there that is to be listed from the start.
+    /// Reasons of cancelled requests.
+    reasons: Arc<CancelReasons>,
+    /// Tools visible to the client in its last list.
+    listed: ListedVisibility,
+    /// Cancelled when all tools that are listed from the start are loaded.
     complete: Option<CancellationToken>,
 }
 
-/// How to know who calls.
+/// Source of the caller's identity.
 #[derive(Clone)]
-pub(crate) enum Whose {
-    /// It is always the same one, on stdin and stdout.
+pub(crate) enum CallerSource {
+    /// Fixed caller, on stdin and stdout.
     Known(Caller),
-    /// Each HTTP request says so.
+    /// Taken from each HTTP request.
     Asked,
 }
 
 // === impl Handler ===
 
-impl Handler {
+impl McpHandler {
     pub(crate) fn new(
-        desk: Arc<Desk>,
-        listeners: Arc<Listeners>,
-        whose: Whose,
+        desk: Arc<ToolService>,
+        listeners: Arc<ListChangedNotifier>,
+        whose: CallerSource,
         closing: CancellationToken,
     ) -> Self {
         Self {
@@ -94,12 +95,12 @@ impl Handler {
         }
     }
 
-    /// The same for another client.
+    /// Handler for another client's session.
     pub(crate) fn for_session(&self) -> Self {
         Self { listed: Arc::default(), reasons: Arc::default(), ..self.clone() }
     }
 
-    /// The same, which lists and calls nothing before that.
+    /// Delays listing and calling until `complete` is cancelled.
     pub(crate) fn complete_after(mut self, complete: Option<CancellationToken>) -> Self {
         self.complete = complete;
         self
@@ -111,39 +112,39 @@ impl Handler {
         }
     }
 
-    /// From now on the client is told of changes: what there is by now is what it starts from.
+    /// Starts sending change notifications to the client, with the current tools as baseline.
     fn note_outlook(&self, caller: &Caller) {
         self.listed.lock().get_or_insert_with(|| self.desk.engine.outlook(&caller.scope));
     }
 
-    /// Who asks.
+    /// Authenticated caller of a request.
     fn caller<'a>(&'a self, extensions: &'a Extensions) -> Result<&'a Caller, ErrorData> {
         match &self.whose {
-            Whose::Known(caller) => Ok(caller),
-            Whose::Asked => {
+            CallerSource::Known(caller) => Ok(caller),
+            CallerSource::Asked => {
                 let parts = extensions.get::<Parts>();
                 parts.and_then(|parts| parts.extensions.get()).ok_or_else(nobody)
             }
         }
     }
 
-    /// Who asks, and what it can bear.
-    fn client(&self, context: &RequestContext<RoleServer>) -> Result<Client, ErrorData> {
+    /// Profile of the client that sent a request.
+    fn client(&self, context: &RequestContext<RoleServer>) -> Result<ClientProfile, ErrorData> {
         let parts = context.extensions.get::<Parts>();
         let mut caller = self.caller(&context.extensions)?.clone();
         let hops = context.meta.get(HOPS_META).map_or(0, read_hops);
         caller.hops = caller.hops.max(hops);
         let door = match &self.whose {
-            Whose::Known(_) => Door::McpStdio,
-            Whose::Asked => Door::McpHttp,
+            CallerSource::Known(_) => Door::McpStdio,
+            CallerSource::Asked => Door::McpHttp,
         };
         let asked = parts.and_then(|parts| parts.extensions.get::<ToolNames>());
         let mode = asked.copied().unwrap_or(self.desk.config.tool_names);
         let version = context.protocol_version();
         let name = context.client_info().map(|client| client.name).unwrap_or_default();
         let mut client =
-            Client::new(caller, door, version.as_ref().map(ProtocolVersion::as_str), &name, mode);
-        let schemas = parts.and_then(|parts| parts.extensions.get::<Schemas>().copied());
+            ClientProfile::new(caller, door, version.as_ref().map(ProtocolVersion::as_str), &name, mode);
+        let schemas = parts.and_then(|parts| parts.extensions.get::<SchemaStyle>().copied());
         client.naming = client.naming.with_schemas(schemas.unwrap_or(self.desk.config.schemas));
         let said = |name: &str| context.meta.get(name).and_then(Value::as_str);
         let headers = parts.map(|parts| &parts.headers);
@@ -156,17 +157,17 @@ impl Handler {
         Ok(client)
     }
 
-    /// Who asks about a task. Only 2026-07-28 has tasks.
+    /// Profile of a client that asks about a task. Only 2026-07-28 has tasks.
     fn client_with_tasks<M: ConstString>(
         &self,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Client, ErrorData> {
+    ) -> Result<ClientProfile, ErrorData> {
         let client = self.client(context)?;
         if client.fluency.modern { Ok(client) } else { Err(ErrorData::method_not_found::<M>()) }
     }
 }
 
-impl ServerHandler for Handler {
+impl ServerHandler for McpHandler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
@@ -174,11 +175,12 @@ impl ServerHandler for Handler {
             .enable_resources()
             .enable_tasks()
             .build();
-        let server = Implementation::new(SERVER.name, SERVER.version).with_title(SERVER.title);
+        let server = Implementation::new(SERVER_IDENTITY.name, SERVER_IDENTITY.version)
+            .with_title(SERVER_IDENTITY.title);
         ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS)
     }
 
-    /// What older clients are told. They have no tasks.
+    /// Handshake before 2026-07-28, without tasks.
     async fn initialize(
         &self,
         request: InitializeRequestParams,
@@ -239,13 +241,14 @@ impl ServerHandler for Handler {
             }
         };
         match self.see_through(&client, begun, &context).await? {
-            Settled::Asked(inquiry) => {
+            ToolCallOutcome::Asked(inquiry) => {
                 Box::pin(self.desk.ask(&inquiry)).await.map(CallToolResponse::InputRequired)
             }
-            Settled::Task(task) => Ok(CallToolResponse::Task(task)),
-            Settled::Done(answer) => {
-                let marks = Marks { server: client.fluency.modern.then_some(&SERVER), ..answer.marks };
-                Ok(CallToolResult::from(Answer { marks, ..answer }).into())
+            ToolCallOutcome::Task(task) => Ok(CallToolResponse::Task(task)),
+            ToolCallOutcome::Done(answer) => {
+                let marks =
+                    ResultMeta { server: client.fluency.modern.then_some(&SERVER_IDENTITY), ..answer.marks };
+                Ok(CallToolResult::from(ToolResult { marks, ..answer }).into())
             }
         }
     }
@@ -320,12 +323,12 @@ impl ServerHandler for Handler {
                 self.listeners.add(context.peer, &caller.scope, Arc::clone(&self.listed));
             }
             Err(error) => {
-                tracing::debug!("a client whom nobody knows is told of no changes: {}", error.message);
+                tracing::debug!("a client without a caller gets no change notifications: {}", error.message);
             }
         }
     }
 
-    /// What rmcp could not read as any request it knows: a method nobody has, or parameters that do not fit.
+    /// Requests that rmcp cannot parse: an unknown method or invalid parameters.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -377,7 +380,7 @@ impl ServerHandler for Handler {
         result.next_cursor = shelf.next;
         if client.fluency.modern {
             result.meta = signature();
-            // Every call makes more of them.
+            // Every call adds resources.
             result = result.with_ttl_ms(0).with_cache_scope(CacheScope::Private);
         }
         Ok(result)
@@ -414,28 +417,33 @@ impl ServerHandler for Handler {
     }
 }
 
-/// What a client can do. Before 2026-07-28 it says so once, in its handshake; one without a session cannot be asked at all.
-fn abilities(context: &RequestContext<RoleServer>, fluency: Fluency) -> Abilities {
+/// Declared capabilities. Before 2026-07-28 they are in the handshake; a client without a session cannot be asked questions.
+fn abilities(context: &RequestContext<RoleServer>, fluency: ProtocolFeatures) -> DeclaredCapabilities {
     if fluency.modern {
         return context
             .client_capabilities()
-            .map(|declared| Abilities::of(&declared, fluency))
+            .map(|declared| DeclaredCapabilities::of(&declared, fluency))
             .unwrap_or_default();
     }
-    context.peer.peer_info().map(|info| Abilities::of(&info.capabilities, fluency)).unwrap_or_default()
+    context
+        .peer
+        .peer_info()
+        .map(|info| DeclaredCapabilities::of(&info.capabilities, fluency))
+        .unwrap_or_default()
 }
 
-/// What a list says about who made it.
+/// `_meta` of a list: identity of this server.
 fn signature() -> Option<MetaObject> {
-    let marks = serde_json::to_value(Marks { server: Some(&SERVER), ..Marks::default() }).ok()?;
+    let marks =
+        serde_json::to_value(ResultMeta { server: Some(&SERVER_IDENTITY), ..ResultMeta::default() }).ok()?;
     marks.as_object().cloned().map(MetaObject)
 }
 
 fn nobody() -> ErrorData {
-    trouble::error(&Failure::new(Kind::Unauthenticated, "this request does not say who calls"))
+    errors::error(&Failure::new(Kind::Unauthenticated, "this request does not say who calls"))
 }
 
-/// A count of calls in `_meta`. One that cannot be read is the highest.
+/// Hop count in `_meta`. An invalid one counts as the maximum.
 fn read_hops(count: &Value) -> u8 {
     count.as_u64().and_then(|count| u8::try_from(count).ok()).unwrap_or(u8::MAX)
 }

@@ -1,4 +1,4 @@
-//! MCP over HTTP: one address, every protocol version.
+//! MCP over HTTP: one endpoint for every protocol version.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
@@ -31,59 +31,59 @@ use serde_json::{json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    changes::Listeners,
-    config::{Config, Schemas, ToolErrors, ToolList, ToolNames},
-    desk::Desk,
+    config::{Config, SchemaStyle, ToolErrors, ToolList, ToolNames},
     fast_path::FastPath,
-    handler::{Handler, Whose},
-    params,
-    sessions::{AdmissionError, Handshakes, NoSession, SessionLimits, Sessions},
+    handler::{CallerSource, McpHandler},
+    header_params,
+    list_changed::ListChangedNotifier,
+    sessions::{AdmissionError, HandshakeStore, McpSessions, NoSession, SessionLimits},
+    tool_service::ToolService,
 };
 
-/// Where a client says what its body asks for.
-const METHOD: &str = "mcp-method";
+/// Header with the method of the body.
+const METHOD_HEADER: &str = "mcp-method";
 
-/// How a client says that it wants to hear of something.
+/// Method of a subscription.
 pub(crate) const LISTEN: &str = "subscriptions/listen";
 
-/// Where a client names its session.
-const SESSION: &str = "mcp-session-id";
+/// Header with the session id.
+const SESSION_HEADER: &str = "mcp-session-id";
 
-/// Where a client names the version that it speaks.
-const VERSION: &str = "mcp-protocol-version";
+/// Header with the protocol version.
+const VERSION_HEADER: &str = "mcp-protocol-version";
 
-/// Where the door is.
-const PATH: &str = "/mcp";
+/// Path of the endpoint.
+const ENDPOINT_PATH: &str = "/mcp";
 
-/// Serves `/mcp`.
-struct Http {
+/// State of the HTTP endpoint.
+struct HttpEndpoint {
     fast_path: FastPath,
-    sessions: Arc<Sessions>,
-    service: StreamableHttpService<Handler, Sessions>,
+    sessions: Arc<McpSessions>,
+    service: StreamableHttpService<McpHandler, McpSessions>,
     max_body_bytes: usize,
     streams: StreamLimits,
 }
 
 /// Router of the MCP endpoint.
-pub(crate) fn router(desk: &Arc<Desk>, stop: CancellationToken, streams: StreamLimits) -> Router {
-    let listeners = Listeners::new(desk.engine.clone());
+pub(crate) fn router(desk: &Arc<ToolService>, stop: CancellationToken, streams: StreamLimits) -> Router {
+    let listeners = ListChangedNotifier::new(desk.engine.clone());
     let limits = SessionLimits {
         max: desk.config.max_sessions,
         max_per_caller: desk.config.max_sessions_per_caller,
         idle: Duration::from_secs(desk.config.session_idle_secs),
     };
-    let sessions = Arc::new(Sessions::new(Arc::clone(desk), limits, stop.clone()));
+    let sessions = Arc::new(McpSessions::new(Arc::clone(desk), limits, stop.clone()));
     let mut config = service_config(&desk.config);
-    config.session_store = Some(Arc::new(Handshakes(Arc::clone(&sessions))));
+    config.session_store = Some(Arc::new(HandshakeStore(Arc::clone(&sessions))));
     tokio::spawn(Arc::clone(&listeners).tell(stop.clone()));
     tokio::spawn(Arc::clone(&sessions).end_revoked());
     tokio::spawn(Arc::clone(&sessions).receive_relayed());
-    let handler = Handler::new(Arc::clone(desk), listeners, Whose::Asked, stop.clone());
+    let handler = McpHandler::new(Arc::clone(desk), listeners, CallerSource::Asked, stop.clone());
     let service =
         StreamableHttpService::new(move || Ok(handler.for_session()), Arc::clone(&sessions), config);
     let (fast_path, max_body_bytes) = (FastPath::new(Arc::clone(desk), stop), desk.config.max_body_bytes);
-    let http = Arc::new(Http { fast_path, sessions, service, max_body_bytes, streams });
-    Router::new().route(PATH, any(serve_boxed)).with_state(http)
+    let http = Arc::new(HttpEndpoint { fast_path, sessions, service, max_body_bytes, streams });
+    Router::new().route(ENDPOINT_PATH, any(serve_boxed)).with_state(http)
 }
 
 fn service_config(config: &Config) -> StreamableHttpServerConfig {
@@ -103,22 +103,23 @@ fn service_config(config: &Config) -> StreamableHttpServerConfig {
 }
 
 /// [`serve`] as a boxed future: it is large, and the router moves it several times before it runs.
-fn serve_boxed(State(http): State<Arc<Http>>, request: Request) -> BoxFuture<'static, Response> {
+fn serve_boxed(State(http): State<Arc<HttpEndpoint>>, request: Request) -> BoxFuture<'static, Response> {
     Box::pin(serve(http, request))
 }
 
-async fn serve(http: Arc<Http>, mut request: Request) -> Response {
+async fn serve(http: Arc<HttpEndpoint>, mut request: Request) -> Response {
     let Some(caller) = request.extensions().get::<Caller>().cloned() else {
         return refused(StatusCode::UNAUTHORIZED, "unauthenticated", "this request does not say who calls");
     };
     if is_modern(request.headers()) {
         // Sessions ended with 2025-11-25.
-        request.headers_mut().remove(SESSION);
+        request.headers_mut().remove(SESSION_HEADER);
     }
-    let Some(id) = request.headers().get(SESSION).map(|id| id.to_str().unwrap_or_default().to_owned()) else {
+    let Some(id) = request.headers().get(SESSION_HEADER).map(|id| id.to_str().unwrap_or_default().to_owned())
+    else {
         return answer(&http, request).await;
     };
-    // Read before the session is looked for: nobody else waits for a slow sender.
+    // Read before the session is looked up: a slow sender blocks no one else.
     let (parts, body) = request.into_parts();
     let body = match to_bytes(body, http.max_body_bytes).await {
         Ok(body) => body,
@@ -137,17 +138,17 @@ async fn serve(http: Arc<Http>, mut request: Request) -> Response {
         Ok(admitted) => admitted,
         Err(error) => return not_admitted(&caller, error),
     };
-    // rmcp knows the session by this name, and gives it to nobody.
+    // rmcp keys the session by its local id, which is never sent to clients.
     let Ok(local) = HeaderValue::from_str(&local) else {
         return not_admitted(&caller, AdmissionError::Unknown);
     };
-    request.headers_mut().insert(SESSION, local);
+    request.headers_mut().insert(SESSION_HEADER, local);
     let response = answer(&http, request).await;
     drop(admission);
     response
 }
 
-async fn answer(http: &Http, mut request: Request) -> Response {
+async fn answer(http: &HttpEndpoint, mut request: Request) -> Response {
     if request.uri().query().is_some()
         && let Err(response) = take_wishes(&mut request)
     {
@@ -157,7 +158,7 @@ async fn answer(http: &Http, mut request: Request) -> Response {
         Method::POST => post(http, request).await,
         Method::DELETE => {
             let mut response = http.service.handle(request).await.map(Body::new);
-            // rmcp says that it will do it; it has done it, and some clients take the other for a failure.
+            // rmcp answers 202; some clients take that for a failure, and the session has already ended.
             if response.status() == StatusCode::ACCEPTED {
                 *response.status_mut() = StatusCode::NO_CONTENT;
             }
@@ -172,9 +173,9 @@ async fn answer(http: &Http, mut request: Request) -> Response {
     }
 }
 
-/// Whether a request says that it speaks a version without sessions.
+/// True for a protocol version without sessions.
 fn is_modern(headers: &HeaderMap) -> bool {
-    let version = headers.get(VERSION).and_then(|version| version.to_str().ok());
+    let version = headers.get(VERSION_HEADER).and_then(|version| version.to_str().ok());
     version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28.as_str())
 }
 
@@ -188,7 +189,7 @@ fn not_admitted(caller: &Caller, error: AdmissionError) -> Response {
     }
 }
 
-async fn post(http: &Http, request: Request) -> Response {
+async fn post(http: &HttpEndpoint, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = match to_bytes(body, http.max_body_bytes).await {
         Ok(body) => body,
@@ -204,11 +205,11 @@ async fn post(http: &Http, request: Request) -> Response {
         return insufficient(lacking);
     }
     if let Some(caller) = parts.extensions.get::<Caller>()
-        && let Some(refusal) = params::refusal(&http.fast_path.desk, caller, &parts.headers, &body)
+        && let Some(refusal) = header_params::refusal(&http.fast_path.desk, caller, &parts.headers, &body)
     {
         return (StatusCode::BAD_REQUEST, [(CONTENT_TYPE, "application/json")], refusal).into_response();
     }
-    let is_listening = parts.headers.get(METHOD).is_some_and(|method| method == LISTEN);
+    let is_listening = parts.headers.get(METHOD_HEADER).is_some_and(|method| method == LISTEN);
     if is_listening {
         return listen(http, parts, body).await;
     }
@@ -217,13 +218,15 @@ async fn post(http: &Http, request: Request) -> Response {
     }
     match method_of(&body).as_deref() {
         Some(LISTEN) => listen(http, parts, body).await,
-        Some("initialize") if !parts.headers.contains_key(SESSION) => initialize(http, parts, body).await,
+        Some("initialize") if !parts.headers.contains_key(SESSION_HEADER) => {
+            initialize(http, parts, body).await
+        }
         _ => pass_on(http, parts, body).await,
     }
 }
 
-/// Answers a client that subscribes: a stream, for as long as it listens.
-async fn listen(http: &Http, parts: Parts, body: Bytes) -> Response {
+/// Answers a subscription with a stream.
+async fn listen(http: &HttpEndpoint, parts: Parts, body: Bytes) -> Response {
     let Some(caller) = parts.extensions.get::<Caller>() else { return pass_on(http, parts, body).await };
     let slot = match http.streams.take(caller) {
         Ok(slot) => slot,
@@ -236,8 +239,8 @@ async fn listen(http: &Http, parts: Parts, body: Bytes) -> Response {
     slot.hold(response)
 }
 
-/// Opens a session, if there is room for one more of its caller.
-async fn initialize(http: &Http, parts: Parts, body: Bytes) -> Response {
+/// Opens a session, if the caller has one left.
+async fn initialize(http: &HttpEndpoint, parts: Parts, body: Bytes) -> Response {
     let Some(caller) = parts.extensions.get::<Caller>().cloned() else {
         return pass_on(http, parts, body).await;
     };
@@ -246,11 +249,11 @@ async fn initialize(http: &Http, parts: Parts, body: Bytes) -> Response {
         Err(reason) => return no_session(&caller, reason),
     };
     let mut response = pass_on(http, parts, body).await;
-    let Some(local) = response.headers_mut().remove(SESSION) else { return response };
+    let Some(local) = response.headers_mut().remove(SESSION_HEADER) else { return response };
     match http.sessions.seal(local.to_str().unwrap_or_default()).await {
         Ok(id) => {
             if let Some(id) = id.and_then(|id| HeaderValue::from_str(&id).ok()) {
-                response.headers_mut().insert(SESSION, id);
+                response.headers_mut().insert(SESSION_HEADER, id);
             }
             response
         }
@@ -281,12 +284,12 @@ fn no_session(caller: &Caller, reason: NoSession) -> Response {
     response
 }
 
-/// Has rmcp answer.
-async fn pass_on(http: &Http, parts: Parts, body: Bytes) -> Response {
+/// Passes the request to rmcp.
+async fn pass_on(http: &HttpEndpoint, parts: Parts, body: Bytes) -> Response {
     let is_json = is_json(&parts.headers);
     let request = Request::from_parts(parts, Body::from(body.clone()));
     let response = http.service.handle(request).await.map(Body::new);
-    // rmcp also says this of JSON that it cannot read, and tells why in its own types' names.
+    // rmcp also sends this for invalid JSON, with the names of its own types.
     if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
         unreadable(&body)
     } else {
@@ -294,7 +297,7 @@ async fn pass_on(http: &Http, parts: Parts, body: Bytes) -> Response {
     }
 }
 
-/// The answer to a body that could not be read to its end.
+/// Response to a body that could not be read completely.
 fn not_whole(error: &axum::Error, limit: usize) -> Response {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -308,7 +311,7 @@ fn not_whole(error: &axum::Error, limit: usize) -> Response {
     refused(StatusCode::BAD_REQUEST, "incomplete-body", message)
 }
 
-/// What a caller lacks for what it asks. Nobody looks into the requests of those who lack nothing.
+/// Scope that the caller lacks for the request. Requests of callers with every scope are not parsed.
 fn lacking(rights: Rights, body: &[u8]) -> Option<Right> {
     if rights.have(Right::Call) && rights.have(Right::Discover) {
         return None;
@@ -322,17 +325,17 @@ fn lacking(rights: Rights, body: &[u8]) -> Option<Right> {
     (!rights.have(needed)).then_some(needed)
 }
 
-/// The method that a body names.
+/// Method of a body.
 fn method_of(body: &[u8]) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
-    struct Named<'a> {
+    struct MethodName<'a> {
         #[serde(borrow)]
         method: Cow<'a, str>,
     }
-    serde_json::from_slice::<Named<'_>>(body).ok().map(|named| named.method)
+    serde_json::from_slice::<MethodName<'_>>(body).ok().map(|named| named.method)
 }
 
-/// The answer to a caller who lacks a right: the client may ask its user for a better token.
+/// Response to a caller without the scope: the client may ask its user for a better token.
 fn insufficient(lacking: Right) -> Response {
     let (word, message) = (lacking.as_str(), lacking.lacking().message);
     let mut response = refused(StatusCode::FORBIDDEN, "insufficient-scope", &message);
@@ -348,7 +351,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.starts_with("application/json"))
 }
 
-/// The answer to a body that is not a message.
+/// Response to a body that is not a message.
 fn unreadable(body: &[u8]) -> Response {
     match serde_json::from_slice::<&RawValue>(body) {
         Err(error) => not_a_message(-32700, &format!("the body is not JSON: {error}")),
@@ -365,7 +368,7 @@ fn not_a_message(code: i64, message: &str) -> Response {
     (StatusCode::BAD_REQUEST, Json(message)).into_response()
 }
 
-/// Takes options from the address: `?names=`, `?tools=`, `?schemas=` and `?errors=`.
+/// Removes the options from the URL: `?names=`, `?tools=`, `?schemas=` and `?errors=`.
 fn take_wishes(request: &mut Request) -> Result<(), Box<Response>> {
     let uri = request.uri().clone();
     if let Some(names) = wish(&uri, "names", ToolNames::parse, "auto, canonical, legacy and both")? {
@@ -374,7 +377,7 @@ fn take_wishes(request: &mut Request) -> Result<(), Box<Response>> {
     if let Some(list) = wish(&uri, "tools", ToolList::parse, "all and search")? {
         request.extensions_mut().insert(list);
     }
-    if let Some(schemas) = wish(&uri, "schemas", Schemas::parse, "auto, portable and original")? {
+    if let Some(schemas) = wish(&uri, "schemas", SchemaStyle::parse, "auto, portable and original")? {
         request.extensions_mut().insert(schemas);
     }
     if let Some(errors) = wish(&uri, "errors", ToolErrors::parse, "result and protocol")? {

@@ -1,47 +1,45 @@
-//! MCP: the door through which MCP clients come in, over stdin and stdout or over HTTP, and the peer that calls the tools of
-//! MCP servers ([`peer`]).
+//! MCP server and client: serves MCP clients over stdio or HTTP, and calls the tools of MCP servers ([`backend`]).
 //!
-//! Every skill of every agent is a tool here, beside tools of Rialto's own. All protocol versions from
-//! 2024-11-05 to 2026-07-28 are served at once. rmcp speaks the protocol; no other crate names it, and none of its
-//! types leave this one.
+//! Every skill of every agent is a tool here, beside the built-in tools. All protocol versions from 2024-11-05 to 2026-07-28 are
+//! served at once. rmcp implements the protocol; no other crate names it, and none of its types leave this one.
 
 mod aliases;
-mod answer;
-mod asking;
+pub mod backend;
+mod builtin_tools;
+mod call_stream;
 mod catalog;
-mod changes;
-mod client;
+mod client_profile;
 mod config;
-mod continuing;
-mod desk;
-mod door;
-mod eliciting;
+mod continuation_args;
+mod depth_limit;
+mod dispatch_tools;
+mod elicitation;
+mod errors;
 mod fast_path;
-mod find;
-mod flows;
-mod forms;
+mod form_validation;
 mod handler;
+mod header_params;
 mod http;
-mod lazy;
-mod listening;
+mod legacy_elicitation;
+mod list_changed;
 mod names;
-mod own;
-mod params;
-pub mod peer;
-mod pieces;
-mod place;
 mod progress;
 mod render;
 mod resources;
-mod routing;
+mod result_chunks;
+mod result_uri;
+mod server;
 mod sessions;
-mod shallow;
+mod task_notifications;
 mod tasks;
 mod tool;
+mod tool_lookup;
+mod tool_result;
+mod tool_search;
+mod tool_service;
 mod trace;
-mod trouble;
-mod underway;
+mod workflow_tools;
 
 pub use aliases::Aliases;
-pub use config::{CardReader, Config, Invoking, OwnTools, Schemas, ToolErrors, ToolList, ToolNames};
-pub use door::{AgentRegistrar, AgentToLoad, Control, Door, LoadAgents, ServeError};
+pub use config::{CardReader, Config, InvokeConfig, OwnTools, SchemaStyle, ToolErrors, ToolList, ToolNames};
+pub use server::{AgentRegistrar, AgentToLoad, LoadAgents, McpEndpoint, McpEndpointOptions, ServeError};

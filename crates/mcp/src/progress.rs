@@ -1,7 +1,7 @@
-//! How far a call is, as its client hears it: a number that only goes up, and a line to read.
+//! Progress of a call: a number that only increases, and a line of text.
 //!
-//! An agent that says itself how far it is, in the metadata of its status, is quoted. Everything else counts one up, or, beside an
-//! agent's own numbers, just a little, so that those stay true.
+//! Progress that an agent reports in the metadata of its status is passed on. Every other event adds one, or, beside an agent's own
+//! numbers, a tiny step that leaves them correct.
 
 use rialto_model::{
     event::Event,
@@ -10,62 +10,63 @@ use rialto_model::{
 };
 use serde_json::Value;
 
-/// Progress is told in at most so many characters: the whole text is in the result.
-const TOLD: usize = 1_000;
+/// Maximum length of a progress message, in characters: the complete text is in the result.
+const MAX_MESSAGE_LENGTH: usize = 1_000;
 
-/// By which part of the whole (of one, if the whole is not known) a note without a number moves on.
-const LITTLE: f64 = 1e-6;
+/// Step of an event without a number, as a fraction of the total (or of one, if the total is unknown).
+const MIN_STEP: f64 = 1e-6;
 
-/// Counts.
+/// Progress counter.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Meter {
+pub(crate) struct ProgressMeter {
     last: Option<f64>,
     total: Option<f64>,
-    /// Whether the agent counts.
+    /// True when the agent reports progress.
     is_agents: bool,
 }
 
-/// How far it is.
+/// Progress value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Mark {
-    /// More than the last time.
+pub(crate) struct ProgressMark {
+    /// Larger than the last value.
     pub(crate) progress: f64,
-    /// How much it will be in the end, if the agent says so.
+    /// Expected final value, if the agent reports it.
     pub(crate) total: Option<f64>,
 }
 
-// === impl Meter ===
+// === impl ProgressMeter ===
 
-impl Meter {
-    /// Something happened, and the agent may say how far it is.
-    pub(crate) fn happened(&mut self, event: &Event) -> Mark {
+impl ProgressMeter {
+    /// Counts an event, which may carry the agent's progress.
+    pub(crate) fn happened(&mut self, event: &Event) -> ProgressMark {
         match own(event) {
             Some(own) => self.quote(own),
             None => self.next(),
         }
     }
 
-    /// Something else is to be told.
-    pub(crate) fn next(&mut self) -> Mark {
+    /// Counts another notification.
+    pub(crate) fn next(&mut self) -> ProgressMark {
         let last = self.last.unwrap_or_default();
-        let step = if self.is_agents { self.total.map_or(LITTLE, |total| total.abs() * LITTLE) } else { 1.0 };
-        // Beside a very large number a small step is none.
+        let step =
+            if self.is_agents { self.total.map_or(MIN_STEP, |total| total.abs() * MIN_STEP) } else { 1.0 };
+        // Beside a very large number a small step has no effect.
         let progress = (last + step).max(last.next_up());
         self.last = Some(progress);
-        Mark { progress, total: self.total }
+        ProgressMark { progress, total: self.total }
     }
 
-    fn quote(&mut self, own: Mark) -> Mark {
+    fn quote(&mut self, own: ProgressMark) -> ProgressMark {
         (self.is_agents, self.total) = (true, own.total.or(self.total));
         if self.last.is_some_and(|last| own.progress <= last) {
             return self.next();
         }
         self.last = Some(own.progress);
-        Mark { progress: own.progress, total: self.total }
+        ProgressMark { progress: own.progress, total: self.total }
     }
 }
 
-/// What an event is worth telling while the call goes on.
+/// Progress message of an event, if it is worth one.
 pub(crate) fn line(event: &Event) -> Option<String> {
     match event {
         Event::Progress { working, message, .. } => {
@@ -88,27 +89,27 @@ pub(crate) fn line(event: &Event) -> Option<String> {
     }
 }
 
-/// How far an agent says it is: `progress` and `total`, or `percent`, beside its status or its words.
-fn own(event: &Event) -> Option<Mark> {
+/// Progress in an agent's event: `progress` and `total`, or `percent`, in the metadata of its status or message.
+fn own(event: &Event) -> Option<ProgressMark> {
     let Event::Progress { message, aside, .. } = event else { return None };
     let noted = aside.metadata.as_ref().and_then(mark);
     noted.or_else(|| message.as_ref().and_then(|message| message.metadata.as_ref()).and_then(mark))
 }
 
-fn mark(metadata: &Json) -> Option<Mark> {
+fn mark(metadata: &Json) -> Option<ProgressMark> {
     let metadata = metadata.value();
     let inner = metadata.get("progress").filter(|progress| progress.is_object());
     let place = inner.unwrap_or(&metadata);
     let number = |name: &str| place.get(name).and_then(Value::as_f64).filter(|number| *number >= 0.0);
     if let Some(progress) = ["progress", "current", "value"].iter().find_map(|name| number(name)) {
         let total = number("total").filter(|total| *total >= progress);
-        return Some(Mark { progress, total });
+        return Some(ProgressMark { progress, total });
     }
     let percent = number("percent").or_else(|| number("percentage"))?;
-    Some(Mark { progress: percent, total: Some(100.0) })
+    Some(ProgressMark { progress: percent, total: Some(100.0) })
 }
 
-/// How many bytes a part has, roughly: a file is counted as what it is, not as what it is written in.
+/// Approximate size of a part in bytes: a file counts with its own size, not that of its base64.
 fn size(part: &Part) -> usize {
     match &part.content {
         Content::Text(text) => text.len(),
@@ -118,9 +119,9 @@ fn size(part: &Part) -> usize {
     }
 }
 
-/// A text that is not too long to be told beside something.
+/// Truncates text for a progress message.
 pub(crate) fn shortened(mut text: String) -> String {
-    if let Some((end, _)) = text.char_indices().nth(TOLD) {
+    if let Some((end, _)) = text.char_indices().nth(MAX_MESSAGE_LENGTH) {
         text.truncate(end);
         text.push('…');
     }
@@ -147,13 +148,13 @@ mod tests {
         Event::Progress { working: true, message: None, aside: Aside::default() }
     }
 
-    fn at(progress: f64, total: impl Into<Option<f64>>) -> Mark {
-        Mark { progress, total: total.into() }
+    fn at(progress: f64, total: impl Into<Option<f64>>) -> ProgressMark {
+        ProgressMark { progress, total: total.into() }
     }
 
     #[test]
     fn without_numbers_each_note_counts_one() {
-        let mut meter = Meter::default();
+        let mut meter = ProgressMeter::default();
         assert_eq!([meter.happened(&silent()), meter.next()], [at(1.0, None), at(2.0, None)]);
     }
 
@@ -174,13 +175,13 @@ mod tests {
             (noted(json!({ "progress": -1 })), at(1.0, None)),
             (noted(json!({ "progress": "half" })), at(1.0, None)),
         ] {
-            assert_eq!(Meter::default().happened(&event), mark, "{event:?}");
+            assert_eq!(ProgressMeter::default().happened(&event), mark, "{event:?}");
         }
     }
 
     #[test]
     fn a_heartbeat_does_not_spoil_an_agents_numbers() {
-        let mut meter = Meter::default();
+        let mut meter = ProgressMeter::default();
         meter.happened(&noted(json!({ "progress": 50, "total": 100 })));
         let beat = meter.next();
         assert!(beat.progress > 50.0 && beat.progress < 50.01, "{beat:?}");
@@ -202,7 +203,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_only_goes_up(notes in prop::collection::vec(prop::option::of(-1e300..1e300_f64), 1..50)) {
-            let mut meter = Meter::default();
+            let mut meter = ProgressMeter::default();
             let mut last = f64::NEG_INFINITY;
             for note in notes {
                 let event = note.map_or_else(silent, |progress| noted(json!({ "progress": progress })));

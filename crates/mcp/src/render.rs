@@ -1,12 +1,11 @@
-//! What an agent did, said in MCP: pure functions from a task to an answer.
+//! Rendering of tasks as tool results: pure functions.
 //!
-//! The rule is R2.6's: one data part is its data, one text part is its text, and whatever is more than that is
-//! preserved in full. What a client's protocol version has no words for is said in older words. What would flood its context is a link
-//! ([`large`]).
+//! The rule is R2.6's: one data part is its data, one text part is its text, and everything else is preserved in full. Content that a
+//! client's protocol version does not support is rendered with older types. Content that is too large becomes a link ([`large`]).
 
-pub(crate) mod facts;
 mod files;
 mod large;
+pub(crate) mod part_metadata;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rialto_model::{
@@ -21,15 +20,15 @@ use rmcp::model::{ContentBlock, Resource, ResourceContents};
 use serde::Serialize;
 
 use crate::{
-    answer::{Answer, Marks, is_file},
-    client::{Fluency, Reader},
-    place::Place,
-    trouble,
+    client_profile::{ProtocolFeatures, ResultOptions},
+    errors,
+    result_uri::ResultPath,
+    tool_result::{ResultMeta, ToolResult, is_file},
 };
 
-/// What a skill's tool answers when its task ended well or waits for the caller. `agent` is how to address the agent.
-pub(crate) fn result(task: &Task, agent: &str, reader: Reader) -> Answer {
-    // Closing words beside what was made are not shown.
+/// Result of a skill's tool when its task completed or waits for input. `agent` is the name by which clients address the agent.
+pub(crate) fn result(task: &Task, agent: &str, reader: ResultOptions) -> ToolResult {
+    // A closing message beside artifacts is not shown.
     let with_message = task.artifacts.is_empty();
     if reader.inline > 0 && large::weight(task, with_message) > reader.inline {
         return large::answer(task, reader.inline, with_message, |light| {
@@ -37,15 +36,15 @@ pub(crate) fn result(task: &Task, agent: &str, reader: Reader) -> Answer {
         });
     }
     let answer = if task.head.state.is_waiting() {
-        Answer { is_error: reader.is_promised, ..question(task, agent) }
+        ToolResult { is_error: reader.is_promised, ..question(task, agent) }
     } else {
         outcome(task, reader)
     };
-    Answer { marks: Marks { beside: facts::beside(task), ..Marks::of(task) }, ..answer }
+    ToolResult { marks: ResultMeta { beside: part_metadata::beside(task), ..ResultMeta::of(task) }, ..answer }
 }
 
-/// What `send_message`, `get_task` and `cancel_task` answer: the result if it is there, and always where the task stands.
-pub(crate) fn status(task: &Task, agent: &str, reader: Reader) -> Answer {
+/// Result of `send_message`, `get_task` and `cancel_task`: the output if there is any, and always the state.
+pub(crate) fn status(task: &Task, agent: &str, reader: ResultOptions) -> ToolResult {
     if reader.inline > 0 && large::weight(task, true) > reader.inline {
         return large::answer(task, reader.inline, true, |light| status(light, agent, reader.unbounded()));
     }
@@ -53,17 +52,22 @@ pub(crate) fn status(task: &Task, agent: &str, reader: Reader) -> Answer {
     let mut answer = match state {
         TaskState::InputRequired | TaskState::AuthRequired => question(task, agent),
         TaskState::Completed => outcome(task, reader),
-        TaskState::Submitted | TaskState::Working => Answer::text(under_way(task)),
-        TaskState::Failed | TaskState::Canceled | TaskState::Rejected => Answer::text(ended_badly(task)),
+        TaskState::Submitted | TaskState::Working => ToolResult::text(under_way(task)),
+        TaskState::Failed | TaskState::Canceled | TaskState::Rejected => ToolResult::text(ended_badly(task)),
     };
     let has_blocks = state == TaskState::Completed;
-    answer.structured = Some(Json::of(&Standing::of(&files::referred(task, has_blocks), agent)));
-    answer.marks = Marks::of(task);
+    answer.structured = Some(Json::of(&TaskStatusView::of(&files::referred(task, has_blocks), agent)));
+    answer.marks = ResultMeta::of(task);
     answer
 }
 
-/// What `dispatch` and `invoke_a2a` answer: the whole text for the model to read, and everything for programs.
-pub(crate) fn invoked(task: &Task, agent: &str, dispatch: Option<&DispatchId>, reader: Reader) -> Answer {
+/// Result of `dispatch` and `invoke_a2a`: the complete text for the model, and all data for programs.
+pub(crate) fn invoked(
+    task: &Task,
+    agent: &str,
+    dispatch: Option<&DispatchId>,
+    reader: ResultOptions,
+) -> ToolResult {
     if reader.inline > 0 && large::weight(task, true) > reader.inline {
         return large::answer(task, reader.inline, true, |light| {
             invoked(light, agent, dispatch, reader.unbounded())
@@ -81,13 +85,14 @@ pub(crate) fn invoked(task: &Task, agent: &str, dispatch: Option<&DispatchId>, r
             answer.content.insert(0, ContentBlock::text(text));
         }
     }
-    answer.structured = Some(Json::of(&Invoked::of(&files::referred(task, false), agent, dispatch)));
+    answer.structured =
+        Some(Json::of(&DispatchedTaskView::of(&files::referred(task, false), agent, dispatch)));
     answer
 }
 
-/// A task as `dispatch` and `invoke_a2a` tell of it.
+/// Task in the structured content of `dispatch` and `invoke_a2a`.
 #[derive(Serialize)]
-struct Invoked<'a> {
+struct DispatchedTaskView<'a> {
     task_id: &'a str,
     context_id: Option<&'a str>,
     state: &'static str,
@@ -103,9 +108,9 @@ struct Invoked<'a> {
     error: Option<serde_json::Value>,
 }
 
-// === impl Invoked ===
+// === impl DispatchedTaskView ===
 
-impl<'a> Invoked<'a> {
+impl<'a> DispatchedTaskView<'a> {
     fn of(task: &'a Task, agent: &'a str, dispatch_id: Option<&'a DispatchId>) -> Self {
         let said = task.message.as_ref();
         let parts = said.into_iter().flat_map(|message| &message.parts);
@@ -119,14 +124,14 @@ impl<'a> Invoked<'a> {
             agent,
             remote_task_id: task.head.remote.task_id.as_deref(),
             dispatch_id,
-            error: task.failure.as_ref().map(trouble::described),
+            error: task.failure.as_ref().map(errors::described),
         }
     }
 }
 
-/// A task as `structuredContent` shows it.
+/// Task in `structuredContent`.
 #[derive(Serialize)]
-struct Standing<'a> {
+struct TaskStatusView<'a> {
     task_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     context_id: Option<&'a str>,
@@ -142,9 +147,9 @@ struct Standing<'a> {
     error: Option<serde_json::Value>,
 }
 
-// === impl Standing ===
+// === impl TaskStatusView ===
 
-impl<'a> Standing<'a> {
+impl<'a> TaskStatusView<'a> {
     fn of(task: &'a Task, agent: &'a str) -> Self {
         let is_waiting = task.head.state.is_waiting();
         Self {
@@ -155,15 +160,15 @@ impl<'a> Standing<'a> {
             question: is_waiting.then(|| words(task)),
             message: task.message.as_ref().map(AsMessage),
             artifacts: task.artifacts.iter().map(AsArtifact).collect(),
-            error: task.failure.as_ref().map(trouble::described),
+            error: task.failure.as_ref().map(errors::described),
         }
     }
 }
 
-/// A task that waits: the question, and how to go on.
+/// Question of a waiting task, with instructions for answering it.
 ///
-/// This is the least common form, which every client can use. Clients that can ask a person are told otherwise (`asking`).
-fn question(task: &Task, agent: &str) -> Answer {
+/// The fallback that every client supports. Clients with elicitation get a question instead (`asking`).
+fn question(task: &Task, agent: &str) -> ToolResult {
     let id = &task.head.id;
     let how = if task.head.state == TaskState::AuthRequired {
         format!(
@@ -176,95 +181,106 @@ fn question(task: &Task, agent: &str) -> Answer {
              and the answer as message."
         )
     };
-    let standing = Json::of(&Standing::of(&files::referred(task, false), agent));
-    Answer::text(format!("{}\n\n{how}", words(task))).with_structured(standing)
+    let standing = Json::of(&TaskStatusView::of(&files::referred(task, false), agent));
+    ToolResult::text(format!("{}\n\n{how}", words(task))).with_structured(standing)
 }
 
-/// What a finished task brought.
-fn outcome(task: &Task, reader: Reader) -> Answer {
+/// Output of a finished task.
+fn outcome(task: &Task, reader: ResultOptions) -> ToolResult {
     let fluency = reader.fluency;
-    // Only what has no name of its own needs an address.
+    // Only a part without a name needs a path.
     let id = task.head.id.as_str();
     match (task.artifacts.as_slice(), &task.message) {
         ([artifact], _) if let [part] = artifact.parts.as_slice() => {
-            single(part, || Place::Part(0, 0).in_task(id), fluency)
+            single(part, || ResultPath::Part(0, 0).in_task(id), fluency)
         }
-        // A tool of an MCP server answered like this.
+        // A tool of an MCP server returned this result.
         ([artifact], _)
             if let [first, rest @ ..] = artifact.parts.as_slice()
-                && let Some(data) = facts::structured(first, fluency) =>
+                && let Some(data) = part_metadata::structured(first, fluency) =>
         {
-            let content = blocks(rest, id, |part| Place::Part(0, part + 1), fluency).collect();
-            Answer { content, structured: Some(data.clone()), is_error: false, marks: Marks::default() }
+            let content = blocks(rest, id, |part| ResultPath::Part(0, part + 1), fluency).collect();
+            ToolResult {
+                content,
+                structured: Some(data.clone()),
+                is_error: false,
+                marks: ResultMeta::default(),
+            }
         }
-        ([], None) => Answer::text("the agent finished without a result"),
+        ([], None) => ToolResult::text("the agent finished without a result"),
         ([], Some(message)) => spoken(task, message, fluency),
         (artifacts, _) => {
             let content = artifacts.iter().enumerate().flat_map(|(at, artifact)| {
-                blocks(&artifact.parts, id, move |part| Place::Part(at, part), fluency)
+                blocks(&artifact.parts, id, move |part| ResultPath::Part(at, part), fluency)
             });
             let content = content.collect();
             if reader.is_upstream {
                 // The server sent no structured content, so there is none.
-                return Answer { content, structured: None, is_error: false, marks: Marks::default() };
+                return ToolResult {
+                    content,
+                    structured: None,
+                    is_error: false,
+                    marks: ResultMeta::default(),
+                };
             }
             let light = files::referred(task, true);
-            several(content, &Several { artifacts: light.artifacts.iter().map(AsArtifact).collect() })
+            several(content, &ArtifactsView { artifacts: light.artifacts.iter().map(AsArtifact).collect() })
         }
     }
 }
 
-fn spoken(task: &Task, message: &Message, fluency: Fluency) -> Answer {
+fn spoken(task: &Task, message: &Message, fluency: ProtocolFeatures) -> ToolResult {
     let id = task.head.id.as_str();
     match message.parts.as_slice() {
-        [] => Answer::text("the agent answered with an empty message"),
-        [part] => single(part, || Place::Said(0).in_task(id), fluency),
+        [] => ToolResult::text("the agent answered with an empty message"),
+        [part] => single(part, || ResultPath::Said(0).in_task(id), fluency),
         parts => {
             let light = files::referred(task, true);
             let message = AsMessage(light.message.as_ref().unwrap_or(message));
-            several(blocks(parts, id, Place::Said, fluency).collect(), &SeveralSaid { message })
+            several(blocks(parts, id, ResultPath::Said, fluency).collect(), &MessagePartsView { message })
         }
     }
 }
 
-fn single(part: &Part, place: impl FnOnce() -> String, fluency: Fluency) -> Answer {
-    let content = vec![facts::with_rest(block(part, place, fluency), part)];
+fn single(part: &Part, place: impl FnOnce() -> String, fluency: ProtocolFeatures) -> ToolResult {
+    let content = vec![part_metadata::with_rest(block(part, place, fluency), part)];
     let structured = match &part.content {
         // Before 2026-07-28 structured content had to be an object.
         Content::Data(data) if fluency.modern || data.is_object() => Some(data.clone()),
         _ => None,
     };
-    Answer { content, structured, is_error: false, marks: Marks::default() }
+    ToolResult { content, structured, is_error: false, marks: ResultMeta::default() }
 }
 
-/// Several artifacts, or one of several parts, as structured content.
+/// Several artifacts, or one with several parts, as structured content.
 #[derive(Serialize)]
-struct Several<'a> {
+struct ArtifactsView<'a> {
     artifacts: Vec<AsArtifact<'a>>,
 }
 
-/// A message of several parts as structured content.
+/// Message with several parts as structured content.
 #[derive(Serialize)]
-struct SeveralSaid<'a> {
+struct MessagePartsView<'a> {
     message: AsMessage<'a>,
 }
 
-fn several(content: Vec<ContentBlock>, whole: &impl Serialize) -> Answer {
-    Answer { content, structured: Some(Json::of(whole)), is_error: false, marks: Marks::default() }
+fn several(content: Vec<ContentBlock>, whole: &impl Serialize) -> ToolResult {
+    ToolResult { content, structured: Some(Json::of(whole)), is_error: false, marks: ResultMeta::default() }
 }
 
 fn blocks(
     parts: &[Part],
     task: &str,
-    place: impl Fn(usize) -> Place,
-    fluency: Fluency,
+    place: impl Fn(usize) -> ResultPath,
+    fluency: ProtocolFeatures,
 ) -> impl Iterator<Item = ContentBlock> {
     parts.iter().enumerate().map(move |(at, part)| block(part, || place(at).in_task(task), fluency))
 }
 
-/// One part as a content block. `place` names it where a name is needed and it has none.
-fn block(part: &Part, place: impl FnOnce() -> String, fluency: Fluency) -> ContentBlock {
-    if let Some(block) = part.metadata.as_ref().and_then(|metadata| facts::as_it_was(part, metadata, fluency))
+/// One part as a content block. `place` is used as its name if one is required and it has none.
+fn block(part: &Part, place: impl FnOnce() -> String, fluency: ProtocolFeatures) -> ContentBlock {
+    if let Some(block) =
+        part.metadata.as_ref().and_then(|metadata| part_metadata::as_it_was(part, metadata, fluency))
     {
         return block;
     }
@@ -276,7 +292,7 @@ fn block(part: &Part, place: impl FnOnce() -> String, fluency: Fluency) -> Conte
     }
 }
 
-fn file(part: &Part, base64: &str, place: &str, fluency: Fluency) -> ContentBlock {
+fn file(part: &Part, base64: &str, place: &str, fluency: ProtocolFeatures) -> ContentBlock {
     let kind = part.media_type.as_deref().unwrap_or("application/octet-stream");
     if kind.starts_with("image/") {
         return ContentBlock::image(base64, kind);
@@ -302,7 +318,7 @@ fn plain_text(kind: &str, base64: &str) -> Option<String> {
     String::from_utf8(BASE64_STANDARD.decode(base64).ok()?).ok()
 }
 
-fn link(part: &Part, url: &str, fluency: Fluency) -> ContentBlock {
+fn link(part: &Part, url: &str, fluency: ProtocolFeatures) -> ContentBlock {
     let last = url.split(['?', '#']).next().and_then(|path| path.rsplit('/').find(|piece| !piece.is_empty()));
     let name = part.filename.as_deref().or(last).unwrap_or(url);
     if !fluency.links {
@@ -315,7 +331,7 @@ fn link(part: &Part, url: &str, fluency: Fluency) -> ContentBlock {
     })
 }
 
-/// The agent's words; its data as JSON when it has no words.
+/// Text of the agent's message; its data as JSON when it has no text.
 pub(crate) fn words(task: &Task) -> String {
     let Some(message) = &task.message else { return "The agent did not say what it needs.".to_owned() };
     let text = message.text();

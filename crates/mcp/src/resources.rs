@@ -1,7 +1,7 @@
-//! What agents made, as resources: `resources/list`, `resources/read`, and the same for models in `get_task`.
+//! Results as resources: `resources/list`, `resources/read`, and their equivalent for models in `get_task`.
 //!
-//! Everything is read from the journal of the caller's own tasks. Somebody else's task, one that was forgotten, and one that never was
-//! are the same: there is no such resource.
+//! Everything is read from the journal of the caller's own tasks. Tasks of other callers, deleted tasks and unknown tasks all give the
+//! same error: no such resource.
 
 use base64::{
     Engine as _,
@@ -26,38 +26,38 @@ use rmcp::{
 use serde_json::json;
 
 use crate::{
-    answer::{Answer, Marks},
-    client::Client,
-    desk::{Desk, may},
-    own::{self, GetTask},
-    pieces::{Held, Piece, Slice, kind_of, size_of},
-    place::{Address, Place},
-    trouble,
+    builtin_tools::{self, GetTaskArgs},
+    client_profile::ClientProfile,
+    errors,
+    result_chunks::{ChunkBody, ResultChunk, ResultContent, kind_of, size_of},
+    result_uri::{ResultPath, ResultUri},
+    tool_result::{ResultMeta, ToolResult},
+    tool_service::{ToolService, may},
 };
 
-/// So many tasks are looked at for one page of the list.
-const TASKS: usize = 25;
+/// Maximum number of tasks that are read for one page.
+const MAX_TASKS_PER_PAGE: usize = 25;
 
-/// A page ends behind the task that fills it so far.
-const LISTED: usize = 100;
+/// Resources after which a page ends, at the end of a task.
+const MIN_RESOURCES_PER_PAGE: usize = 100;
 
-/// So many parts of one task are listed; the others are named in its result.
-const PER_TASK: usize = 50;
+/// Maximum number of listed parts of one task; the others are named in its result.
+const MAX_RESOURCES_PER_TASK: usize = 50;
 
-/// A piece of a list.
-pub(crate) struct Shelf {
+/// One page of resources.
+pub(crate) struct ResourcePage {
     pub(crate) resources: Vec<Resource>,
-    /// How to ask for the next piece.
+    /// Cursor of the next page.
     pub(crate) next: Option<String>,
 }
 
-// === impl Desk ===
+// === impl ToolService ===
 
-impl Desk {
-    /// `resources/read`: a piece of what an agent made. Also whether it will never be another one.
+impl ToolService {
+    /// `resources/read`: a chunk of a result. The flag is true when it can never change.
     pub(crate) async fn read(
         &self,
-        client: &Client,
+        client: &ClientProfile,
         uri: &str,
     ) -> Result<(ReadResourceResult, bool), ErrorData> {
         may(client, Right::Call)?;
@@ -65,18 +65,18 @@ impl Desk {
             let message = format!("there is no resource \"{uri}\"; resources/list shows those there are");
             ErrorData::resource_not_found(message, Some(json!({ "uri": uri })))
         };
-        let address = Address::parse(uri).ok_or_else(no_such)?;
+        let address = ResultUri::parse(uri).ok_or_else(no_such)?;
         let task = match self.engine.look(&client.caller, &address.task).await {
             Ok(task) => task,
             Err(failure) if failure.kind == Kind::NotFound => return Err(no_such()),
-            Err(failure) => return Err(trouble::error(&failure)),
+            Err(failure) => return Err(errors::error(&failure)),
         };
-        let held = address.place.find(&task).and_then(Held::of).ok_or_else(no_such)?;
+        let held = address.place.find(&task).and_then(ResultContent::of).ok_or_else(no_such)?;
         let piece = held.piece(address.offset, self.piece_size());
-        let piece = piece.ok_or_else(|| trouble::error(&too_far(address.offset, held.size())))?;
+        let piece = piece.ok_or_else(|| errors::error(&too_far(address.offset, held.size())))?;
         let contents = match piece.body {
-            Slice::Text(text) => ResourceContents::text(text, uri),
-            Slice::Bytes(bytes) => ResourceContents::blob(BASE64_STANDARD.encode(bytes), uri),
+            ChunkBody::Text(text) => ResourceContents::text(text, uri),
+            ChunkBody::Bytes(bytes) => ResourceContents::blob(BASE64_STANDARD.encode(bytes), uri),
         };
         let mut contents = vec![contents.with_mime_type(held.kind.clone())];
         let next = piece.next().map(|offset| address.at(offset));
@@ -92,33 +92,43 @@ impl Desk {
         Ok((result, task.head.state.is_terminal()))
     }
 
-    /// `resources/list`: what the caller's latest tasks have made.
-    pub(crate) async fn shelf(&self, client: &Client, cursor: Option<&str>) -> Result<Shelf, ErrorData> {
+    /// `resources/list`: results of the caller's latest tasks.
+    pub(crate) async fn shelf(
+        &self,
+        client: &ClientProfile,
+        cursor: Option<&str>,
+    ) -> Result<ResourcePage, ErrorData> {
         may(client, Right::Call)?;
         let before = match cursor {
             None => None,
             Some(cursor) => Some(read_cursor(cursor).ok_or_else(|| {
                 let message = "this cursor is not one that resources/list gave; ask for the first page again";
-                trouble::error(&Failure::new(Kind::Invalid, message))
+                errors::error(&Failure::new(Kind::Invalid, message))
             })?),
         };
-        self.shelf_before(client, before).await.map_err(|failure| trouble::error(&failure))
+        self.shelf_before(client, before).await.map_err(|failure| errors::error(&failure))
     }
 
-    async fn shelf_before(&self, client: &Client, before: Option<TaskId>) -> Result<Shelf, Failure> {
-        let filter = TaskFilter { before, limit: TASKS, ..TaskFilter::default() };
+    async fn shelf_before(
+        &self,
+        client: &ClientProfile,
+        before: Option<TaskId>,
+    ) -> Result<ResourcePage, Failure> {
+        let filter = TaskFilter { before, limit: MAX_TASKS_PER_PAGE, ..TaskFilter::default() };
         let heads = self.engine.tasks(&client.caller, filter).await?;
-        let mut shelf = Shelf { resources: Vec::new(), next: None };
-        let are_all = heads.len() < TASKS;
+        let mut shelf = ResourcePage { resources: Vec::new(), next: None };
+        let are_all = heads.len() < MAX_TASKS_PER_PAGE;
         let last = heads.len().saturating_sub(1);
         for (at, head) in heads.into_iter().enumerate() {
             match self.engine.look(&client.caller, head.id.as_str()).await {
-                Ok(task) => shelf.resources.extend(listed(&task, &own::address(&self.engine, &task))),
-                // It was forgotten meanwhile.
+                Ok(task) => {
+                    shelf.resources.extend(listed(&task, &builtin_tools::address(&self.engine, &task)))
+                }
+                // Deleted meanwhile.
                 Err(failure) if failure.kind == Kind::NotFound => {}
                 Err(failure) => return Err(failure),
             }
-            if (at == last && !are_all) || (at < last && shelf.resources.len() >= LISTED) {
+            if (at == last && !are_all) || (at < last && shelf.resources.len() >= MIN_RESOURCES_PER_PAGE) {
                 shelf.next = Some(BASE64_URL_SAFE_NO_PAD.encode(head.id.as_str()));
                 break;
             }
@@ -126,12 +136,12 @@ impl Desk {
         Ok(shelf)
     }
 
-    /// `get_task`: how a task stands, or a piece of a part of its result.
-    pub(crate) async fn look_at(&self, client: &Client, args: &Json) -> Result<Answer, Failure> {
-        let GetTask { task_id, part, offset } = own::read(args)?;
+    /// `get_task`: state of a task, or a chunk of a part of its result.
+    pub(crate) async fn look_at(&self, client: &ClientProfile, args: &Json) -> Result<ToolResult, Failure> {
+        let GetTaskArgs { task_id, part, offset } = builtin_tools::read(args)?;
         let Some(part) = part else {
             return match offset {
-                None => own::get_task(&self.engine, client, task_id.as_deref()).await,
+                None => builtin_tools::get_task(&self.engine, client, task_id.as_deref()).await,
                 Some(_) => Err(Failure::new(Kind::Invalid, "an offset is one in a part: name the part too")),
             };
         };
@@ -149,19 +159,19 @@ impl Desk {
             );
             Failure::new(Kind::NotFound, message)
         };
-        // Who reads an address in a result may well repeat it here.
-        let address = Address::parse(&part).filter(|address| address.task == task.head.id.as_str());
+        // A URI copied from a result may be repeated here.
+        let address = ResultUri::parse(&part).filter(|address| address.task == task.head.id.as_str());
         let place = address
             .as_ref()
             .map(|address| address.place)
-            .or_else(|| Place::parse(&part))
+            .or_else(|| ResultPath::parse(&part))
             .ok_or_else(no_such)?;
         let offset = offset.or(address.map(|address| address.offset)).unwrap_or_default();
-        let held = place.find(&task).and_then(Held::of).ok_or_else(no_such)?;
+        let held = place.find(&task).and_then(ResultContent::of).ok_or_else(no_such)?;
         let piece = held.piece(offset, self.piece_size()).ok_or_else(|| too_far(offset, held.size()))?;
         let content = match piece.body {
-            Slice::Text(text) => ContentBlock::text(text),
-            Slice::Bytes(bytes) => {
+            ChunkBody::Text(text) => ContentBlock::text(text),
+            ChunkBody::Bytes(bytes) => {
                 let blob = ResourceContents::blob(
                     BASE64_STANDARD.encode(bytes),
                     place.in_task(task.head.id.as_str()),
@@ -176,9 +186,9 @@ impl Desk {
             ),
             None => format!("{}; there is no more", place_of(&piece)),
         };
-        // Some clients show structured content alone, and the content is what was asked for.
+        // Some clients show structured content alone, and the content is what was requested.
         let content = vec![content, ContentBlock::text(words)];
-        Ok(Answer { content, structured: None, is_error: false, marks: Marks::of(&task) })
+        Ok(ToolResult { content, structured: None, is_error: false, marks: ResultMeta::of(&task) })
     }
 
     fn piece_size(&self) -> usize {
@@ -186,7 +196,7 @@ impl Desk {
     }
 }
 
-/// The ways in which addresses are made.
+/// URI templates of results.
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
     let template = |uri: &str, name: &str, description: &str| {
         ResourceTemplate::new(uri, name).with_description(description)
@@ -210,13 +220,13 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// A task's parts as resources. What is elsewhere is not among them.
+/// Parts of a task as resources. Parts that are only links are excluded.
 fn listed(task: &Task, agent: &str) -> Vec<Resource> {
     let mut resources = Vec::new();
     for (at, artifact) in task.artifacts.iter().enumerate() {
         let name = artifact.name.as_deref().unwrap_or(&artifact.id);
         for (number, part) in artifact.parts.iter().enumerate() {
-            let resource = resource(task, agent, part, Place::Part(at, number), name);
+            let resource = resource(task, agent, part, ResultPath::Part(at, number), name);
             resources.extend(resource.map(|resource| match &artifact.description {
                 Some(description) => resource.with_description(description),
                 None => resource,
@@ -227,14 +237,15 @@ fn listed(task: &Task, agent: &str) -> Vec<Resource> {
         && let Some(message) = &task.message
     {
         let parts = message.parts.iter().enumerate();
-        resources
-            .extend(parts.filter_map(|(at, part)| resource(task, agent, part, Place::Said(at), "message")));
+        resources.extend(
+            parts.filter_map(|(at, part)| resource(task, agent, part, ResultPath::Said(at), "message")),
+        );
     }
-    resources.truncate(PER_TASK);
+    resources.truncate(MAX_RESOURCES_PER_TASK);
     resources
 }
 
-fn resource(task: &Task, agent: &str, part: &Part, place: Place, name: &str) -> Option<Resource> {
+fn resource(task: &Task, agent: &str, part: &Part, place: ResultPath, name: &str) -> Option<Resource> {
     if matches!(part.content, Content::Url(_)) {
         return None;
     }
@@ -252,8 +263,8 @@ fn resource(task: &Task, agent: &str, part: &Part, place: Place, name: &str) -> 
     })
 }
 
-/// What a program reads about a piece.
-fn marks(task: &Task, piece: &Piece<'_>, next: Option<&str>) -> MetaObject {
+/// `_meta` of a chunk, for programs.
+fn marks(task: &Task, piece: &ResultChunk<'_>, next: Option<&str>) -> MetaObject {
     let mut marks = MetaObject::new();
     marks.insert("rialto/taskId".to_owned(), json!(task.head.id));
     marks.insert("rialto/offset".to_owned(), json!(piece.from));
@@ -264,8 +275,8 @@ fn marks(task: &Task, piece: &Piece<'_>, next: Option<&str>) -> MetaObject {
     marks
 }
 
-/// What people read about it.
-fn place_of(piece: &Piece<'_>) -> String {
+/// Position of a chunk, for people.
+fn place_of(piece: &ResultChunk<'_>) -> String {
     format!("bytes {} to {} of {}", piece.from, piece.to, piece.size)
 }
 

@@ -1,8 +1,8 @@
 //! Sessions of HTTP clients that speak a protocol version before 2026-07-28.
 //!
-//! A client's session id holds the state of its session ([`sealed_id`]), so every process that shares the store serves it: one that does not
-//! hold the session rebuilds it, after a restart too. A session belongs to the caller who opened it: nobody else may use it. It ends when its
-//! client ends it, or its token.
+//! A client's session id holds the state of its session ([`sealed_id`]), so every process that shares the store serves it: one that does
+//! not hold the session rebuilds it, after a restart too. A session belongs to the caller that opened it, and only that caller may use
+//! it. It ends when its client ends it, or when the caller's token ends.
 //!
 //! rmcp ends a session that has been idle for a while, even one with a call in flight or an open stream. So here none ends by itself;
 //! instead the number that a process holds is limited, for each caller and in all. One too many drops the caller's own that has been idle
@@ -34,7 +34,7 @@ use tokio::sync::{Mutex as AsyncMutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::{
-    manager::Handshakes,
+    manager::HandshakeStore,
     relay::AnswerWaits,
     table::{NoSession, SessionLimits},
 };
@@ -43,17 +43,17 @@ use self::{
     sealed_id::{IdSealer, SessionSeal},
     table::{HeldSession, Owner, SessionTable},
 };
-use crate::desk::Desk;
+use crate::tool_service::ToolService;
 
-/// How often it is looked whether the token of a session has ended.
+/// Interval of checking whether the tokens of sessions are still valid.
 const REVOCATION_POLL: Duration = Duration::from_secs(1);
 
 /// Locks among which sessions are spread that are being rebuilt.
 const REBUILD_LOCKS: usize = 64;
 
-/// Keeps sessions, a limited number of them.
-pub(crate) struct Sessions {
-    desk: Arc<Desk>,
+/// Sessions of this process, with a limit on their number.
+pub(crate) struct McpSessions {
+    desk: Arc<ToolService>,
     inner: LocalSessionManager,
     sealer: IdSealer,
     node: NodeTag,
@@ -64,24 +64,24 @@ pub(crate) struct Sessions {
     limits: SessionLimits,
     clock: AtomicU64,
     started: Instant,
-    /// Ends the streams that nobody else would end.
+    /// Ends open-ended streams at shutdown.
     stop: CancellationToken,
 }
 
-/// Room for one more session of a caller, until it is opened.
-pub(crate) struct Reservation<'a> {
-    sessions: &'a Sessions,
+/// Reserved place for one more session of a caller, until it is opened.
+pub(crate) struct SessionReservation<'a> {
+    sessions: &'a McpSessions,
     owner: Owner,
 }
 
-/// Why a request is not served in the session that it names.
+/// Reason why a request is not served in the session that it names.
 #[derive(Debug)]
 pub(crate) enum AdmissionError {
-    /// There is no such session, or it is not this caller's.
+    /// No such session, or it belongs to another caller.
     Unknown,
-    /// There is no room to rebuild it.
+    /// The session limit leaves no room to rebuild it.
     Full(NoSession),
-    /// The store did not say whether it has ended.
+    /// The store did not answer whether it has ended.
     Unavailable(Failure),
 }
 
@@ -89,21 +89,21 @@ pub(crate) enum AdmissionError {
 pub(crate) struct Admission<'a> {
     /// Id of the session inside this process.
     pub(crate) local: SessionId,
-    _rebuild: Option<Rebuild<'a>>,
+    _rebuild: Option<SessionRebuild<'a>>,
 }
 
 /// A session that the request at hand rebuilds.
-struct Rebuild<'a> {
-    sessions: &'a Sessions,
+struct SessionRebuild<'a> {
+    sessions: &'a McpSessions,
     key: String,
-    _reservation: Reservation<'a>,
+    _reservation: SessionReservation<'a>,
     _turn: MutexGuard<'a, ()>,
 }
 
-// === impl Sessions ===
+// === impl McpSessions ===
 
-impl Sessions {
-    pub(crate) fn new(desk: Arc<Desk>, limits: SessionLimits, stop: CancellationToken) -> Self {
+impl McpSessions {
+    pub(crate) fn new(desk: Arc<ToolService>, limits: SessionLimits, stop: CancellationToken) -> Self {
         let mut inner = LocalSessionManager::default();
         inner.session_config.keep_alive = None;
         // An empty first event breaks clients before 2025-11-25: they read it as JSON.
@@ -127,7 +127,7 @@ impl Sessions {
         &self.desk.engine
     }
 
-    /// Lets a caller's request into the session that it names, which is rebuilt if this process does not hold it.
+    /// Admits a caller's request to the session that it names, which is rebuilt if this process does not hold it.
     pub(crate) async fn admit(&self, id: &str, caller: &Caller) -> Result<Admission<'_>, AdmissionError> {
         let seal = self.open(id, caller).await?;
         if let Some(local) = self.table.lock().find(&seal.key) {
@@ -144,10 +144,10 @@ impl Sessions {
             return Err(AdmissionError::Unknown);
         }
         let reservation = self.reserve(caller).await.map_err(AdmissionError::Full)?;
-        // From here on an end that another process reports is noticed.
+        // From here on, an end that another process reports is noticed.
         let local = self.table.lock().begin_rebuild(&seal.key, seal.handshake());
         let key = seal.key.clone();
-        let rebuild = Rebuild { sessions: self, key, _reservation: reservation, _turn: turn };
+        let rebuild = SessionRebuild { sessions: self, key, _reservation: reservation, _turn: turn };
         if self.engine().is_session_ended(&seal.key).await.map_err(AdmissionError::Unavailable)? {
             return Err(AdmissionError::Unknown);
         }
@@ -166,7 +166,7 @@ impl Sessions {
         Ok(held.unwrap_or_else(|| seal.key.as_str().into()))
     }
 
-    /// The id that a client gets for a session which it has just opened.
+    /// Id that a client gets for a session that it has just opened.
     pub(crate) async fn seal(&self, local: &str) -> Result<Option<String>, Failure> {
         let Some(session) = self.get(local) else { return Ok(None) };
         let (Some(owner), Some(hello)) = (session.owner.get(), session.hello.get()) else { return Ok(None) };
@@ -179,12 +179,12 @@ impl Sessions {
         opened.filter(|seal| seal.belongs_to(caller)).ok_or(AdmissionError::Unknown)
     }
 
-    /// Whether this process holds no session, and rebuilds none.
+    /// True when this process holds no session and rebuilds none.
     fn is_empty(&self) -> bool {
         self.table.lock().is_empty()
     }
 
-    /// Ends the sessions of tokens that have ended, in whichever process that happened, until the server stops.
+    /// Ends the sessions of tokens that have ended, in any process, until the server stops.
     pub(crate) async fn end_revoked(self: Arc<Self>) {
         let engine = self.engine();
         let mut seen = None;
@@ -193,7 +193,7 @@ impl Sessions {
                 () = self.stop.cancelled() => return,
                 () = tokio::time::sleep(REVOCATION_POLL) => {}
             }
-            // Expiry moves no generation, so every round counts while there are sessions that could expire.
+            // Expiry does not change the generation, so every round checks while there are sessions whose token may expire.
             let generation = engine.generation();
             let owners = self.owned_with_tokens();
             if owners.is_empty()
@@ -218,7 +218,7 @@ impl Sessions {
         }
     }
 
-    /// The sessions that were opened with a token, and whether that may expire.
+    /// Sessions that were opened with a token, and whether it may expire.
     fn owned_with_tokens(&self) -> Vec<(SessionId, TokenId, bool)> {
         let table = self.table.lock();
         let owned = table.known.iter().filter_map(|(id, session)| {
@@ -234,8 +234,8 @@ impl Sessions {
         }
     }
 
-    /// Makes room for one more session of `caller`: of its own sessions, or of those that nobody has used for long.
-    pub(crate) async fn reserve(&self, caller: &Caller) -> Result<Reservation<'_>, NoSession> {
+    /// Makes room for one more session of `caller`: drops one of its own, or one that has been idle for long.
+    pub(crate) async fn reserve(&self, caller: &Caller) -> Result<SessionReservation<'_>, NoSession> {
         let owner = (caller.scope.org.clone(), caller.id.clone());
         let ended = {
             let mut table = self.table.lock();
@@ -243,7 +243,7 @@ impl Sessions {
             *table.reserved.entry(owner.clone()).or_insert(0) += 1;
             ended
         };
-        let reservation = Reservation { sessions: self, owner };
+        let reservation = SessionReservation { sessions: self, owner };
         for id in ended {
             tracing::info!(
                 "session {id} is dropped from memory for another one; [mcp] max_sessions and max_sessions_per_caller are the limits"
@@ -259,7 +259,7 @@ impl Sessions {
         self.table.lock().known.get(id).cloned()
     }
 
-    /// Tells rmcp that the client is ready, if its own notification of that went to another process.
+    /// Marks a session as initialized in rmcp, if the client's own notification reached another process.
     async fn ensure_ready(&self, id: &SessionId) {
         let Some(session) = self.get(id) else { return };
         let Some(owner) = session.owner.get() else { return };
@@ -272,7 +272,7 @@ impl Sessions {
         let mut ready = ClientJsonRpcMessage::notification(ready);
         ready.insert_extension(parts);
         if let Err(error) = self.inner.accept_message(id, ready).await {
-            tracing::debug!("session {id} could not be told that its client is ready: {error}");
+            tracing::debug!("session {id} could not be marked as initialized: {error}");
         }
     }
 
@@ -289,9 +289,9 @@ impl Sessions {
     }
 }
 
-// === impl Reservation ===
+// === impl SessionReservation ===
 
-impl Drop for Reservation<'_> {
+impl Drop for SessionReservation<'_> {
     fn drop(&mut self) {
         let mut table = self.sessions.table.lock();
         if let Some(count) = table.reserved.get_mut(&self.owner) {
@@ -303,9 +303,9 @@ impl Drop for Reservation<'_> {
     }
 }
 
-// === impl Rebuild ===
+// === impl SessionRebuild ===
 
-impl Drop for Rebuild<'_> {
+impl Drop for SessionRebuild<'_> {
     fn drop(&mut self) {
         self.sessions.table.lock().rebuilding.remove(&self.key);
     }

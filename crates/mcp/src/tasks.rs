@@ -1,7 +1,7 @@
-//! Calls that take long become tasks, for clients that declare MCP's extension for them.
+//! Tasks extension: long calls become tasks, for clients that declare it.
 //!
-//! The task is the one in the journal, under the same id: so it outlives this process, whoever works on it, and no caller sees another's.
-//! A tool that ran and failed has completed, as the extension wants it; what failed without the tool's doing has failed.
+//! The task is the one in the journal, under the same id: so it survives this process, and is visible only to its caller. A tool that
+//! ran and failed is `completed`, as the extension requires; a call that failed before or outside the tool is `failed`.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -23,97 +23,104 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    answer::{self, Answer, Marks, SERVER},
-    asking::{Inquiry, Responses, with_ids},
-    client::Client,
-    desk::{Begun, Desk, may},
+    call_stream::{ToolCallStream, ToolCallUpdate},
+    client_profile::ClientProfile,
+    elicitation::{ElicitationResponses, QuestionSet, with_ids},
+    errors,
     progress::shortened,
-    trouble,
-    underway::{Note, Underway},
+    tool_result::{self, ResultMeta, SERVER_IDENTITY, ToolResult},
+    tool_service::{ToolCallStart, ToolService, may},
 };
 
-/// So many tasks may have been answered in part.
-const IN_PART: usize = 1_024;
+/// Maximum number of tasks with some of their questions answered.
+const MAX_PARTIAL_TASKS: usize = 1_024;
 
-/// Answers to some of the questions of a task, until all of them are there.
+/// Answers to some questions of a task, until all have arrived.
 #[derive(Default)]
-pub(crate) struct InPart(Mutex<VecDeque<(String, u64, Responses)>>);
+pub(crate) struct PartialAnswers(Mutex<VecDeque<(String, u64, ElicitationResponses)>>);
 
-// === impl Desk ===
+// === impl ToolService ===
 
-impl Desk {
-    /// Waits a while for a call. When it takes longer, it is handed over to those who ask for it, and this is its task.
+impl ToolService {
+    /// Waits for a call. After the timeout the call is detached and its task is returned.
     pub(crate) async fn or_task(
         &self,
-        client: &Client,
-        mut call: Box<Underway>,
+        client: &ClientProfile,
+        mut call: Box<ToolCallStream>,
         patience: Duration,
-    ) -> Result<Result<Note, CreateTaskResult>, ErrorData> {
+    ) -> Result<Result<ToolCallUpdate, CreateTaskResult>, ErrorData> {
         if let Some(note) = call.settled_within(patience).await {
             return Ok(Ok(note));
         }
         let id = call.hand_over();
         let task = self.engine.look(&client.caller, id.as_str()).await;
-        let task = task.map_err(|failure| trouble::error(&failure))?;
-        let meta = answer::as_meta(&Marks { server: Some(&SERVER), ..Marks::of(&task) }).unwrap_or_default();
+        let task = task.map_err(|failure| errors::error(&failure))?;
+        let meta =
+            tool_result::as_meta(&ResultMeta { server: Some(&SERVER_IDENTITY), ..ResultMeta::of(&task) })
+                .unwrap_or_default();
         Ok(Err(CreateTaskResult::new(self.shown(client, &task).task).with_meta(meta)))
     }
 
-    /// `tasks/get`: how a task stands, with its result or its questions.
-    pub(crate) async fn get_task(&self, client: &Client, id: &str) -> Result<DetailedTask, ErrorData> {
+    /// `tasks/get`: state of a task, with its result or its questions.
+    pub(crate) async fn get_task(&self, client: &ClientProfile, id: &str) -> Result<DetailedTask, ErrorData> {
         may(client, Right::Call)?;
         let task = self.engine.task(&client.caller, id).await;
-        let task = task.map_err(|failure| trouble::error(&failure))?;
+        let task = task.map_err(|failure| errors::error(&failure))?;
         Ok(self.shown(client, &task))
     }
 
-    /// `tasks/update`: takes answers to the questions of a task. When it has them all, the task goes on.
+    /// `tasks/update`: records answers to the questions of a task. When all have arrived, the task resumes.
     pub(crate) async fn update_task(
         &self,
-        client: &Client,
+        client: &ClientProfile,
         id: &str,
-        responses: Responses,
+        responses: ElicitationResponses,
     ) -> Result<(), ErrorData> {
         may(client, Right::Call)?;
-        self.take_answers(client, id, responses).await.map_err(|failure| trouble::error(&failure))
+        self.take_answers(client, id, responses).await.map_err(|failure| errors::error(&failure))
     }
 
-    /// `tasks/cancel`: calls a task off. One that is over stays as it is.
-    pub(crate) async fn cancel_task(&self, client: &Client, id: &str) -> Result<(), ErrorData> {
+    /// `tasks/cancel`: cancels a task. One that has ended does not change.
+    pub(crate) async fn cancel_task(&self, client: &ClientProfile, id: &str) -> Result<(), ErrorData> {
         may(client, Right::Call)?;
         match self.engine.cancel(&client.caller, id).await {
             Ok(_) => Ok(()),
             Err(failure) if failure.kind == Kind::Conflict => Ok(()),
-            Err(failure) => Err(trouble::error(&failure)),
+            Err(failure) => Err(errors::error(&failure)),
         }
     }
 
-    async fn take_answers(&self, client: &Client, id: &str, responses: Responses) -> Result<(), Failure> {
+    async fn take_answers(
+        &self,
+        client: &ClientProfile,
+        id: &str,
+        responses: ElicitationResponses,
+    ) -> Result<(), Failure> {
         let task = self.engine.look(&client.caller, id).await?;
         let version = task.head.version;
         let Some(mut inquiry) = self.inquiry(client, &task) else { return Ok(()) };
         inquiry.given.extend(responses);
         let given = std::mem::take(&mut inquiry.given);
         match self.answer(client, inquiry, given).await? {
-            Begun::Asked(inquiry) if inquiry.task.head.version == version => {
+            ToolCallStart::Asked(inquiry) if inquiry.task.head.version == version => {
                 self.in_part.keep(task.head.id.as_str(), version, inquiry.given);
             }
-            // It goes on by itself.
-            Begun::Underway(mut call) => drop(call.hand_over()),
-            Begun::Asked(_) | Begun::Done(_) => {}
+            // It resumes by itself.
+            ToolCallStart::Underway(mut call) => drop(call.hand_over()),
+            ToolCallStart::Asked(_) | ToolCallStart::Done(_) => {}
         }
         Ok(())
     }
 
-    /// What a task asks, without what was answered already.
-    fn inquiry(&self, client: &Client, task: &Task) -> Option<Inquiry> {
-        let mut inquiry = Inquiry::of(task, client.abilities, client.fluency)?.in_task();
+    /// Questions of a task that have no answer yet.
+    fn inquiry(&self, client: &ClientProfile, task: &Task) -> Option<QuestionSet> {
+        let mut inquiry = QuestionSet::of(task, client.abilities, client.fluency)?.in_task();
         inquiry.given = self.in_part.get(task.head.id.as_str(), task.head.version);
         Some(inquiry)
     }
 
-    /// A task as its client sees it.
-    pub(crate) fn shown(&self, client: &Client, task: &Task) -> DetailedTask {
+    /// Task as its client sees it.
+    pub(crate) fn shown(&self, client: &ClientProfile, task: &Task) -> DetailedTask {
         let head = &task.head;
         let (created, updated) = (head.created_at.to_string(), head.updated_at.to_string());
         let mut shown = Shown::new(head.id.as_str(), TaskStatus::Working, created, updated)
@@ -123,7 +130,7 @@ impl Desk {
         DetailedTask::new(shown, self.payload(client, task))
     }
 
-    fn payload(&self, client: &Client, task: &Task) -> TaskPayload {
+    fn payload(&self, client: &ClientProfile, task: &Task) -> TaskPayload {
         match task.head.state {
             TaskState::Submitted | TaskState::Working => TaskPayload::Working,
             TaskState::InputRequired | TaskState::AuthRequired => match self.inquiry(client, task) {
@@ -136,7 +143,7 @@ impl Desk {
                         })
                         .collect(),
                 },
-                // This client has nobody to ask: the question is the result, as of a call that is waited for.
+                // This client has no elicitation: the question is the result, as for a call without a task.
                 None => completed(self.told(client, task)),
             },
             TaskState::Completed => completed(self.told(client, task)),
@@ -146,25 +153,25 @@ impl Desk {
     }
 }
 
-// === impl InPart ===
+// === impl PartialAnswers ===
 
-impl InPart {
-    fn get(&self, task: &str, version: u64) -> Responses {
+impl PartialAnswers {
+    fn get(&self, task: &str, version: u64) -> ElicitationResponses {
         let kept = self.0.lock();
         let found = kept.iter().find(|(id, at, _)| id == task && *at == version);
         found.map(|(.., given)| given.clone()).unwrap_or_default()
     }
 
-    fn keep(&self, task: &str, version: u64, given: Responses) {
+    fn keep(&self, task: &str, version: u64, given: ElicitationResponses) {
         let mut kept = self.0.lock();
         kept.retain(|(id, ..)| id != task);
         kept.push_back((task.to_owned(), version, given));
-        let too_many = kept.len().saturating_sub(IN_PART);
+        let too_many = kept.len().saturating_sub(MAX_PARTIAL_TASKS);
         kept.drain(..too_many);
     }
 }
 
-/// The last words of the agent, or why it ended.
+/// Last message of the agent, or the reason of its end.
 fn words(task: &Task) -> Option<String> {
     let said =
         || task.message.as_ref().map(|message| text_of(&message.parts)).filter(|text| !text.is_empty());
@@ -172,9 +179,9 @@ fn words(task: &Task) -> Option<String> {
     why.or_else(said).map(shortened)
 }
 
-fn completed(answer: Answer) -> TaskPayload {
-    let marks = Marks { server: Some(&SERVER), ..answer.marks };
-    let result = CallToolResult::from(Answer { marks, ..answer });
+fn completed(answer: ToolResult) -> TaskPayload {
+    let marks = ResultMeta { server: Some(&SERVER_IDENTITY), ..answer.marks };
+    let result = CallToolResult::from(ToolResult { marks, ..answer });
     TaskPayload::Completed { result: object(&result) }
 }
 
@@ -183,9 +190,9 @@ fn failed(task: &Task) -> TaskPayload {
     let failure = with_ids(failure, task);
     let is_protocols = failure.data.as_ref().is_some_and(|data| data.value().get("remoteCode").is_some());
     if failure.kind == Kind::PeerFailed && !is_protocols {
-        return completed(trouble::answer(&failure));
+        return completed(errors::answer(&failure));
     }
-    TaskPayload::Failed { error: object(&trouble::error(&failure)) }
+    TaskPayload::Failed { error: object(&errors::error(&failure)) }
 }
 
 fn object<T: Serialize>(value: &T) -> JsonObject {

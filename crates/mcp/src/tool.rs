@@ -1,6 +1,6 @@
-//! A skill, shown as a tool.
+//! Conversion of a skill to a tool.
 
-mod portable;
+mod portable_schema;
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use rialto_model::{agent::Agent, card::Skill, json::Json, media};
 use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-/// Where a tool says which skill it is, whatever it is called.
+/// `_meta` key with the canonical name of the skill, whatever name the tool is listed under.
 pub(crate) const CANONICAL: &str = "rialto/canonical";
 
-/// The one argument of a skill whose own schema takes something else than an object.
-const WRAPPED: &str = "input";
+/// Only argument of a skill whose own schema does not accept an object.
+const WRAPPED_ARG: &str = "input";
 
-/// Where a tool keeps its schema when the listed one is a portable one.
-const ORIGINAL: &str = "rialto/inputSchema";
+/// `_meta` key with the original schema when the listed one is portable.
+const ORIGINAL_SCHEMA_KEY: &str = "rialto/inputSchema";
 
-/// The tool that stands for a skill, under the given name; for clients that need it, with a portable schema.
+/// Tool of a skill, under the given name; with a portable schema for clients that need it.
 pub(crate) fn of_skill(name: String, entry: &Entry, is_portable: bool) -> Tool {
     let (skill, agent) = (&entry.skill, &entry.agent.card.name);
     let is_deployed = !entry.agent.backing.is_agent();
@@ -27,13 +27,13 @@ pub(crate) fn of_skill(name: String, entry: &Entry, is_portable: bool) -> Tool {
     let mut schema = schema(&entry.agent, skill);
     if is_portable {
         let own = std::mem::replace(&mut schema, JsonObject::new());
-        schema = portable::portable(&own);
-        // That there are no members is nothing that the original would say better.
+        schema = portable_schema::portable(&own);
+        // The original schema of a skill without arguments adds nothing.
         let says_the_same = own
             .iter()
             .eq(schema.iter().filter(|(name, _)| *name != "properties" || own.contains_key("properties")));
         if !says_the_same {
-            meta.insert(ORIGINAL.to_owned(), Value::Object(own));
+            meta.insert(ORIGINAL_SCHEMA_KEY.to_owned(), Value::Object(own));
         }
     }
     let schema = Arc::new(schema);
@@ -46,7 +46,7 @@ pub(crate) fn of_skill(name: String, entry: &Entry, is_portable: bool) -> Tool {
         .with_meta(meta)
 }
 
-/// What a tool says of itself where it is deployed, so that whoever calls it here is told as much as anywhere.
+/// Adds the upstream tool's own title and annotations, so that clients here see as much as clients of the upstream server.
 fn own_words(tool: Tool, entry: &Entry, is_portable: bool) -> Tool {
     let skill = &entry.skill;
     let hints = skill.extra.get("annotations").and_then(|hints| hints.read::<ToolAnnotations>().ok());
@@ -57,17 +57,17 @@ fn own_words(tool: Tool, entry: &Entry, is_portable: bool) -> Tool {
     let tool = if skill.name == skill.id.as_str() { tool } else { tool.with_title(skill.name.clone()) };
     let promised = skill.extra.get("outputSchema").filter(|_| promises(&entry.agent, skill));
     match promised.and_then(|schema| schema.read::<JsonObject>().ok()) {
-        Some(schema) if matches!(takes(&schema), Takes::Objects) => {
-            let schema = if is_portable { portable::portable(&schema) } else { schema };
+        Some(schema) if matches!(takes(&schema), RootType::Objects) => {
+            let schema = if is_portable { portable_schema::portable(&schema) } else { schema };
             tool.with_raw_output_schema(Arc::new(schema))
         }
         _ => tool,
     }
 }
 
-/// Whether a skill says in which shape its result is, and keeps to it: then it is told in that shape, however large it is.
+/// True when a skill declares its output schema and conforms to it: then its result always has that shape, however large it is.
 ///
-/// A function's result was checked, and an MCP server's is passed on as it was made. No agent promises anything.
+/// A function's result is validated, and an MCP server's is passed on unchanged. Agents guarantee nothing.
 pub(crate) fn promises(agent: &Agent, skill: &Skill) -> bool {
     !agent.backing.is_agent() && skill.extra.get("outputSchema").is_some()
 }
@@ -79,14 +79,14 @@ fn plain_description(skill: &Skill) -> String {
     }
 }
 
-/// The arguments as the skill wants them: what [`schema`] wrapped is taken out again.
+/// Arguments in the form of the skill's own schema: undoes the wrapping by [`schema`].
 pub(crate) fn arguments(skill: &Skill, args: Json) -> Json {
-    // Only a call with exactly the wrapper's member can be a wrapped one; no other call has to be looked into.
-    if !args.get().contains(WRAPPED) {
+    // Only a call with exactly the wrapper's member can be wrapped; other calls are not parsed.
+    if !args.get().contains(WRAPPED_ARG) {
         return args;
     }
     let Ok(mut members) = args.read::<serde_json::Map<String, Value>>() else { return args };
-    match (members.remove(WRAPPED), members.is_empty()) {
+    match (members.remove(WRAPPED_ARG), members.is_empty()) {
         (Some(inner), true) if is_wrapped(skill) => Json::of(&inner),
         _ => args,
     }
@@ -99,48 +99,47 @@ fn description(skill: &Skill, agent: &str) -> String {
     }
 }
 
-/// The skill's own schema, verbatim if it is one that MCP allows. MCP wants arguments to be an object and the schema
-/// to say so: a schema that does not say is told to, and one that wants something else becomes the schema of the one
-/// member of an object.
+/// The skill's own schema, unchanged if MCP allows it. MCP requires an object schema with `"type": "object"`: the type is added where it
+/// is missing, and a schema for anything else becomes the schema of a member.
 fn schema(agent: &Agent, skill: &Skill) -> JsonObject {
     let anything = || anything(media::takes(agent, Some(skill)).text);
     let Some(own) = skill.input_schema.as_ref() else { return anything() };
     let Value::Object(mut own) = own.value() else { return anything() };
     match takes(&own) {
-        Takes::Objects => {}
-        Takes::Unsaid => {
+        RootType::Objects => {}
+        RootType::Unsaid => {
             own.shift_insert(0, "type".to_owned(), json!("object"));
         }
-        Takes::Others => return wrap(own),
+        RootType::Others => return wrap(own),
     }
     own
 }
 
-/// What a schema says about its root.
-enum Takes {
+/// Types that a schema accepts at its root.
+enum RootType {
     /// `"type": "object"`.
     Objects,
-    /// Objects, among others, or nothing about it.
+    /// Objects and other types, or unspecified.
     Unsaid,
-    /// Something, but not objects.
+    /// Other types only.
     Others,
 }
 
-fn takes(schema: &JsonObject) -> Takes {
+fn takes(schema: &JsonObject) -> RootType {
     match schema.get("type") {
-        Some(Value::String(one)) if one == "object" => Takes::Objects,
-        Some(Value::Array(some)) if some.iter().any(|one| one == "object") => Takes::Unsaid,
-        Some(Value::String(_) | Value::Array(_)) => Takes::Others,
-        _ => Takes::Unsaid,
+        Some(Value::String(one)) if one == "object" => RootType::Objects,
+        Some(Value::Array(some)) if some.iter().any(|one| one == "object") => RootType::Unsaid,
+        Some(Value::String(_) | Value::Array(_)) => RootType::Others,
+        _ => RootType::Unsaid,
     }
 }
 
 fn is_wrapped(skill: &Skill) -> bool {
     let own = skill.input_schema.as_ref().and_then(|own| own.read::<JsonObject>().ok());
-    own.is_some_and(|own| matches!(takes(&own), Takes::Others))
+    own.is_some_and(|own| matches!(takes(&own), RootType::Others))
 }
 
-/// Definitions move to the new root, where references look for them.
+/// Definitions move to the new root, so that references still resolve.
 fn wrap(mut own: JsonObject) -> JsonObject {
     let mut outer = JsonObject::new();
     outer.insert("type".to_owned(), json!("object"));
@@ -149,13 +148,13 @@ fn wrap(mut own: JsonObject) -> JsonObject {
             outer.insert(definitions.to_owned(), moved);
         }
     }
-    outer.insert("properties".to_owned(), json!({ WRAPPED: own }));
-    outer.insert("required".to_owned(), json!([WRAPPED]));
+    outer.insert("properties".to_owned(), json!({ WRAPPED_ARG: own }));
+    outer.insert("required".to_owned(), json!([WRAPPED_ARG]));
     outer.insert("additionalProperties".to_owned(), json!(false));
     outer
 }
 
-/// The schema of a skill that has none: any members, and for a skill that takes text one that says what to ask.
+/// Schema for a skill without one: any members, and for a skill that accepts text a member for the text.
 fn anything(takes_text: bool) -> JsonObject {
     let mut schema = JsonObject::new();
     schema.insert("type".to_owned(), json!("object"));

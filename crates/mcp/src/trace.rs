@@ -1,14 +1,14 @@
-//! Which trace a request is a part of.
+//! Trace context of a request.
 //!
-//! A client says it in `_meta`, where it belongs to the message, or in the headers of HTTP. What is in the message counts
-//! first: the headers may be those of a proxy that knows nothing of messages.
+//! A client sends it in `_meta`, where it belongs to the message, or in HTTP headers. The message takes precedence: the headers may be
+//! those of a proxy that does not know about messages.
 
 use http::HeaderMap;
 use rialto_model::trace::Trace;
 
 pub(crate) use rialto_edge::trace::{BAGGAGE, PARENT, STATE};
 
-/// The trace that a request names: in its `_meta`, or else in its headers. One that is not well-formed is none.
+/// Trace context of a request: from its `_meta`, or else from its headers. Malformed ones are ignored.
 pub(crate) fn of(
     parent: Option<&str>,
     state: Option<&str>,

@@ -12,7 +12,7 @@ mod server;
 use std::path::{Path, PathBuf};
 
 use rialto_engine::registry::Deployment;
-use rialto_mcp::Invoking;
+use rialto_mcp::InvokeConfig;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Value;
@@ -80,7 +80,7 @@ pub(crate) struct Agents {
     pub(crate) local: Vec<deployed::LocalAgent>,
     /// How remote agents are called.
     #[serde(flatten)]
-    pub(crate) calls: rialto_a2a::peer::Config,
+    pub(crate) calls: rialto_a2a::backend::Config,
 }
 
 /// A definition of a workflow or a pipeline.
@@ -176,7 +176,7 @@ impl Config {
 
     /// What the MCP door is to know, also from sections that are not its own.
     pub(crate) fn mcp_door(&self) -> rialto_mcp::Config {
-        let invoking = Invoking {
+        let invoking = InvokeConfig {
             default_agent_card_url: self.a2a.default_agent_card_url.clone(),
             default_timeout_secs: self.a2a.default_timeout,
             read_card: None,

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
-use rialto_a2a::{credential::Resolver, door::AGENTS};
+use rialto_a2a::{credential::Resolver, server::AGENTS};
 use rialto_edge::{
     address::Reach,
     fetch::{Fetch, Request},

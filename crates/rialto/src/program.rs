@@ -13,12 +13,12 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture};
 use rialto_a2a::{
+    backend::{A2aBackend, A2aBackendDeps},
     credential::{self, Resolver},
     discover::Discoverer,
     instance::Instance,
-    peer::{A2aPeer, Ports},
 };
-use rialto_a2a_wire::card::signature::Keys;
+use rialto_a2a_wire::card::signature::VerificationKeys;
 use rialto_edge::{
     auth::Bearers,
     client::{Client, Surroundings},
@@ -342,7 +342,7 @@ impl Program {
     }
 
     /// Has those told of tasks who asked for it at the A2A door.
-    pub(crate) fn push(&self, door: &rialto_a2a::door::Door) {
+    pub(crate) fn push(&self, door: &rialto_a2a::server::A2aServer) {
         let pusher = door.pusher(Arc::clone(&self.store), Arc::clone(&self.fetch), Arc::new(SystemClock));
         self.closing.spawn(pusher.run(self.stop.clone()));
     }
@@ -505,8 +505,8 @@ fn stored(vault: Vault) -> impl Fn(&str) -> BoxFuture<'static, Result<Secret, St
     }
 }
 
-fn card_keys(files: &[PathBuf]) -> Result<Keys, BuildError> {
-    let mut keys = Keys::new();
+fn card_keys(files: &[PathBuf]) -> Result<VerificationKeys, BuildError> {
+    let mut keys = VerificationKeys::new();
     for file in files {
         let path = file.display().to_string();
         let text = std::fs::read_to_string(file)
@@ -528,14 +528,14 @@ fn a2a_peer(
     fetch: &Arc<dyn Fetch>,
     secrets: &Resolver,
     registry: &Arc<Registry>,
-) -> A2aPeer {
-    let ports = Ports {
+) -> A2aBackend {
+    let ports = A2aBackendDeps {
         fetch: Arc::clone(fetch),
         tokens: Arc::clone(secrets),
         learned: Arc::clone(registry) as _,
         clock: Arc::new(SystemClock),
     };
-    A2aPeer::new(config.agents.calls.clone(), ports)
+    A2aBackend::new(config.agents.calls.clone(), ports)
 }
 
 /// Fetches cards, but for those of this installation.

@@ -8,7 +8,7 @@ use std::{mem, sync::Arc, time::Duration};
 
 use futures::{StreamExt, future};
 use parking_lot::Mutex;
-use rialto_a2a::{credential::Resolver, discover::Discoverer, peer::A2aPeer};
+use rialto_a2a::{backend::A2aBackend, credential::Resolver, discover::Discoverer};
 use rialto_acp::AcpPeer;
 use rialto_edge::{fetch::Fetch, process::Launcher};
 use rialto_engine::{
@@ -19,7 +19,7 @@ use rialto_engine::{
 };
 use rialto_flow::run::Runner;
 use rialto_function::peer::FunctionPeer;
-use rialto_mcp::peer::{self, McpPeer};
+use rialto_mcp::backend::{self, McpBackend};
 use rialto_model::{agent::Agent, ids::Scope};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -38,7 +38,7 @@ type Change = (Scope, String);
 
 /// What reaches MCP servers and functions.
 pub(crate) struct Tools {
-    mcp: McpPeer,
+    mcp: McpBackend,
     functions: FunctionPeer,
     acp: AcpPeer,
     changes: Arc<Changes>,
@@ -63,9 +63,9 @@ impl Tools {
         let launcher = Launcher::new(env, Arc::clone(secrets));
         let changes = Arc::new(Changes::default());
         let told = Arc::clone(&changes);
-        let changed: peer::Changed = Arc::new(move |scope, url| told.add(scope, url));
+        let changed: backend::ToolsChanged = Arc::new(move |scope, url| told.add(scope, url));
         let engine = sampling::Later::default();
-        let mcp = McpPeer::new(peer::Ports {
+        let mcp = McpBackend::new(backend::McpBackendDeps {
             fetch: Arc::clone(fetch),
             launcher: launcher.clone(),
             secrets: Arc::clone(secrets),
@@ -89,7 +89,7 @@ impl Tools {
     }
 
     /// Executes the calls of agents and of all that is deployed.
-    pub(crate) fn peers(&self, a2a: A2aPeer, flows: &Runner, engine: &EngineLink) -> PlacedPeer {
+    pub(crate) fn peers(&self, a2a: A2aBackend, flows: &Runner, engine: &EngineLink) -> PlacedPeer {
         let (mcp, function) = (Arc::new(self.mcp.clone()), Arc::new(self.functions.clone()));
         let (flow, acp) = (Arc::new(flows.clone()), Arc::new(self.acp.clone()));
         let local = Peers { a2a: Arc::new(a2a), mcp, function, flow, acp };
@@ -191,7 +191,7 @@ async fn follow(registry: Arc<Registry>, changes: Arc<Changes>) {
 }
 
 /// Ends what is removed.
-async fn let_go(mcp: McpPeer, acp: AcpPeer, registry: Arc<Registry>) {
+async fn let_go(mcp: McpBackend, acp: AcpPeer, registry: Arc<Registry>) {
     let mut versions = registry.watch();
     while versions.changed().await.is_ok() {
         let rows = registry.all();
@@ -201,7 +201,7 @@ async fn let_go(mcp: McpPeer, acp: AcpPeer, registry: Arc<Registry>) {
 }
 
 /// Ends programs that another node runs: this process may have been taken for gone, and learned so when it could go on.
-async fn end_misplaced(mcp: McpPeer, acp: AcpPeer, engine: Engine) {
+async fn end_misplaced(mcp: McpBackend, acp: AcpPeer, engine: Engine) {
     loop {
         tokio::time::sleep(PLACEMENT_CHECK).await;
         let elsewhere = match engine.programs_elsewhere().await {
@@ -217,7 +217,7 @@ async fn end_misplaced(mcp: McpPeer, acp: AcpPeer, engine: Engine) {
 }
 
 /// Asks one for the first time. A program may take longer to start than a probe waits; then it is asked once it has started.
-async fn ask_first(mcp: &McpPeer, registry: &Registry, row: &Arc<Agent>) {
+async fn ask_first(mcp: &McpBackend, registry: &Registry, row: &Arc<Agent>) {
     ask(registry, row).await;
     if mcp.finish_start(row).await {
         let current = registry.find(&row.scope, &row.url);

@@ -47,7 +47,7 @@ fn tables(here: &Path, wire: &Path, package: &str, proto: &str) -> Result<String
     let mut out = format!(
         "// Made by tools/grpc-gen from proto/{proto}. Do not edit.\n\n\
          //! The messages of `{package}`.\n\n\
-         use crate::grpc::schema::{{Field, Kind, Method, Rule, Shape}};\n"
+         use crate::grpc::schema::{{ProtoField, ProtoKind, ProtoMessage, ProtoMethod, ProtoRule}};\n"
     );
     let ours = |name: &str| name.strip_prefix(package).is_some_and(|rest| rest.starts_with('.'));
     for service in pool.services().filter(|service| ours(service.full_name())) {
@@ -64,13 +64,13 @@ fn tables(here: &Path, wire: &Path, package: &str, proto: &str) -> Result<String
 }
 
 fn write_service(out: &mut String, service: &ServiceDescriptor) -> Result<()> {
-    writeln!(out, "\npub(crate) static METHODS: &[Method] = &[")?;
+    writeln!(out, "\npub(crate) static METHODS: &[ProtoMethod] = &[")?;
     for method in service.methods() {
         if method.is_client_streaming() {
             return Err(format!("{} has a stream of requests", method.full_name()).into());
         }
         let (input, output) = (shape(&method.input()), shape(&method.output()));
-        writeln!(out, "    Method {{ name: \"{}\", input: {input}, output: {output} }},", method.name())?;
+        writeln!(out, "    ProtoMethod {{ name: \"{}\", input: {input}, output: {output} }},", method.name())?;
     }
     writeln!(out, "];")?;
     Ok(())
@@ -91,12 +91,12 @@ fn write_message(out: &mut String, message: &MessageDescriptor) -> Result<()> {
         return Err(format!("{} has more than one choice", message.full_name()).into());
     }
     let name = static_name(message.name());
-    writeln!(out, "\npub(crate) static {name}: Shape = Shape {{ fields: &[")?;
+    writeln!(out, "\npub(crate) static {name}: ProtoMessage = ProtoMessage {{ fields: &[")?;
     for field in message.fields() {
         let (kind, rule) = (kind(&field)?, rule(&field)?);
         writeln!(
             out,
-            "    Field {{ number: {}, name: \"{}\", kind: {kind}, rule: Rule::{rule} }},",
+            "    ProtoField {{ number: {}, name: \"{}\", kind: {kind}, rule: ProtoRule::{rule} }},",
             field.number(),
             field.json_name()
         )?;
@@ -134,16 +134,16 @@ fn kind(field: &FieldDescriptor) -> Result<String> {
         kind => kind,
     };
     Ok(match value {
-        Kind::String => "Kind::Text".to_owned(),
-        Kind::Bytes => "Kind::Bytes".to_owned(),
-        Kind::Bool => "Kind::Flag".to_owned(),
-        Kind::Int32 => "Kind::Int".to_owned(),
-        Kind::Enum(one) => format!("Kind::Enum({})", static_name(one.name())),
+        Kind::String => "ProtoKind::Text".to_owned(),
+        Kind::Bytes => "ProtoKind::Bytes".to_owned(),
+        Kind::Bool => "ProtoKind::Flag".to_owned(),
+        Kind::Int32 => "ProtoKind::Int".to_owned(),
+        Kind::Enum(one) => format!("ProtoKind::Enum({})", static_name(one.name())),
         Kind::Message(message) => match message.full_name() {
-            "google.protobuf.Struct" => "Kind::Struct".to_owned(),
-            "google.protobuf.Value" => "Kind::Value".to_owned(),
-            "google.protobuf.Timestamp" => "Kind::Timestamp".to_owned(),
-            _ => format!("Kind::Message({})", shape(&message)),
+            "google.protobuf.Struct" => "ProtoKind::Struct".to_owned(),
+            "google.protobuf.Value" => "ProtoKind::Value".to_owned(),
+            "google.protobuf.Timestamp" => "ProtoKind::Timestamp".to_owned(),
+            _ => format!("ProtoKind::Message({})", shape(&message)),
         },
         other => return Err(format!("{} is a {other:?}", field.full_name()).into()),
     })
@@ -156,7 +156,7 @@ fn is_choice(field: &FieldDescriptor) -> bool {
 
 fn shape(message: &MessageDescriptor) -> String {
     match message.full_name() {
-        "google.protobuf.Empty" => "&Shape::EMPTY".to_owned(),
+        "google.protobuf.Empty" => "&ProtoMessage::EMPTY".to_owned(),
         _ => format!("&{}", static_name(message.name())),
     }
 }

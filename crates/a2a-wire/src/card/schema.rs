@@ -1,91 +1,91 @@
-//! The part of a card that A2A 1.0 names.
+//! Members of a card that A2A 1.0 defines.
 //!
-//! A signature covers exactly this: an SDK reads a card into its own types, which forget every other member, and signs or
-//! checks what is left. A card that also carries 0.3's members (Python's SDK serves such cards) can only be checked after
-//! the same forgetting. Empty strings, lists and objects are forgotten too, as RFC 8785 text of a protobuf message has
-//! none.
+//! A signature covers exactly these: an SDK decodes a card into its own types, which drop every other member, and signs or verifies the
+//! rest. A card that also has 0.3's members (Python's SDK serves such cards) can only be verified after dropping them too. Empty
+//! strings, lists and objects are dropped as well, as RFC 8785 text of a protobuf message has none.
 
 use serde_json::{Map, Value};
 
-/// What may stand under a name.
+/// Shape of a member.
 #[derive(Clone, Copy)]
-enum Shape {
-    /// Anything, whole.
+enum SignedShape {
+    /// Any value, complete.
     Any,
-    /// An object with these members.
-    Object(&'static [(&'static str, Shape)]),
-    /// A list, each of this shape.
-    List(&'static Shape),
-    /// An object with any names, each of this shape.
-    Map(&'static Shape),
+    /// Object with these members.
+    Object(&'static [(&'static str, SignedShape)]),
+    /// List of this shape.
+    List(&'static SignedShape),
+    /// Object with any names, each of this shape.
+    Map(&'static SignedShape),
 }
 
-const INTERFACE: Shape = Shape::Object(&[
-    ("url", Shape::Any),
-    ("protocolBinding", Shape::Any),
-    ("tenant", Shape::Any),
-    ("protocolVersion", Shape::Any),
+const INTERFACE: SignedShape = SignedShape::Object(&[
+    ("url", SignedShape::Any),
+    ("protocolBinding", SignedShape::Any),
+    ("tenant", SignedShape::Any),
+    ("protocolVersion", SignedShape::Any),
 ]);
 
-const PROVIDER: Shape = Shape::Object(&[("url", Shape::Any), ("organization", Shape::Any)]);
+const PROVIDER: SignedShape =
+    SignedShape::Object(&[("url", SignedShape::Any), ("organization", SignedShape::Any)]);
 
-const EXTENSION: Shape = Shape::Object(&[
-    ("uri", Shape::Any),
-    ("description", Shape::Any),
-    ("required", Shape::Any),
-    ("params", Shape::Any),
+const EXTENSION: SignedShape = SignedShape::Object(&[
+    ("uri", SignedShape::Any),
+    ("description", SignedShape::Any),
+    ("required", SignedShape::Any),
+    ("params", SignedShape::Any),
 ]);
 
-const CAPABILITIES: Shape = Shape::Object(&[
-    ("streaming", Shape::Any),
-    ("pushNotifications", Shape::Any),
-    ("extensions", Shape::List(&EXTENSION)),
-    ("extendedAgentCard", Shape::Any),
+const CAPABILITIES: SignedShape = SignedShape::Object(&[
+    ("streaming", SignedShape::Any),
+    ("pushNotifications", SignedShape::Any),
+    ("extensions", SignedShape::List(&EXTENSION)),
+    ("extendedAgentCard", SignedShape::Any),
 ]);
 
-const SCHEME: Shape = Shape::Object(&[
-    ("apiKeySecurityScheme", Shape::Any),
-    ("httpAuthSecurityScheme", Shape::Any),
-    ("oauth2SecurityScheme", Shape::Any),
-    ("openIdConnectSecurityScheme", Shape::Any),
-    ("mtlsSecurityScheme", Shape::Any),
+const SCHEME: SignedShape = SignedShape::Object(&[
+    ("apiKeySecurityScheme", SignedShape::Any),
+    ("httpAuthSecurityScheme", SignedShape::Any),
+    ("oauth2SecurityScheme", SignedShape::Any),
+    ("openIdConnectSecurityScheme", SignedShape::Any),
+    ("mtlsSecurityScheme", SignedShape::Any),
 ]);
 
-const REQUIREMENT: Shape = Shape::Object(&[("schemes", Shape::Any)]);
+const REQUIREMENT: SignedShape = SignedShape::Object(&[("schemes", SignedShape::Any)]);
 
-const SKILL: Shape = Shape::Object(&[
-    ("id", Shape::Any),
-    ("name", Shape::Any),
-    ("description", Shape::Any),
-    ("tags", Shape::Any),
-    ("examples", Shape::Any),
-    ("inputModes", Shape::Any),
-    ("outputModes", Shape::Any),
-    ("securityRequirements", Shape::List(&REQUIREMENT)),
+const SKILL: SignedShape = SignedShape::Object(&[
+    ("id", SignedShape::Any),
+    ("name", SignedShape::Any),
+    ("description", SignedShape::Any),
+    ("tags", SignedShape::Any),
+    ("examples", SignedShape::Any),
+    ("inputModes", SignedShape::Any),
+    ("outputModes", SignedShape::Any),
+    ("securityRequirements", SignedShape::List(&REQUIREMENT)),
 ]);
 
-const CARD: Shape = Shape::Object(&[
-    ("name", Shape::Any),
-    ("description", Shape::Any),
-    ("supportedInterfaces", Shape::List(&INTERFACE)),
+const CARD: SignedShape = SignedShape::Object(&[
+    ("name", SignedShape::Any),
+    ("description", SignedShape::Any),
+    ("supportedInterfaces", SignedShape::List(&INTERFACE)),
     ("provider", PROVIDER),
-    ("version", Shape::Any),
-    ("documentationUrl", Shape::Any),
+    ("version", SignedShape::Any),
+    ("documentationUrl", SignedShape::Any),
     ("capabilities", CAPABILITIES),
-    ("securitySchemes", Shape::Map(&SCHEME)),
-    ("securityRequirements", Shape::List(&REQUIREMENT)),
-    ("defaultInputModes", Shape::Any),
-    ("defaultOutputModes", Shape::Any),
-    ("skills", Shape::List(&SKILL)),
-    ("iconUrl", Shape::Any),
+    ("securitySchemes", SignedShape::Map(&SCHEME)),
+    ("securityRequirements", SignedShape::List(&REQUIREMENT)),
+    ("defaultInputModes", SignedShape::Any),
+    ("defaultOutputModes", SignedShape::Any),
+    ("skills", SignedShape::List(&SKILL)),
+    ("iconUrl", SignedShape::Any),
 ]);
 
-/// The card without what 1.0 does not name.
+/// Card without members that 1.0 does not define.
 pub(super) fn known(card: Value) -> Value {
     keep(card, CARD)
 }
 
-/// The value without empty strings, lists and objects; none when nothing is left.
+/// Value without empty strings, lists and objects; none when nothing is left.
 pub(super) fn filled(value: Value) -> Option<Value> {
     match value {
         Value::String(text) if text.is_empty() => None,
@@ -102,21 +102,21 @@ pub(super) fn filled(value: Value) -> Option<Value> {
     }
 }
 
-fn keep(value: Value, shape: Shape) -> Value {
+fn keep(value: Value, shape: SignedShape) -> Value {
     match (value, shape) {
-        (Value::Object(members), Shape::Object(known)) => {
+        (Value::Object(members), SignedShape::Object(known)) => {
             let one = |(name, value): (String, Value)| {
                 let (_, shape) = known.iter().find(|(known, _)| *known == name)?;
-                // A flag that protobuf cannot tell from an absent one.
+                // A flag that protobuf cannot distinguish from an absent one.
                 let is_default = name == "required" && value == Value::Bool(false);
                 (!is_default).then(|| (name, keep(value, *shape)))
             };
             Value::Object(members.into_iter().filter_map(one).collect())
         }
-        (Value::Object(members), Shape::Map(shape)) => {
+        (Value::Object(members), SignedShape::Map(shape)) => {
             Value::Object(members.into_iter().map(|(name, value)| (name, keep(value, *shape))).collect())
         }
-        (Value::Array(list), Shape::List(shape)) => {
+        (Value::Array(list), SignedShape::List(shape)) => {
             Value::Array(list.into_iter().map(|value| keep(value, *shape)).collect())
         }
         (value, _) => value,

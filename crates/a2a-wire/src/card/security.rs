@@ -1,8 +1,8 @@
-//! How a card wants callers to log in.
+//! Security schemes of a card.
 //!
-//! 1.0 names each scheme by its kind (`apiKeySecurityScheme`) and puts requirements under `securityRequirements`; 0.3
-//! and 0.2 write schemes as OpenAPI does (`type`, `in`) and requirements under `security`; 0.1 only lists words. What
-//! cannot be read is passed over: a card is a stranger's text, and somebody who knows better can say how it is.
+//! 1.0 names each scheme by its kind (`apiKeySecurityScheme`) and puts requirements under `securityRequirements`; 0.3 and 0.2 write
+//! schemes as OpenAPI does (`type`, `in`) and requirements under `security`; 0.1 only lists names. Invalid ones are ignored: a card is
+//! third-party text, and the operator can configure the scheme.
 
 use rialto_model::{
     card::Card,
@@ -10,8 +10,8 @@ use rialto_model::{
 };
 use serde_json::{Map, Value};
 
-/// The ways in that one secret is enough for, those that the card requires first. A client's certificate is not counted:
-/// it belongs to the connection.
+/// Schemes that need only one secret, those that the card requires first. Client certificates are excluded: they belong to the
+/// connection.
 pub fn offered(card: &Card) -> Vec<Scheme> {
     let card = card.raw.value();
     let Some(schemes) = card.get("securitySchemes").and_then(Value::as_object) else {
@@ -24,7 +24,7 @@ pub fn offered(card: &Card) -> Vec<Scheme> {
     schemes.values().filter_map(|scheme| read(scheme, &[])).collect()
 }
 
-/// Alternatives, each a list of scheme names with the scopes they want.
+/// Alternatives, each a list of scheme names with their scopes.
 fn requirements(card: &Value) -> Vec<Vec<(String, Vec<String>)>> {
     let list = ["securityRequirements", "security"].iter().find_map(|name| card.get(name)?.as_array());
     let named = |one: &Value| -> Option<Vec<_>> {
@@ -34,7 +34,7 @@ fn requirements(card: &Value) -> Vec<Vec<(String, Vec<String>)>> {
     list.into_iter().flatten().filter_map(named).collect()
 }
 
-/// The one scheme of a requirement that wants a secret, if it is one.
+/// The one scheme of a requirement that needs a secret, if there is exactly one.
 fn single(requirement: &[(String, Vec<String>)], schemes: &Map<String, Value>) -> Option<Scheme> {
     let wanted: Vec<_> = requirement
         .iter()
@@ -81,7 +81,7 @@ fn http_scheme(name: &str) -> Option<Scheme> {
     }
 }
 
-/// Without the flow that needs no person, somebody else must have got the token: it is only shown.
+/// Without the client credentials flow, the token comes from elsewhere: it is sent as a bearer token.
 fn oauth2(oauth: &Value, scopes: &[String]) -> Scheme {
     let flow = oauth.get("flows").and_then(|flows| flows.get("clientCredentials"));
     match flow.and_then(|flow| text(flow, "tokenUrl")) {
@@ -103,7 +103,7 @@ fn old_words(card: &Value) -> Vec<Scheme> {
     listed.map(words).unwrap_or_default().iter().filter_map(|word| http_scheme(word)).collect()
 }
 
-/// A list of texts, bare or in 1.0's wrapping.
+/// List of strings, bare or in 1.0's wrapper.
 fn words(value: &Value) -> Vec<String> {
     let list = value.get("list").unwrap_or(value).as_array();
     list.into_iter().flatten().filter_map(|word| word.as_str().map(str::to_owned)).collect()
@@ -162,7 +162,7 @@ mod tests {
             [key(KeyPlace::Cookie, "sid"), key(KeyPlace::Query, "key")]
         );
         assert_eq!(required(r#"{"o":[]},{"p":["a"]}"#), [Scheme::Bearer, Scheme::Bearer]);
-        // Two secrets at once are more than one credential is.
+        // Two secrets at once are more than one credential.
         assert_eq!(required(r#"{"q":[],"c":[]},{"b":[]}"#), [Scheme::Bearer]);
     }
 

@@ -1,7 +1,7 @@
 //! Signed cards: a detached JWS over the card's canonical JSON (RFC 8785), without its `signatures`.
 //!
-//! A signature may cover less than the whole card (see the schema beside this module), so a good one comes with the text
-//! that it covers. Trust that text, not the card it came with.
+//! A signature may cover less than the whole card (see the schema beside this module), so a valid one comes with the text that it
+//! covers. Trust that text, not the card it came with.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{
@@ -15,27 +15,27 @@ use serde_json::{Map, Value, json};
 use super::schema;
 use crate::object::text_of;
 
-/// What is to be said of a card's signatures.
+/// Result of verifying a card's signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// One of them is good.
+pub enum SignatureVerdict {
+    /// At least one is valid.
     Verified {
-        /// The key it was made with, as the signature names it.
+        /// Id of the key, as the signature names it.
         kid: Option<String>,
-        /// The card as far as it is signed.
+        /// Signed part of the card.
         covered: String,
     },
-    /// None of them is good, and why.
+    /// None is valid, for this reason.
     Invalid(String),
-    /// There are none.
+    /// The card is not signed.
     NoSignature,
 }
 
-/// Keys to check signatures with.
+/// Public keys to verify signatures with.
 #[derive(Clone, Debug, Default)]
-pub struct Keys(Vec<Key>);
+pub struct VerificationKeys(Vec<VerificationKey>);
 
-/// A key to sign with.
+/// Private key to sign with.
 #[derive(Clone)]
 pub struct Signer {
     kid: String,
@@ -43,22 +43,22 @@ pub struct Signer {
     key: EncodingKey,
 }
 
-/// Why a key cannot be used.
+/// Error of an unusable key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// It is not a key, or not of a kind we use.
+    /// Not a key, or not of a supported type.
     #[error("expected an ES256, RS256 or EdDSA key as JWK, JWK set or PEM")]
     Unusable,
     /// The card is not a JSON object.
     #[error("expected a card to sign")]
     NotACard,
-    /// The key does not sign.
+    /// The key cannot sign.
     #[error("the card could not be signed")]
     Failed(#[from] jsonwebtoken::errors::Error),
 }
 
 #[derive(Clone)]
-struct Key {
+struct VerificationKey {
     kid: Option<String>,
     algorithms: &'static [Algorithm],
     key: DecodingKey,
@@ -75,31 +75,31 @@ const RSA: &[Algorithm] = &[
 ];
 const ED: &[Algorithm] = &[Algorithm::EdDSA];
 
-/// The most signatures that are looked at.
+/// Maximum number of signatures that are verified.
 const MAX_SIGNATURES: usize = 16;
 
-/// Checks a card's signatures. One good one is enough.
-pub fn verify(card: &str, keys: &Keys) -> Verdict {
+/// Verifies a card's signatures. One valid one is enough.
+pub fn verify(card: &str, keys: &VerificationKeys) -> SignatureVerdict {
     let Ok(mut members) = serde_json::from_str::<Extra>(card) else {
-        return Verdict::Invalid("the card is not a JSON object".to_owned());
+        return SignatureVerdict::Invalid("the card is not a JSON object".to_owned());
     };
     let signatures = match members.take("signatures").as_ref().map(Json::value) {
         Some(Value::Array(signatures)) if !signatures.is_empty() => signatures,
-        None | Some(Value::Null | Value::Array(_)) => return Verdict::NoSignature,
-        Some(_) => return Verdict::Invalid("the card's signatures are not a list".to_owned()),
+        None | Some(Value::Null | Value::Array(_)) => return SignatureVerdict::NoSignature,
+        Some(_) => return SignatureVerdict::Invalid("the card's signatures are not a list".to_owned()),
     };
     let readings = readings(&members);
     let mut reason = String::new();
     for signature in signatures.iter().take(MAX_SIGNATURES) {
         match check(signature, &readings, keys) {
-            Ok((kid, covered)) => return Verdict::Verified { kid, covered },
+            Ok((kid, covered)) => return SignatureVerdict::Verified { kid, covered },
             Err(why) => reason = why,
         }
     }
-    Verdict::Invalid(reason)
+    SignatureVerdict::Invalid(reason)
 }
 
-/// The card with one more signature, over what A2A 1.0 names of it.
+/// Adds a signature to the card, over the members that A2A 1.0 defines.
 pub fn sign(card: &str, signer: &Signer) -> Result<String, KeyError> {
     let mut members = serde_json::from_str::<Extra>(card).map_err(|_| KeyError::NotACard)?;
     let mut signatures: Vec<Json> =
@@ -116,22 +116,27 @@ pub fn sign(card: &str, signer: &Signer) -> Result<String, KeyError> {
 
 // === impl Keys ===
 
-impl Keys {
+impl VerificationKeys {
     /// No keys: nothing verifies.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Whether there are none.
+    /// True without any key.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Adds the key of a JWK, or all usable keys of a JWK set.
     pub fn add_jwk(&mut self, jwk: &str) -> Result<(), KeyError> {
-        let keys: Vec<Key> = match serde_json::from_str::<JwkSet>(jwk) {
-            Ok(set) => set.keys.iter().filter_map(Key::from_jwk).collect(),
-            Err(_) => serde_json::from_str(jwk).ok().as_ref().and_then(Key::from_jwk).into_iter().collect(),
+        let keys: Vec<VerificationKey> = match serde_json::from_str::<JwkSet>(jwk) {
+            Ok(set) => set.keys.iter().filter_map(VerificationKey::from_jwk).collect(),
+            Err(_) => serde_json::from_str(jwk)
+                .ok()
+                .as_ref()
+                .and_then(VerificationKey::from_jwk)
+                .into_iter()
+                .collect(),
         };
         if keys.is_empty() {
             return Err(KeyError::Unusable);
@@ -140,21 +145,21 @@ impl Keys {
         Ok(())
     }
 
-    /// Adds the public key of a PEM file, under the name that signatures know it by.
+    /// Adds the public key of a PEM file, under the key id in signatures.
     pub fn add_pem(&mut self, kid: Option<String>, pem: &[u8]) -> Result<(), KeyError> {
         let (algorithms, key) = DecodingKey::from_ec_pem(pem)
             .map(|key| (EC, key))
             .or_else(|_| DecodingKey::from_rsa_pem(pem).map(|key| (RSA, key)))
             .or_else(|_| DecodingKey::from_ed_pem(pem).map(|key| (ED, key)))
             .map_err(|_| KeyError::Unusable)?;
-        self.0.push(Key { kid, algorithms, key });
+        self.0.push(VerificationKey { kid, algorithms, key });
         Ok(())
     }
 }
 
-// === impl Key ===
+// === impl VerificationKey ===
 
-impl Key {
+impl VerificationKey {
     fn from_jwk(jwk: &Jwk) -> Option<Self> {
         let algorithms = match jwk.algorithm {
             AlgorithmParameters::EllipticCurve(_) => EC,
@@ -171,7 +176,7 @@ impl Key {
     }
 }
 
-impl std::fmt::Debug for Key {
+impl std::fmt::Debug for VerificationKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Key").field("kid", &self.kid).finish_non_exhaustive()
     }
@@ -180,7 +185,7 @@ impl std::fmt::Debug for Key {
 // === impl Signer ===
 
 impl Signer {
-    /// The private key of a PEM file (PKCS #8), under the name that signatures will give it.
+    /// Reads the private key of a PEM file (PKCS #8), with the key id for signatures.
     pub fn from_pem(kid: impl Into<String>, pem: &[u8]) -> Result<Self, KeyError> {
         let (algorithm, key) = EncodingKey::from_ec_pem(pem)
             .map(|key| (Algorithm::ES256, key))
@@ -190,7 +195,7 @@ impl Signer {
         Ok(Self { kid: kid.into(), algorithm, key })
     }
 
-    /// A token (JWT) that says this.
+    /// Signs a token (JWT) with these claims.
     pub fn token(&self, claims: &Json) -> Result<String, KeyError> {
         let header = json!({ "alg": self.algorithm, "kid": self.kid, "typ": "JWT" });
         let protected = URL_SAFE_NO_PAD.encode(header.to_string());
@@ -199,7 +204,7 @@ impl Signer {
         Ok([&*String::from_utf8_lossy(&input), ".", &signature].concat())
     }
 
-    /// The public half, as JWK: what others check signatures with.
+    /// Public key as JWK, for verification.
     pub fn public_jwk(&self) -> Result<Json, KeyError> {
         let mut jwk = Jwk::from_encoding_key(&self.key, self.algorithm)?;
         jwk.common.key_id = Some(self.kid.clone());
@@ -213,21 +218,21 @@ impl std::fmt::Debug for Signer {
     }
 }
 
-/// One way to read what was signed: the canonical bytes, and the text they stand for.
-struct Reading {
+/// Canonical form of what may have been signed: its bytes and its text.
+struct SignedReading {
     payload: Vec<u8>,
     covered: String,
 }
 
-/// The card whole, whole without what is empty, and only what 1.0 names.
-fn readings(members: &Extra) -> Vec<Reading> {
+/// The whole card, the card without empty members, and only the members of 1.0.
+fn readings(members: &Extra) -> Vec<SignedReading> {
     let whole = text_of(members);
     let card = Json::of(members).value();
     let named = schema::filled(schema::known(card.clone()));
     let named_text = named.as_ref().map(Value::to_string).unwrap_or_default();
     let all = [(Some(card.clone()), whole.clone()), (schema::filled(card), whole), (named, named_text)];
     all.into_iter()
-        .filter_map(|(value, covered)| Some(Reading { payload: canonical(value)?, covered }))
+        .filter_map(|(value, covered)| Some(SignedReading { payload: canonical(value)?, covered }))
         .collect()
 }
 
@@ -239,7 +244,11 @@ fn signing_input(protected: &str, payload: &[u8]) -> Vec<u8> {
     format!("{protected}.{}", URL_SAFE_NO_PAD.encode(payload)).into_bytes()
 }
 
-fn check(signature: &Value, readings: &[Reading], keys: &Keys) -> Result<(Option<String>, String), String> {
+fn check(
+    signature: &Value,
+    readings: &[SignedReading],
+    keys: &VerificationKeys,
+) -> Result<(Option<String>, String), String> {
     let member = |name: &str| signature.get(name).and_then(Value::as_str);
     let (Some(protected), Some(made)) = (member("protected"), member("signature")) else {
         return Err("a signature lacks its protected header or its value".to_owned());
@@ -261,7 +270,7 @@ fn check(signature: &Value, readings: &[Reading], keys: &Keys) -> Result<(Option
         return Err(format!("no configured key fits the signature made with key {name}"));
     }
     for key in fitting {
-        for Reading { payload, covered } in readings {
+        for SignedReading { payload, covered } in readings {
             let input = signing_input(protected, payload);
             if verify_bytes(made, &input, &key.key, algorithm).is_ok_and(|good| good) {
                 return Ok((kid.map(str::to_owned), covered.clone()));

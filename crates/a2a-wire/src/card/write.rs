@@ -1,4 +1,4 @@
-//! Writes a card that clients of 1.0 and of 0.3 both read.
+//! Encoder of a card that clients of 1.0 and of 0.3 both decode.
 
 use rialto_model::{
     card::{Card, Dialect, Interface, Skill},
@@ -6,33 +6,33 @@ use rialto_model::{
 };
 use serde::{Serialize, Serializer};
 
-use crate::object::{Object, text_of};
+use crate::object::{ObjectWriter, text_of};
 
-/// One document with 1.0's members and 0.3's. Members that the card has no field for are taken from its raw text: modes,
-/// provider and security are put there. Signatures are dropped, because they would no longer fit.
+/// Encodes one document with 1.0's members and 0.3's. Members that the card has no field for are taken from its raw text: modes,
+/// provider and security. Signatures are dropped, because they would be invalid.
 pub fn encode(card: &Card) -> String {
     let raw: Extra = card.raw.read().unwrap_or_default();
-    let written = Written { card, raw: &raw };
+    let written = CardWriter { card, raw: &raw };
     text_of(&written)
 }
 
-struct Written<'a> {
+struct CardWriter<'a> {
     card: &'a Card,
     raw: &'a Extra,
 }
 
-struct Address<'a>(&'a Interface);
+struct InterfaceWriter<'a>(&'a Interface);
 
-struct Older<'a>(&'a Interface);
+struct OldInterfaceWriter<'a>(&'a Interface);
 
-struct Ability<'a>(&'a Skill);
+struct SkillWriter<'a>(&'a Skill);
 
-struct Abilities<'a>(&'a Card);
+struct CapabilitiesWriter<'a>(&'a Card);
 
-struct List<I>(I);
+struct ListWriter<I>(I);
 
-/// What 0.3 says where 1.0 needs nothing, and what is never taken from the raw text.
-const OURS: &[&str] = &[
+/// Members that are encoded here, and never taken from the raw text.
+const OWN_MEMBERS: &[&str] = &[
     "signatures",
     "url",
     "preferredTransport",
@@ -41,36 +41,36 @@ const OURS: &[&str] = &[
     "supportsAuthenticatedExtendedCard",
 ];
 
-impl Serialize for Written<'_> {
+impl Serialize for CardWriter<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { card, raw } = *self;
-        let mut object = Object::open(serializer)?;
+        let mut object = ObjectWriter::open(serializer)?;
         object.put("name", &card.name)?;
         object.put("description", &card.description)?;
         object.put("version", card.version.as_deref().unwrap_or("0.0.0"))?;
-        object.put("supportedInterfaces", &List(card.interfaces.iter().map(Address)))?;
+        object.put("supportedInterfaces", &ListWriter(card.interfaces.iter().map(InterfaceWriter)))?;
         let mut older = card.interfaces.iter().filter(|it| matches!(it.dialect, Dialect::V03 | Dialect::V02));
         if let Some(first) = older.next() {
             object.put("protocolVersion", "0.3.0")?;
             object.put("url", &first.url)?;
             object.put("preferredTransport", &first.binding)?;
-            object.put("additionalInterfaces", &List(older.map(Older)))?;
+            object.put("additionalInterfaces", &ListWriter(older.map(OldInterfaceWriter)))?;
         }
-        object.put("capabilities", &Abilities(card))?;
+        object.put("capabilities", &CapabilitiesWriter(card))?;
         object.put_flag("supportsAuthenticatedExtendedCard", card.extended)?;
         for name in ["defaultInputModes", "defaultOutputModes"] {
             if raw.get(name).is_none() {
                 object.put(name, &["application/json"])?;
             }
         }
-        object.put("skills", &List(card.skills.iter().map(|skill| Ability(skill))))?;
-        object.close(raw, OURS)
+        object.put("skills", &ListWriter(card.skills.iter().map(|skill| SkillWriter(skill))))?;
+        object.close(raw, OWN_MEMBERS)
     }
 }
 
-impl Serialize for Address<'_> {
+impl Serialize for InterfaceWriter<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = Object::open(serializer)?;
+        let mut object = ObjectWriter::open(serializer)?;
         object.put("url", &self.0.url)?;
         object.put("protocolBinding", &self.0.binding)?;
         object.put("protocolVersion", self.0.dialect.as_str())?;
@@ -79,32 +79,32 @@ impl Serialize for Address<'_> {
     }
 }
 
-impl Serialize for Older<'_> {
+impl Serialize for OldInterfaceWriter<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = Object::open(serializer)?;
+        let mut object = ObjectWriter::open(serializer)?;
         object.put("url", &self.0.url)?;
         object.put("transport", &self.0.binding)?;
         object.end()
     }
 }
 
-impl Serialize for Abilities<'_> {
+impl Serialize for CapabilitiesWriter<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let told = self.0.raw.read::<Extra>().ok().and_then(|mut raw| raw.take("capabilities"));
         let told: Extra = told.as_ref().map(Json::read).and_then(Result::ok).unwrap_or_default();
-        let mut object = Object::open(serializer)?;
+        let mut object = ObjectWriter::open(serializer)?;
         object.put("streaming", &self.0.streaming)?;
         object.put("pushNotifications", &self.0.push_notifications)?;
         object.put("extendedAgentCard", &self.0.extended)?;
-        // It was a promise of 0.3's, about a history that is not kept here.
+        // A member of 0.3, about a history that is not kept here.
         object.close(&told, &["stateTransitionHistory"])
     }
 }
 
-impl Serialize for Ability<'_> {
+impl Serialize for SkillWriter<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let skill = self.0;
-        let mut object = Object::open(serializer)?;
+        let mut object = ObjectWriter::open(serializer)?;
         object.put("id", &skill.id)?;
         object.put("name", &skill.name)?;
         object.put("description", &skill.description)?;
@@ -117,7 +117,7 @@ impl Serialize for Ability<'_> {
     }
 }
 
-impl<I: Iterator + Clone> Serialize for List<I>
+impl<I: Iterator + Clone> Serialize for ListWriter<I>
 where
     I::Item: Serialize,
 {

@@ -1,8 +1,8 @@
 //! Artifacts.
 //!
-//! What is bent: 0.1 numbers artifacts instead of naming them, so there `artifact-3` and index 3 are the same; an artifact
-//! with any other name gets its place among the task's artifacts as its number (in a stream: the `index` among its unknown
-//! members, or 0), and its extensions are dropped.
+//! Lossy: 0.1 numbers artifacts instead of naming them, so there `artifact-3` and index 3 are equal; an artifact with any other name
+//! gets its position among the task's artifacts as its number (in a stream: the `index` among its unknown members, or 0), and its
+//! extensions are dropped.
 
 use rialto_model::json::RawJson;
 use rialto_model::message::Artifact;
@@ -10,20 +10,20 @@ use serde::{Serialize, Serializer};
 
 use super::part;
 use crate::{
-    garbled::Garbled,
-    members::Members,
-    object::{Each, Object, On},
+    invalid::InvalidDocument,
+    members::ObjectMembers,
+    object::{Each, ObjectWriter, OnWire},
     wire::Wire,
 };
 
-/// A piece of an artifact, as 0.1 has it: the facts about the piece stand inside.
-pub(crate) struct Piece {
+/// Chunk of an artifact in 0.1: the members about the chunk are inside.
+pub(crate) struct ArtifactPiece {
     pub(crate) artifact: Artifact,
     pub(crate) append: bool,
     pub(crate) last_chunk: bool,
 }
 
-/// An artifact of 0.1 being written.
+/// Encoder of a 0.1 artifact.
 pub(crate) struct Numbered<'a> {
     pub(crate) artifact: &'a Artifact,
     pub(crate) place: u32,
@@ -31,12 +31,12 @@ pub(crate) struct Numbered<'a> {
     pub(crate) last_chunk: bool,
 }
 
-pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<Artifact, Garbled> {
+pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<Artifact, InvalidDocument> {
     piece(wire, raw).map(|piece| piece.artifact)
 }
 
-pub(crate) fn piece(wire: Wire, raw: RawJson<'_>) -> Result<Piece, Garbled> {
-    let mut members = Members::read(raw)?;
+pub(crate) fn piece(wire: Wire, raw: RawJson<'_>) -> Result<ArtifactPiece, InvalidDocument> {
+    let mut members = ObjectMembers::read(raw)?;
     let (mut append, mut last_chunk) = (false, false);
     let mut id = members.id("artifactId")?;
     if wire == Wire::V01 {
@@ -54,16 +54,16 @@ pub(crate) fn piece(wire: Wire, raw: RawJson<'_>) -> Result<Piece, Garbled> {
         extensions: members.texts("extensions")?,
         extra: members.rest(),
     };
-    Ok(Piece { artifact, append, last_chunk })
+    Ok(ArtifactPiece { artifact, append, last_chunk })
 }
 
-impl Serialize for On<'_, Artifact> {
+impl Serialize for OnWire<'_, Artifact> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(wire, artifact) = *self;
         if wire == Wire::V01 {
             return Numbered { artifact, place: 0, append: false, last_chunk: false }.serialize(serializer);
         }
-        let mut object = Object::open(serializer)?;
+        let mut object = ObjectWriter::open(serializer)?;
         object.put("artifactId", &artifact.id)?;
         object.put_some("name", artifact.name.as_ref())?;
         object.put_some("description", artifact.description.as_ref())?;
@@ -85,7 +85,7 @@ impl Numbered<'_> {
 impl Serialize for Numbered<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let artifact = self.artifact;
-        let mut object = Object::open(serializer)?;
+        let mut object = ObjectWriter::open(serializer)?;
         object.put_some("name", artifact.name.as_ref())?;
         object.put_some("description", artifact.description.as_ref())?;
         object.put("parts", &Each(Wire::V01, &artifact.parts))?;

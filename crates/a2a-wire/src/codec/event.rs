@@ -1,98 +1,100 @@
-//! Stream events, and the answer to a message.
+//! Stream events, and the response to a message.
 //!
-//! 1.0 and 0.3's REST wrap an event in an object that names it; 0.3's JSON-RPC puts its `kind` inside; 0.1 says nothing.
-//! All are read on every wire, and so are events without a `kind`, because servers mix them.
+//! 1.0 and 0.3's REST wrap an event in an object that names it; 0.3's JSON-RPC puts its `kind` inside; 0.1 has neither. All are decoded
+//! on every wire, and so are events without a `kind`, because servers mix them.
 
 use rialto_model::json::RawJson;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::{
-    artifact::{self, Numbered, Piece},
+    artifact::{self, ArtifactPiece, Numbered},
     message,
     task::{self, put_context},
 };
 use crate::{
-    garbled::Garbled,
-    members::Members,
-    object::{Object, On},
+    invalid::InvalidDocument,
+    members::ObjectMembers,
+    object::{ObjectWriter, OnWire},
     task::{ArtifactUpdate, SendAnswer, StatusUpdate, StreamEvent},
     wire::Wire,
 };
 
 #[derive(Clone, Copy)]
-enum Shape {
+enum EventShape {
     Task,
     Message,
     Status,
     Artifact,
 }
 
-const WRAPPERS: [(&str, Shape); 4] = [
-    ("task", Shape::Task),
-    ("message", Shape::Message),
-    ("statusUpdate", Shape::Status),
-    ("artifactUpdate", Shape::Artifact),
+const WRAPPERS: [(&str, EventShape); 4] = [
+    ("task", EventShape::Task),
+    ("message", EventShape::Message),
+    ("statusUpdate", EventShape::Status),
+    ("artifactUpdate", EventShape::Artifact),
 ];
 
-pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<StreamEvent, Garbled> {
-    let members = Members::read(raw)?;
+pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<StreamEvent, InvalidDocument> {
+    let members = ObjectMembers::read(raw)?;
     if let Some(shape) = shape(wire, &members) {
         return read(wire, shape, members);
     }
     for (name, shape) in WRAPPERS {
         if let Some(inner) = members.peek(name).filter(|raw| raw.get() != "null") {
-            return Members::read(inner).and_then(|inner| read(wire, shape, inner)).map_err(|e| e.at(name));
+            return ObjectMembers::read(inner)
+                .and_then(|inner| read(wire, shape, inner))
+                .map_err(|e| e.at(name));
         }
     }
-    Err(Garbled::new("a task, a message or an update", "an object that is none of them"))
+    Err(InvalidDocument::new("a task, a message or an update", "an object that is none of them"))
 }
 
-pub(crate) fn send_answer(wire: Wire, raw: RawJson<'_>) -> Result<SendAnswer, Garbled> {
+pub(crate) fn send_answer(wire: Wire, raw: RawJson<'_>) -> Result<SendAnswer, InvalidDocument> {
     // In 0.1 a bare `{id, status}` is an update in a stream, and a task everywhere else.
-    if wire == Wire::V01 && Members::read(raw)?.has("status") {
+    if wire == Wire::V01 && ObjectMembers::read(raw)?.has("status") {
         return task::decode(wire, raw).map(SendAnswer::Task);
     }
     match decode(wire, raw)? {
         StreamEvent::Task(task) => Ok(SendAnswer::Task(task)),
         StreamEvent::Message(message) => Ok(SendAnswer::Message(message)),
         StreamEvent::Status(_) | StreamEvent::Artifact(_) => {
-            Err(Garbled::new("a task or a message", "an update of a stream"))
+            Err(InvalidDocument::new("a task or a message", "an update of a stream"))
         }
     }
 }
 
-/// What an unwrapped object is, by what it says of itself or else by what it has.
-fn shape(wire: Wire, members: &Members<'_>) -> Option<Shape> {
+/// Shape of an unwrapped object, by its `kind` or else by its members.
+fn shape(wire: Wire, members: &ObjectMembers<'_>) -> Option<EventShape> {
     match members.peek("kind").map(RawJson::get) {
-        Some(r#""task""#) => return Some(Shape::Task),
-        Some(r#""message""#) => return Some(Shape::Message),
-        Some(r#""status-update""#) => return Some(Shape::Status),
-        Some(r#""artifact-update""#) => return Some(Shape::Artifact),
+        Some(r#""task""#) => return Some(EventShape::Task),
+        Some(r#""message""#) => return Some(EventShape::Message),
+        Some(r#""status-update""#) => return Some(EventShape::Status),
+        Some(r#""artifact-update""#) => return Some(EventShape::Artifact),
         _ => {}
     }
     if members.has("artifact") {
-        Some(Shape::Artifact)
+        Some(EventShape::Artifact)
     } else if members.has("status") {
         let whole = members.has("artifacts") || members.has("history");
         let update = members.has("taskId") || members.has("final") || wire == Wire::V01;
-        Some(if update && !whole { Shape::Status } else { Shape::Task })
+        Some(if update && !whole { EventShape::Status } else { EventShape::Task })
     } else if ["parts", "content", "messageId"].into_iter().any(|name| members.has(name)) {
-        Some(Shape::Message)
+        Some(EventShape::Message)
     } else {
         None
     }
 }
 
-fn read(wire: Wire, shape: Shape, members: Members<'_>) -> Result<StreamEvent, Garbled> {
+fn read(wire: Wire, shape: EventShape, members: ObjectMembers<'_>) -> Result<StreamEvent, InvalidDocument> {
     match shape {
-        Shape::Task => task::from_members(wire, members).map(StreamEvent::Task),
-        Shape::Message => message::from_members(wire, members).map(StreamEvent::Message),
-        Shape::Status => status_update(wire, members).map(StreamEvent::Status),
-        Shape::Artifact => artifact_update(wire, members).map(StreamEvent::Artifact),
+        EventShape::Task => task::from_members(wire, members).map(StreamEvent::Task),
+        EventShape::Message => message::from_members(wire, members).map(StreamEvent::Message),
+        EventShape::Status => status_update(wire, members).map(StreamEvent::Status),
+        EventShape::Artifact => artifact_update(wire, members).map(StreamEvent::Artifact),
     }
 }
 
-fn status_update(wire: Wire, mut members: Members<'_>) -> Result<StatusUpdate, Garbled> {
+fn status_update(wire: Wire, mut members: ObjectMembers<'_>) -> Result<StatusUpdate, InvalidDocument> {
     members.drop_kind("status-update");
     let status = members.need("status", "an object", |raw| task::status(wire, raw))?;
     let said = members.flag("final")?;
@@ -107,9 +109,9 @@ fn status_update(wire: Wire, mut members: Members<'_>) -> Result<StatusUpdate, G
     })
 }
 
-fn artifact_update(wire: Wire, mut members: Members<'_>) -> Result<ArtifactUpdate, Garbled> {
+fn artifact_update(wire: Wire, mut members: ObjectMembers<'_>) -> Result<ArtifactUpdate, InvalidDocument> {
     members.drop_kind("artifact-update");
-    let Piece { artifact, append, last_chunk } =
+    let ArtifactPiece { artifact, append, last_chunk } =
         members.need("artifact", "an object", |raw| artifact::piece(wire, raw))?;
     Ok(ArtifactUpdate {
         task_id: members.text(id_name(wire))?.unwrap_or_default(),
@@ -122,7 +124,7 @@ fn artifact_update(wire: Wire, mut members: Members<'_>) -> Result<ArtifactUpdat
     })
 }
 
-impl Serialize for On<'_, StreamEvent> {
+impl Serialize for OnWire<'_, StreamEvent> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.1 {
             StreamEvent::Task(task) => wrapped(self.0, "task", task, serializer),
@@ -133,7 +135,7 @@ impl Serialize for On<'_, StreamEvent> {
     }
 }
 
-impl Serialize for On<'_, SendAnswer> {
+impl Serialize for OnWire<'_, SendAnswer> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.1 {
             SendAnswer::Task(task) => wrapped(self.0, "task", task, serializer),
@@ -142,12 +144,12 @@ impl Serialize for On<'_, SendAnswer> {
     }
 }
 
-impl Serialize for On<'_, StatusUpdate> {
+impl Serialize for OnWire<'_, StatusUpdate> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(wire, update) = *self;
-        let mut object = Object::open(serializer)?;
+        let mut object = ObjectWriter::open(serializer)?;
         open_update(&mut object, wire, "status-update", &update.task_id, update.context_id.as_ref())?;
-        object.put("status", &On(wire, &update.status))?;
+        object.put("status", &OnWire(wire, &update.status))?;
         match wire {
             Wire::V03 | Wire::V01 => object.put("final", &update.is_final)?,
             Wire::V03Proto => object.put_flag("final", update.is_final)?,
@@ -162,17 +164,17 @@ impl Serialize for On<'_, StatusUpdate> {
     }
 }
 
-impl Serialize for On<'_, ArtifactUpdate> {
+impl Serialize for OnWire<'_, ArtifactUpdate> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(wire, update) = *self;
         let ArtifactUpdate { artifact, append, last_chunk, .. } = update;
         let (append, last_chunk) = (*append, *last_chunk);
-        let mut object = Object::open(serializer)?;
+        let mut object = ObjectWriter::open(serializer)?;
         open_update(&mut object, wire, "artifact-update", &update.task_id, update.context_id.as_ref())?;
         if wire == Wire::V01 {
             object.put("artifact", &Numbered { artifact, place: 0, append, last_chunk })?;
         } else {
-            object.put("artifact", &On(wire, artifact))?;
+            object.put("artifact", &OnWire(wire, artifact))?;
             object.put_flag("append", append)?;
             object.put_flag("lastChunk", last_chunk)?;
         }
@@ -182,7 +184,7 @@ impl Serialize for On<'_, ArtifactUpdate> {
 }
 
 fn open_update<M: SerializeMap>(
-    object: &mut Object<M>,
+    object: &mut ObjectWriter<M>,
     wire: Wire,
     kind: &'static str,
     task_id: &str,
@@ -206,17 +208,17 @@ fn wrapped<'a, T, S: Serializer>(
     serializer: S,
 ) -> Result<S::Ok, S::Error>
 where
-    On<'a, T>: Serialize,
+    OnWire<'a, T>: Serialize,
 {
     if !wire.is_proto() {
-        return On(wire, inner).serialize(serializer);
+        return OnWire(wire, inner).serialize(serializer);
     }
-    let mut object = Object::open(serializer)?;
-    object.put(name, &On(wire, inner))?;
+    let mut object = ObjectWriter::open(serializer)?;
+    object.put(name, &OnWire(wire, inner))?;
     object.end()
 }
 
-/// What the task's id is called in an update.
+/// Name of the task id in an update.
 const fn id_name(wire: Wire) -> &'static str {
     if matches!(wire, Wire::V01) { "id" } else { "taskId" }
 }

@@ -1,7 +1,7 @@
 //! Messages.
 //!
-//! What is bent: 0.1 messages have no ids, extensions or references; 0.3's REST has no references and calls the parts
-//! `content`; 0.x has no word for a speaker that was not named, and gets `user`. A message without an id gets one.
+//! Lossy: 0.1 messages have no ids, extensions or references; 0.3's REST has no references and calls the parts `content`; 0.x has no
+//! unspecified role, and gets `user`. A message without an id gets one.
 
 use std::{
     borrow::Cow,
@@ -14,27 +14,27 @@ use serde::{Serialize, Serializer};
 
 use super::part;
 use crate::{
-    garbled::Garbled,
-    members::{Members, text},
-    object::{Each, Merged, Object, On, Set, text_of},
+    invalid::InvalidDocument,
+    members::{ObjectMembers, text},
+    object::{Each, MemberValue, Merged, ObjectWriter, OnWire, text_of},
     wire::Wire,
 };
 
-/// A message that asks for a skill.
-pub(crate) struct Spoken<'a> {
+/// Message with the skill that it requests.
+pub(crate) struct SkillMessage<'a> {
     pub(crate) wire: Wire,
     pub(crate) message: &'a Message,
     pub(crate) skill: Option<&'a str>,
 }
 
 /// `{"skillId": …}`
-struct Wanted<'a>(&'a str);
+struct SkillIdWriter<'a>(&'a str);
 
-pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<Message, Garbled> {
-    from_members(wire, Members::read(raw)?)
+pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<Message, InvalidDocument> {
+    from_members(wire, ObjectMembers::read(raw)?)
 }
 
-pub(crate) fn from_members(wire: Wire, mut members: Members<'_>) -> Result<Message, Garbled> {
+pub(crate) fn from_members(wire: Wire, mut members: ObjectMembers<'_>) -> Result<Message, InvalidDocument> {
     members.drop_kind("message");
     let parts = if wire == Wire::V03Proto && members.has("content") { "content" } else { "parts" };
     Ok(Message {
@@ -50,7 +50,7 @@ pub(crate) fn from_members(wire: Wire, mut members: Members<'_>) -> Result<Messa
     })
 }
 
-fn role(raw: RawJson<'_>) -> Result<Role, Garbled> {
+fn role(raw: RawJson<'_>) -> Result<Role, InvalidDocument> {
     Ok(match text(raw)?.as_str() {
         "user" | "ROLE_USER" => Role::User,
         "agent" | "ROLE_AGENT" => Role::Agent,
@@ -58,23 +58,23 @@ fn role(raw: RawJson<'_>) -> Result<Role, Garbled> {
     })
 }
 
-impl Serialize for On<'_, Message> {
+impl Serialize for OnWire<'_, Message> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Spoken { wire: self.0, message: self.1, skill: None }.serialize(serializer)
+        SkillMessage { wire: self.0, message: self.1, skill: None }.serialize(serializer)
     }
 }
 
-impl Serialize for Spoken<'_> {
+impl Serialize for SkillMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { wire, message, skill } = *self;
-        let mut object = Object::open(serializer)?;
+        let mut object = ObjectWriter::open(serializer)?;
         if wire != Wire::V01 {
             object.put("messageId", id_of(message).as_ref())?;
         }
         object.put("role", role_name(wire, message.role))?;
         if wire == Wire::V03 {
             object.put("kind", "message")?;
-            object.put_some("skill", skill.map(Wanted).as_ref())?;
+            object.put_some("skill", skill.map(SkillIdWriter).as_ref())?;
         }
         let parts = if wire == Wire::V03Proto { "content" } else { "parts" };
         object.put(parts, &Each(wire, &message.parts))?;
@@ -84,7 +84,7 @@ impl Serialize for Spoken<'_> {
         }
         object.put_merged(
             "metadata",
-            &Merged::new(message.metadata.as_ref()).with("skillId", skill.map(Set::Text)),
+            &Merged::new(message.metadata.as_ref()).with("skillId", skill.map(MemberValue::Text)),
         )?;
         if wire != Wire::V01 {
             object.put_texts("extensions", &message.extensions)?;
@@ -92,19 +92,18 @@ impl Serialize for Spoken<'_> {
         if matches!(wire, Wire::V10 | Wire::V03) {
             object.put_texts("referenceTaskIds", &message.reference_task_ids)?;
         }
-        // A bare message of 0.1 is known by what it does not have.
+        // A bare 0.1 message is recognized by its missing members.
         object.close(&message.extra, if wire == Wire::V01 { &["status", "artifact", "kind"] } else { &[] })
     }
 }
 
-impl Serialize for Wanted<'_> {
+impl Serialize for SkillIdWriter<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map([("skillId", self.0)])
     }
 }
 
-/// The id of a message; for one without any, an id made of what it says, so that it is the same each time it is written. All
-/// dialects but 0.1 require one.
+/// Id of a message; for one without any, an id derived from its content, so that it is stable. All dialects but 0.1 require one.
 fn id_of(message: &Message) -> Cow<'_, str> {
     if !message.id.is_empty() {
         return Cow::Borrowed(&message.id);

@@ -1,38 +1,42 @@
-//! The parameters of every operation.
+//! Parameters of every operation.
 //!
-//! What is bent: 1.0 has no metadata where a task is read or subscribed to; 0.x has no tenants, and means "all of it" by a
-//! history length of 0.
+//! Lossy: 1.0 has no metadata for reading a task or subscribing to it; 0.x has no tenants, and a history length of 0 means the complete
+//! history.
 
 use rialto_model::json::RawJson;
 use serde::{Serialize, Serializer};
 
 use super::{push, send, task};
 use crate::{
-    garbled::Garbled,
-    members::{Members, text},
-    object::{Object, On},
-    request::{ExtendedCard, GetTask, ListTasks, Operation, Request, TaskRef},
+    invalid::InvalidDocument,
+    members::{ObjectMembers, text},
+    object::{ObjectWriter, OnWire},
+    request::{A2aOperation, A2aRequest, ExtendedCard, GetTask, ListTasks, TaskRef},
     wire::Wire,
 };
 
-pub(crate) fn decode(wire: Wire, operation: Operation, raw: RawJson<'_>) -> Result<Request, Garbled> {
+pub(crate) fn decode(
+    wire: Wire,
+    operation: A2aOperation,
+    raw: RawJson<'_>,
+) -> Result<A2aRequest, InvalidDocument> {
     Ok(match operation {
-        Operation::Send => Request::Send(send::decode(wire, raw)?),
-        Operation::Stream => Request::Stream(send::decode(wire, raw)?),
-        Operation::Get => Request::Get(get(wire, raw)?),
-        Operation::List => Request::List(list(raw)?),
-        Operation::Cancel => Request::Cancel(task_ref(raw)?),
-        Operation::Subscribe => Request::Subscribe(task_ref(raw)?),
-        Operation::PushCreate => Request::PushCreate(push::decode(wire, raw)?),
-        Operation::PushGet => Request::PushGet(push::reference(wire, raw)?),
-        Operation::PushList => Request::PushList(push::listing(wire, raw)?),
-        Operation::PushDelete => Request::PushDelete(push::reference(wire, raw)?),
-        Operation::ExtendedCard => Request::ExtendedCard(extended_card(raw)?),
+        A2aOperation::Send => A2aRequest::Send(send::decode(wire, raw)?),
+        A2aOperation::Stream => A2aRequest::Stream(send::decode(wire, raw)?),
+        A2aOperation::Get => A2aRequest::Get(get(wire, raw)?),
+        A2aOperation::List => A2aRequest::List(list(raw)?),
+        A2aOperation::Cancel => A2aRequest::Cancel(task_ref(raw)?),
+        A2aOperation::Subscribe => A2aRequest::Subscribe(task_ref(raw)?),
+        A2aOperation::PushCreate => A2aRequest::PushCreate(push::decode(wire, raw)?),
+        A2aOperation::PushGet => A2aRequest::PushGet(push::reference(wire, raw)?),
+        A2aOperation::PushList => A2aRequest::PushList(push::listing(wire, raw)?),
+        A2aOperation::PushDelete => A2aRequest::PushDelete(push::reference(wire, raw)?),
+        A2aOperation::ExtendedCard => A2aRequest::ExtendedCard(extended_card(raw)?),
     })
 }
 
-fn get(wire: Wire, raw: RawJson<'_>) -> Result<GetTask, Garbled> {
-    let mut members = Members::read(raw)?;
+fn get(wire: Wire, raw: RawJson<'_>) -> Result<GetTask, InvalidDocument> {
+    let mut members = ObjectMembers::read(raw)?;
     Ok(GetTask {
         id: members.need("id", "a string", text)?,
         history_length: members.count("historyLength")?.filter(|length| wire == Wire::V10 || *length > 0),
@@ -42,8 +46,8 @@ fn get(wire: Wire, raw: RawJson<'_>) -> Result<GetTask, Garbled> {
     })
 }
 
-fn task_ref(raw: RawJson<'_>) -> Result<TaskRef, Garbled> {
-    let mut members = Members::read(raw)?;
+fn task_ref(raw: RawJson<'_>) -> Result<TaskRef, InvalidDocument> {
+    let mut members = ObjectMembers::read(raw)?;
     Ok(TaskRef {
         id: members.need("id", "a string", text)?,
         tenant: members.id("tenant")?,
@@ -52,8 +56,8 @@ fn task_ref(raw: RawJson<'_>) -> Result<TaskRef, Garbled> {
     })
 }
 
-fn list(raw: RawJson<'_>) -> Result<ListTasks, Garbled> {
-    let mut members = Members::read(raw)?;
+fn list(raw: RawJson<'_>) -> Result<ListTasks, InvalidDocument> {
+    let mut members = ObjectMembers::read(raw)?;
     Ok(ListTasks {
         tenant: members.id("tenant")?,
         context_id: members.id("contextId")?,
@@ -67,34 +71,36 @@ fn list(raw: RawJson<'_>) -> Result<ListTasks, Garbled> {
     })
 }
 
-fn extended_card(raw: RawJson<'_>) -> Result<ExtendedCard, Garbled> {
-    let mut members = Members::read(raw)?;
+fn extended_card(raw: RawJson<'_>) -> Result<ExtendedCard, InvalidDocument> {
+    let mut members = ObjectMembers::read(raw)?;
     Ok(ExtendedCard { tenant: members.id("tenant")?, extra: members.rest() })
 }
 
-impl Serialize for On<'_, Request> {
+impl Serialize for OnWire<'_, A2aRequest> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let wire = self.0;
         match self.1 {
-            Request::Send(request) | Request::Stream(request) => On(wire, request).serialize(serializer),
-            Request::Get(request) => On(wire, request).serialize(serializer),
-            Request::List(request) => On(wire, request).serialize(serializer),
-            Request::Cancel(request) => task_params(wire, request, true, serializer),
-            Request::Subscribe(request) => task_params(wire, request, wire != Wire::V10, serializer),
-            Request::PushCreate(request) => On(wire, request).serialize(serializer),
-            Request::PushGet(request) | Request::PushDelete(request) => {
-                On(wire, request).serialize(serializer)
+            A2aRequest::Send(request) | A2aRequest::Stream(request) => {
+                OnWire(wire, request).serialize(serializer)
             }
-            Request::PushList(request) => On(wire, request).serialize(serializer),
-            Request::ExtendedCard(request) => On(wire, request).serialize(serializer),
+            A2aRequest::Get(request) => OnWire(wire, request).serialize(serializer),
+            A2aRequest::List(request) => OnWire(wire, request).serialize(serializer),
+            A2aRequest::Cancel(request) => task_params(wire, request, true, serializer),
+            A2aRequest::Subscribe(request) => task_params(wire, request, wire != Wire::V10, serializer),
+            A2aRequest::PushCreate(request) => OnWire(wire, request).serialize(serializer),
+            A2aRequest::PushGet(request) | A2aRequest::PushDelete(request) => {
+                OnWire(wire, request).serialize(serializer)
+            }
+            A2aRequest::PushList(request) => OnWire(wire, request).serialize(serializer),
+            A2aRequest::ExtendedCard(request) => OnWire(wire, request).serialize(serializer),
         }
     }
 }
 
-impl Serialize for On<'_, GetTask> {
+impl Serialize for OnWire<'_, GetTask> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(wire, request) = *self;
-        let mut object = Object::open(serializer)?;
+        let mut object = ObjectWriter::open(serializer)?;
         if wire == Wire::V10 {
             object.put_some("tenant", request.tenant.as_ref())?;
         }
@@ -114,7 +120,7 @@ fn task_params<S: Serializer>(
     has_metadata: bool,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    let mut object = Object::open(serializer)?;
+    let mut object = ObjectWriter::open(serializer)?;
     if wire == Wire::V10 {
         object.put_some("tenant", request.tenant.as_ref())?;
     }
@@ -125,10 +131,10 @@ fn task_params<S: Serializer>(
     object.close(&request.extra, &[])
 }
 
-impl Serialize for On<'_, ListTasks> {
+impl Serialize for OnWire<'_, ListTasks> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(wire, request) = *self;
-        let mut object = Object::open(serializer)?;
+        let mut object = ObjectWriter::open(serializer)?;
         object.put_some("tenant", request.tenant.as_ref())?;
         object.put_some("contextId", request.context_id.as_ref())?;
         object.put_some("status", request.status.map(|state| task::state_name(wire, state)).as_ref())?;
@@ -141,10 +147,10 @@ impl Serialize for On<'_, ListTasks> {
     }
 }
 
-impl Serialize for On<'_, ExtendedCard> {
+impl Serialize for OnWire<'_, ExtendedCard> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(wire, request) = *self;
-        let mut object = Object::open(serializer)?;
+        let mut object = ObjectWriter::open(serializer)?;
         if wire == Wire::V10 {
             object.put_some("tenant", request.tenant.as_ref())?;
         }

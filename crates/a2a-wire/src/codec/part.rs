@@ -1,11 +1,11 @@
 //! Parts.
 //!
-//! What is bent: 0.x data must be an object, so any other value travels as `{"value": x}` with `data_part_compat` in the
-//! part's metadata, as both SDKs do; a media type or file name beside text or data exists only in 1.0 and is dropped.
-//! A part of a kind nobody knows is passed on whole.
+//! Lossy: 0.x data must be an object, so any other value is sent as `{"value": x}` with `data_part_compat` in the part's metadata, as
+//! both SDKs do; a media type or file name beside text or data exists only in 1.0 and is dropped. A part of an unknown kind is passed on
+//! unchanged.
 //!
-//! File bytes in 0.3's REST: the schema says base64 once, Python's SDKs write it twice and crash on once, JavaScript's
-//! writes it once. Most such agents are Python, so we write it twice; we read both (see [`once`]).
+//! File bytes in 0.3's REST: the schema requires base64 once, Python's SDKs encode twice and crash on once, JavaScript's encodes once.
+//! Most such agents are Python, so it is encoded twice here; both are decoded (see [`once`]).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use rialto_model::{
@@ -15,25 +15,25 @@ use rialto_model::{
 use serde::{Serialize, Serializer};
 
 use crate::{
-    garbled::Garbled,
-    members::{Members, text},
-    object::{Merged, Object, On, Set},
+    invalid::InvalidDocument,
+    members::{ObjectMembers, text},
+    object::{MemberValue, Merged, ObjectWriter, OnWire},
     wire::Wire,
 };
 
 const COMPAT: &str = "data_part_compat";
 
-/// An unknown member under one of these would make the part say two things.
+/// Unknown members with these names would give the part a second content.
 const RESERVED: &[&str] = &["text", "data", "raw", "url", "file", "kind", "type"];
 const RESERVED_V10: &[&str] =
     &["text", "data", "raw", "url", "file", "kind", "type", "filename", "mediaType"];
 
-/// The kinds of parts, as raw JSON.
+/// Kinds of parts, as raw JSON.
 const KINDS: [&str; 3] = [TEXT, DATA, r#""file""#];
 const TEXT: &str = r#""text""#;
 const DATA: &str = r#""data""#;
 
-enum Shape {
+enum PartShape {
     Text,
     Data,
     Raw,
@@ -41,40 +41,46 @@ enum Shape {
     File,
 }
 
-/// The `file` of 0.x.
+/// `file` member of 0.x.
 struct File<'a>(Wire, &'a Part);
 
-/// An object with one member.
+/// Object with one member.
 struct Single<'a>(&'static str, &'a Json);
 
-/// All parts under `name`.
-pub(crate) fn all(wire: Wire, members: &mut Members<'_>, name: &str) -> Result<Vec<Part>, Garbled> {
+/// Decodes all parts under `name`.
+pub(crate) fn all(
+    wire: Wire,
+    members: &mut ObjectMembers<'_>,
+    name: &str,
+) -> Result<Vec<Part>, InvalidDocument> {
     let parts = members.list(name, |raw| decode(wire, raw))?;
     if parts.len() > MOST_PARTS {
-        return Err(Garbled::new(format!("at most {MOST_PARTS} parts"), parts.len().to_string()).at(name));
+        return Err(
+            InvalidDocument::new(format!("at most {MOST_PARTS} parts"), parts.len().to_string()).at(name)
+        );
     }
     Ok(parts)
 }
 
-pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<Part, Garbled> {
-    let members = Members::read(raw)?;
+pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<Part, InvalidDocument> {
+    let members = ObjectMembers::read(raw)?;
     let is_strange = said_kind(&members).is_some_and(|kind| !KINDS.contains(&kind));
     match read(wire, raw, members) {
-        // Whatever that kind is, it is not ours to refuse.
+        // Unknown kinds are not rejected.
         Err(_) if is_strange => Ok(Part::new(Content::Unknown(raw.into()))),
         part => part,
     }
 }
 
-fn read(wire: Wire, raw: RawJson<'_>, mut members: Members<'_>) -> Result<Part, Garbled> {
+fn read(wire: Wire, raw: RawJson<'_>, mut members: ObjectMembers<'_>) -> Result<Part, InvalidDocument> {
     let Some(shape) = shape(wire, &mut members) else { return Ok(Part::new(Content::Unknown(raw.into()))) };
     let mut part = Part::new(Content::Text(String::new()));
     part.content = match shape {
-        Shape::Text => Content::Text(members.need("text", "a string", text)?),
-        Shape::Raw => Content::Raw(members.need("raw", "base64 text", text)?),
-        Shape::Url => Content::Url(members.need("url", "a string", text)?),
-        Shape::Data => Content::Data(data(wire, &mut members)?),
-        Shape::File => match file(wire, &mut members, &mut part)? {
+        PartShape::Text => Content::Text(members.need("text", "a string", text)?),
+        PartShape::Raw => Content::Raw(members.need("raw", "base64 text", text)?),
+        PartShape::Url => Content::Url(members.need("url", "a string", text)?),
+        PartShape::Data => Content::Data(data(wire, &mut members)?),
+        PartShape::File => match file(wire, &mut members, &mut part)? {
             Some(content) => content,
             None => return Ok(Part::new(Content::Unknown(raw.into()))),
         },
@@ -91,36 +97,36 @@ fn read(wire: Wire, raw: RawJson<'_>, mut members: Members<'_>) -> Result<Part, 
     Ok(part)
 }
 
-/// What kind of part this is, by what it says of itself or else by what it has.
-fn shape(wire: Wire, members: &mut Members<'_>) -> Option<Shape> {
+/// Kind of a part, by its `kind` or else by its members.
+fn shape(wire: Wire, members: &mut ObjectMembers<'_>) -> Option<PartShape> {
     match said_kind(members) {
         Some(kind) if KINDS.contains(&kind) => {
             members.take("kind");
             members.take("type");
             Some(match kind {
-                TEXT => Shape::Text,
-                DATA => Shape::Data,
-                _ => Shape::File,
+                TEXT => PartShape::Text,
+                DATA => PartShape::Data,
+                _ => PartShape::File,
             })
         }
         Some(_) if !wire.is_proto() => None,
-        _ if members.has("text") => Some(Shape::Text),
-        _ if members.has("file") => Some(Shape::File),
-        _ if members.has("raw") => Some(Shape::Raw),
-        _ if members.has("url") => Some(Shape::Url),
-        _ => members.peek("data").map(|_| Shape::Data),
+        _ if members.has("text") => Some(PartShape::Text),
+        _ if members.has("file") => Some(PartShape::File),
+        _ if members.has("raw") => Some(PartShape::Raw),
+        _ if members.has("url") => Some(PartShape::Url),
+        _ => members.peek("data").map(|_| PartShape::Data),
     }
 }
 
-/// What a part says of itself, as raw JSON.
-fn said_kind<'a>(members: &Members<'a>) -> Option<&'a str> {
+/// Declared kind of a part, as raw JSON.
+fn said_kind<'a>(members: &ObjectMembers<'a>) -> Option<&'a str> {
     ["kind", "type"].into_iter().find_map(|name| members.peek(name)).map(RawJson::get)
 }
 
-fn data(wire: Wire, members: &mut Members<'_>) -> Result<Json, Garbled> {
-    let raw = members.take_any("data").ok_or_else(|| Garbled::missing("a value").at("data"))?;
+fn data(wire: Wire, members: &mut ObjectMembers<'_>) -> Result<Json, InvalidDocument> {
+    let raw = members.take_any("data").ok_or_else(|| InvalidDocument::missing("a value").at("data"))?;
     if wire == Wire::V03Proto
-        && let Ok(mut wrapper) = Members::read(raw)
+        && let Ok(mut wrapper) = ObjectMembers::read(raw)
         && let Some(inner) = wrapper.take_any("data")
     {
         members.absorb(wrapper);
@@ -129,8 +135,12 @@ fn data(wire: Wire, members: &mut Members<'_>) -> Result<Json, Garbled> {
     Ok(raw.into())
 }
 
-fn file(wire: Wire, members: &mut Members<'_>, part: &mut Part) -> Result<Option<Content>, Garbled> {
-    let Some(mut file) = members.take_as("file", Members::read)? else { return Ok(None) };
+fn file(
+    wire: Wire,
+    members: &mut ObjectMembers<'_>,
+    part: &mut Part,
+) -> Result<Option<Content>, InvalidDocument> {
+    let Some(mut file) = members.take_as("file", ObjectMembers::read)? else { return Ok(None) };
     let found = (|| {
         part.filename = file.id("name")?;
         part.media_type = file.id("mimeType")?;
@@ -146,15 +156,15 @@ fn file(wire: Wire, members: &mut Members<'_>, part: &mut Part) -> Result<Option
         }
         Ok(first(["uri", "fileWithUri"])?.map(Content::Url))
     })()
-    .map_err(|garbled: Garbled| garbled.at("file"))?;
+    .map_err(|garbled: InvalidDocument| garbled.at("file"))?;
     members.absorb(file);
     Ok(found)
 }
 
-/// The base64 of a file's bytes, where it may have been encoded twice.
+/// Decodes base64 that may have been encoded twice.
 ///
-/// It was when the bytes are themselves base64 text. A file that is base64 text by nature and was encoded once is
-/// misread, unless its media type says that it is text and what would come out is not.
+/// It was when the bytes are themselves base64 text. A file that is base64 text by nature and was encoded once is misread, unless its
+/// media type is text and the decoded bytes are not.
 fn once(bytes: String, media_type: Option<&str>) -> String {
     let Some(inner) = STANDARD.decode(&bytes).ok().and_then(|inner| String::from_utf8(inner).ok()) else {
         return bytes;
@@ -164,13 +174,15 @@ fn once(bytes: String, media_type: Option<&str>) -> String {
     if inner.is_empty() || (text && std::str::from_utf8(&innermost).is_err()) { bytes } else { inner }
 }
 
-/// Takes a value that is no object out of the object it had to travel in.
+/// Unwraps a value that had to be sent in an object.
 fn undo_compat(part: &mut Part) {
     let (Content::Data(data), Some(metadata)) = (&part.content, &part.metadata) else { return };
     if !metadata.get().contains(COMPAT) {
         return;
     }
-    let (Ok(mut data), Ok(mut facts)) = (Members::read(data.raw()), Members::read(metadata.raw())) else {
+    let (Ok(mut data), Ok(mut facts)) =
+        (ObjectMembers::read(data.raw()), ObjectMembers::read(metadata.raw()))
+    else {
         return;
     };
     let marked = facts.take(COMPAT).is_some_and(|mark| mark.get() == "true");
@@ -183,13 +195,13 @@ fn undo_compat(part: &mut Part) {
     part.metadata = left;
 }
 
-impl Serialize for On<'_, Part> {
+impl Serialize for OnWire<'_, Part> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(wire, part) = *self;
         if let Content::Unknown(raw) = &part.content {
             return raw.serialize(serializer);
         }
-        let mut object = Object::open(serializer)?;
+        let mut object = ObjectWriter::open(serializer)?;
         if let Some(tag) = tag(wire) {
             object.put(tag, kind(&part.content))?;
         }
@@ -199,7 +211,7 @@ impl Serialize for On<'_, Part> {
             Content::Data(data) if wire == Wire::V10 => object.put("data", data)?,
             Content::Data(data) => {
                 let wrapped = (!data.is_object()).then(|| Json::of(&Single("value", data)));
-                metadata = metadata.with(COMPAT, wrapped.is_some().then_some(Set::Flag(true)));
+                metadata = metadata.with(COMPAT, wrapped.is_some().then_some(MemberValue::Flag(true)));
                 let data = wrapped.as_ref().unwrap_or(data);
                 if wire == Wire::V03Proto {
                     object.put("data", &Single("data", data))?;
@@ -224,7 +236,7 @@ impl Serialize for On<'_, Part> {
 impl Serialize for File<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(wire, part) = *self;
-        let mut object = Object::open(serializer)?;
+        let mut object = ObjectWriter::open(serializer)?;
         match (&part.content, wire) {
             (Content::Raw(bytes), Wire::V03Proto) => object.put("fileWithBytes", &STANDARD.encode(bytes))?,
             (Content::Raw(bytes), _) => object.put("bytes", bytes)?,

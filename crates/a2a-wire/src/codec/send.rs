@@ -1,33 +1,32 @@
-//! The request that says something to an agent.
+//! Request that sends a message.
 //!
-//! What is bent: 0.x means "all of it" by a history length of 0, so a client that wants none says nothing there; 0.1
-//! always waits; tenants exist in 1.0 only; the client's own task id is not said in 1.0 and in 0.3's REST, whose servers
-//! may refuse members they do not know.
+//! Lossy: in 0.x a history length of 0 means the complete history, so a client that wants none omits it there; 0.1 always waits; tenants
+//! exist in 1.0 only; the client's own task id is omitted in 1.0 and in 0.3's REST, whose servers may reject unknown members.
 
 use rialto_model::json::RawJson;
 use rialto_model::message::{Message, Part, Role};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 use super::{
-    message::{self, Spoken},
+    message::{self, SkillMessage},
     push,
 };
 use crate::{
-    garbled::Garbled,
-    members::{Members, text},
-    object::{Merged, Object, On, Set},
+    invalid::InvalidDocument,
+    members::{ObjectMembers, text},
+    object::{MemberValue, Merged, ObjectWriter, OnWire},
     request::{Configuration, SendRequest},
     wire::Wire,
 };
 
-pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<SendRequest, Garbled> {
-    let mut members = Members::read(raw)?;
+pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<SendRequest, InvalidDocument> {
+    let mut members = ObjectMembers::read(raw)?;
     let named = members.peek("skill").and_then(|raw| text(raw).ok()).filter(|skill| !skill.is_empty());
     if named.is_some() {
         members.take("skill");
     }
     let is_plain = named.is_some() && !wire.is_proto();
-    // 0.3's proto file calls the message `request`, and a2a-sdk 1.3 writes the names of that file.
+    // 0.3's proto file names the message `request`, and a2a-sdk 1.3 writes the names of that file.
     let name = if wire == Wire::V03Proto && !members.has("message") && members.has("request") {
         "request"
     } else {
@@ -51,24 +50,30 @@ pub(crate) fn decode(wire: Wire, raw: RawJson<'_>) -> Result<SendRequest, Garble
         Wire::V03Proto => {}
     }
     if wire != Wire::V01 {
-        request.configuration =
-            members.take_as("configuration", |raw| configuration(wire, Members::read(raw)?))?.unwrap_or_else(
-                || Configuration { return_immediately: wire == Wire::V03Proto, ..Configuration::default() },
-            );
+        request.configuration = members
+            .take_as("configuration", |raw| configuration(wire, ObjectMembers::read(raw)?))?
+            .unwrap_or_else(|| Configuration {
+                return_immediately: wire == Wire::V03Proto,
+                ..Configuration::default()
+            });
     }
     request.extra = members.rest();
     Ok(request)
 }
 
-/// The message, and the skill it asks for. Where a skill was named beside it, the message may be the bare arguments: only what
-/// has a list of parts is a message then, whatever else arguments are called.
-fn spoken(wire: Wire, raw: RawJson<'_>, is_plain: bool) -> Result<(Message, Option<String>), Garbled> {
-    let mut members = Members::read(raw)?;
+/// Decodes the message, and the skill it requests. Where a skill was named beside it, the message may be the bare arguments: only an
+/// object with a list of parts is a message then, whatever other members arguments have.
+fn spoken(
+    wire: Wire,
+    raw: RawJson<'_>,
+    is_plain: bool,
+) -> Result<(Message, Option<String>), InvalidDocument> {
+    let mut members = ObjectMembers::read(raw)?;
     let has_parts = members.peek("parts").is_some_and(|parts| parts.get().starts_with('['));
     if is_plain && !has_parts {
         return Ok((Message::new("", Role::User, vec![Part::data(raw.into())]), None));
     }
-    let skill = members.peek("skill").and_then(|raw| Members::read(raw).ok()).and_then(|mut skill| {
+    let skill = members.peek("skill").and_then(|raw| ObjectMembers::read(raw).ok()).and_then(|mut skill| {
         let id = skill.take("skillId").and_then(|raw| text(raw).ok())?;
         (skill.len() == 0 && !id.is_empty()).then_some(id)
     });
@@ -78,7 +83,7 @@ fn spoken(wire: Wire, raw: RawJson<'_>, is_plain: bool) -> Result<(Message, Opti
     Ok((message::from_members(wire, members)?, skill))
 }
 
-fn configuration(wire: Wire, mut members: Members<'_>) -> Result<Configuration, Garbled> {
+fn configuration(wire: Wire, mut members: ObjectMembers<'_>) -> Result<Configuration, InvalidDocument> {
     let said = members.flag(waiting_name(wire))?;
     let return_immediately = match wire {
         Wire::V10 => said.unwrap_or(false),
@@ -95,8 +100,8 @@ fn configuration(wire: Wire, mut members: Members<'_>) -> Result<Configuration, 
     })
 }
 
-/// 0.1 has no object around these.
-fn loose_configuration(members: &mut Members<'_>) -> Result<Configuration, Garbled> {
+/// In 0.1 these members have no object around them.
+fn loose_configuration(members: &mut ObjectMembers<'_>) -> Result<Configuration, InvalidDocument> {
     Ok(Configuration {
         accepted_output_modes: members.texts("acceptedOutputModes")?,
         push: members.take_as(push_name(Wire::V01), push::inner)?,
@@ -105,10 +110,10 @@ fn loose_configuration(members: &mut Members<'_>) -> Result<Configuration, Garbl
     })
 }
 
-impl Serialize for On<'_, SendRequest> {
+impl Serialize for OnWire<'_, SendRequest> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(wire, request) = *self;
-        let mut object = Object::open(serializer)?;
+        let mut object = ObjectWriter::open(serializer)?;
         match wire {
             Wire::V10 => object.put_some("tenant", request.tenant.as_ref())?,
             Wire::V01 => {
@@ -119,36 +124,36 @@ impl Serialize for On<'_, SendRequest> {
             Wire::V03 | Wire::V03Proto => {}
         }
         let skill = request.skill.as_deref();
-        object.put("message", &Spoken { wire, message: &request.message, skill })?;
+        object.put("message", &SkillMessage { wire, message: &request.message, skill })?;
         put_configuration(&mut object, wire, &request.configuration)?;
         if wire == Wire::V03 {
             object.put_some("correlationId", request.correlation_id.as_ref())?;
             object.put_some("taskId", request.task_id.as_ref())?;
         }
         let metadata = Merged::new(request.metadata.as_ref())
-            .with("skillId", skill.map(Set::Text))
-            .with("correlationId", request.correlation_id.as_deref().map(Set::Text));
+            .with("skillId", skill.map(MemberValue::Text))
+            .with("correlationId", request.correlation_id.as_deref().map(MemberValue::Text));
         object.put_merged("metadata", &metadata)?;
         object.close(&request.extra, names(wire))
     }
 }
 
 fn put_configuration<M: SerializeMap>(
-    object: &mut Object<M>,
+    object: &mut ObjectWriter<M>,
     wire: Wire,
     configuration: &Configuration,
 ) -> Result<(), M::Error> {
     match wire {
         Wire::V01 => put_choices(object, wire, configuration),
         Wire::V10 | Wire::V03 if *configuration == Configuration::default() => Ok(()),
-        Wire::V10 | Wire::V03 | Wire::V03Proto => object.put("configuration", &On(wire, configuration)),
+        Wire::V10 | Wire::V03 | Wire::V03Proto => object.put("configuration", &OnWire(wire, configuration)),
     }
 }
 
-impl Serialize for On<'_, Configuration> {
+impl Serialize for OnWire<'_, Configuration> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(wire, configuration) = *self;
-        let mut object = Object::open(serializer)?;
+        let mut object = ObjectWriter::open(serializer)?;
         put_choices(&mut object, wire, configuration)?;
         if wire == Wire::V10 {
             object.put_flag(waiting_name(wire), configuration.return_immediately)?;
@@ -160,7 +165,7 @@ impl Serialize for On<'_, Configuration> {
 }
 
 fn put_choices<M: SerializeMap>(
-    object: &mut Object<M>,
+    object: &mut ObjectWriter<M>,
     wire: Wire,
     configuration: &Configuration,
 ) -> Result<(), M::Error> {
@@ -172,13 +177,13 @@ fn put_choices<M: SerializeMap>(
     }
     object.put_some(
         push_name(wire),
-        configuration.push.as_ref().map(|push| push::Inner(wire, push)).as_ref(),
+        configuration.push.as_ref().map(|push| push::NestedPush(wire, push)).as_ref(),
     )?;
     let history_length = configuration.history_length.filter(|length| wire == Wire::V10 || *length > 0);
     object.put_some("historyLength", history_length.as_ref())
 }
 
-/// The members of a send request.
+/// Members of a send request.
 const fn names(wire: Wire) -> &'static [&'static str] {
     match wire {
         Wire::V10 => &["configuration", "tenant"],
@@ -188,12 +193,12 @@ const fn names(wire: Wire) -> &'static [&'static str] {
     }
 }
 
-/// What says whether to wait.
+/// Name of the member for blocking requests.
 const fn waiting_name(wire: Wire) -> &'static str {
     if matches!(wire, Wire::V10) { "returnImmediately" } else { "blocking" }
 }
 
-/// What a webhook is called in a send request.
+/// Name of a webhook in a send request.
 const fn push_name(wire: Wire) -> &'static str {
     match wire {
         Wire::V10 => "taskPushNotificationConfig",

@@ -1,53 +1,54 @@
-//! How messages lie in a body: one byte that says whether it is compressed, four for its length, then the message.
+//! Framing of gRPC messages: one byte for compression, four for the length, then the message.
 
 use bytes::{Buf, Bytes, BytesMut};
 
-const HEAD: usize = 5;
+const HEADER_BYTES: usize = 5;
 
-/// Takes the messages out of a body that comes in pieces.
+/// Splits a body into messages as its chunks arrive.
 #[derive(Debug)]
 pub struct Frames {
     buffer: BytesMut,
     limit: usize,
 }
 
-/// Why there is no next message.
+/// Error of an invalid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// It is larger than it may be.
+    /// Larger than the limit.
     #[error("a message is larger than the limit of {0} bytes")]
     TooLarge(usize),
-    /// It is compressed, though nobody asked for that.
+    /// Compressed, although that was not negotiated.
     #[error("a message is compressed, which was not asked for")]
     Compressed,
 }
 
-/// The message that `fill` writes, framed.
+/// Frames the message that `fill` writes.
 pub(crate) fn framed<E>(fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<Vec<u8>, E> {
-    let mut out = vec![0; HEAD];
+    let mut out = vec![0; HEADER_BYTES];
     fill(&mut out)?;
-    // Nobody holds a message of more than four gigabytes in memory twice.
-    let length = u32::try_from(out.len() - HEAD).unwrap_or(u32::MAX);
-    out[1..HEAD].copy_from_slice(&length.to_be_bytes());
+    // No message of more than four gigabytes fits into memory twice.
+    let length = u32::try_from(out.len() - HEADER_BYTES).unwrap_or(u32::MAX);
+    out[1..HEADER_BYTES].copy_from_slice(&length.to_be_bytes());
     Ok(out)
 }
 
 // === impl Frames ===
 
 impl Frames {
-    /// Nothing yet; of messages that may have `limit` bytes.
+    /// Empty parser for messages of at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self { buffer: BytesMut::new(), limit }
     }
 
-    /// Takes in a piece.
+    /// Adds a chunk.
     pub fn feed(&mut self, piece: &[u8]) {
         self.buffer.extend_from_slice(piece);
     }
 
-    /// The next message; none when it is not yet here as a whole.
+    /// Next complete message, if there is one.
     pub fn next_message(&mut self) -> Result<Option<Bytes>, FrameError> {
-        let Some((&[compressed, ref length @ ..], rest)) = self.buffer.split_first_chunk::<HEAD>() else {
+        let Some((&[compressed, ref length @ ..], rest)) = self.buffer.split_first_chunk::<HEADER_BYTES>()
+        else {
             return Ok(None);
         };
         let length = u32::from_be_bytes(*length) as usize;
@@ -60,11 +61,11 @@ impl Frames {
         if rest.len() < length {
             return Ok(None);
         }
-        self.buffer.advance(HEAD);
+        self.buffer.advance(HEADER_BYTES);
         Ok(Some(self.buffer.split_to(length).freeze()))
     }
 
-    /// Whether a message has begun and is not here as a whole.
+    /// True in the middle of a message.
     pub fn is_cut(&self) -> bool {
         !self.buffer.is_empty()
     }

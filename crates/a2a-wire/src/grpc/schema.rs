@@ -1,31 +1,31 @@
-//! What the tables say of messages.
+//! Schema of the protobuf messages, for the generated tables.
 
-/// A message.
-pub(crate) struct Shape {
-    pub(crate) fields: &'static [Field],
+/// Message.
+pub(crate) struct ProtoMessage {
+    pub(crate) fields: &'static [ProtoField],
 }
 
-/// A field of a message.
-pub(crate) struct Field {
+/// Field of a message.
+pub(crate) struct ProtoField {
     pub(crate) number: u32,
     /// Its name in JSON.
     pub(crate) name: &'static str,
-    /// What it holds; for a map, what stands behind each key.
-    pub(crate) kind: Kind,
-    pub(crate) rule: Rule,
+    /// Type; for a map, the type of its values.
+    pub(crate) kind: ProtoKind,
+    pub(crate) rule: ProtoRule,
 }
 
-/// What a field holds.
-pub(crate) enum Kind {
+/// Type of a field.
+pub(crate) enum ProtoKind {
     Text,
     /// Base64 in JSON.
     Bytes,
     Flag,
     /// 32 bits.
     Int,
-    /// A number with a name in JSON. The first is what is meant when nothing is said.
+    /// Number with a name in JSON. The first is the default.
     Enum(&'static [(&'static str, i32)]),
-    Message(&'static Shape),
+    Message(&'static ProtoMessage),
     /// Any JSON object.
     Struct,
     /// Any JSON value.
@@ -34,29 +34,29 @@ pub(crate) enum Kind {
     Timestamp,
 }
 
-/// How often a field is there, and what its absence means.
+/// Cardinality of a field, and its default.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rule {
-    /// Once; what is absent is empty, zero or false, and the other way round.
+pub(crate) enum ProtoRule {
+    /// Once; absent means empty, zero or false, and the other way round.
     Plain,
-    /// Once or not at all.
+    /// Optional.
     Optional,
-    /// Once or not at all, and in place of the message's other choices.
+    /// Member of the message's `oneof`.
     Choice,
     Many,
-    /// Many, each with a key.
+    /// Map.
     Map,
 }
 
-/// A method of the service.
-pub(crate) struct Method {
+/// Method of the service.
+pub(crate) struct ProtoMethod {
     pub(crate) name: &'static str,
-    pub(crate) input: &'static Shape,
-    pub(crate) output: &'static Shape,
+    pub(crate) input: &'static ProtoMessage,
+    pub(crate) output: &'static ProtoMessage,
 }
 
-// === impl Shape ===
+// === impl ProtoMessage ===
 
-impl Shape {
+impl ProtoMessage {
     pub(crate) const EMPTY: Self = Self { fields: &[] };
 }

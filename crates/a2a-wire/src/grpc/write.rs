@@ -1,8 +1,8 @@
-//! From JSON to protobuf.
+//! Encoder of JSON to protobuf.
 //!
-//! What protobuf has no room for is dropped, as it is by everybody who reads JSON into a message: members the message does
-//! not have, a timestamp that is none. What would come out as something else is refused: bytes that are not base64, a
-//! number beyond all doubles. A number with more digits than a double has loses them.
+//! Members that protobuf cannot hold are dropped, as every JSON decoder for protobuf does: unknown members, an invalid timestamp. Values
+//! that would change are rejected: bytes that are not base64, a number beyond all doubles. A number with more digits than a double loses
+//! them.
 
 use base64::{
     Engine, alphabet,
@@ -11,8 +11,8 @@ use base64::{
 use jiff::{Timestamp, civil, tz::TimeZone};
 use rialto_model::json::RawJson;
 
-use super::schema::{Field, Kind, Rule, Shape};
-use crate::{garbled::Garbled, members::text};
+use super::schema::{ProtoField, ProtoKind, ProtoMessage, ProtoRule};
+use crate::{invalid::InvalidDocument, members::text};
 
 const VARINT: u32 = 0;
 const FIXED64: u32 = 1;
@@ -23,9 +23,13 @@ const LENIENT: GeneralPurposeConfig =
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
 
-/// Appends the message that `raw` is the JSON of.
-pub(crate) fn message(shape: &Shape, raw: RawJson<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
-    let members = raw.members().ok_or_else(|| Garbled::kind("an object", raw))?;
+/// Appends the message whose JSON is `raw`.
+pub(crate) fn message(
+    shape: &ProtoMessage,
+    raw: RawJson<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), InvalidDocument> {
+    let members = raw.members().ok_or_else(|| InvalidDocument::kind("an object", raw))?;
     for (name, value) in members {
         if let Some(field) = shape.fields.iter().find(|field| field.name == name) {
             member(field, value, out).map_err(|garbled| garbled.at(&name))?;
@@ -34,20 +38,20 @@ pub(crate) fn message(shape: &Shape, raw: RawJson<'_>, out: &mut Vec<u8>) -> Res
     Ok(())
 }
 
-fn member(field: &Field, raw: RawJson<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
-    let is_nothing = raw.get() == "null" && !matches!(field.kind, Kind::Value);
+fn member(field: &ProtoField, raw: RawJson<'_>, out: &mut Vec<u8>) -> Result<(), InvalidDocument> {
+    let is_nothing = raw.get() == "null" && !matches!(field.kind, ProtoKind::Value);
     match field.rule {
         _ if is_nothing => Ok(()),
-        Rule::Plain => value(field.number, &field.kind, raw, true, out),
-        Rule::Optional | Rule::Choice => value(field.number, &field.kind, raw, false, out),
-        Rule::Many => {
-            let items = raw.items().ok_or_else(|| Garbled::kind("a list", raw))?;
+        ProtoRule::Plain => value(field.number, &field.kind, raw, true, out),
+        ProtoRule::Optional | ProtoRule::Choice => value(field.number, &field.kind, raw, false, out),
+        ProtoRule::Many => {
+            let items = raw.items().ok_or_else(|| InvalidDocument::kind("a list", raw))?;
             items.into_iter().enumerate().try_for_each(|(at, item)| {
                 value(field.number, &field.kind, item, false, out).map_err(|garbled| garbled.at_index(at))
             })
         }
-        Rule::Map => {
-            let members = raw.members().ok_or_else(|| Garbled::kind("an object", raw))?;
+        ProtoRule::Map => {
+            let members = raw.members().ok_or_else(|| InvalidDocument::kind("an object", raw))?;
             for (name, inner) in members {
                 nested(field.number, out, |out| {
                     put_bytes(1, name.as_bytes(), out);
@@ -59,14 +63,14 @@ fn member(field: &Field, raw: RawJson<'_>, out: &mut Vec<u8>) -> Result<(), Garb
     }
 }
 
-/// Writes one value; nothing if it is what absence means and that `may_be_left_out`.
+/// Writes one value; nothing if it is the default and `may_be_left_out`.
 fn value(
     number: u32,
-    kind: &Kind,
+    kind: &ProtoKind,
     raw: RawJson<'_>,
     may_be_left_out: bool,
     out: &mut Vec<u8>,
-) -> Result<(), Garbled> {
+) -> Result<(), InvalidDocument> {
     let mut put = |value: u64| {
         if value != 0 || !may_be_left_out {
             put_tag(number, VARINT, out);
@@ -74,28 +78,28 @@ fn value(
         }
     };
     match kind {
-        Kind::Text => {
+        ProtoKind::Text => {
             let text = text(raw)?;
             if !(text.is_empty() && may_be_left_out) {
                 put_bytes(number, text.as_bytes(), out);
             }
         }
-        Kind::Bytes => put_bytes(number, &bytes(raw)?, out),
-        Kind::Flag => put(match raw.get() {
+        ProtoKind::Bytes => put_bytes(number, &bytes(raw)?, out),
+        ProtoKind::Flag => put(match raw.get() {
             "true" => 1,
             "false" => 0,
-            _ => return Err(Garbled::kind("a boolean", raw)),
+            _ => return Err(InvalidDocument::kind("a boolean", raw)),
         }),
-        Kind::Int => put(i64::from(int(raw)?).cast_unsigned()),
-        Kind::Enum(names) => {
+        ProtoKind::Int => put(i64::from(int(raw)?).cast_unsigned()),
+        ProtoKind::Enum(names) => {
             let name = text(raw)?;
             let known = names.iter().find(|(known, _)| *known == name);
             put(i64::from(known.map_or(0, |(_, number)| *number)).cast_unsigned());
         }
-        Kind::Message(shape) => nested(number, out, |out| message(shape, raw, out))?,
-        Kind::Struct => nested(number, out, |out| structure(raw, out))?,
-        Kind::Value => nested(number, out, |out| any(raw, out))?,
-        Kind::Timestamp => {
+        ProtoKind::Message(shape) => nested(number, out, |out| message(shape, raw, out))?,
+        ProtoKind::Struct => nested(number, out, |out| structure(raw, out))?,
+        ProtoKind::Value => nested(number, out, |out| any(raw, out))?,
+        ProtoKind::Timestamp => {
             if let Some(time) = timestamp(&text(raw)?) {
                 nested(number, out, |out| {
                     put_time(time, out);
@@ -107,9 +111,9 @@ fn value(
     Ok(())
 }
 
-/// A `google.protobuf.Struct`.
-fn structure(raw: RawJson<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
-    for (name, inner) in raw.members().ok_or_else(|| Garbled::kind("an object", raw))? {
+/// Encodes a `google.protobuf.Struct`.
+fn structure(raw: RawJson<'_>, out: &mut Vec<u8>) -> Result<(), InvalidDocument> {
+    for (name, inner) in raw.members().ok_or_else(|| InvalidDocument::kind("an object", raw))? {
         nested(1, out, |out| {
             put_bytes(1, name.as_bytes(), out);
             nested(2, out, |out| any(inner, out)).map_err(|garbled| garbled.at(&name))
@@ -118,8 +122,8 @@ fn structure(raw: RawJson<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
     Ok(())
 }
 
-/// A `google.protobuf.Value`.
-fn any(raw: RawJson<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
+/// Encodes a `google.protobuf.Value`.
+fn any(raw: RawJson<'_>, out: &mut Vec<u8>) -> Result<(), InvalidDocument> {
     match raw.get().as_bytes().first() {
         Some(b'n') => {
             put_tag(1, VARINT, out);
@@ -139,8 +143,8 @@ fn any(raw: RawJson<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
         })?,
         _ => {
             let number = raw.get().parse().ok().filter(|number: &f64| number.is_finite());
-            let number =
-                number.ok_or_else(|| Garbled::new("a number that a double can hold", "a larger one"))?;
+            let number = number
+                .ok_or_else(|| InvalidDocument::new("a number that a double can hold", "a larger one"))?;
             put_tag(2, FIXED64, out);
             out.extend_from_slice(&number.to_le_bytes());
         }
@@ -148,19 +152,19 @@ fn any(raw: RawJson<'_>, out: &mut Vec<u8>) -> Result<(), Garbled> {
     Ok(())
 }
 
-fn bytes(raw: RawJson<'_>) -> Result<Vec<u8>, Garbled> {
+fn bytes(raw: RawJson<'_>) -> Result<Vec<u8>, InvalidDocument> {
     let text = text(raw)?;
     let read = STANDARD.decode(&text).or_else(|_| URL_SAFE.decode(&text));
-    read.map_err(|_| Garbled::new("base64 text", "text that is not base64"))
+    read.map_err(|_| InvalidDocument::new("base64 text", "text that is not base64"))
 }
 
-fn int(raw: RawJson<'_>) -> Result<i32, Garbled> {
+fn int(raw: RawJson<'_>) -> Result<i32, InvalidDocument> {
     let number = raw.get().trim_matches('"');
     let whole = number.strip_suffix(".0").unwrap_or(number);
-    whole.parse().map_err(|_| Garbled::new("a whole number of 32 bits", "something else"))
+    whole.parse().map_err(|_| InvalidDocument::new("a whole number of 32 bits", "something else"))
 }
 
-/// The time a text tells. One without a zone, as 0.1 writes it, is in UTC.
+/// Parses a timestamp. One without a zone, as 0.1 writes it, is in UTC.
 fn timestamp(text: &str) -> Option<Timestamp> {
     let civil = || text.parse::<civil::DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();
     text.parse().ok().or_else(|| civil().map(|zoned| zoned.timestamp()))
@@ -176,16 +180,16 @@ fn put_time(time: Timestamp, out: &mut Vec<u8>) {
     put_varint(fraction as u64, out);
 }
 
-/// Writes what `fill` writes as a message inside of this one.
+/// Writes the output of `fill` as a nested message.
 fn nested(
     number: u32,
     out: &mut Vec<u8>,
-    fill: impl FnOnce(&mut Vec<u8>) -> Result<(), Garbled>,
-) -> Result<(), Garbled> {
+    fill: impl FnOnce(&mut Vec<u8>) -> Result<(), InvalidDocument>,
+) -> Result<(), InvalidDocument> {
     put_tag(number, BYTES, out);
     let start = out.len();
     fill(out)?;
-    // The length stands before what it counts, and is only known now.
+    // The length precedes the content, and is only known afterwards.
     let mut length = Vec::with_capacity(5);
     put_varint((out.len() - start) as u64, &mut length);
     out.splice(start..start, length);

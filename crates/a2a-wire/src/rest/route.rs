@@ -1,49 +1,54 @@
-//! Reads a REST request from its method, path, query and body.
+//! Decoder of REST requests from method, path, query and body.
 
 use rialto_model::json::{Extra, Json};
 use url::form_urlencoded;
 
 use crate::{
     codec::{params, push, task::parse_state},
-    error::{Code, RpcError},
+    error::{ErrorCode, RpcError},
     members::{is_proto_name, parse},
-    request::{ExtendedCard, GetTask, ListTasks, Operation, PushListing, PushRef, Request, TaskRef},
-    rpc::{Id, Incoming, Refused},
+    request::{A2aOperation, A2aRequest, ExtendedCard, GetTask, ListTasks, PushListing, PushRef, TaskRef},
+    rpc::{DecodedRequest, Id, RejectedRequest},
     wire::Wire,
 };
 
-/// The path, taken apart.
-struct Place<'a> {
+/// Parsed path.
+struct RestPath<'a> {
     wire: Wire,
     tenant: Option<String>,
     segments: Vec<&'a str>,
 }
 
-/// What else came with the request.
-struct Load<'a> {
+/// Query and body of a request.
+struct RestPayload<'a> {
     query: &'a str,
     body: &'a [u8],
 }
 
-/// Reads a request. `path` is what follows the interface's URL, with or without a slash at its end. REST requests have no
-/// ids; the answer carries `null` there.
-pub fn decode_request(method: &str, path: &str, query: &str, body: &[u8]) -> Result<Incoming, Refused> {
-    let place = Place::read(path);
-    let (wire, load) = (place.wire, Load { query, body });
+/// Decodes a request. `path` is relative to the interface's URL, with or without a trailing slash. REST requests have no ids; the
+/// response has `null` there.
+pub fn decode_request(
+    method: &str,
+    path: &str,
+    query: &str,
+    body: &[u8],
+) -> Result<DecodedRequest, RejectedRequest> {
+    let place = RestPath::read(path);
+    let (wire, load) = (place.wire, RestPayload { query, body });
     match place.request(method, &load) {
-        Ok(request) => Ok(Incoming { id: Id::null(), wire, request }),
-        Err(error) => Err(Refused { id: Id::null(), wire, error }),
+        Ok(request) => Ok(DecodedRequest { id: Id::null(), wire, request }),
+        Err(error) => Err(RejectedRequest { id: Id::null(), wire, error }),
     }
 }
 
-/// The dialect that a path belongs to.
+/// Dialect of a path.
 pub fn wire_of(path: &str) -> Wire {
-    Place::read(path).wire
+    RestPath::read(path).wire
 }
 
-// === impl Place ===
+// === impl RestPath ===
 
-impl<'a> Place<'a> {
+impl<'a> RestPath<'a> {
     fn read(path: &'a str) -> Self {
         let mut segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
         let mut place = Self { wire: Wire::V10, tenant: None, segments: Vec::new() };
@@ -53,7 +58,7 @@ impl<'a> Place<'a> {
                 segments.remove(0);
             }
             None | Some("message:send" | "message:stream" | "tasks" | "extendedAgentCard") => {}
-            // A tenant stands before a path; alone it is only a path that nobody knows.
+            // A tenant precedes a path; alone it is an unknown path.
             Some(tenant) if segments.len() > 1 => {
                 place.tenant = Some(unescape(tenant));
                 segments.remove(0);
@@ -64,12 +69,12 @@ impl<'a> Place<'a> {
         place
     }
 
-    fn request(&self, method: &str, load: &Load<'_>) -> Result<Request, RpcError> {
+    fn request(&self, method: &str, load: &RestPayload<'_>) -> Result<A2aRequest, RpcError> {
         let tenant = self.tenant.clone();
         match (method, self.segments.as_slice()) {
-            ("POST", ["message:send"]) => self.send(Operation::Send, load),
-            ("POST", ["message:stream"]) => self.send(Operation::Stream, load),
-            ("GET", ["tasks"]) => self.list(load).map(Request::List),
+            ("POST", ["message:send"]) => self.send(A2aOperation::Send, load),
+            ("POST", ["message:stream"]) => self.send(A2aOperation::Stream, load),
+            ("GET", ["tasks"]) => self.list(load).map(A2aRequest::List),
             (_, ["tasks", task]) => self.task(method, task, load),
             (_, ["tasks", task, "pushNotificationConfigs", rest @ ..]) => self.push(method, task, rest, load),
             ("GET", ["extendedAgentCard"]) if self.wire == Wire::V10 => Ok(extended_card(tenant)),
@@ -78,15 +83,17 @@ impl<'a> Place<'a> {
         }
     }
 
-    fn send(&self, operation: Operation, load: &Load<'_>) -> Result<Request, RpcError> {
+    fn send(&self, operation: A2aOperation, load: &RestPayload<'_>) -> Result<A2aRequest, RpcError> {
         let mut request = params::decode(self.wire, operation, load.json()?.raw())?;
-        if let (Request::Send(send) | Request::Stream(send), Some(tenant)) = (&mut request, &self.tenant) {
+        if let (A2aRequest::Send(send) | A2aRequest::Stream(send), Some(tenant)) =
+            (&mut request, &self.tenant)
+        {
             send.tenant = Some(tenant.clone());
         }
         Ok(request)
     }
 
-    fn task(&self, method: &str, segment: &str, load: &Load<'_>) -> Result<Request, RpcError> {
+    fn task(&self, method: &str, segment: &str, load: &RestPayload<'_>) -> Result<A2aRequest, RpcError> {
         let (id, verb) = match segment.rsplit_once(':') {
             Some((id, verb @ ("cancel" | "subscribe"))) => (id, verb),
             _ => (segment, ""),
@@ -96,34 +103,40 @@ impl<'a> Place<'a> {
             ("GET", "") => {
                 let length = load.count("historyLength")?;
                 let history_length = length.filter(|length| self.wire == Wire::V10 || *length > 0);
-                Ok(Request::Get(GetTask { id, history_length, tenant, ..GetTask::default() }))
+                Ok(A2aRequest::Get(GetTask { id, history_length, tenant, ..GetTask::default() }))
             }
             ("POST", "cancel") => {
                 let body = load.json()?;
                 let mut extra: Extra = body.read().unwrap_or_default();
                 let _ = extra.take("name");
                 let metadata = extra.take("metadata").filter(Json::is_object);
-                Ok(Request::Cancel(TaskRef { id, tenant, metadata, extra }))
+                Ok(A2aRequest::Cancel(TaskRef { id, tenant, metadata, extra }))
             }
             ("GET" | "POST", "subscribe") => {
-                Ok(Request::Subscribe(TaskRef { id, tenant, ..TaskRef::default() }))
+                Ok(A2aRequest::Subscribe(TaskRef { id, tenant, ..TaskRef::default() }))
             }
             _ => Err(self.unknown(method)),
         }
     }
 
-    fn push(&self, method: &str, task: &str, rest: &[&str], load: &Load<'_>) -> Result<Request, RpcError> {
+    fn push(
+        &self,
+        method: &str,
+        task: &str,
+        rest: &[&str],
+        load: &RestPayload<'_>,
+    ) -> Result<A2aRequest, RpcError> {
         let (task_id, tenant) = (unescape(task), self.tenant.clone());
         match (method, rest) {
             ("POST", []) => {
                 let mut config = push::decode(self.wire, load.json()?.raw())?;
                 config.task_id = Some(task_id);
                 config.tenant = tenant.or(config.tenant);
-                Ok(Request::PushCreate(config))
+                Ok(A2aRequest::PushCreate(config))
             }
             ("GET", []) => {
                 let (page_size, page_token) = (load.count("pageSize")?, load.text("pageToken"));
-                Ok(Request::PushList(PushListing {
+                Ok(A2aRequest::PushList(PushListing {
                     tenant,
                     task_id,
                     page_size,
@@ -133,13 +146,13 @@ impl<'a> Place<'a> {
             }
             ("GET" | "DELETE", [id]) => {
                 let push = PushRef { tenant, task_id, id: Some(unescape(id)), extra: Extra::new() };
-                Ok(if method == "GET" { Request::PushGet(push) } else { Request::PushDelete(push) })
+                Ok(if method == "GET" { A2aRequest::PushGet(push) } else { A2aRequest::PushDelete(push) })
             }
             _ => Err(self.unknown(method)),
         }
     }
 
-    fn list(&self, load: &Load<'_>) -> Result<ListTasks, RpcError> {
+    fn list(&self, load: &RestPayload<'_>) -> Result<ListTasks, RpcError> {
         Ok(ListTasks {
             tenant: self.tenant.clone(),
             context_id: load.text("contextId"),
@@ -155,18 +168,18 @@ impl<'a> Place<'a> {
 
     fn unknown(&self, method: &str) -> RpcError {
         let path = self.segments.join("/");
-        RpcError::new(Code::MethodNotFound, format!("there is no {method} /{path}"))
+        RpcError::new(ErrorCode::MethodNotFound, format!("there is no {method} /{path}"))
     }
 }
 
-// === impl Load ===
+// === impl RestPayload ===
 
-impl Load<'_> {
+impl RestPayload<'_> {
     fn json(&self) -> Result<Json, RpcError> {
         if self.body.is_empty() {
             return Ok(Json::empty_object());
         }
-        let raw = parse(self.body).map_err(|garbled| RpcError::new(Code::Parse, garbled.to_string()))?;
+        let raw = parse(self.body).map_err(|garbled| RpcError::new(ErrorCode::Parse, garbled.to_string()))?;
         Ok(raw.into())
     }
 
@@ -177,16 +190,16 @@ impl Load<'_> {
     }
 
     fn count(&self, name: &str) -> Result<Option<u32>, RpcError> {
-        let refuse = |_| RpcError::new(Code::InvalidParams, format!("{name}: expected a count"));
+        let refuse = |_| RpcError::new(ErrorCode::InvalidParams, format!("{name}: expected a count"));
         self.text(name).map(|value| value.parse().map_err(refuse)).transpose()
     }
 }
 
-fn extended_card(tenant: Option<String>) -> Request {
-    Request::ExtendedCard(ExtendedCard { tenant, extra: Extra::new() })
+fn extended_card(tenant: Option<String>) -> A2aRequest {
+    A2aRequest::ExtendedCard(ExtendedCard { tenant, extra: Extra::new() })
 }
 
-/// Undoes percent-encoding. What is not such an encoding stands for itself.
+/// Decodes percent-encoding. Invalid sequences stay unchanged.
 fn unescape(segment: &str) -> String {
     let bytes = segment.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());

@@ -2,15 +2,15 @@ use proptest::{collection::vec, prelude::*};
 
 use super::*;
 
-fn read(chunks: &[&[u8]]) -> Vec<Event> {
-    let mut parser = Parser::new(1 << 20);
-    let mut events: Vec<Event> = chunks.iter().flat_map(|chunk| parser.feed(chunk).unwrap()).collect();
+fn read(chunks: &[&[u8]]) -> Vec<SseEvent> {
+    let mut parser = SseParser::new(1 << 20);
+    let mut events: Vec<SseEvent> = chunks.iter().flat_map(|chunk| parser.feed(chunk).unwrap()).collect();
     events.extend(parser.finish());
     events
 }
 
-fn data(text: &str) -> Event {
-    Event { data: text.to_owned(), ..Event::default() }
+fn data(text: &str) -> SseEvent {
+    SseEvent { data: text.to_owned(), ..Event::default() }
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn comments_and_unknown_fields_say_nothing() {
 #[test]
 fn type_and_id_stay_with_their_event() {
     let events = read(&[b"event: error\nid: 7\ndata: {}\n\ndata\n\n"]);
-    let first = Event { event: Some("error".to_owned()), data: "{}".to_owned(), id: Some("7".to_owned()) };
+    let first = SseEvent { event: Some("error".to_owned()), data: "{}".to_owned(), id: Some("7".to_owned()) };
     assert_eq!(events, [first, data("")]);
 }
 
@@ -56,14 +56,14 @@ fn what_the_end_cuts_off_is_still_told() {
 
 #[test]
 fn an_event_may_not_outgrow_the_limit() {
-    let mut parser = Parser::new(10);
+    let mut parser = SseParser::new(10);
     assert_eq!(parser.feed(b"data: 1234\n\n").unwrap(), [data("1234")]);
     assert_eq!(parser.feed(b"data: 12\ndata: 3456789").unwrap_err(), TooLarge { limit: 10 });
 }
 
 #[test]
 fn many_small_lines_may_not_outgrow_the_limit_either() {
-    let mut parser = Parser::new(100);
+    let mut parser = SseParser::new(100);
     assert!((0..100).any(|_| parser.feed(b"data:\n").is_err()));
 }
 
@@ -85,7 +85,7 @@ proptest! {
 
     #[test]
     fn any_bytes_in_any_chunks_do_no_harm(chunks in vec(vec(any::<u8>(), 0..40), 0..6), limit in 0..64_usize) {
-        let mut parser = Parser::new(limit);
+        let mut parser = SseParser::new(limit);
         for chunk in &chunks {
             if let Ok(events) = parser.feed(chunk) {
                 prop_assert!(events.iter().all(|event| event.data.len() <= limit * 3));

@@ -9,10 +9,10 @@ use rialto_model::{
 
 use crate::{
     request::{
-        Configuration, ExtendedCard, GetTask, ListTasks, PushAuthentication, PushConfig, PushListing,
-        PushRef, Request, SendRequest, TaskRef,
+        A2aRequest, Configuration, ExtendedCard, GetTask, ListTasks, PushAuthentication, PushConfig,
+        PushListing, PushRef, SendRequest, TaskRef,
     },
-    task::{ArtifactUpdate, State, Status, StatusUpdate, StreamEvent, Task, TaskList},
+    task::{A2aState, A2aStatus, A2aTask, ArtifactUpdate, StatusUpdate, StreamEvent, TaskList},
     wire::Wire,
 };
 
@@ -132,15 +132,15 @@ fn artifact() -> impl Strategy<Value = Artifact> {
     )
 }
 
-fn status() -> impl Strategy<Value = Status> {
-    let state = proptest::sample::select(State::ALL.to_vec());
+fn status() -> impl Strategy<Value = A2aStatus> {
+    let state = proptest::sample::select(A2aState::ALL.to_vec());
     (state, option::of(message()), option::of(Just("2026-01-02T03:04:05".to_owned())), extra())
-        .prop_map(|(state, message, timestamp, extra)| Status { state, message, timestamp, extra })
+        .prop_map(|(state, message, timestamp, extra)| A2aStatus { state, message, timestamp, extra })
 }
 
-pub(super) fn task() -> impl Strategy<Value = Task> {
+pub(super) fn task() -> impl Strategy<Value = A2aTask> {
     (id(), maybe_id(), status(), vec(artifact(), 0..3), vec(message(), 0..2), metadata(), extra()).prop_map(
-        |(id, context_id, status, artifacts, history, metadata, extra)| Task {
+        |(id, context_id, status, artifacts, history, metadata, extra)| A2aTask {
             id,
             context_id,
             status,
@@ -252,7 +252,7 @@ fn push_ref() -> impl Strategy<Value = PushRef> {
 }
 
 fn list() -> impl Strategy<Value = ListTasks> {
-    let state = proptest::sample::select(State::ALL.to_vec());
+    let state = proptest::sample::select(A2aState::ALL.to_vec());
     let filters = (maybe_id(), maybe_id(), option::of(state), maybe_id());
     let sizes = (option::of(0..100_u32), option::of(0..9_u32), option::of(any::<bool>()));
     (filters, sizes, maybe_id(), extra()).prop_map(
@@ -277,30 +277,30 @@ fn list() -> impl Strategy<Value = ListTasks> {
     )
 }
 
-pub(super) fn request() -> impl Strategy<Value = Request> {
+pub(super) fn request() -> impl Strategy<Value = A2aRequest> {
     let get = (id(), option::of(0..9_u32), maybe_id(), metadata(), extra()).prop_map(
         |(id, history_length, tenant, metadata, extra)| {
-            Request::Get(GetTask { id, history_length, tenant, metadata, extra })
+            A2aRequest::Get(GetTask { id, history_length, tenant, metadata, extra })
         },
     );
     let listing = (maybe_id(), id(), option::of(0..9_u32), maybe_id(), extra()).prop_map(
         |(tenant, task_id, page_size, page_token, extra)| {
-            Request::PushList(PushListing { tenant, task_id, page_size, page_token, extra })
+            A2aRequest::PushList(PushListing { tenant, task_id, page_size, page_token, extra })
         },
     );
     let card = (maybe_id(), extra())
-        .prop_map(|(tenant, extra)| Request::ExtendedCard(ExtendedCard { tenant, extra }));
+        .prop_map(|(tenant, extra)| A2aRequest::ExtendedCard(ExtendedCard { tenant, extra }));
     prop_oneof![
-        3 => send().prop_map(Request::Send),
-        1 => send().prop_map(Request::Stream),
+        3 => send().prop_map(A2aRequest::Send),
+        1 => send().prop_map(A2aRequest::Stream),
         1 => get,
-        1 => list().prop_map(Request::List),
-        1 => task_ref().prop_map(Request::Cancel),
-        1 => task_ref().prop_map(Request::Subscribe),
-        1 => push().prop_map(Request::PushCreate),
-        1 => push_ref().prop_map(Request::PushGet),
+        1 => list().prop_map(A2aRequest::List),
+        1 => task_ref().prop_map(A2aRequest::Cancel),
+        1 => task_ref().prop_map(A2aRequest::Subscribe),
+        1 => push().prop_map(A2aRequest::PushCreate),
+        1 => push_ref().prop_map(A2aRequest::PushGet),
         1 => listing,
-        1 => push_ref().prop_map(Request::PushDelete),
+        1 => push_ref().prop_map(A2aRequest::PushDelete),
         1 => card,
     ]
 }

@@ -1,4 +1,4 @@
-//! What each wire makes of a value: the documented downgrades, written down a second time. Where a wire can say
+//! Expected result of each lossy conversion, written a second time. Where a wire can say
 //! everything, this changes nothing.
 
 use rialto_model::{
@@ -7,8 +7,8 @@ use rialto_model::{
 };
 
 use crate::{
-    request::{Configuration, PushConfig, Request, SendRequest},
-    task::{State, Status, StreamEvent, Task},
+    request::{A2aRequest, Configuration, PushConfig, SendRequest},
+    task::{A2aState, A2aStatus, A2aTask, StreamEvent},
     wire::Wire,
 };
 
@@ -56,17 +56,17 @@ fn artifact(wire: Wire, mut artifact: Artifact, place: usize) -> Artifact {
     artifact
 }
 
-fn status(wire: Wire, mut status: Status) -> Status {
+fn status(wire: Wire, mut status: A2aStatus) -> A2aStatus {
     status.message = status.message.map(|it| message(wire, it));
     status.state = match (wire, status.state) {
-        (Wire::V01, State::Rejected) => State::Failed,
-        (Wire::V01, State::AuthRequired) => State::InputRequired,
+        (Wire::V01, A2aState::Rejected) => A2aState::Failed,
+        (Wire::V01, A2aState::AuthRequired) => A2aState::InputRequired,
         (_, state) => state,
     };
     status
 }
 
-pub(super) fn task(wire: Wire, mut task: Task) -> Task {
+pub(super) fn task(wire: Wire, mut task: A2aTask) -> A2aTask {
     task.status = status(wire, task.status);
     let artifacts = task.artifacts.into_iter().enumerate();
     task.artifacts = artifacts.map(|(place, it)| artifact(wire, it, place)).collect();
@@ -155,72 +155,74 @@ fn send(wire: Wire, mut send: SendRequest) -> SendRequest {
 }
 
 /// The request as JSON-RPC carries it.
-pub(super) fn request(wire: Wire, request: Request) -> Request {
+pub(super) fn request(wire: Wire, request: A2aRequest) -> A2aRequest {
     match request {
-        Request::Send(it) => Request::Send(send(wire, it)),
-        Request::Stream(it) => Request::Stream(send(wire, it)),
-        Request::Get(mut it) => {
+        A2aRequest::Send(it) => A2aRequest::Send(send(wire, it)),
+        A2aRequest::Stream(it) => A2aRequest::Stream(send(wire, it)),
+        A2aRequest::Get(mut it) => {
             it.tenant = tenant(wire, it.tenant);
             it.history_length = history(wire, it.history_length);
             it.metadata = it.metadata.filter(|_| wire != Wire::V10);
-            Request::Get(it)
+            A2aRequest::Get(it)
         }
-        Request::Cancel(mut it) => {
+        A2aRequest::Cancel(mut it) => {
             it.tenant = tenant(wire, it.tenant);
-            Request::Cancel(it)
+            A2aRequest::Cancel(it)
         }
-        Request::Subscribe(mut it) => {
+        A2aRequest::Subscribe(mut it) => {
             it.tenant = tenant(wire, it.tenant);
             it.metadata = it.metadata.filter(|_| wire != Wire::V10);
-            Request::Subscribe(it)
+            A2aRequest::Subscribe(it)
         }
-        Request::PushCreate(it) => Request::PushCreate(push(wire, it)),
-        Request::PushGet(mut it) => {
+        A2aRequest::PushCreate(it) => A2aRequest::PushCreate(push(wire, it)),
+        A2aRequest::PushGet(mut it) => {
             it.tenant = tenant(wire, it.tenant);
             it.id = it.id.filter(|_| wire != Wire::V01);
-            Request::PushGet(it)
+            A2aRequest::PushGet(it)
         }
-        Request::PushDelete(mut it) => {
+        A2aRequest::PushDelete(mut it) => {
             it.tenant = tenant(wire, it.tenant);
-            Request::PushDelete(it)
+            A2aRequest::PushDelete(it)
         }
-        Request::PushList(mut it) => {
+        A2aRequest::PushList(mut it) => {
             it.tenant = tenant(wire, it.tenant);
             if !wire.is_proto() {
                 it.page_size = None;
                 it.page_token = None;
             }
-            Request::PushList(it)
+            A2aRequest::PushList(it)
         }
-        Request::ExtendedCard(mut it) => {
+        A2aRequest::ExtendedCard(mut it) => {
             it.tenant = tenant(wire, it.tenant);
-            Request::ExtendedCard(it)
+            A2aRequest::ExtendedCard(it)
         }
-        Request::List(it) => Request::List(it),
+        A2aRequest::List(it) => A2aRequest::List(it),
     }
 }
 
 /// The request as REST carries it: what has no body has no metadata and no unknown members.
-pub(super) fn rest_request(wire: Wire, it: Request) -> Request {
+pub(super) fn rest_request(wire: Wire, it: A2aRequest) -> A2aRequest {
     let mut it = request(wire, it);
     match &mut it {
-        Request::Send(_) | Request::Stream(_) | Request::PushCreate(_) => {}
-        Request::Cancel(it) if wire == Wire::V10 => it.metadata = it.metadata.take().filter(Json::is_object),
-        Request::Cancel(it) | Request::Subscribe(it) => {
+        A2aRequest::Send(_) | A2aRequest::Stream(_) | A2aRequest::PushCreate(_) => {}
+        A2aRequest::Cancel(it) if wire == Wire::V10 => {
+            it.metadata = it.metadata.take().filter(Json::is_object)
+        }
+        A2aRequest::Cancel(it) | A2aRequest::Subscribe(it) => {
             it.metadata = None;
             it.extra = Extra::new();
         }
-        Request::Get(it) => {
+        A2aRequest::Get(it) => {
             it.metadata = None;
             it.extra = Extra::new();
         }
-        Request::List(it) => {
+        A2aRequest::List(it) => {
             it.extra = Extra::new();
             it.tenant = tenant(wire, it.tenant.take());
         }
-        Request::PushGet(it) | Request::PushDelete(it) => it.extra = Extra::new(),
-        Request::PushList(it) => it.extra = Extra::new(),
-        Request::ExtendedCard(it) => it.extra = Extra::new(),
+        A2aRequest::PushGet(it) | A2aRequest::PushDelete(it) => it.extra = Extra::new(),
+        A2aRequest::PushList(it) => it.extra = Extra::new(),
+        A2aRequest::ExtendedCard(it) => it.extra = Extra::new(),
     }
     it
 }

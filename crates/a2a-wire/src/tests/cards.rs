@@ -4,7 +4,7 @@ use rialto_model::card::{Binding, Dialect, Interface};
 
 use crate::card::{
     self,
-    signature::{Keys, Signer, Verdict, sign, verify},
+    signature::{SignatureVerdict, Signer, VerificationKeys, sign, verify},
 };
 
 fn interface(url: &str, binding: Binding, dialect: Dialect) -> Interface {
@@ -127,15 +127,15 @@ fn the_card_we_write_is_read_by_both_generations() {
 const PYTHON_CARD: &str = include_str!("../../testdata/python-signed-card.json");
 const PYTHON_KEY: &str = include_str!("../../testdata/python-signed-card.jwk.json");
 
-fn python_keys() -> Keys {
-    let mut keys = Keys::new();
+fn python_keys() -> VerificationKeys {
+    let mut keys = VerificationKeys::new();
     keys.add_jwk(PYTHON_KEY).unwrap();
     keys
 }
 
 #[test]
 fn a_card_signed_by_the_python_sdk_is_verified_as_far_as_it_is_signed() {
-    let Verdict::Verified { kid, covered } = verify(PYTHON_CARD, &python_keys()) else {
+    let SignatureVerdict::Verified { kid, covered } = verify(PYTHON_CARD, &python_keys()) else {
         panic!("not verified")
     };
     assert_eq!(kid.as_deref(), Some("key-1"));
@@ -149,20 +149,20 @@ fn a_changed_card_is_invalid() {
     let changed = PYTHON_CARD.replace("https://agent.example/rpc", "https://evil.example/rpc");
     assert_eq!(
         verify(&changed, &python_keys()),
-        Verdict::Invalid("the signature does not match the card".to_owned())
+        SignatureVerdict::Invalid("the signature does not match the card".to_owned())
     );
 }
 
 #[test]
 fn a_card_without_signatures_is_said_to_have_none() {
-    assert_eq!(verify(r#"{"name":"a"}"#, &python_keys()), Verdict::NoSignature);
-    assert_eq!(verify(r#"{"name":"a","signatures":[]}"#, &python_keys()), Verdict::NoSignature);
+    assert_eq!(verify(r#"{"name":"a"}"#, &python_keys()), SignatureVerdict::NoSignature);
+    assert_eq!(verify(r#"{"name":"a","signatures":[]}"#, &python_keys()), SignatureVerdict::NoSignature);
 }
 
 #[test]
 fn a_signature_by_an_unknown_key_is_invalid() {
     let reason = "no configured key fits the signature made with key key-1".to_owned();
-    assert_eq!(verify(PYTHON_CARD, &Keys::new()), Verdict::Invalid(reason));
+    assert_eq!(verify(PYTHON_CARD, &VerificationKeys::new()), SignatureVerdict::Invalid(reason));
 }
 
 #[test]
@@ -176,18 +176,18 @@ fn what_we_sign_we_verify_with_every_kind_of_key() {
     for (private, public) in pairs {
         let signed = sign(card, &Signer::from_pem("k", private.as_bytes()).unwrap()).unwrap();
         assert!(signed.starts_with(card.trim_end_matches('}')), "{signed}");
-        let mut keys = Keys::new();
+        let mut keys = VerificationKeys::new();
         keys.add_pem(Some("k".to_owned()), public.as_bytes()).unwrap();
-        assert!(matches!(verify(&signed, &keys), Verdict::Verified { .. }), "{signed}");
-        let mut others = Keys::new();
+        assert!(matches!(verify(&signed, &keys), SignatureVerdict::Verified { .. }), "{signed}");
+        let mut others = VerificationKeys::new();
         others.add_pem(Some("other".to_owned()), public.as_bytes()).unwrap();
-        assert!(matches!(verify(&signed, &others), Verdict::Invalid(_)));
+        assert!(matches!(verify(&signed, &others), SignatureVerdict::Invalid(_)));
     }
 }
 
 #[test]
 fn what_is_no_key_is_refused() {
-    assert!(Keys::new().add_pem(None, b"-----BEGIN NONSENSE-----").is_err());
-    assert!(Keys::new().add_jwk(r#"{"kty":"oct","k":"c2VjcmV0"}"#).is_err());
+    assert!(VerificationKeys::new().add_pem(None, b"-----BEGIN NONSENSE-----").is_err());
+    assert!(VerificationKeys::new().add_jwk(r#"{"kty":"oct","k":"c2VjcmV0"}"#).is_err());
     assert!(Signer::from_pem("k", b"").is_err());
 }

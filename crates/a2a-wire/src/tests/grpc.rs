@@ -1,4 +1,4 @@
-//! The road through protobuf leads where the road through JSON leads, but for what protobuf cannot hold.
+//! Round trips through protobuf equal round trips through JSON, except for data that protobuf cannot hold.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use rialto_model::{
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use super::{any, bent, held, samples};
 use crate::{
     answer,
-    error::Code,
+    error::ErrorCode,
     grpc::{self, GrpcCall, frame::Frames},
-    request::{Operation, Request, SendRequest},
-    task::{State, Status, StreamEvent, Task},
+    request::{A2aOperation, A2aRequest, SendRequest},
+    task::{A2aState, A2aStatus, A2aTask, StreamEvent},
     wire::Wire,
 };
 
@@ -31,7 +31,7 @@ fn message(body: &[u8]) -> Vec<u8> {
 }
 
 /// The JSON that comes out at the other end of protobuf.
-fn across(wire: Wire, operation: Operation, text: &str) -> String {
+fn across(wire: Wire, operation: A2aOperation, text: &str) -> String {
     let body = grpc::encode_answer(wire, operation, text).unwrap();
     grpc::answer_text(wire, operation, &message(&body)).unwrap()
 }
@@ -55,7 +55,7 @@ fn hex(bytes: &[u8]) -> String {
 proptest! {
     #[test]
     fn a_stream_event_comes_back(wire in wire(), event in any::stream_event()) {
-        let text = across(wire, Operation::Stream, &answer::encode_stream_event(wire, &event).text());
+        let text = across(wire, A2aOperation::Stream, &answer::encode_stream_event(wire, &event).text());
         let read = answer::decode_stream_event(wire, answer::parse(text.as_bytes()).unwrap()).unwrap();
         let expected = bent::stream_event(wire, event).map(held::stream_event);
         prop_assert_eq!(Some(read), expected, "{}", text);
@@ -63,14 +63,14 @@ proptest! {
 
     #[test]
     fn a_task_comes_back(wire in wire(), task in any::task()) {
-        let text = across(wire, Operation::Get, &answer::encode_task(wire, &task).text());
+        let text = across(wire, A2aOperation::Get, &answer::encode_task(wire, &task).text());
         let read = answer::decode_task(wire, answer::parse(text.as_bytes()).unwrap()).unwrap();
         prop_assert_eq!(read, held::task(bent::task(wire, task)), "{}", text);
     }
 
     #[test]
     fn a_page_of_tasks_comes_back(mut list in any::task_list()) {
-        let text = across(Wire::V10, Operation::List, &answer::encode_task_list(Wire::V10, &list).text());
+        let text = across(Wire::V10, A2aOperation::List, &answer::encode_task_list(Wire::V10, &list).text());
         let read = answer::decode_task_list(Wire::V10, answer::parse(text.as_bytes()).unwrap()).unwrap();
         list.tasks = list.tasks.into_iter().map(|task| bent::task(Wire::V10, task)).collect();
         prop_assert_eq!(read, held::task_list(list), "{}", text);
@@ -78,7 +78,7 @@ proptest! {
 
     #[test]
     fn a_webhook_comes_back(wire in wire(), push in any::push()) {
-        let text = across(wire, Operation::PushGet, &answer::encode_push(wire, &push).text());
+        let text = across(wire, A2aOperation::PushGet, &answer::encode_push(wire, &push).text());
         let read = answer::decode_push(wire, answer::parse(text.as_bytes()).unwrap()).unwrap();
         prop_assert_eq!(read, held::push(bent::push(wire, push)), "{}", text);
     }
@@ -92,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_do_no_harm(bytes in vec(any::<u8>(), 0..80), wire in wire(), operation in select(Operation::ALL.to_vec())) {
+    fn bytes_do_no_harm(bytes in vec(any::<u8>(), 0..80), wire in wire(), operation in select(A2aOperation::ALL.to_vec())) {
         if let Ok(text) = grpc::answer_text(wire, operation, &bytes) {
             serde_json::from_str::<Value>(&text).unwrap();
         }
@@ -106,11 +106,11 @@ proptest! {
     fn a_message_with_a_flipped_bit_does_no_harm(
         wire in wire(), event in any::stream_event(), place in any::<prop::sample::Index>(), bit in 0..8_u32,
     ) {
-        let body = grpc::encode_answer(wire, Operation::Stream, &answer::encode_stream_event(wire, &event).text());
+        let body = grpc::encode_answer(wire, A2aOperation::Stream, &answer::encode_stream_event(wire, &event).text());
         let mut bytes = message(&body.unwrap());
         let place = place.index(bytes.len());
         bytes[place] ^= 1 << bit;
-        if let Ok(text) = grpc::answer_text(wire, Operation::Stream, &bytes) {
+        if let Ok(text) = grpc::answer_text(wire, A2aOperation::Stream, &bytes) {
             serde_json::from_str::<Value>(&text).unwrap();
         }
     }
@@ -118,12 +118,12 @@ proptest! {
     #[test]
     fn messages_that_follow_each_other_are_one(first in any::task(), second in any::task()) {
         // What protobuf says of any message, and what makes it right to put pieces together.
-        let bytes = |task: &Task| {
+        let bytes = |task: &A2aTask| {
             let text = answer::encode_task(Wire::V10, task).text();
-            message(&grpc::encode_answer(Wire::V10, Operation::Get, &text).unwrap())
+            message(&grpc::encode_answer(Wire::V10, A2aOperation::Get, &text).unwrap())
         };
         let both = [bytes(&first), bytes(&second)].concat();
-        let text = grpc::answer_text(Wire::V10, Operation::Get, &both).unwrap();
+        let text = grpc::answer_text(Wire::V10, A2aOperation::Get, &both).unwrap();
         let read = answer::decode_task(Wire::V10, answer::parse(text.as_bytes()).unwrap()).unwrap();
         prop_assert_eq!(read.id, second.id);
         prop_assert_eq!(read.artifacts.len(), first.artifacts.len() + second.artifacts.len());
@@ -157,26 +157,29 @@ fn the_names_of_both_packages_lead_to_the_same_operations() {
     for path in ["", "/", "/lf.a2a.v1.A2AService", "/lf.a2a.v1.A2AService/TaskSubscription", "/x/SendMessage"]
     {
         assert_eq!(grpc::place(path), None);
-        assert_eq!(grpc::decode_request(path, &[]).unwrap_err().error.known(), Some(Code::MethodNotFound));
+        assert_eq!(
+            grpc::decode_request(path, &[]).unwrap_err().error.known(),
+            Some(ErrorCode::MethodNotFound)
+        );
     }
 }
 
 #[test]
 fn a_state_that_nobody_knows_is_unspecified() {
     // status { state: 77 }
-    let text = grpc::answer_text(Wire::V10, Operation::Get, &[0x0a, 1, b't', 0x1a, 2, 0x08, 77]).unwrap();
+    let text = grpc::answer_text(Wire::V10, A2aOperation::Get, &[0x0a, 1, b't', 0x1a, 2, 0x08, 77]).unwrap();
     let task = answer::decode_task(Wire::V10, answer::parse(text.as_bytes()).unwrap()).unwrap();
-    assert_eq!(task.status.state, State::Unspecified);
+    assert_eq!(task.status.state, A2aState::Unspecified);
 }
 
 #[test]
 fn a_canceled_task_has_two_spellings_and_one_number() {
-    let task = Task::new("t", Status::new(State::Canceled));
+    let task = A2aTask::new("t", A2aStatus::new(A2aState::Canceled));
     for (wire, name) in [(Wire::V10, "TASK_STATE_CANCELED"), (Wire::V03Proto, "TASK_STATE_CANCELLED")] {
         let text = answer::encode_task(wire, &task).text();
-        let body = grpc::encode_answer(wire, Operation::Get, &text).unwrap();
+        let body = grpc::encode_answer(wire, A2aOperation::Get, &text).unwrap();
         assert_eq!(hex(&message(&body)), "0a01741a020805");
-        assert!(grpc::answer_text(wire, Operation::Get, &message(&body)).unwrap().contains(name));
+        assert!(grpc::answer_text(wire, A2aOperation::Get, &message(&body)).unwrap().contains(name));
     }
 }
 
@@ -185,14 +188,15 @@ fn whole_numbers_stay_whole_and_others_are_doubles() {
     let data = r#"[42,-7,0.5,1e3,9007199254740993,1e300,-0.0]"#;
     let event =
         StreamEvent::Message(Message::new("m", Role::Agent, vec![Part::data(Json::parse(data).unwrap())]));
-    let text = across(Wire::V10, Operation::Stream, &answer::encode_stream_event(Wire::V10, &event).text());
+    let text =
+        across(Wire::V10, A2aOperation::Stream, &answer::encode_stream_event(Wire::V10, &event).text());
     assert!(text.contains("[42,-7,0.5,1000,9007199254740992.0,1e+300,-0.0]"), "{text}");
 }
 
 #[test]
 fn what_protobuf_would_turn_into_something_else_is_refused_with_its_place() {
     let said = |part: Part| {
-        let request = Request::Send(SendRequest::new(Message::new("m", Role::User, vec![part])));
+        let request = A2aRequest::Send(SendRequest::new(Message::new("m", Role::User, vec![part])));
         grpc::encode(Wire::V10, &request).unwrap_err().to_string()
     };
     let why = said(Part::data(Json::parse("1e400").unwrap()));
@@ -205,8 +209,11 @@ fn what_protobuf_would_turn_into_something_else_is_refused_with_its_place() {
 fn bytes_are_read_in_either_alphabet() {
     let request = |raw: &str| {
         let part = Part::new(Content::Raw(raw.to_owned()));
-        grpc::encode(Wire::V10, &Request::Send(SendRequest::new(Message::new("m", Role::User, vec![part]))))
-            .unwrap()
+        grpc::encode(
+            Wire::V10,
+            &A2aRequest::Send(SendRequest::new(Message::new("m", Role::User, vec![part]))),
+        )
+        .unwrap()
     };
     assert_eq!(request("-_8"), request("+/8="));
 }
@@ -219,7 +226,7 @@ fn what_is_too_deep_is_refused_before_the_stack_is_used_up() {
         value = nested(6, &nested(1, &value));
     }
     let whole = nested(2, &nested(5, &nested(4, &value)));
-    let garbled = grpc::answer_text(Wire::V10, Operation::Send, &whole).unwrap_err().to_string();
+    let garbled = grpc::answer_text(Wire::V10, A2aOperation::Send, &whole).unwrap_err().to_string();
     assert!(garbled.contains("100 levels"), "{garbled}");
 }
 
@@ -233,9 +240,9 @@ fn a_card_crosses_with_its_login() {
         "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
         "skills": [{ "id": "s", "name": "S", "description": "d", "tags": ["t"] }],
     });
-    let text = across(Wire::V10, Operation::ExtendedCard, &card.to_string());
+    let text = across(Wire::V10, A2aOperation::ExtendedCard, &card.to_string());
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), card);
-    let text = across(Wire::V03Proto, Operation::ExtendedCard, &card.to_string());
+    let text = across(Wire::V03Proto, A2aOperation::ExtendedCard, &card.to_string());
     let old: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(old["security"], card["securityRequirements"]);
     assert_eq!(old["securitySchemes"], card["securitySchemes"]);

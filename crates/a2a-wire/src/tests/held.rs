@@ -1,4 +1,4 @@
-//! What protobuf cannot hold, written down a second time: members that are not in the schema, digits beyond a double's,
+//! Losses of protobuf, written a second time: members that are not in the schema, digits beyond a double's,
 //! how a timestamp is spelt, and the difference between nothing and zero or empty where the schema makes none.
 
 use rialto_model::{
@@ -8,8 +8,8 @@ use rialto_model::{
 use serde_json::Value;
 
 use crate::{
-    request::{PushConfig, Request, SendRequest},
-    task::{State, Status, StreamEvent, Task, TaskList},
+    request::{A2aRequest, PushConfig, SendRequest},
+    task::{A2aState, A2aStatus, A2aTask, StreamEvent, TaskList},
     wire::Wire,
 };
 
@@ -64,14 +64,14 @@ fn artifact(mut artifact: Artifact) -> Artifact {
     artifact
 }
 
-fn status(mut status: Status) -> Status {
+fn status(mut status: A2aStatus) -> A2aStatus {
     status.message = status.message.map(message);
     status.timestamp = status.timestamp.map(|time| format!("{time}Z"));
     status.extra = Extra::new();
     status
 }
 
-pub(super) fn task(mut task: Task) -> Task {
+pub(super) fn task(mut task: A2aTask) -> A2aTask {
     task.status = status(task.status);
     task.artifacts = task.artifacts.into_iter().map(artifact).collect();
     task.history = task.history.into_iter().map(message).collect();
@@ -122,25 +122,25 @@ fn send(mut send: SendRequest) -> SendRequest {
     send
 }
 
-pub(super) fn request(wire: Wire, request: Request) -> Request {
+pub(super) fn request(wire: Wire, request: A2aRequest) -> A2aRequest {
     match request {
-        Request::Send(it) => Request::Send(send(it)),
-        Request::Stream(it) => Request::Stream(send(it)),
-        Request::Cancel(mut it) => {
+        A2aRequest::Send(it) => A2aRequest::Send(send(it)),
+        A2aRequest::Stream(it) => A2aRequest::Stream(send(it)),
+        A2aRequest::Cancel(mut it) => {
             maybe(&mut it.metadata);
             it.extra = Extra::new();
-            Request::Cancel(it)
+            A2aRequest::Cancel(it)
         }
-        Request::List(mut it) => {
-            it.status = it.status.filter(|state| *state != State::Unspecified);
+        A2aRequest::List(mut it) => {
+            it.status = it.status.filter(|state| *state != A2aState::Unspecified);
             it.status_timestamp_after = None;
-            Request::List(it)
+            A2aRequest::List(it)
         }
-        Request::PushCreate(it) => Request::PushCreate(push(it)),
-        Request::PushList(mut it) => {
+        A2aRequest::PushCreate(it) => A2aRequest::PushCreate(push(it)),
+        A2aRequest::PushList(mut it) => {
             it.page_size = it.page_size.filter(|size| *size > 0);
             it.tenant = it.tenant.filter(|_| wire == Wire::V10);
-            Request::PushList(it)
+            A2aRequest::PushList(it)
         }
         other => other,
     }

@@ -1,4 +1,4 @@
-//! What real peers do, measured (A2A-WIRE §6), as far as it concerns the codec. Q4 and the retries of Q7, Q8 and Q12 are
+//! Quirks of real agents, measured (A2A-WIRE §6), as far as they concern the codec. Q4 and the retries of Q7, Q8 and Q12 are
 //! the peer's to handle and to test.
 
 use rialto_model::{
@@ -8,12 +8,12 @@ use rialto_model::{
 
 use crate::{
     answer, card,
-    error::Code,
-    request::{Request, SendRequest},
+    error::ErrorCode,
+    request::{A2aRequest, SendRequest},
     rest,
     rpc::{self, Id},
     sse,
-    task::{SendAnswer, State, StreamEvent},
+    task::{A2aState, SendAnswer, StreamEvent},
     wire::Wire,
 };
 
@@ -32,19 +32,19 @@ fn first_content(wire: Wire, part: &str) -> Content {
 fn q1_pretty_printed_json_over_many_data_lines_is_one_event() {
     let stream = "data: {\ndata:   \"task\": {\ndata:     \"id\": \"t\",\ndata:     \"status\": {\ndata:       \
                   \"state\": \"TASK_STATE_WORKING\"\ndata:     }\ndata:   }\ndata: }\n\n";
-    let events = sse::Parser::new(1000).feed(stream.as_bytes()).unwrap();
+    let events = sse::SseParser::new(1000).feed(stream.as_bytes()).unwrap();
     assert_eq!(events.len(), 1);
     let StreamEvent::Task(task) = event(Wire::V03Proto, &events[0].data) else { panic!("not a task") };
-    assert_eq!(task.status.state, State::Working);
+    assert_eq!(task.status.state, A2aState::Working);
 }
 
 #[test]
 fn q2_an_error_in_a_json_rpc_stream_is_read() {
     let stream = b"event: error\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32603,\"message\":\"boom\"}}\n\n";
-    let events = sse::Parser::new(1000).feed(stream).unwrap();
+    let events = sse::SseParser::new(1000).feed(stream).unwrap();
     assert_eq!(events[0].event.as_deref(), Some("error"));
     let error = rpc::decode_response(events[0].data.as_bytes()).unwrap().result.unwrap_err();
-    assert_eq!((error.known(), error.message.as_str()), (Some(Code::Internal), "boom"));
+    assert_eq!((error.known(), error.message.as_str()), (Some(ErrorCode::Internal), "boom"));
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn q2_an_error_in_a_rest_stream_is_read() {
     let data = r#"{"error":{"code":400,"status":"FAILED_PRECONDITION","message":"no","details":[{"@type":
         "type.googleapis.com/google.rpc.ErrorInfo","reason":"UNSUPPORTED_OPERATION","domain":"a2a-protocol.org"}]}}"#;
     let error = rest::decode_error(500, data.as_bytes());
-    assert_eq!(error.known(), Some(Code::UnsupportedOperation));
+    assert_eq!(error.known(), Some(ErrorCode::UnsupportedOperation));
 }
 
 #[test]
@@ -80,12 +80,12 @@ fn q3_other_wires_encode_file_bytes_once() {
 
 #[test]
 fn q5_a_rest_request_to_0_3_always_says_whether_to_wait() {
-    let request = Request::Send(SendRequest::new(Message::new("m", Role::User, vec![Part::text("hi")])));
+    let request = A2aRequest::Send(SendRequest::new(Message::new("m", Role::User, vec![Part::text("hi")])));
     let body = rest::encode(Wire::V03Proto, &request).unwrap().body.unwrap();
     assert!(body.contains(r#""configuration":{"blocking":true}"#), "{body}");
     let silent = br#"{"message":{"messageId":"m","role":"ROLE_USER","content":[]}}"#;
     let read = rest::decode_request("POST", "/v1/message:send", "", silent).unwrap();
-    assert!(matches!(read.request, Request::Send(send) if send.configuration.return_immediately));
+    assert!(matches!(read.request, A2aRequest::Send(send) if send.configuration.return_immediately));
 }
 
 #[test]
@@ -99,17 +99,17 @@ fn q6_a_stream_may_begin_with_an_artifact() {
 fn q7_a_version_that_is_not_spoken_is_recognised() {
     let body = br#"{"jsonrpc":"2.0","id":"1","error":{"code":-32009,"message":"A2A version '0.3' is not supported"}}"#;
     let error = rpc::decode_response(body).unwrap().result.unwrap_err();
-    assert_eq!(error.known(), Some(Code::VersionNotSupported));
+    assert_eq!(error.known(), Some(ErrorCode::VersionNotSupported));
 }
 
 #[test]
 fn q8_both_answers_to_a_second_cancel_are_read() {
     let js = br#"{"jsonrpc":"2.0","id":1,"result":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_CANCELED"}}}"#;
     let task = rpc::decode_response(js).unwrap().result.unwrap();
-    assert_eq!(answer::decode_task(Wire::V10, task).unwrap().status.state, State::Canceled);
+    assert_eq!(answer::decode_task(Wire::V10, task).unwrap().status.state, A2aState::Canceled);
     let python = br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"Task cannot be canceled"}}"#;
     let error = rpc::decode_response(python).unwrap().result.unwrap_err();
-    assert_eq!(error.known(), Some(Code::TaskNotCancelable));
+    assert_eq!(error.known(), Some(ErrorCode::TaskNotCancelable));
 }
 
 #[test]
@@ -131,9 +131,12 @@ fn q10_a_slash_at_the_end_of_a_path_changes_nothing() {
 
 #[test]
 fn q11_the_refusal_of_a_0_1_server_has_no_id_and_is_read() {
-    let body = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Request payload validation error"}}"#;
+    let body = br#"{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"A2aRequest payload validation error"}}"#;
     let answer = rpc::decode_response(body).unwrap();
-    assert_eq!((&answer.id, answer.result.unwrap_err().known()), (&Id::null(), Some(Code::InvalidRequest)));
+    assert_eq!(
+        (&answer.id, answer.result.unwrap_err().known()),
+        (&Id::null(), Some(ErrorCode::InvalidRequest))
+    );
     let body = br#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"no"}}"#;
     assert!(rpc::decode_response(body).is_ok_and(|answer| answer.result.is_err()));
 }
@@ -142,12 +145,12 @@ fn q11_the_refusal_of_a_0_1_server_has_no_id_and_is_read() {
 fn q12_a_host_that_says_1_0_and_answers_in_0_3_is_understood() {
     let error = br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#;
     let error = rpc::decode_response(error).unwrap().result.unwrap_err();
-    assert_eq!(error.known(), Some(Code::MethodNotFound));
+    assert_eq!(error.known(), Some(ErrorCode::MethodNotFound));
     let text = r#"{"kind":"task","id":"t","contextId":"c","status":{"state":"input-required","message":{"kind":"message",
         "messageId":"m","role":"agent","parts":[{"kind":"text","text":"which?"}]}}}"#;
     let answer = answer::decode_send(Wire::V10, answer::parse(text.as_bytes()).unwrap()).unwrap();
     let SendAnswer::Task(task) = answer else { panic!("not a task") };
-    assert_eq!(task.status.state, State::InputRequired);
+    assert_eq!(task.status.state, A2aState::InputRequired);
     let message = task.status.message.unwrap();
     assert_eq!((message.role, message.text().as_str()), (Role::Agent, "which?"));
 }
@@ -162,7 +165,9 @@ fn a_0_3_rest_body_with_the_names_of_the_proto_file_is_read() {
     for path in ["/v1/message:send", "/v1/message:stream"] {
         let read = rest::decode_request("POST", path, "", body).unwrap();
         assert_eq!(read.wire, Wire::V03Proto);
-        let (Request::Send(send) | Request::Stream(send)) = read.request else { panic!("not a message") };
+        let (A2aRequest::Send(send) | A2aRequest::Stream(send)) = read.request else {
+            panic!("not a message")
+        };
         assert_eq!((send.message.id.as_str(), send.message.context_id.as_deref()), ("m-1", Some("c-1")));
         assert_eq!(send.message.text(), "hi");
         assert!(send.extra.is_empty() && !send.configuration.return_immediately);
@@ -172,13 +177,13 @@ fn a_0_3_rest_body_with_the_names_of_the_proto_file_is_read() {
         br#"{"parent":"tasks/t-1","config_id":"c-1","config":{"name":"tasks/t-1/pushNotificationConfigs/c-1",
         "push_notification_config":{"id":"c-1","url":"https://hook.example","token":"t"}}}"#;
     let read = rest::decode_request("POST", "/v1/tasks/t-1/pushNotificationConfigs", "", body).unwrap();
-    let Request::PushCreate(config) = read.request else { panic!("not a webhook") };
+    let A2aRequest::PushCreate(config) = read.request else { panic!("not a webhook") };
     assert_eq!((config.task_id.as_deref(), config.id.as_deref()), (Some("t-1"), Some("c-1")));
 }
 
 #[test]
 fn errors_of_0_3_rest_name_the_class_that_its_client_looks_for() {
-    let error = crate::error::RpcError::new(Code::TaskNotFound, "no");
+    let error = crate::error::RpcError::new(ErrorCode::TaskNotFound, "no");
     let (status, body) = rest::encode_error(Wire::V03Proto, rest::Release::First, &error);
     assert_eq!((status, body.as_str()), (404, r#"{"message":"no","type":"TaskNotFoundError"}"#));
 }

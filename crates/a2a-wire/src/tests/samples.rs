@@ -7,12 +7,12 @@ use rialto_model::{
 
 use crate::{
     request::{
-        ExtendedCard, GetTask, ListTasks, PushAuthentication, PushConfig, PushListing, PushRef, Request,
+        A2aRequest, ExtendedCard, GetTask, ListTasks, PushAuthentication, PushConfig, PushListing, PushRef,
         SendRequest, TaskRef,
     },
     rest,
     rpc::{self, Id},
-    task::State,
+    task::A2aState,
     wire::Wire,
 };
 
@@ -46,28 +46,28 @@ fn send() -> SendRequest {
     send
 }
 
-pub(super) fn requests() -> Vec<Request> {
+pub(super) fn requests() -> Vec<A2aRequest> {
     let id = || "t/1".to_owned();
     let tenant = || Some("acme".to_owned());
     let push_ref =
         || PushRef { task_id: id(), id: Some("p".to_owned()), tenant: tenant(), ..PushRef::default() };
     vec![
-        Request::Send(send()),
-        Request::Stream(SendRequest::new(Message::new("m", Role::User, vec![Part::text("hi")]))),
-        Request::Get(GetTask { id: id(), history_length: Some(2), ..GetTask::default() }),
-        Request::List(ListTasks {
-            status: Some(State::Canceled),
+        A2aRequest::Send(send()),
+        A2aRequest::Stream(SendRequest::new(Message::new("m", Role::User, vec![Part::text("hi")]))),
+        A2aRequest::Get(GetTask { id: id(), history_length: Some(2), ..GetTask::default() }),
+        A2aRequest::List(ListTasks {
+            status: Some(A2aState::Canceled),
             page_size: Some(10),
             context_id: Some("a b".to_owned()),
             ..ListTasks::default()
         }),
-        Request::Cancel(TaskRef { id: id(), tenant: tenant(), ..TaskRef::default() }),
-        Request::Subscribe(TaskRef { id: id(), ..TaskRef::default() }),
-        Request::PushCreate(push()),
-        Request::PushGet(push_ref()),
-        Request::PushList(PushListing { task_id: id(), ..PushListing::default() }),
-        Request::PushDelete(push_ref()),
-        Request::ExtendedCard(ExtendedCard::default()),
+        A2aRequest::Cancel(TaskRef { id: id(), tenant: tenant(), ..TaskRef::default() }),
+        A2aRequest::Subscribe(TaskRef { id: id(), ..TaskRef::default() }),
+        A2aRequest::PushCreate(push()),
+        A2aRequest::PushGet(push_ref()),
+        A2aRequest::PushList(PushListing { task_id: id(), ..PushListing::default() }),
+        A2aRequest::PushDelete(push_ref()),
+        A2aRequest::ExtendedCard(ExtendedCard::default()),
     ]
 }
 

@@ -7,11 +7,11 @@ use rialto_model::{
 
 use crate::{
     answer,
-    error::{Code, RpcError},
-    request::{Request, SendRequest},
+    error::{ErrorCode, RpcError},
+    request::{A2aRequest, SendRequest},
     rest::{self, Release},
-    rpc::{self, Id, Incoming},
-    task::{SendAnswer, State, Status, StreamEvent, Task},
+    rpc::{self, DecodedRequest, Id},
+    task::{A2aState, A2aStatus, A2aTask, SendAnswer, StreamEvent},
     wire::Wire,
 };
 
@@ -27,12 +27,12 @@ fn event(wire: Wire, text: &str) -> StreamEvent {
 
 fn sent(body: &str) -> SendRequest {
     match rpc::decode_request(body.as_bytes()).unwrap() {
-        Incoming { request: Request::Send(send), .. } => send,
+        DecodedRequest { request: A2aRequest::Send(send), .. } => send,
         other => panic!("not a message: {other:?}"),
     }
 }
 
-fn refusal(body: &str) -> (String, Code) {
+fn refusal(body: &str) -> (String, ErrorCode) {
     let refused = rpc::decode_request(body.as_bytes()).unwrap_err();
     (refused.id.get().to_owned(), refused.error.known().unwrap())
 }
@@ -53,7 +53,7 @@ fn the_answer_of_s3_is_read() {
     for wire in Wire::ALL {
         let answer = answer::decode_send(wire, answer::parse(text.as_bytes()).unwrap()).unwrap();
         let SendAnswer::Task(task) = answer else { panic!("not a task") };
-        assert_eq!(task.status.state, State::Completed);
+        assert_eq!(task.status.state, A2aState::Completed);
         assert_eq!(task.artifacts[0].parts[0].content, Content::Text("{}".to_owned()));
     }
 }
@@ -64,7 +64,7 @@ fn the_request_of_s0_is_written_and_read() {
     send.skill = Some("deploy".to_owned());
     send.correlation_id = Some("a2a-1".to_owned());
     send.task_id = Some("a2a-1".to_owned());
-    let body = rpc::encode(Wire::V03, &Id::from(1_717_281_600_000), &Request::Send(send)).unwrap();
+    let body = rpc::encode(Wire::V03, &Id::from(1_717_281_600_000), &A2aRequest::Send(send)).unwrap();
     insta::assert_snapshot!(body, @r#"{"jsonrpc":"2.0","id":1717281600000,"method":"message/send","params":{"message":{"messageId":"m","role":"user","kind":"message","skill":{"skillId":"deploy"},"parts":[{"kind":"data","data":{}}],"metadata":{"skillId":"deploy"}},"correlationId":"a2a-1","taskId":"a2a-1","metadata":{"skillId":"deploy","correlationId":"a2a-1"}}}"#);
     let read = sent(&body);
     assert_eq!((read.skill.as_deref(), read.correlation_id.as_deref()), (Some("deploy"), Some("a2a-1")));
@@ -77,7 +77,7 @@ fn the_skill_travels_in_metadata_to_1_0() {
     send.correlation_id = Some("a2a-1".to_owned());
     send.task_id = Some("a2a-1".to_owned());
     send.metadata = Some(Json::parse(r#"{"n":1.50,"skillId":"other"}"#).unwrap());
-    let body = rpc::encode(Wire::V10, &Id::from("x"), &Request::Send(send)).unwrap();
+    let body = rpc::encode(Wire::V10, &Id::from("x"), &A2aRequest::Send(send)).unwrap();
     insta::assert_snapshot!(body, @r#"{"jsonrpc":"2.0","id":"x","method":"SendMessage","params":{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hi"}],"metadata":{"skillId":"deploy"}},"metadata":{"n":1.50,"skillId":"deploy","correlationId":"a2a-1"}}}"#);
     assert_eq!(sent(&body).skill_id().as_deref(), Some("deploy"));
 }
@@ -120,7 +120,7 @@ fn a_media_type_beside_text_exists_in_1_0_only() {
 
 #[test]
 fn a_canceled_task_is_spelt_as_each_wire_spells_it() {
-    let task = Task::new("t", Status::new(State::Canceled));
+    let task = A2aTask::new("t", A2aStatus::new(A2aState::Canceled));
     let spelt = |wire| answer::encode_task(wire, &task).text();
     assert!(spelt(Wire::V10).contains(r#""TASK_STATE_CANCELED""#));
     assert!(spelt(Wire::V03Proto).contains(r#""TASK_STATE_CANCELLED""#));
@@ -173,7 +173,7 @@ fn a_part_of_a_strange_kind_passes_through_every_wire() {
 fn unknown_members_can_be_left_out_for_strict_servers() {
     let body = r#"{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"messageId":"m","role":"user",
         "parts":[{"kind":"text","text":"a","x":1}],"x":1},"configuration":{"x":1},"x":1}}"#;
-    let call = rest::encode(Wire::V03Proto, &Request::Send(sent(body).without_unknown())).unwrap();
+    let call = rest::encode(Wire::V03Proto, &A2aRequest::Send(sent(body).without_unknown())).unwrap();
     assert!(!call.body.unwrap().contains(r#""x""#));
 }
 
@@ -218,15 +218,15 @@ fn what_is_wrong_is_said_with_its_place() {
 
 #[test]
 fn a_request_that_is_none_is_refused_with_its_id() {
-    assert_eq!(refusal("{"), ("null".to_owned(), Code::Parse));
-    assert_eq!(refusal("[]"), ("null".to_owned(), Code::InvalidRequest));
-    assert_eq!(refusal(r#"{"id":7,"method":"GetTask"}"#), ("7".to_owned(), Code::InvalidRequest));
+    assert_eq!(refusal("{"), ("null".to_owned(), ErrorCode::Parse));
+    assert_eq!(refusal("[]"), ("null".to_owned(), ErrorCode::InvalidRequest));
+    assert_eq!(refusal(r#"{"id":7,"method":"GetTask"}"#), ("7".to_owned(), ErrorCode::InvalidRequest));
     assert_eq!(
         refusal(r#"{"jsonrpc":"2.0","id":{},"method":"GetTask"}"#),
-        ("null".to_owned(), Code::InvalidRequest)
+        ("null".to_owned(), ErrorCode::InvalidRequest)
     );
     let unknown = r#"{"jsonrpc":"2.0","id":"a","method":"tasks/teleport"}"#;
-    assert_eq!(refusal(unknown), (r#""a""#.to_owned(), Code::MethodNotFound));
+    assert_eq!(refusal(unknown), (r#""a""#.to_owned(), ErrorCode::MethodNotFound));
     let empty = r#"{"jsonrpc":"2.0","id":1,"method":"GetTask"}"#;
     let refused = rpc::decode_request(empty.as_bytes()).unwrap_err();
     assert_eq!(refused.to_string(), "invalid parameters: params.id: expected a string, found nothing");
@@ -242,8 +242,8 @@ fn an_answer_without_the_envelope_is_garbled() {
 
 #[test]
 fn an_error_carries_its_reason_to_1_0_and_its_facts_to_0_3() {
-    let error =
-        RpcError::new(Code::TaskNotFound, "no such task").with_data(Json::parse(r#"{"id":"t"}"#).unwrap());
+    let error = RpcError::new(ErrorCode::TaskNotFound, "no such task")
+        .with_data(Json::parse(r#"{"id":"t"}"#).unwrap());
     insta::assert_snapshot!(rpc::encode_error(Wire::V10, &Id::from(1), &error), @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no such task","data":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"TASK_NOT_FOUND","domain":"a2a-protocol.org","metadata":{"id":"t"}}]}}"#);
     insta::assert_snapshot!(rpc::encode_error(Wire::V03, &Id::from(1), &error), @r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no such task","data":{"id":"t"}}}"#);
     let (status, body) = rest::encode_error(Wire::V10, Release::Second, &error);
@@ -256,7 +256,7 @@ fn an_error_carries_its_reason_to_1_0_and_its_facts_to_0_3() {
 
 #[test]
 fn every_error_comes_back_over_rest_and_json_rpc() {
-    for code in Code::ALL {
+    for code in ErrorCode::ALL {
         let error = RpcError::new(code, "no");
         for release in [Release::First, Release::Second] {
             let (status, body) = rest::encode_error(Wire::V10, release, &error);
@@ -271,16 +271,17 @@ fn every_error_comes_back_over_rest_and_json_rpc() {
 #[test]
 fn the_releases_of_1_0_differ_in_three_statuses() {
     let status = |release, code| rest::encode_error(Wire::V10, release, &RpcError::new(code, "no")).0;
-    let differ =
-        Code::ALL.into_iter().filter(|code| status(Release::First, *code) != status(Release::Second, *code));
+    let differ = ErrorCode::ALL
+        .into_iter()
+        .filter(|code| status(Release::First, *code) != status(Release::Second, *code));
     let told: Vec<_> =
         differ.map(|code| (code, status(Release::First, code), status(Release::Second, code))).collect();
     assert_eq!(
         told,
         [
-            (Code::TaskNotCancelable, 409, 400),
-            (Code::ContentTypeNotSupported, 415, 400),
-            (Code::InvalidAgentResponse, 502, 500),
+            (ErrorCode::TaskNotCancelable, 409, 400),
+            (ErrorCode::ContentTypeNotSupported, 415, 400),
+            (ErrorCode::InvalidAgentResponse, 502, 500),
         ]
     );
 }
@@ -304,7 +305,7 @@ fn the_names_of_the_proto_file_are_read_and_nothing_stays_behind_under_them() {
     // What only looks like one is kept.
     let message = of(r#""messageId":"m","task_ids":"x","_task_id":"y""#);
     assert_eq!((message.task_id.as_deref(), message.extra.get("task_ids").is_some()), (None, true));
-    let Ok(Incoming { request: Request::Get(get), .. }) =
+    let Ok(DecodedRequest { request: A2aRequest::Get(get), .. }) =
         rest::decode_request("GET", "/tasks/t", "history_length=2", b"")
     else {
         panic!("not read");
@@ -314,9 +315,9 @@ fn the_names_of_the_proto_file_are_read_and_nothing_stays_behind_under_them() {
 
 #[test]
 fn errors_newer_than_the_client_are_internal_to_it() {
-    let error = RpcError::new(Code::VersionNotSupported, "no");
+    let error = RpcError::new(ErrorCode::VersionNotSupported, "no");
     assert!(rpc::encode_error(Wire::V03, &Id::from(1), &error).contains("-32603"));
-    let error = RpcError::new(Code::ContentTypeNotSupported, "no");
+    let error = RpcError::new(ErrorCode::ContentTypeNotSupported, "no");
     assert!(rpc::encode_error(Wire::V03, &Id::from(1), &error).contains("-32005"));
     assert!(rpc::encode_error(Wire::V01, &Id::from(1), &error).contains("-32603"));
 }
@@ -324,18 +325,18 @@ fn errors_newer_than_the_client_are_internal_to_it() {
 #[test]
 fn a_rest_error_without_a_reason_is_guessed_from_its_status() {
     let known = |status, body: &str| rest::decode_error(status, body.as_bytes()).known();
-    assert_eq!(known(404, r#"{"message":"Task not found"}"#), Some(Code::TaskNotFound));
-    assert_eq!(known(404, "<html>nginx</html>"), Some(Code::MethodNotFound));
-    assert_eq!(known(405, r#"{"detail":"Method Not Allowed"}"#), Some(Code::MethodNotFound));
-    assert_eq!(known(409, r#"{"message":"no"}"#), Some(Code::TaskNotCancelable));
-    assert_eq!(known(400, r#"{"code":-32005,"message":"no"}"#), Some(Code::ContentTypeNotSupported));
-    assert_eq!(known(503, ""), Some(Code::Internal));
+    assert_eq!(known(404, r#"{"message":"A2aTask not found"}"#), Some(ErrorCode::TaskNotFound));
+    assert_eq!(known(404, "<html>nginx</html>"), Some(ErrorCode::MethodNotFound));
+    assert_eq!(known(405, r#"{"detail":"Method Not Allowed"}"#), Some(ErrorCode::MethodNotFound));
+    assert_eq!(known(409, r#"{"message":"no"}"#), Some(ErrorCode::TaskNotCancelable));
+    assert_eq!(known(400, r#"{"code":-32005,"message":"no"}"#), Some(ErrorCode::ContentTypeNotSupported));
+    assert_eq!(known(503, ""), Some(ErrorCode::Internal));
 }
 
 #[test]
 fn an_id_cannot_break_out_of_its_path() {
     let request =
-        Request::Get(crate::request::GetTask { id: "a/../b:cancel?x#y".to_owned(), ..Default::default() });
+        A2aRequest::Get(crate::request::GetTask { id: "a/../b:cancel?x#y".to_owned(), ..Default::default() });
     let call = rest::encode(Wire::V10, &request).unwrap();
     assert_eq!(call.path, "/tasks/a%2F..%2Fb%3Acancel%3Fx%23y");
     assert_eq!(rest::decode_request("GET", &call.path, "", b"").unwrap().request, request);
@@ -343,7 +344,7 @@ fn an_id_cannot_break_out_of_its_path() {
 
 #[test]
 fn a_dialect_refuses_what_it_does_not_have() {
-    let list = Request::List(crate::request::ListTasks::default());
+    let list = A2aRequest::List(crate::request::ListTasks::default());
     let error = rpc::encode(Wire::V03, &Id::from(1), &list).unwrap_err();
     assert_eq!(error.to_string(), "listing tasks is not part of A2A 0.3");
     assert!(rest::encode(Wire::V01, &list).is_err());

@@ -1,4 +1,4 @@
-//! Asks for a token: with the client credentials grant (RFC 6749, 4.4), or in exchange for the caller's own (RFC 8693).
+//! OAuth token requests: the client credentials grant (RFC 6749, 4.4) and token exchange (RFC 8693).
 
 use std::time::Duration;
 
@@ -13,38 +13,38 @@ use rialto_model::credential::{ClientAuth, OAuth, Proof, Secret};
 use serde::Deserialize;
 use url::{Host, Url, form_urlencoded};
 
-/// An answer may have so many bytes.
-const LIMIT: usize = 64 * 1024;
+/// Maximum size of a response, in bytes.
+const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
-/// How long asking may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of a token request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a token is taken to be good when nobody says.
-const DEFAULT_LIFE: Duration = Duration::from_secs(300);
+/// Default lifetime of a token.
+const DEFAULT_LIFETIME: Duration = Duration::from_secs(300);
 
-/// No token is kept for longer.
-const LONGEST_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Maximum lifetime of a cached token.
+const MAX_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// So long before its end a token is not shown any more.
-const MARGIN: Duration = Duration::from_secs(30);
+/// Time before its expiry from which on a token is not used.
+const EXPIRY_MARGIN: Duration = Duration::from_secs(30);
 
-/// What is asked for.
-pub(super) struct Wish<'a> {
+/// Parameters of a token request.
+pub(super) struct TokenRequest<'a> {
     pub(super) oauth: &'a OAuth,
-    /// The client's.
+    /// Client secret.
     pub(super) secret: &'a Secret,
-    /// What to give in exchange.
+    /// Token to exchange.
     pub(super) subject: Option<&'a Proof>,
 }
 
-/// A token, and how long it may be shown.
-pub(super) struct Token {
+/// Token with its remaining lifetime.
+pub(super) struct AccessToken {
     pub(super) secret: Secret,
     pub(super) good_for: Duration,
 }
 
 #[derive(Deserialize)]
-struct Granted {
+struct TokenResponse {
     access_token: String,
     #[serde(default)]
     token_type: Option<String>,
@@ -54,13 +54,17 @@ struct Granted {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Refused {
+struct TokenErrorResponse {
     error: String,
     error_description: String,
 }
 
-/// Asks for a token. The error says what to mend.
-pub(super) async fn token(fetch: &dyn Fetch, wish: &Wish<'_>, reach: Reach) -> Result<Token, String> {
+/// Requests a token. The error says what to fix.
+pub(super) async fn token(
+    fetch: &dyn Fetch,
+    wish: &TokenRequest<'_>,
+    reach: Reach,
+) -> Result<AccessToken, String> {
     let url = wish.oauth.token_url.as_deref().unwrap_or_default();
     let request = request(wish, url, reach)?;
     let failed = |why: String| format!("no token for the agent from {url}: {why}");
@@ -73,8 +77,8 @@ pub(super) async fn token(fetch: &dyn Fetch, wish: &Wish<'_>, reach: Reach) -> R
     Err(failed(refusal(status, &body, wish)))
 }
 
-fn request(wish: &Wish<'_>, url: &str, reach: Reach) -> Result<Request, String> {
-    let Wish { oauth, secret, subject } = wish;
+fn request(wish: &TokenRequest<'_>, url: &str, reach: Reach) -> Result<Request, String> {
+    let TokenRequest { oauth, secret, subject } = wish;
     let parsed = Url::parse(url).ok().filter(is_safe).ok_or_else(|| {
         format!("\"{url}\" cannot hand out tokens: it must be an https address (http only on this machine)")
     })?;
@@ -111,13 +115,13 @@ fn request(wish: &Wish<'_>, url: &str, reach: Reach) -> Result<Request, String> 
     request.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     request.body = Bytes::from(form.finish());
     request.reach = reach;
-    request.patience = PATIENCE;
-    request.total = Some(PATIENCE);
-    request.limit = Some(LIMIT);
+    request.patience = REQUEST_TIMEOUT;
+    request.total = Some(REQUEST_TIMEOUT);
+    request.limit = Some(MAX_RESPONSE_BYTES);
     Ok(request)
 }
 
-/// Both halves are encoded before they are joined, or a colon in the name would move the border.
+/// Both halves are encoded before they are joined, or a colon in the name would move the boundary.
 fn basic(client: &str, secret: &Secret) -> Result<HeaderValue, String> {
     let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
     let pair = Secret::from(format!("{}:{}", encoded(client), encoded(secret.expose())));
@@ -127,7 +131,7 @@ fn basic(client: &str, secret: &Secret) -> Result<HeaderValue, String> {
     Ok(value)
 }
 
-/// A secret that goes over a network goes encrypted.
+/// True for a URL that encrypts the secret, or stays on this machine.
 fn is_safe(url: &Url) -> bool {
     let is_here = match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
@@ -138,8 +142,8 @@ fn is_safe(url: &Url) -> bool {
     url.scheme() == "https" || (url.scheme() == "http" && is_here)
 }
 
-fn granted(body: &[u8]) -> Result<Token, String> {
-    let granted: Granted =
+fn granted(body: &[u8]) -> Result<AccessToken, String> {
+    let granted: TokenResponse =
         serde_json::from_slice(body).map_err(|_| "its answer holds no access token".to_owned())?;
     if let Some(kind) = granted.token_type.filter(|kind| !kind.eq_ignore_ascii_case("bearer")) {
         return Err(format!("its tokens are of the kind \"{kind}\", which is not known here"));
@@ -149,15 +153,15 @@ fn granted(body: &[u8]) -> Result<Token, String> {
         serde_json::Value::String(text) => text.parse().ok(),
         _ => None,
     });
-    let life = seconds.map_or(DEFAULT_LIFE, Duration::from_secs).min(LONGEST_LIFE);
-    // A token with a short life keeps most of it.
-    let good_for = life.saturating_sub(MARGIN.min(life / 5));
-    Ok(Token { secret: Secret::from(granted.access_token), good_for })
+    let life = seconds.map_or(DEFAULT_LIFETIME, Duration::from_secs).min(MAX_LIFETIME);
+    // A token with a short lifetime keeps most of it.
+    let good_for = life.saturating_sub(EXPIRY_MARGIN.min(life / 5));
+    Ok(AccessToken { secret: Secret::from(granted.access_token), good_for })
 }
 
-fn refusal(status: StatusCode, body: &[u8], wish: &Wish<'_>) -> String {
+fn refusal(status: StatusCode, body: &[u8], wish: &TokenRequest<'_>) -> String {
     let oauth = wish.oauth;
-    let refused: Refused = serde_json::from_slice(body).unwrap_or_default();
+    let refused: TokenErrorResponse = serde_json::from_slice(body).unwrap_or_default();
     let said = [refused.error.as_str(), refused.error_description.as_str()];
     let said: Vec<_> = said.into_iter().filter(|text| !text.is_empty()).collect();
     let mut said = said.join(": ").replace(wish.secret.expose(), "[secret]");
@@ -187,14 +191,14 @@ mod tests {
     const URL: &str = "https://id.example/token";
 
     fn asked(oauth: &OAuth, subject: Option<&Proof>) -> Request {
-        request(&Wish { oauth, secret: &"p w".into(), subject }, URL, Reach::Public).unwrap()
+        request(&TokenRequest { oauth, secret: &"p w".into(), subject }, URL, Reach::Public).unwrap()
     }
 
     fn refused(status: StatusCode, body: &[u8], secret: &str) -> String {
         refusal(
             status,
             body,
-            &Wish { oauth: &oauth(""), secret: &secret.into(), subject: Some(&"eyJhbGc".into()) },
+            &TokenRequest { oauth: &oauth(""), secret: &secret.into(), subject: Some(&"eyJhbGc".into()) },
         )
     }
 
@@ -219,7 +223,7 @@ mod tests {
             ("ftp://id.example", false),
             ("", false),
         ] {
-            let wish = Wish { oauth: &oauth(url), secret: &"s".into(), subject: None };
+            let wish = TokenRequest { oauth: &oauth(url), secret: &"s".into(), subject: None };
             let made = request(&wish, url, Reach::Public);
             assert_eq!(made.is_ok(), is_good, "{url}");
         }

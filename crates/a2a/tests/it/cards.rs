@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use rialto_a2a::discover::Discoverer;
-use rialto_a2a_wire::card::signature::{Keys, Signer, sign};
+use rialto_a2a_wire::card::signature::{Signer, VerificationKeys, sign};
 use rialto_edge::{
     client::{Client, Config},
     fetch::{Fetch, FetchError, Request, Response},
@@ -39,10 +39,10 @@ fn place(script: &Script) -> Place {
 }
 
 async fn look_for(place: Place) -> Result<Fetched, DiscoveryError> {
-    discoverer(Keys::new()).fetch(&place).await
+    discoverer(VerificationKeys::new()).fetch(&place).await
 }
 
-fn discoverer(keys: Keys) -> Discoverer {
+fn discoverer(keys: VerificationKeys) -> Discoverer {
     Discoverer::new(Arc::new(Client::new(&Config::default())), tokens(), keys)
 }
 
@@ -54,8 +54,8 @@ fn signed() -> String {
     sign(CARD, &Signer::from_pem("ours", OUR_KEY).unwrap()).unwrap()
 }
 
-fn keys(pem: &[u8]) -> Keys {
-    let mut keys = Keys::new();
+fn keys(pem: &[u8]) -> VerificationKeys {
+    let mut keys = VerificationKeys::new();
     keys.add_pem(Some("ours".into()), pem).unwrap();
     keys
 }
@@ -231,7 +231,8 @@ async fn a_validator_is_kept_for_the_next_time() {
     };
     let script = Script::start([]).await;
     let fetch: Arc<dyn Fetch> = Arc::new(fetch);
-    let found = Discoverer::new(fetch, tokens(), Keys::new()).fetch(&place(&script)).await.unwrap();
+    let found =
+        Discoverer::new(fetch, tokens(), VerificationKeys::new()).fetch(&place(&script)).await.unwrap();
     assert!(matches!(found, Fetched::Card { etag: Some(etag), .. } if etag == "\"v2\""));
 }
 
@@ -283,7 +284,9 @@ async fn a_private_address_is_refused_without_leave() {
 #[tokio::test]
 async fn a_signature_is_noted_without_keys_and_checked_with_them() {
     let script = Script::start((0..3).map(|_| json(&signed()))).await;
-    for (keys, wanted) in [(Keys::new(), Signature::Unchecked), (keys(OUR_PUBLIC_KEY), Signature::Valid)] {
+    for (keys, wanted) in
+        [(VerificationKeys::new(), Signature::Unchecked), (keys(OUR_PUBLIC_KEY), Signature::Valid)]
+    {
         let found = discoverer(keys).fetch(&place(&script)).await.unwrap();
         let Fetched::Card { card, signature, .. } = found else { panic!("{found:?}") };
         assert_eq!(signature, wanted);

@@ -2,11 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rialto_a2a::peer::Config;
+use rialto_a2a::backend::Config;
 use rialto_a2a_wire::{
-    error::{Code, RpcError},
-    grpc::{self, Status},
-    request::{Operation, Request},
+    error::{ErrorCode, RpcError},
+    grpc::{self, GrpcStatus},
+    request::{A2aOperation, A2aRequest},
     rpc::{self, Id},
     wire::Wire,
 };
@@ -27,20 +27,20 @@ use crate::{
 const DONE: &str = r#"{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_COMPLETED"}}}"#;
 
 /// The messages of an answer that goes well.
-fn said(wire: Wire, operation: Operation, texts: &[&str]) -> Answer {
-    Answer::Grpc(messages(wire, operation, texts), Some(Status::OK))
+fn said(wire: Wire, operation: A2aOperation, texts: &[&str]) -> Answer {
+    Answer::Grpc(messages(wire, operation, texts), Some(GrpcStatus::OK))
 }
 
-fn messages(wire: Wire, operation: Operation, texts: &[&str]) -> Vec<Vec<u8>> {
+fn messages(wire: Wire, operation: A2aOperation, texts: &[&str]) -> Vec<Vec<u8>> {
     texts.iter().map(|text| grpc::encode_answer(wire, operation, text).unwrap()).collect()
 }
 
-fn refused(status: Status) -> Answer {
+fn refused(status: GrpcStatus) -> Answer {
     Answer::Grpc(Vec::new(), Some(status))
 }
 
-fn error(wire: Wire, code: Code, message: &str) -> Answer {
-    refused(Status::of(wire, &RpcError::new(code, message)))
+fn error(wire: Wire, code: ErrorCode, message: &str) -> Answer {
+    refused(GrpcStatus::of(wire, &RpcError::new(code, message)))
 }
 
 fn task(state: &str) -> String {
@@ -48,7 +48,7 @@ fn task(state: &str) -> String {
 }
 
 /// What was asked, in the words of JSON-RPC 1.0.
-fn asked(heard: &Heard) -> Request {
+fn asked(heard: &Heard) -> A2aRequest {
     grpc::decode_request(&heard.path, &heard.bytes[5..]).unwrap().request
 }
 
@@ -67,7 +67,7 @@ async fn failing(answer: Answer) -> rialto_model::failure::Failure {
 #[tokio::test]
 async fn a_skill_is_called_in_both_packages() {
     for (dialect, wire) in [(Dialect::V10, Wire::V10), (Dialect::V03, Wire::V03Proto)] {
-        let script = Script::start([said(wire, Operation::Send, &[DONE])]).await;
+        let script = Script::start([said(wire, A2aOperation::Send, &[DONE])]).await;
         let events = send(&agent(&script, dialect, Binding::Grpc)).await;
         assert_eq!(told(&events), ["accepted t c", "finished"]);
         let heard = &script.heard()[0];
@@ -87,7 +87,7 @@ async fn a_stream_is_told_event_by_event() {
         let texts = [TASK, STEP, artifacts[0], artifacts[1], OVER];
         let texts = texts.map(|text| if wire == Wire::V10 { text.to_owned() } else { old(text) });
         let texts = texts.each_ref().map(String::as_str);
-        let script = Script::start([said(wire, Operation::Stream, &texts)]).await;
+        let script = Script::start([said(wire, A2aOperation::Stream, &texts)]).await;
         let events = send(&streaming(&script, dialect, Binding::Grpc)).await;
         let expected = [
             "accepted task-1 ctx-1",
@@ -111,14 +111,14 @@ fn old(text: &str) -> String {
 async fn a_task_that_is_not_done_is_asked_for_by_its_name() {
     for (dialect, wire) in [(Dialect::V10, Wire::V10), (Dialect::V03, Wire::V03Proto)] {
         let script = Script::start([
-            said(wire, Operation::Send, &[TASK]),
-            said(wire, Operation::Get, &[&task("WORKING")]),
-            said(wire, Operation::Get, &[&task("COMPLETED")]),
+            said(wire, A2aOperation::Send, &[TASK]),
+            said(wire, A2aOperation::Get, &[&task("WORKING")]),
+            said(wire, A2aOperation::Get, &[&task("COMPLETED")]),
         ])
         .await;
         let events = send(&agent(&script, dialect, Binding::Grpc)).await;
         assert_eq!(told(&events), ["accepted task-1 ctx-1", "queued", "working", "finished"]);
-        let Request::Get(get) = asked(&script.heard()[2]) else { panic!("{:?}", script.asked()) };
+        let A2aRequest::Get(get) = asked(&script.heard()[2]) else { panic!("{:?}", script.asked()) };
         assert_eq!(get.id, "task-1");
     }
 }
@@ -128,10 +128,10 @@ async fn a_task_is_canceled_in_both_spellings() {
     for (dialect, wire, state) in
         [(Dialect::V10, Wire::V10, "CANCELED"), (Dialect::V03, Wire::V03Proto, "CANCELLED")]
     {
-        let script = Script::start([said(wire, Operation::Cancel, &[&task(state)])]).await;
+        let script = Script::start([said(wire, A2aOperation::Cancel, &[&task(state)])]).await;
         let events = Desk::new().cancel(&agent(&script, dialect, Binding::Grpc)).await.unwrap();
         assert_eq!(told(&events), ["accepted task-1 ctx-1", "canceled"]);
-        let Request::Cancel(cancel) = asked(&script.heard()[0]) else { panic!("{:?}", script.asked()) };
+        let A2aRequest::Cancel(cancel) = asked(&script.heard()[0]) else { panic!("{:?}", script.asked()) };
         assert_eq!(cancel.id, "task-1");
     }
 }
@@ -141,8 +141,8 @@ async fn a_task_that_is_over_already_is_told_as_it_ended() {
     // 0.3.26 says so with the status for methods that are not there, and the name of the error before its message.
     for (dialect, wire) in [(Dialect::V10, Wire::V10), (Dialect::V03, Wire::V03Proto)] {
         let script = Script::start([
-            error(wire, Code::TaskNotCancelable, "Task cannot be canceled"),
-            said(wire, Operation::Get, &[&task("COMPLETED")]),
+            error(wire, ErrorCode::TaskNotCancelable, "Task cannot be canceled"),
+            said(wire, A2aOperation::Get, &[&task("COMPLETED")]),
         ])
         .await;
         let events = Desk::new().cancel(&agent(&script, dialect, Binding::Grpc)).await.unwrap();
@@ -153,10 +153,10 @@ async fn a_task_that_is_over_already_is_told_as_it_ended() {
 #[tokio::test]
 async fn a_stream_that_breaks_is_joined_again() {
     let script = Script::start([
-        Answer::Grpc(messages(Wire::V10, Operation::Stream, &[TASK, STEP]), None),
-        said(Wire::V10, Operation::Subscribe, &[OVER]),
-        said(Wire::V10, Operation::Get, &[&task("WORKING")]),
-        said(Wire::V10, Operation::Get, &[&task("COMPLETED")]),
+        Answer::Grpc(messages(Wire::V10, A2aOperation::Stream, &[TASK, STEP]), None),
+        said(Wire::V10, A2aOperation::Subscribe, &[OVER]),
+        said(Wire::V10, A2aOperation::Get, &[&task("WORKING")]),
+        said(Wire::V10, A2aOperation::Get, &[&task("COMPLETED")]),
     ])
     .await;
     let events = send(&streaming(&script, Dialect::V10, Binding::Grpc)).await;
@@ -170,9 +170,9 @@ async fn a_stream_that_breaks_is_joined_again() {
 async fn an_agent_that_cannot_stream_is_asked_without() {
     for (dialect, wire) in [(Dialect::V10, Wire::V10), (Dialect::V03, Wire::V03Proto)] {
         let script = Script::start([
-            error(wire, Code::UnsupportedOperation, "no streams"),
-            said(wire, Operation::Send, &[DONE]),
-            said(wire, Operation::Send, &[DONE]),
+            error(wire, ErrorCode::UnsupportedOperation, "no streams"),
+            said(wire, A2aOperation::Send, &[DONE]),
+            said(wire, A2aOperation::Send, &[DONE]),
         ])
         .await;
         let (desk, agent) = (Desk::new(), streaming(&script, dialect, Binding::Grpc));
@@ -186,9 +186,9 @@ async fn an_agent_that_cannot_stream_is_asked_without() {
 #[tokio::test]
 async fn an_agent_of_the_other_package_is_found_out_and_remembered() {
     let script = Script::start([
-        refused(Status::new(Status::UNIMPLEMENTED, "Method not found!")),
-        said(Wire::V03Proto, Operation::Send, &[DONE]),
-        said(Wire::V03Proto, Operation::Send, &[DONE]),
+        refused(GrpcStatus::new(GrpcStatus::UNIMPLEMENTED, "Method not found!")),
+        said(Wire::V03Proto, A2aOperation::Send, &[DONE]),
+        said(Wire::V03Proto, A2aOperation::Send, &[DONE]),
     ])
     .await;
     let (desk, agent) = (Desk::new(), agent(&script, Dialect::V10, Binding::Grpc));
@@ -202,7 +202,7 @@ async fn an_agent_of_the_other_package_is_found_out_and_remembered() {
 
 #[tokio::test]
 async fn what_the_agent_refuses_is_its_failure() {
-    let failure = failing(error(Wire::V10, Code::ContentTypeNotSupported, "no data here")).await;
+    let failure = failing(error(Wire::V10, ErrorCode::ContentTypeNotSupported, "no data here")).await;
     assert_eq!(failure.kind, Kind::PeerFailed);
     assert_eq!(failure.message, "the agent answered with error -32005: no data here");
     let data = failure.data.unwrap().value();
@@ -212,14 +212,14 @@ async fn what_the_agent_refuses_is_its_failure() {
 #[tokio::test]
 async fn what_is_no_error_of_the_protocol_is_told_by_whose_fault_it_is() {
     for (number, kind, words) in [
-        (Status::UNAVAILABLE, Kind::PeerUnreachable, "gRPC status 14: too busy"),
-        (Status::RESOURCE_EXHAUSTED, Kind::PeerUnreachable, "gRPC status 8: too busy"),
-        (Status::DEADLINE_EXCEEDED, Kind::PeerTimeout, "gRPC status 4: too busy"),
-        (Status::UNAUTHENTICATED, Kind::PeerUnreachable, "--secret env:NAME"),
-        (Status::PERMISSION_DENIED, Kind::PeerUnreachable, "--secret env:NAME"),
+        (GrpcStatus::UNAVAILABLE, Kind::PeerUnreachable, "gRPC status 14: too busy"),
+        (GrpcStatus::RESOURCE_EXHAUSTED, Kind::PeerUnreachable, "gRPC status 8: too busy"),
+        (GrpcStatus::DEADLINE_EXCEEDED, Kind::PeerTimeout, "gRPC status 4: too busy"),
+        (GrpcStatus::UNAUTHENTICATED, Kind::PeerUnreachable, "--secret env:NAME"),
+        (GrpcStatus::PERMISSION_DENIED, Kind::PeerUnreachable, "--secret env:NAME"),
         (2, Kind::PeerFailed, "error -32603: too busy"),
     ] {
-        let failure = failing(refused(Status::new(number, "too busy"))).await;
+        let failure = failing(refused(GrpcStatus::new(number, "too busy"))).await;
         assert_eq!(failure.kind, kind, "{failure}");
         assert!(failure.message.contains(words), "{failure}");
     }
@@ -227,30 +227,30 @@ async fn what_is_no_error_of_the_protocol_is_told_by_whose_fault_it_is() {
 
 #[tokio::test]
 async fn a_status_behind_messages_counts_as_one_before_them() {
-    let late = Status::of(Wire::V10, &RpcError::new(Code::InvalidParams, "on second thought"));
-    let failure = failing(Answer::Grpc(messages(Wire::V10, Operation::Send, &[DONE]), Some(late))).await;
+    let late = GrpcStatus::of(Wire::V10, &RpcError::new(ErrorCode::InvalidParams, "on second thought"));
+    let failure = failing(Answer::Grpc(messages(Wire::V10, A2aOperation::Send, &[DONE]), Some(late))).await;
     assert_eq!(failure.message, "the agent answered with error -32602: on second thought");
 }
 
 #[tokio::test]
 async fn an_answer_that_is_not_grpc_is_said_to_be_none() {
-    let mut two = messages(Wire::V10, Operation::Send, &[DONE]);
+    let mut two = messages(Wire::V10, A2aOperation::Send, &[DONE]);
     two.extend(two.clone());
     let compressed = vec![1, 0, 0, 0, 1, 0];
     for (answer, kind, words) in [
         (http(200, "{}"), Kind::PeerGarbled, "application/json"),
         (http(503, "<h1>down</h1>"), Kind::PeerUnreachable, "HTTP status 503"),
-        (Answer::Grpc(vec![vec![0, 0, 0, 0, 1, 0xff]], Some(Status::OK)), Kind::PeerGarbled, "protobuf"),
-        (Answer::Grpc(vec![compressed], Some(Status::OK)), Kind::PeerGarbled, "compressed"),
-        (Answer::Grpc(two, Some(Status::OK)), Kind::PeerGarbled, "one message, found more"),
-        (refused(Status::OK), Kind::PeerGarbled, "found nothing"),
+        (Answer::Grpc(vec![vec![0, 0, 0, 0, 1, 0xff]], Some(GrpcStatus::OK)), Kind::PeerGarbled, "protobuf"),
+        (Answer::Grpc(vec![compressed], Some(GrpcStatus::OK)), Kind::PeerGarbled, "compressed"),
+        (Answer::Grpc(two, Some(GrpcStatus::OK)), Kind::PeerGarbled, "one message, found more"),
+        (refused(GrpcStatus::OK), Kind::PeerGarbled, "found nothing"),
         (
-            Answer::Grpc(vec![vec![0, 0, 0]], Some(Status::OK)),
+            Answer::Grpc(vec![vec![0, 0, 0]], Some(GrpcStatus::OK)),
             Kind::PeerUnreachable,
             "before it was complete",
         ),
         (
-            Answer::Grpc(messages(Wire::V10, Operation::Send, &[DONE]), None),
+            Answer::Grpc(messages(Wire::V10, A2aOperation::Send, &[DONE]), None),
             Kind::PeerUnreachable,
             "complete",
         ),
@@ -263,7 +263,7 @@ async fn an_answer_that_is_not_grpc_is_said_to_be_none() {
 
 #[tokio::test]
 async fn an_answer_that_is_too_large_is_refused_by_what_it_announces() {
-    let (_script, agent) = v10([Answer::Grpc(vec![vec![0, 0, 0, 4, 1, 0]], Some(Status::OK))]).await;
+    let (_script, agent) = v10([Answer::Grpc(vec![vec![0, 0, 0, 4, 1, 0]], Some(GrpcStatus::OK))]).await;
     let outbound = client::Config { max_response_bytes: 1024, ..client::Config::default() };
     let failure = failure(&Desk::on(quick(), &outbound).send(call(&agent)).await);
     assert_eq!(failure.kind, Kind::PeerGarbled);
@@ -279,7 +279,7 @@ async fn an_agent_that_says_nothing_is_not_waited_for_forever() {
 
 #[tokio::test]
 async fn a_call_that_was_given_up_leaves_its_place() {
-    let (script, agent) = v10([Answer::Silence, said(Wire::V10, Operation::Send, &[DONE])]).await;
+    let (script, agent) = v10([Answer::Silence, said(Wire::V10, A2aOperation::Send, &[DONE])]).await;
     let desk = Desk::with(Config { max_in_flight: 1, ..quick() });
     tokio::select! {
         events = desk.send(call(&agent)) => panic!("{events:?}"),
@@ -290,7 +290,7 @@ async fn a_call_that_was_given_up_leaves_its_place() {
 
 #[tokio::test]
 async fn the_token_and_the_trace_travel_as_metadata_and_the_token_comes_out_nowhere() {
-    let leak = Status::of(Wire::V10, &RpcError::new(Code::Internal, "you sent hunter2"));
+    let leak = GrpcStatus::of(Wire::V10, &RpcError::new(ErrorCode::Internal, "you sent hunter2"));
     let (script, agent) = v10([refused(leak)]).await;
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let mut call = call(&with_token(&agent, "TOKEN"));
@@ -305,14 +305,14 @@ async fn the_token_and_the_trace_travel_as_metadata_and_the_token_comes_out_nowh
 
 #[tokio::test]
 async fn a_token_that_is_refused_is_said_to_be() {
-    let (_script, agent) = v10([refused(Status::new(Status::UNAUTHENTICATED, "no"))]).await;
+    let (_script, agent) = v10([refused(GrpcStatus::new(GrpcStatus::UNAUTHENTICATED, "no"))]).await;
     let failure = failure(&send(&with_token(&agent, "TOKEN")).await);
     assert!(failure.message.contains("does not accept the token"), "{failure}");
 }
 
 #[tokio::test]
 async fn a_target_without_a_scheme_is_called_and_a_private_one_only_with_leave() {
-    let script = Script::start([said(Wire::V10, Operation::Send, &[DONE])]).await;
+    let script = Script::start([said(Wire::V10, A2aOperation::Send, &[DONE])]).await;
     let interface = Interface {
         url: script.address.to_string(),
         binding: Binding::Grpc,
@@ -343,7 +343,7 @@ async fn what_protobuf_cannot_hold_is_not_sent() {
 #[tokio::test]
 async fn many_calls_share_a_connection() {
     let slowly =
-        || Answer::Later(Duration::from_millis(20), Box::new(said(Wire::V10, Operation::Send, &[DONE])));
+        || Answer::Later(Duration::from_millis(20), Box::new(said(Wire::V10, A2aOperation::Send, &[DONE])));
     let (script, agent) = v10((0..8).map(|_| slowly())).await;
     let desk = Desk::new();
     let calls = futures::future::join_all((0..8).map(|_| desk.send(call(&agent)))).await;

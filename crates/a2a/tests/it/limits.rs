@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::{StreamExt, future::join_all};
-use rialto_a2a::peer::Config;
+use rialto_a2a::backend::Config;
 use rialto_engine::peer::Peer;
 use rialto_model::{
     card::{Binding, Dialect},

@@ -9,7 +9,7 @@ use std::{
 };
 
 use http::{StatusCode, header};
-use rialto_a2a::peer::Config;
+use rialto_a2a::backend::Config;
 use rialto_edge::fetch::{FetchError, Request, Response};
 use rialto_model::{
     agent::Agent,

@@ -8,8 +8,8 @@ use std::sync::{
 use futures::StreamExt;
 use jiff::Timestamp;
 use rialto_a2a::{
+    backend::{A2aBackend, A2aBackendDeps, Config},
     credential::{Resolver, no_store, resolver},
-    peer::{A2aPeer, Config, Ports},
 };
 use rialto_edge::{
     client::{self, Client},
@@ -52,7 +52,7 @@ impl Learned for Notes {
 
 /// A peer and what it learns. `TOKEN` is set in its environment.
 pub(crate) struct Desk {
-    pub(crate) peer: A2aPeer,
+    pub(crate) peer: A2aBackend,
     pub(crate) notes: Arc<Notes>,
 }
 
@@ -71,13 +71,13 @@ impl Desk {
 
     pub(crate) fn over(config: Config, fetch: Arc<dyn Fetch>) -> Self {
         let notes = Arc::new(Notes::default());
-        let ports = Ports {
+        let ports = A2aBackendDeps {
             fetch,
             tokens: tokens(),
             learned: Arc::clone(&notes) as Arc<dyn Learned>,
             clock: Arc::new(FixedClock(Timestamp::from_millisecond(1_700_000_000_000).unwrap())),
         };
-        Self { peer: A2aPeer::new(config, ports), notes }
+        Self { peer: A2aBackend::new(config, ports), notes }
     }
 
     pub(crate) async fn send(&self, call: Call) -> Vec<Event> {

@@ -18,7 +18,7 @@ use futures::{StreamExt, stream};
 use http::{HeaderMap, StatusCode, header};
 use http_body::Frame;
 use http_body_util::StreamBody;
-use rialto_a2a_wire::grpc::Status;
+use rialto_a2a_wire::grpc::GrpcStatus;
 use serde_json::Value;
 use tokio::net::TcpListener;
 
@@ -33,7 +33,7 @@ pub(crate) enum Answer {
     /// Server-sent events, and then the connection breaks.
     Broken(Vec<String>),
     /// gRPC: framed messages, and how it went unless that is never said.
-    Grpc(Vec<Vec<u8>>, Option<Status>),
+    Grpc(Vec<Vec<u8>>, Option<GrpcStatus>),
     /// A redirect to this address.
     Elsewhere(String),
     /// A refusal for now, with `Retry-After`.
@@ -230,7 +230,7 @@ async fn render(mut answer: Answer, id: &str) -> Response {
 }
 
 /// What has no message says how it went in its first headers, as servers do.
-fn grpc_response(messages: Vec<Vec<u8>>, status: Option<Status>) -> Response {
+fn grpc_response(messages: Vec<Vec<u8>>, status: Option<GrpcStatus>) -> Response {
     let mut trailers = HeaderMap::new();
     if let Some(status) = &status {
         status.put(&mut trailers);

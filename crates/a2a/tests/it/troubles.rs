@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rialto_a2a::peer::Config;
+use rialto_a2a::backend::Config;
 use rialto_edge::client;
 use rialto_model::{
     agent::Agent,

@@ -1,4 +1,4 @@
-//! Messages of protocol version 2026-07-28 as they are read and written, without a tree of values in between.
+//! Codec of protocol version 2026-07-28 without an intermediate JSON tree.
 
 mod call_result;
 
@@ -14,60 +14,60 @@ use serde::Serialize;
 
 use self::call_result::CallResult;
 use crate::{
-    answer::{Answer, SERVER, Server},
-    asking::Responses,
-    client::{Abilities, Fluency},
-    progress::Mark,
+    client_profile::{DeclaredCapabilities, ProtocolFeatures},
+    elicitation::ElicitationResponses,
+    progress::ProgressMark,
+    tool_result::{SERVER_IDENTITY, ServerIdentity, ToolResult},
 };
 
-/// A request, as far as it must be read to know what to do with it.
-pub(crate) struct Asked<'a> {
+/// Request, parsed as far as the fast path needs.
+pub(crate) struct FastRequest<'a> {
     id: RawJson<'a>,
     pub(crate) method: Cow<'a, str>,
-    pub(crate) params: Params<'a>,
+    pub(crate) params: FastParams<'a>,
 }
 
-/// What a request asks for.
-pub(crate) struct Params<'a> {
+/// Parameters of a request.
+pub(crate) struct FastParams<'a> {
     /// The tool to call.
     pub(crate) name: Option<Cow<'a, str>>,
-    /// What to call it with.
+    /// Arguments of the tool.
     pub(crate) arguments: Option<RawJson<'a>>,
-    /// What a person answered to the questions of the last call.
+    /// Answers to the questions of the last call.
     pub(crate) responses: Option<RawJson<'a>>,
-    /// Which questions those were.
+    /// Sealed state that identifies those questions.
     pub(crate) state: Option<Cow<'a, str>>,
-    /// Where to go on in a list.
+    /// Cursor of a list.
     pub(crate) cursor: Option<Cow<'a, str>>,
-    pub(crate) meta: Meta<'a>,
+    pub(crate) meta: RequestMeta<'a>,
 }
 
-/// What a request says about its sender.
-pub(crate) struct Meta<'a> {
+/// `_meta` of a request: the client and its capabilities.
+pub(crate) struct RequestMeta<'a> {
     pub(crate) version: Cow<'a, str>,
     client: Option<Cow<'a, str>>,
     progress_token: Option<RawJson<'a>>,
-    /// What the sender can do when it is asked to.
-    pub(crate) abilities: Abilities,
-    /// The trace that the sender has begun.
+    /// Declared capabilities.
+    pub(crate) abilities: DeclaredCapabilities,
+    /// Trace of the client.
     pub(crate) traceparent: Option<Cow<'a, str>>,
     pub(crate) tracestate: Option<Cow<'a, str>>,
-    /// How many calls through us led to this one.
+    /// Number of calls through Rialto that led to this one.
     pub(crate) hops: u8,
     pub(crate) baggage: Option<Cow<'a, str>>,
 }
 
-/// An answer that went well.
+/// Successful JSON-RPC response.
 #[derive(Serialize)]
-struct Success<'a, T> {
+struct SuccessResponse<'a, T> {
     jsonrpc: &'static str,
     id: RawJson<'a>,
     result: T,
 }
 
-/// An answer that went wrong.
+/// JSON-RPC error response.
 #[derive(Serialize)]
-struct Trouble<'a> {
+struct ErrorResponse<'a> {
     jsonrpc: &'static str,
     id: RawJson<'a>,
     error: &'a ErrorData,
@@ -75,10 +75,10 @@ struct Trouble<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Listed<'a> {
+struct ToolListResult<'a> {
     result_type: &'static str,
     #[serde(rename = "_meta")]
-    meta: Signature,
+    meta: ServerInfoMeta,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<&'a str>,
     ttl_ms: u64,
@@ -87,21 +87,21 @@ struct Listed<'a> {
 }
 
 #[derive(Serialize)]
-struct Signature {
+struct ServerInfoMeta {
     #[serde(rename = "io.modelcontextprotocol/serverInfo")]
-    server: &'static Server,
+    server: &'static ServerIdentity,
 }
 
 #[derive(Serialize)]
-struct Progressed<'a> {
+struct ProgressNotification<'a> {
     jsonrpc: &'static str,
     method: &'static str,
-    params: Progress<'a>,
+    params: ProgressParams<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Progress<'a> {
+struct ProgressParams<'a> {
     progress_token: RawJson<'a>,
     progress: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,36 +109,36 @@ struct Progress<'a> {
     message: &'a str,
 }
 
-// === impl Asked ===
+// === impl FastRequest ===
 
-impl<'a> Asked<'a> {
-    /// Reads a request; none unless it is as it should be in every respect that matters here.
+impl<'a> FastRequest<'a> {
+    /// Parses a request; none unless every field that matters here is valid.
     pub(crate) fn read(body: RawJson<'a>) -> Option<Self> {
         let [version, id, method, params] = pick(body, ["jsonrpc", "id", "method", "params"])?;
         let id = id.filter(|id| is_id(*id))?;
-        let asked = Self { id, method: text(method?)?, params: Params::read(params?)? };
+        let asked = Self { id, method: text(method?)?, params: FastParams::read(params?)? };
         (text(version?)? == "2.0").then_some(asked)
     }
 
-    /// What the client calls itself.
+    /// Name of the client.
     pub(crate) fn client(&self) -> &str {
         self.params.meta.client.as_deref().unwrap_or_default()
     }
 
-    /// Its id, which goes back as it came.
+    /// The id, returned unchanged.
     pub(crate) const fn id(&self) -> RawJson<'a> {
         self.id
     }
 
-    /// Under which name the client wants to hear of progress.
+    /// Token of the progress notifications that the client asks for.
     pub(crate) const fn progress_token(&self) -> Option<RawJson<'a>> {
         self.params.meta.progress_token
     }
 }
 
-// === impl Params ===
+// === impl FastParams ===
 
-impl<'a> Params<'a> {
+impl<'a> FastParams<'a> {
     fn read(raw: RawJson<'a>) -> Option<Self> {
         let names = ["name", "arguments", "cursor", "_meta", "inputResponses", "requestState"];
         let [name, arguments, cursor, meta, responses, state] = pick(raw, names)?;
@@ -150,23 +150,23 @@ impl<'a> Params<'a> {
             responses: said(responses),
             state: maybe_text(state)?,
             cursor: maybe_text(cursor)?,
-            meta: Meta::read(meta?)?,
+            meta: RequestMeta::read(meta?)?,
         };
         is_object.then_some(params)
     }
 
-    /// The answers by their names; none when they are something else.
-    pub(crate) fn responses(&self) -> Option<Responses> {
+    /// Answers by key; none when the value is not a map.
+    pub(crate) fn responses(&self) -> Option<ElicitationResponses> {
         match self.responses {
             Some(raw) => serde_json::from_str(raw.get()).ok(),
-            None => Some(Responses::new()),
+            None => Some(ElicitationResponses::new()),
         }
     }
 }
 
-// === impl Meta ===
+// === impl RequestMeta ===
 
-impl<'a> Meta<'a> {
+impl<'a> RequestMeta<'a> {
     fn read(raw: RawJson<'a>) -> Option<Self> {
         let [version, capabilities, client, token, traceparent, tracestate, baggage, counted] = pick(
             raw,
@@ -185,7 +185,7 @@ impl<'a> Meta<'a> {
             None => None,
             Some(client) => {
                 let [name, version] = pick(client, ["name", "version"])?;
-                // A client without a version is malformed, and left to rmcp.
+                // A client without a version is invalid, and left to rmcp.
                 text(version?)?;
                 Some(text(name?)?)
             }
@@ -206,7 +206,7 @@ impl<'a> Meta<'a> {
     }
 }
 
-/// The members with these names, as far as they are there; none when it is no object, or one of them is there twice.
+/// Members with these names; none when the value is not an object or one of them occurs twice.
 fn pick<'a, const N: usize>(raw: RawJson<'a>, names: [&str; N]) -> Option<[Option<RawJson<'a>>; N]> {
     let mut found = [None; N];
     for (name, member) in raw.members()? {
@@ -220,7 +220,7 @@ fn pick<'a, const N: usize>(raw: RawJson<'a>, names: [&str; N]) -> Option<[Optio
     Some(found)
 }
 
-/// What is there and not `null`.
+/// Value that is present and not `null`.
 fn said(raw: Option<RawJson<'_>>) -> Option<RawJson<'_>> {
     raw.filter(|raw| raw.get() != "null")
 }
@@ -233,80 +233,80 @@ fn text(raw: RawJson<'_>) -> Option<Cow<'_, str>> {
     Some(Cow::Borrowed(plain))
 }
 
-/// A text that need not be there; none when something else is there.
+/// Optional string; none when the value is not a string.
 fn maybe_text(raw: Option<RawJson<'_>>) -> Option<Option<Cow<'_, str>>> {
     said(raw).map_or(Some(None), |raw| text(raw).map(Some))
 }
 
-/// The answer to a call.
-pub(crate) fn called(id: RawJson<'_>, outcome: &Result<Answer, ErrorData>) -> Vec<u8> {
+/// Response of a call.
+pub(crate) fn called(id: RawJson<'_>, outcome: &Result<ToolResult, ErrorData>) -> Vec<u8> {
     match outcome {
-        Ok(answer) => bytes(&Success { jsonrpc: "2.0", id, result: CallResult::from(answer) }),
+        Ok(answer) => bytes(&SuccessResponse { jsonrpc: "2.0", id, result: CallResult::from(answer) }),
         Err(error) => failed(id, error),
     }
 }
 
-/// A call that cannot go on before somebody has answered.
+/// Response of a call that needs answers first.
 pub(crate) fn asked(id: RawJson<'_>, questions: &InputRequiredResult) -> Vec<u8> {
-    bytes(&Success { jsonrpc: "2.0", id, result: questions })
+    bytes(&SuccessResponse { jsonrpc: "2.0", id, result: questions })
 }
 
-/// A call that became a task.
+/// Response of a call that became a task.
 pub(crate) fn became(id: RawJson<'_>, task: &CreateTaskResult) -> Vec<u8> {
-    bytes(&Success { jsonrpc: "2.0", id, result: task })
+    bytes(&SuccessResponse { jsonrpc: "2.0", id, result: task })
 }
 
-/// A page of tools.
+/// Response with a page of tools.
 pub(crate) fn listed(id: RawJson<'_>, tools: &[&Tool], next_cursor: Option<&str>, ttl_ms: u64) -> Vec<u8> {
-    let result = Listed {
+    let result = ToolListResult {
         result_type: "complete",
-        meta: Signature { server: &SERVER },
+        meta: ServerInfoMeta { server: &SERVER_IDENTITY },
         next_cursor,
         ttl_ms,
         cache_scope: "private",
         tools,
     };
-    bytes(&Success { jsonrpc: "2.0", id, result })
+    bytes(&SuccessResponse { jsonrpc: "2.0", id, result })
 }
 
-/// An error.
+/// Error response.
 pub(crate) fn failed(id: RawJson<'_>, error: &ErrorData) -> Vec<u8> {
-    bytes(&Trouble { jsonrpc: "2.0", id, error })
+    bytes(&ErrorResponse { jsonrpc: "2.0", id, error })
 }
 
-/// A note of progress.
-pub(crate) fn progressed(progress_token: RawJson<'_>, mark: Mark, message: &str) -> Vec<u8> {
-    let params = Progress { progress_token, progress: mark.progress, total: mark.total, message };
-    bytes(&Progressed { jsonrpc: "2.0", method: "notifications/progress", params })
+/// Progress notification.
+pub(crate) fn progressed(progress_token: RawJson<'_>, mark: ProgressMark, message: &str) -> Vec<u8> {
+    let params = ProgressParams { progress_token, progress: mark.progress, total: mark.total, message };
+    bytes(&ProgressNotification { jsonrpc: "2.0", method: "notifications/progress", params })
 }
 
-/// A message as one event of a stream, on one line: line ends, which JSON has only as white space, become spaces.
+/// Message as one server-sent event on one line: line breaks, which JSON has only as white space, become spaces.
 pub(crate) fn event(message: &[u8]) -> Event {
     Event::default().data(String::from_utf8_lossy(message).replace(['\n', '\r'], " "))
 }
 
-/// All of these can be said in JSON: their maps have texts for keys.
+/// Serializes a message. All of them can be encoded: their map keys are strings.
 fn bytes<T: Serialize>(message: &T) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(768);
     if let Err(error) = serde_json::to_writer(&mut bytes, message) {
-        tracing::error!("an answer could not be written: {error}");
+        tracing::error!("a response could not be serialized: {error}");
     }
     bytes
 }
 
-/// An id is a text or a whole number.
+/// An id is a string or an integer.
 fn is_id(raw: RawJson<'_>) -> bool {
     raw.get().starts_with('"') || raw.get().parse::<i64>().is_ok()
 }
 
-/// What a client declares; none when that is not readable.
-fn abilities(raw: RawJson<'_>) -> Option<Abilities> {
+/// Declared capabilities; none when they cannot be parsed.
+fn abilities(raw: RawJson<'_>) -> Option<DeclaredCapabilities> {
     if raw.get() == "{}" {
-        return Some(Abilities::default());
+        return Some(DeclaredCapabilities::default());
     }
     let declared = serde_json::from_str::<ClientCapabilities>(raw.get()).ok()?;
-    let fluency = Fluency::of(Some(ProtocolVersion::V_2026_07_28.as_str()));
-    Some(Abilities::of(&declared, fluency))
+    let fluency = ProtocolFeatures::of(Some(ProtocolVersion::V_2026_07_28.as_str()));
+    Some(DeclaredCapabilities::of(&declared, fluency))
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ proptest! {
         client in prop::sample::select(vec!["claude-ai", "claude-code", "cursor", "vscode", "copilot", "openai", "codex", "gemini", "x"]),
         mode in prop::sample::select(vec![ToolNames::Auto, ToolNames::Canonical, ToolNames::Legacy, ToolNames::Both]),
     ) {
-        let rule = Rule::of(client);
+        let rule = ClientNameRule::of(client);
         for name in listed(client, mode, &entry(&agent, &skill)) {
             prop_assert!(!name.is_empty() && name.len() <= rule.max, "{name}");
             prop_assert!(is_allowed(&name), "{name}");
@@ -118,17 +118,17 @@ proptest! {
 
 #[test]
 fn nothing_that_is_deployed_can_take_the_name_of_one_of_our_own_tools() {
-    assert!(crate::own::NAMES.iter().all(|name| rialto_engine::directory::RESERVED.contains(name)));
+    assert!(crate::builtin_tools::NAMES.iter().all(|name| rialto_engine::directory::RESERVED.contains(name)));
 }
 
 #[test]
 fn schemas_are_portable_for_those_who_need_it_and_those_who_ask() {
     for (client, schemas, is_portable) in [
-        ("claude-code", Schemas::Auto, true),
-        ("gemini-cli-mcp-client", Schemas::Auto, true),
-        ("mcp", Schemas::Auto, false),
-        ("mcp", Schemas::Portable, true),
-        ("claude-code", Schemas::Original, false),
+        ("claude-code", SchemaStyle::Auto, true),
+        ("gemini-cli-mcp-client", SchemaStyle::Auto, true),
+        ("mcp", SchemaStyle::Auto, false),
+        ("mcp", SchemaStyle::Portable, true),
+        ("claude-code", SchemaStyle::Original, false),
     ] {
         let naming = Naming::of(client, ToolNames::Auto).with_schemas(schemas);
         assert_eq!(naming.portable, is_portable, "{client} {schemas:?}");

@@ -1,7 +1,7 @@
 //! References in place of files in structured content.
 //!
-//! The bytes of a file are in a content block already. Repeated in `structuredContent` they would double the result, and a client that shows its
-//! model structured content would show it base64. So the part there refers to the block, and to the address where the file can be read.
+//! The bytes of a file are in a content block already. Repeated in `structuredContent` they would double the result, and a client that
+//! shows its model structured content would show base64. So the part there refers to the block, and to the URI of the file.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use rialto_model::{
     task::Task,
 };
 
-use crate::place::Place;
+use crate::result_uri::ResultPath;
 
 /// Member of a part's metadata that names the content block with the file.
 const CONTENT_BLOCK: &str = "rialto/contentBlock";
@@ -29,13 +29,13 @@ pub(super) fn referred(task: &Task, has_blocks: bool) -> Cow<'_, Task> {
     let mut block = 0;
     for (artifact, made) in light.artifacts.iter_mut().enumerate() {
         for (at, part) in made.parts.iter_mut().enumerate() {
-            refer(part, &Place::Part(artifact, at).in_task(id), has_blocks.then_some(block));
+            refer(part, &ResultPath::Part(artifact, at).in_task(id), has_blocks.then_some(block));
             block += 1;
         }
     }
     let has_said_blocks = has_blocks && light.artifacts.is_empty();
     for (at, part) in light.message.iter_mut().flat_map(|message| &mut message.parts).enumerate() {
-        refer(part, &Place::Said(at).in_task(id), has_said_blocks.then_some(at));
+        refer(part, &ResultPath::Said(at).in_task(id), has_said_blocks.then_some(at));
     }
     Cow::Owned(light)
 }

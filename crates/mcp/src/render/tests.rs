@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::config::ToolErrors;
 
-const OLDEST: Fluency = Fluency { modern: false, choices: false, links: false, audio: false };
-const LEGACY: Fluency = Fluency { modern: false, choices: false, links: true, audio: true };
+const OLDEST: ProtocolFeatures =
+    ProtocolFeatures { modern: false, choices: false, links: false, audio: false };
+const LEGACY: ProtocolFeatures = ProtocolFeatures { modern: false, choices: false, links: true, audio: true };
 
 pub(super) fn task(state: TaskState) -> Task {
     Task::new(TaskHead {
@@ -57,11 +58,11 @@ fn file(kind: &str, name: Option<&str>, base64: &str) -> Part {
     Part { media_type: Some(kind.into()), filename: name.map(str::to_owned), ..part }
 }
 
-fn shown(task: &Task, fluency: Fluency) -> Value {
+fn shown(task: &Task, fluency: ProtocolFeatures) -> Value {
     serde_json::to_value(CallToolResult::from(result(
         task,
         "weather",
-        Reader {
+        ResultOptions {
             fluency,
             inline: 0,
             errors: ToolErrors::Result,
@@ -74,7 +75,7 @@ fn shown(task: &Task, fluency: Fluency) -> Value {
 }
 
 /// The one block that an artifact of one part becomes.
-fn one_block(part: Part, fluency: Fluency) -> Value {
+fn one_block(part: Part, fluency: ProtocolFeatures) -> Value {
     shown(&made(vec![Artifact::new("a b", vec![part])]), fluency)["content"][0].take()
 }
 
@@ -82,7 +83,7 @@ fn one_block(part: Part, fluency: Fluency) -> Value {
 fn one_data_part_is_its_data() {
     assert_json_snapshot!(shown(
         &made(vec![Artifact::new("out", vec![data(json!({ "n": 1 }))])]),
-        Fluency::NEWEST
+        ProtocolFeatures::NEWEST
     ));
 }
 
@@ -92,8 +93,8 @@ fn data_keeps_every_digit() {
     let answer = result(
         &made(vec![Artifact::new("out", vec![part])]),
         "weather",
-        Reader {
-            fluency: Fluency::NEWEST,
+        ResultOptions {
+            fluency: ProtocolFeatures::NEWEST,
             inline: 0,
             errors: ToolErrors::Result,
             is_upstream: false,
@@ -108,14 +109,14 @@ fn data_keeps_every_digit() {
 #[test]
 fn data_that_is_no_object_is_structured_only_for_those_who_know_that() {
     let task = made(vec![Artifact::new("out", vec![data(json!([1, 2]))])]);
-    assert_eq!(shown(&task, Fluency::NEWEST)["structuredContent"], json!([1, 2]));
+    assert_eq!(shown(&task, ProtocolFeatures::NEWEST)["structuredContent"], json!([1, 2]));
     assert_eq!(shown(&task, LEGACY).get("structuredContent"), None);
     assert_eq!(shown(&task, LEGACY)["content"][0]["text"], "[1,2]");
 }
 
 #[test]
 fn one_text_part_is_its_text() {
-    let shown = shown(&made(vec![Artifact::new("out", vec![Part::text("sunny")])]), Fluency::NEWEST);
+    let shown = shown(&made(vec![Artifact::new("out", vec![Part::text("sunny")])]), ProtocolFeatures::NEWEST);
     assert_eq!(shown["content"], json!([{ "type": "text", "text": "sunny" }]));
     assert_eq!(shown.get("structuredContent"), None);
 }
@@ -127,7 +128,7 @@ fn several_parts_are_preserved_in_full() {
     let mut artifact = Artifact::new("out", vec![Part::text("see"), data(json!({ "n": 1 })), part]);
     (artifact.name, artifact.description) = (Some("Report".into()), Some("All of it".into()));
     artifact.metadata = Some(Json::from(json!({ "k": "v" })));
-    assert_json_snapshot!(shown(&made(vec![artifact]), Fluency::NEWEST));
+    assert_json_snapshot!(shown(&made(vec![artifact]), ProtocolFeatures::NEWEST));
 }
 
 #[test]
@@ -223,8 +224,8 @@ fn a_task_is_shown_with_where_it_stands() {
         serde_json::to_value(CallToolResult::from(status(
             task,
             "weather",
-            Reader {
-                fluency: Fluency::NEWEST,
+            ResultOptions {
+                fluency: ProtocolFeatures::NEWEST,
                 inline: 0,
                 errors: ToolErrors::Result,
                 is_upstream: false,
@@ -247,7 +248,7 @@ fn a_task_is_shown_with_where_it_stands() {
 
 #[test]
 fn a_question_of_a_tool_that_promised_something_else_is_told_as_an_error() {
-    let reader = Reader {
+    let reader = ResultOptions {
         fluency: LEGACY,
         inline: 0,
         errors: ToolErrors::Result,
@@ -262,10 +263,10 @@ fn a_question_of_a_tool_that_promised_something_else_is_told_as_an_error() {
 }
 
 /// Results of text and a picture of 80 kB, as skill tools, `get_task` and `invoke_a2a` show them.
-fn picture_results(is_upstream: bool) -> [(Answer, String); 3] {
+fn picture_results(is_upstream: bool) -> [(ToolResult, String); 3] {
     let picture = file("image/png", Some("plot.png"), &"iVBORw0KGgo=".repeat(9_000));
     let task = made(vec![Artifact::new("out", vec![Part::text("a plot"), picture])]);
-    let reader = Reader {
+    let reader = ResultOptions {
         fluency: LEGACY,
         inline: 0,
         errors: ToolErrors::Result,

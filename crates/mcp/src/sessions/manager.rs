@@ -1,4 +1,4 @@
-//! Sessions as rmcp sees them.
+//! Session manager and session store of rmcp.
 
 use std::{
     pin::Pin,
@@ -23,25 +23,25 @@ use rmcp::{
 };
 
 use super::{
-    Sessions,
+    McpSessions,
     node_tag::Addressee,
     sealed_id::ClientHello,
     table::{HeldSession, key_of},
 };
 
-/// Tells rmcp the handshakes of sessions that are being rebuilt.
-pub(crate) struct Handshakes(pub(crate) Arc<Sessions>);
+/// Replays the handshakes of sessions that are being rebuilt.
+pub(crate) struct HandshakeStore(pub(crate) Arc<McpSessions>);
 
 /// A stream that counts as use of its session while it lasts.
-struct Used<S> {
+struct SessionUseStream<S> {
     stream: S,
     session: Option<Arc<HeldSession>>,
 }
 
-// === impl Handshakes ===
+// === impl HandshakeStore ===
 
 #[async_trait]
-impl SessionStore for Handshakes {
+impl SessionStore for HandshakeStore {
     async fn load(&self, id: &str) -> Result<Option<SessionState>, SessionStoreError> {
         Ok(self.0.table.lock().handshake(id).map(SessionState::new))
     }
@@ -57,9 +57,9 @@ impl SessionStore for Handshakes {
     }
 }
 
-// === impl SessionManager ===
+// === impl McpSessions ===
 
-impl SessionManager for Sessions {
+impl SessionManager for McpSessions {
     type Error = LocalSessionManagerError;
     type Transport = WorkerTransport<LocalSessionWorker>;
 
@@ -101,7 +101,7 @@ impl SessionManager for Sessions {
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         let session = self.used(id);
         let stream = self.inner.create_stream(id, message).await?;
-        Ok(Used::new(Box::pin(self.tagged(stream)), session))
+        Ok(SessionUseStream::new(Box::pin(self.tagged(stream)), session))
     }
 
     async fn accept_message(
@@ -112,20 +112,20 @@ impl SessionManager for Sessions {
         let session = self.used(id);
         let is_for_others = match &message {
             ClientJsonRpcMessage::Notification(told) => match &told.notification {
-                // It may be sent to one process while another has heard it already, or said it to itself.
+                // The client may send it to one process while another has processed it already, or generated it itself.
                 ClientNotification::InitializedNotification(_)
                     if session.is_some_and(|session| session.is_ready.swap(true, Ordering::Relaxed)) =>
                 {
                     return Ok(());
                 }
-                // The call may be made by any process.
+                // The call may be running in any process.
                 ClientNotification::CancelledNotification(_) => true,
                 _ => false,
             },
             _ => self.node.untag(&mut message) == Addressee::Elsewhere,
         };
         if is_for_others && let Err(failure) = self.relay(key_of(id), &message).await {
-            tracing::warn!("a message of session {id} could not be passed on: {}", failure.message);
+            tracing::warn!("a message of session {id} could not be relayed: {}", failure.message);
         }
         self.inner.accept_message(id, message).await
     }
@@ -137,7 +137,7 @@ impl SessionManager for Sessions {
         let session = self.used(id);
         self.ensure_ready(id).await;
         let stream = self.tagged(self.inner.create_standalone_stream(id).await?);
-        Ok(Used::new(Box::pin(stream.take_until(self.stop.clone().cancelled_owned())), session))
+        Ok(SessionUseStream::new(Box::pin(stream.take_until(self.stop.clone().cancelled_owned())), session))
     }
 
     async fn resume(
@@ -149,7 +149,7 @@ impl SessionManager for Sessions {
         // Events are kept by the process that sent them.
         let last = self.node.untag_event(&last_event_id).ok_or(SessionError::InvalidEventId)?.to_owned();
         let stream = self.tagged(self.inner.resume(id, last).await?);
-        Ok(Used::new(Box::pin(stream.take_until(self.stop.clone().cancelled_owned())), session))
+        Ok(SessionUseStream::new(Box::pin(stream.take_until(self.stop.clone().cancelled_owned())), session))
     }
 
     async fn restore_session(&self, id: SessionId) -> Result<RestoreOutcome<Self::Transport>, Self::Error> {
@@ -161,7 +161,7 @@ impl SessionManager for Sessions {
     }
 }
 
-impl Sessions {
+impl McpSessions {
     fn tagged(
         &self,
         stream: impl Stream<Item = ServerSseMessage> + Send + Sync + 'static,
@@ -171,9 +171,9 @@ impl Sessions {
     }
 }
 
-// === impl Used ===
+// === impl SessionUseStream ===
 
-impl<S> Used<S> {
+impl<S> SessionUseStream<S> {
     fn new(stream: S, session: Option<Arc<HeldSession>>) -> Self {
         if let Some(session) = &session {
             session.open.fetch_add(1, Ordering::Relaxed);
@@ -182,7 +182,7 @@ impl<S> Used<S> {
     }
 }
 
-impl<S: Stream + Unpin> Stream for Used<S> {
+impl<S: Stream + Unpin> Stream for SessionUseStream<S> {
     type Item = S::Item;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<S::Item>> {
@@ -190,7 +190,7 @@ impl<S: Stream + Unpin> Stream for Used<S> {
     }
 }
 
-impl<S> Drop for Used<S> {
+impl<S> Drop for SessionUseStream<S> {
     fn drop(&mut self) {
         if let Some(session) = &self.session {
             session.open.fetch_sub(1, Ordering::Relaxed);

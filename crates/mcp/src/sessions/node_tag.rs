@@ -1,8 +1,8 @@
 //! Tag of a process in the ids that its clients send back.
 //!
 //! rmcp numbers the requests and events of each session from zero, in every process that holds it. A client has one session, so these
-//! numbers would mean different things at different processes. So each leaves with the tag of its process, and an answer shows which
-//! process waits for it.
+//! numbers would be ambiguous between processes. So each id is sent with the tag of its process, and an answer shows which process waits
+//! for it.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -36,26 +36,26 @@ pub(super) enum Addressee {
 // === impl NodeTag ===
 
 impl NodeTag {
-    /// A tag that is most likely no other process's.
+    /// A random tag, most likely unique.
     pub(super) fn random() -> Self {
         let random = RandomState::new().hash_one(std::process::id()) % (1 << TAG_BITS);
         Self(u32::try_from(random).unwrap_or_default().max(1))
     }
 
-    /// Puts the tag into the ids of an event that leaves.
+    /// Adds the tag to the ids of an outgoing event.
     pub(super) fn tag(self, mut event: ServerSseMessage) -> ServerSseMessage {
         event.event_id = event.event_id.map(|id| format!("{}-{id}", self.0));
         event.message = event.message.map(|message| self.tag_message(message));
         event
     }
 
-    /// The event id as this process gave it; none if another did.
+    /// The event id that this process assigned; none for another process.
     pub(super) fn untag_event(self, id: &str) -> Option<&str> {
         let (tag, id) = id.split_once('-')?;
         (tag.parse() == Ok(self.0)).then_some(id)
     }
 
-    /// The process that an answer is meant for. If it is this one, the answer gets the id as it was before it left.
+    /// Process that an answer is meant for. For this process, the answer gets its original id back.
     pub(super) fn untag(self, message: &mut ClientJsonRpcMessage) -> Addressee {
         let id = match message {
             ClientJsonRpcMessage::Response(JsonRpcResponse { id, .. }) => id,

@@ -1,7 +1,8 @@
-//! Messages of clients that reached another process than the one they are meant for.
+//! Relay of client messages that reached another process than the one they are meant for.
 //!
-//! An answer to a question, or the cancellation of a call, may come to any process of the store. The one it comes to writes it there; the one
-//! that waits reads it, often while it waits for an answer, else once a second. Ends of sessions take the same way.
+//! An answer to a question, or the cancellation of a call, may reach any process of the store. That process writes it to the store; the
+//! one that waits polls for it, fast while it waits for an answer, otherwise once a second. Ends of sessions are relayed in this way
+//! too.
 
 use std::{
     sync::{
@@ -18,7 +19,7 @@ use rialto_model::{
 use rmcp::{model::ClientJsonRpcMessage, transport::streamable_http_server::SessionManager};
 use tokio::sync::Notify;
 
-use super::{Sessions, node_tag::Addressee};
+use super::{McpSessions, node_tag::Addressee};
 
 /// Interval of reading while this process waits for an answer.
 const ANSWER_POLL: Duration = Duration::from_millis(100);
@@ -29,29 +30,29 @@ const IDLE_POLL: Duration = Duration::from_secs(1);
 /// Rounds without any session after which the place of reading is moved to the end.
 const IDLE_ROUNDS: u32 = 30;
 
-/// Messages that are read at once.
+/// Maximum number of messages in one read.
 const BATCH: usize = 256;
 
 /// Largest message that is passed on. Answers are forms that a person filled in.
 const MAX_RELAYED_BYTES: usize = 256 * 1024;
 
-/// Counts the questions whose answers this process waits for.
+/// Number of questions whose answers this process waits for.
 #[derive(Clone, Default)]
-pub(crate) struct AnswerWaits(Arc<Waits>);
+pub(crate) struct AnswerWaits(Arc<AnswerWaitCount>);
 
 #[derive(Default)]
-struct Waits {
+struct AnswerWaitCount {
     count: AtomicUsize,
     begun: Notify,
 }
 
-/// A question that waits for its answer, for as long as this lives.
+/// Guard of a question that waits for its answer.
 pub(crate) struct AnswerWait(AnswerWaits);
 
 // === impl AnswerWaits ===
 
 impl AnswerWaits {
-    /// Has answers fetched quickly until the result is dropped.
+    /// Polls fast until the result is dropped.
     pub(crate) fn begin(&self) -> AnswerWait {
         self.0.count.fetch_add(1, Ordering::Relaxed);
         self.0.begun.notify_one();
@@ -62,7 +63,7 @@ impl AnswerWaits {
         self.0.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Waits until it is time to read again.
+    /// Waits until the next poll.
     async fn pause(&self) {
         if !self.is_empty() {
             return tokio::time::sleep(ANSWER_POLL).await;
@@ -80,10 +81,10 @@ impl Drop for AnswerWait {
     }
 }
 
-// === impl Sessions ===
+// === impl McpSessions ===
 
-impl Sessions {
-    /// Passes a message on to the process that it is meant for.
+impl McpSessions {
+    /// Relays a message to the process that it is meant for.
     pub(super) async fn relay(&self, session: &str, message: &ClientJsonRpcMessage) -> Result<(), Failure> {
         let unreadable = |_| Failure::new(Kind::Internal, "the message could not be written");
         let body = serde_json::to_string(message).map_err(unreadable)?;
@@ -97,13 +98,13 @@ impl Sessions {
         self.engine().relay_session_message(session, body).await
     }
 
-    /// Delivers what other processes have written, until the server stops.
+    /// Delivers relayed messages, until the server stops.
     pub(crate) async fn receive_relayed(self: Arc<Self>) {
         let (mut place, mut idle_rounds) = (None, 0);
         loop {
             let read = match place {
                 None => self.engine().last_session_message().await,
-                // Whoever rebuilds a session looks afterwards whether it has ended, so nothing is missed by not reading meanwhile.
+                // A rebuild checks afterwards whether the session has ended, so nothing is missed while this does not poll.
                 Some(_) if self.is_empty() && idle_rounds >= IDLE_ROUNDS => {
                     self.engine().last_session_message().await
                 }
@@ -122,7 +123,7 @@ impl Sessions {
         }
     }
 
-    /// Delivers the messages behind this place. Returns the place of the last one.
+    /// Delivers the messages behind this position. Returns the position of the last one.
     async fn receive_after(&self, mut place: u64) -> Result<u64, Failure> {
         loop {
             let messages = self.engine().session_messages(place, BATCH).await?;
@@ -162,7 +163,7 @@ impl Sessions {
         if let Err(error) = self.inner.accept_message(&id, message).await {
             tracing::debug!("a message of session {session} could not be delivered: {error}");
         }
-        // An answer is meant for one process; a cancellation is for whichever makes the call.
+        // An answer is meant for one process; a cancellation for the process that runs the call.
         if is_answer && let Err(error) = self.engine().remove_session_message(number).await {
             tracing::debug!("a message of session {session} could not be removed: {}", error.message);
         }

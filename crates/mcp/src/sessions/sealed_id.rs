@@ -1,8 +1,8 @@
 //! Session ids that hold what a process needs to serve their session.
 //!
 //! A client behind a load balancer sends each request to another process, and processes restart. So the id that a client gets is the
-//! state of its session: a random key, the handshake, and a digest of its caller, with a code over all of it. It is not secret, but
-//! nobody can make or change one. The key of the code is in the store, so an id holds for every process of that store.
+//! state of its session: a random key, the handshake, and a digest of its caller, with an HMAC over all of it. It is not secret, but
+//! cannot be forged or changed. The HMAC key is in the store, so an id is valid for every process of that store.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -42,14 +42,14 @@ pub(crate) struct SessionSeal {
     /// Second since 1970 when it was opened.
     #[serde(rename = "t")]
     pub(crate) opened_at: i64,
-    /// Digest of the caller who opened it.
+    /// Digest of the caller that opened it.
     #[serde(rename = "o")]
     owner: String,
     #[serde(flatten)]
     hello: ClientHello,
 }
 
-/// Parts of a client's handshake that later requests are answered by.
+/// Members of a client's handshake that later requests need.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClientHello {
     #[serde(rename = "p")]
@@ -58,7 +58,7 @@ pub(crate) struct ClientHello {
     name: String,
     #[serde(rename = "v")]
     version: String,
-    /// Ways in which the person at the client can be asked, as declared.
+    /// Elicitation modes that the client declared.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     elicitation: Option<ElicitationModes>,
 }
@@ -72,7 +72,7 @@ struct ElicitationModes {
     url: bool,
 }
 
-/// Seals and opens session ids, with a key that is read once.
+/// Seals and opens session ids, with an HMAC key that is read once.
 #[derive(Default)]
 pub(crate) struct IdSealer(OnceCell<Hmac<Sha256>>);
 
@@ -83,7 +83,7 @@ impl SessionSeal {
         Self { key: key.to_owned(), opened_at, owner: digest(owner), hello }
     }
 
-    /// Whether `caller` is the one who opened the session.
+    /// True when `caller` opened the session.
     pub(crate) fn belongs_to(&self, caller: &Caller) -> bool {
         self.owner == digest(caller)
     }
@@ -97,7 +97,7 @@ impl SessionSeal {
 // === impl ClientHello ===
 
 impl ClientHello {
-    /// The parts that are kept, each bounded.
+    /// Copies the members that are kept, each with a size limit.
     pub(crate) fn new(params: &InitializeRequestParams) -> Self {
         let elicitation = params.capabilities.elicitation.as_ref();
         let modes = |asks: &ElicitationCapability| ElicitationModes {
@@ -137,7 +137,7 @@ impl IdSealer {
         Ok(encode(self.key(engine).await?, &text))
     }
 
-    /// Opens an id that a client sent; none if it was not made here.
+    /// Opens an id that a client sent; none if it was not issued here.
     pub(crate) async fn open(&self, engine: &Engine, id: &str) -> Result<Option<SessionSeal>, Failure> {
         Ok(decode(self.key(engine).await?, id))
     }
@@ -168,14 +168,14 @@ fn decode(key: &Hmac<Sha256>, id: &str) -> Option<SessionSeal> {
     serde_json::from_slice(&text).ok()
 }
 
-/// Digest of everything that identifies a caller; what only one request says about it does not count.
+/// Digest of everything that identifies a caller, without request-specific data.
 fn digest(caller: &Caller) -> String {
     let text = serde_json::to_vec(caller).unwrap_or_default();
     let digest = Sha256::digest(text);
     BASE64_URL_SAFE_NO_PAD.encode(digest.get(..DIGEST_BYTES).unwrap_or_default())
 }
 
-/// The beginning of a text, without control characters: those are six bytes each in JSON.
+/// Start of a text, without control characters: those are six bytes each in JSON.
 fn truncate(text: &str, max_bytes: usize) -> String {
     let mut kept: String = text.chars().filter(|letter| !letter.is_control()).take(max_bytes).collect();
     kept.truncate(kept.floor_char_boundary(max_bytes));

@@ -1,4 +1,4 @@
-//! The sessions that this process holds, and how room is made for one more.
+//! Table of the sessions in this process, with eviction of idle ones.
 
 use std::{
     collections::HashMap,
@@ -22,23 +22,23 @@ use super::sealed_id::ClientHello;
 pub(crate) struct SessionLimits {
     pub(crate) max: usize,
     pub(crate) max_per_caller: usize,
-    /// After this time without use a session may make room for another caller's.
+    /// Idle time after which a session may be evicted for another caller's.
     pub(crate) idle: Duration,
 }
 
-/// Why a caller gets no session.
+/// Reason why a caller gets no session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoSession {
-    /// It has as many as it may have, and all of them are in use.
+    /// The caller has reached its limit, and all its sessions are in use.
     Caller(usize),
-    /// There are as many as there may be, and none may be dropped for it.
+    /// The process has reached its limit, and no session may be evicted.
     All(usize),
 }
 
-/// Whose a session is, for limits.
+/// Owner of a session, for limits.
 pub(super) type Owner = (OrgId, CallerId);
 
-/// The sessions, and those that are about to be opened.
+/// Open sessions, and those that are about to be opened.
 #[derive(Default)]
 pub(super) struct SessionTable {
     pub(super) known: HashMap<SessionId, Arc<HeldSession>>,
@@ -54,16 +54,16 @@ pub(super) struct SessionTable {
 #[derive(Default)]
 pub(super) struct HeldSession {
     pub(super) owner: OnceLock<Caller>,
-    /// What its client said when it opened the session.
+    /// Handshake of the client.
     pub(super) hello: OnceLock<ClientHello>,
     /// The order of use.
     pub(super) used: AtomicU64,
     /// The time of use, in milliseconds since the start.
     pub(super) used_at: AtomicU64,
     pub(super) open: AtomicUsize,
-    /// Whether the token that it was opened with expires.
+    /// True when the token that opened it can expire.
     pub(super) may_expire: AtomicBool,
-    /// Whether the server was told that the client is ready, by the client or in its place.
+    /// True once rmcp has the client's `initialized` notification, real or replayed.
     pub(super) is_ready: AtomicBool,
 }
 
@@ -105,7 +105,7 @@ impl SessionTable {
         (**rebuilt == *id).then(|| handshake.clone())
     }
 
-    /// Takes a rebuilt session in, unless it has ended meanwhile.
+    /// Adds a rebuilt session, unless it has ended meanwhile.
     pub(super) fn finish_rebuild(&mut self, id: &SessionId) -> bool {
         let is_wanted = self.rebuilding.get(key_of(id)).is_some_and(|(rebuilt, _)| rebuilt == id);
         if is_wanted {
@@ -114,7 +114,7 @@ impl SessionTable {
         is_wanted
     }
 
-    /// Takes the sessions out of the table that must be dropped so that `owner` may have one more.
+    /// Removes the sessions that must be dropped so that `owner` may open one more.
     pub(super) fn make_room(
         &mut self,
         owner: &Owner,

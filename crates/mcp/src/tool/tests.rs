@@ -96,7 +96,7 @@ fn a_portable_schema_keeps_the_original_beside_it() {
     let tool = of_skill("x".into(), &entry(skill_with_schema("deploy", own.clone())), true);
     assert_json_snapshot!(tool);
     let plain = of_skill("x".into(), &entry(skill("deploy")), true);
-    assert_eq!(plain.meta.unwrap().get(ORIGINAL), None);
+    assert_eq!(plain.meta.unwrap().get(ORIGINAL_SCHEMA_KEY), None);
 }
 
 #[test]

@@ -322,8 +322,8 @@ async fn a_state_is_taken_by_every_process_of_the_same_store() {
     let house = house(vec![colour()]).await;
     let asked = ask(&Web::new(&house)).await;
     // What another process is made of, but for the store.
-    let control = rialto_mcp::Control { load_agents: rialto_mcp::LoadAgents::Session };
-    let other = rialto_mcp::Door::new(house.engine.clone(), rialto_mcp::Config::default(), control);
+    let control = rialto_mcp::McpEndpointOptions { load_agents: rialto_mcp::LoadAgents::Session };
+    let other = rialto_mcp::McpEndpoint::new(house.engine.clone(), rialto_mcp::Config::default(), control);
     let web = Web::on(other.router(house.stop.clone()), crate::house::ann());
     let done = answer(&web, &asked, accept(json!({ "answer": "red" }))).await;
     assert_eq!(done["result"]["structuredContent"], json!(["red"]), "{done}");

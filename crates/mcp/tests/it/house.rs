@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::FutureExt;
 use parking_lot::Mutex;
 use rialto_engine::{Engine, Parts, Registry, registry::Registration};
-use rialto_mcp::{Config, Control, Door, LoadAgents, ToolErrors, ToolNames};
+use rialto_mcp::{Config, LoadAgents, McpEndpoint, McpEndpointOptions, ToolErrors, ToolNames};
 use rialto_model::{
     agent::{Keep, Trust},
     call::Caller,
@@ -28,7 +28,7 @@ pub(crate) struct House {
     pub(crate) engine: Engine,
     pub(crate) peer: Arc<ScriptedPeer>,
     pub(crate) discovery: Arc<ScriptedDiscovery>,
-    pub(crate) door: Door,
+    pub(crate) door: McpEndpoint,
     pub(crate) stop: CancellationToken,
     /// The policies beside the starter's, as they are read again.
     more: Arc<Mutex<String>>,
@@ -96,8 +96,8 @@ impl Plan {
             config: self.calls,
         });
         engine.sync().await.unwrap();
-        let control = Control { load_agents: self.load_agents };
-        let door = Door::new(engine.clone(), self.config, control);
+        let control = McpEndpointOptions { load_agents: self.load_agents };
+        let door = McpEndpoint::new(engine.clone(), self.config, control);
         let house = House { engine, peer: self.peer, discovery, door, stop: CancellationToken::new(), more };
         for card in self.agents {
             house.meet(card).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{Router, body::Body};
 use futures::StreamExt;
 use http::{Request, StatusCode};
-use rialto_mcp::{Config, Control, Door, LoadAgents, ToolErrors, ToolNames};
+use rialto_mcp::{Config, LoadAgents, McpEndpoint, McpEndpointOptions, ToolErrors, ToolNames};
 use rialto_model::call::Caller;
 use rialto_testkit::{
     agents::{card, skill},
@@ -22,8 +22,8 @@ use crate::{
 /// A node of its own on the store of a house.
 fn node(house: &House, config: Config) -> Router {
     let config = Config { tool_errors: ToolErrors::Protocol, tool_names: ToolNames::Canonical, ..config };
-    let control = Control { load_agents: LoadAgents::Session };
-    Door::new(house.engine.clone(), config, control).router(house.stop.clone())
+    let control = McpEndpointOptions { load_agents: LoadAgents::Session };
+    McpEndpoint::new(house.engine.clone(), config, control).router(house.stop.clone())
 }
 
 fn two_nodes(house: &House) -> (Web, Web) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt, stream};
 use insta::assert_json_snapshot;
-use rialto_mcp::{Invoking, LoadAgents};
+use rialto_mcp::{InvokeConfig, LoadAgents};
 use rialto_model::{
     card::{Binding, Card, Dialect, Interface},
     event::{Aside, Ask, Event},
@@ -128,9 +128,9 @@ async fn who_could_do_it_is_told_with_the_reasons() {
 async fn an_agent_is_invoked_by_address_by_name_by_capability_or_by_default() {
     let mut plan =
         Plan { agents: vec![tester("Anna"), card("Default", Vec::new())], ..Plan::with(telling("done")) };
-    plan.config.invoking = Invoking {
+    plan.config.invoking = InvokeConfig {
         default_agent_card_url: Some("https://default.example.com".into()),
-        ..Invoking::default()
+        ..InvokeConfig::default()
     };
     plan.load_agents = LoadAgents::refused();
     let house = plan.build().await;

@@ -92,7 +92,7 @@ fn pem(kid: &str, der: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rialto_a2a_wire::card::signature::{Keys as Public, Verdict, sign, verify};
+    use rialto_a2a_wire::card::signature::{SignatureVerdict, VerificationKeys as Public, sign, verify};
 
     use super::*;
 
@@ -108,7 +108,7 @@ mod tests {
         let mut public = Public::new();
         public.add_jwk(signer.public_jwk().unwrap().get()).unwrap();
         assert!(
-            matches!(verify(&signed, &public), Verdict::Verified { kid: Some(kid), .. } if kid.starts_with("card-"))
+            matches!(verify(&signed, &public), SignatureVerdict::Verified { kid: Some(kid), .. } if kid.starts_with("card-"))
         );
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rialto_engine::Engine;
-use rialto_mcp::{Control, Door, LoadAgents, Schemas, ToolErrors, ToolList, ToolNames};
+use rialto_mcp::{LoadAgents, McpEndpoint, McpEndpointOptions, SchemaStyle, ToolErrors, ToolList, ToolNames};
 use rialto_model::card::Card;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -34,7 +34,7 @@ pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
             .ok_or_else(|| Trouble::usage(format!("\"{list}\" is no list of tools; use all or search")))?;
     }
     if let Some(schemas) = &mcp.schemas {
-        config.schemas = Schemas::parse(schemas).ok_or_else(|| {
+        config.schemas = SchemaStyle::parse(schemas).ok_or_else(|| {
             Trouble::usage(format!("\"{schemas}\" is no kind of schemas; use auto, portable or original"))
         })?;
     }
@@ -48,8 +48,12 @@ pub(crate) async fn run(program: Program, mcp: Mcp) -> Result<(), Trouble> {
     program.follow_file(false);
     program.keep_learning();
     let loaded = CancellationToken::new();
-    let door = Door::new(program.engine.clone(), config, Control { load_agents: LoadAgents::Session })
-        .complete_after(loaded.clone());
+    let door = McpEndpoint::new(
+        program.engine.clone(),
+        config,
+        McpEndpointOptions { load_agents: LoadAgents::Session },
+    )
+    .complete_after(loaded.clone());
     let stop = program.stop().clone();
     let terminated = stop.clone();
     tokio::spawn(async move {

@@ -10,7 +10,7 @@ use std::{
 
 use axum::Router;
 use futures::FutureExt;
-use rialto_a2a::{door::CARDS, instance::Instance};
+use rialto_a2a::{instance::Instance, server::CARDS};
 use rialto_console::{Console, admin};
 use rialto_edge::{
     auth::{Authentication, Bearers, Issuers, TokenBook},
@@ -22,7 +22,7 @@ use rialto_edge::{
 };
 use rialto_engine::{AdminRecord, NodeIdentity};
 use rialto_function::door;
-use rialto_mcp::{AgentRegistrar, AgentToLoad, Control, LoadAgents};
+use rialto_mcp::{AgentRegistrar, AgentToLoad, LoadAgents, McpEndpointOptions};
 use rialto_model::{
     call::Caller,
     clock::{Clock, SystemClock},
@@ -217,11 +217,11 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
             Entrance { path: "/a2a", needs: Rights::of([Right::Call, Right::Discover]) },
             Entrance { path: "/_a2a", needs: Rights::of([Right::Call, Right::Discover]) },
             Entrance {
-                path: rialto_a2a::door::SERVICES[0],
+                path: rialto_a2a::server::SERVICES[0],
                 needs: Rights::of([Right::Call, Right::Discover]),
             },
             Entrance {
-                path: rialto_a2a::door::SERVICES[1],
+                path: rialto_a2a::server::SERVICES[1],
                 needs: Rights::of([Right::Call, Right::Discover]),
             },
             Entrance { path: "/tasks", needs: Rights::of([Right::Call]) },
@@ -237,7 +237,7 @@ fn gate(program: &Program, authentication: Authentication, address: SocketAddr) 
             Entrance { path: API, needs: Rights::ALL },
             Entrance { path: PAGES, needs: Rights::ALL },
         ])
-        .showing(&[CARDS[0], CARDS[1], rialto_a2a::door::KEYS], rialto_a2a::door::AGENTS)
+        .showing(&[CARDS[0], CARDS[1], rialto_a2a::server::KEYS], rialto_a2a::server::AGENTS)
         .limited(program.requests())
         .until(Arc::clone(&program.shutdown.draining));
     Ok(if server.public_metrics {
@@ -268,15 +268,15 @@ fn console(program: &Program, needs_token: bool) -> Result<Console, Trouble> {
     }))
 }
 
-fn a2a_door(program: &Program, needs_token: bool) -> Result<rialto_a2a::door::Door, Trouble> {
+fn a2a_door(program: &Program, needs_token: bool) -> Result<rialto_a2a::server::A2aServer, Trouble> {
     let site = program.config.server.site().map_err(Trouble::usage)?;
     let mut config = program.config.a2a.door(needs_token).map_err(Trouble::usage)?;
     config.instance = Some(Instance::new(Arc::clone(&program.store)));
     config.streams = program.streams();
-    Ok(rialto_a2a::door::Door::new(program.engine.clone(), config, site))
+    Ok(rialto_a2a::server::A2aServer::new(program.engine.clone(), config, site))
 }
 
-fn mcp_door(program: &Program, console: Console) -> rialto_mcp::Door {
+fn mcp_door(program: &Program, console: Console) -> rialto_mcp::McpEndpoint {
     let server = &program.config.server;
     let mut mcp = program.config.mcp_door();
     mcp.allowed_hosts.extend(server.hosts());
@@ -292,8 +292,8 @@ fn mcp_door(program: &Program, console: Console) -> rialto_mcp::Door {
         }
         .boxed()
     };
-    let control = Control { load_agents: LoadAgents::Registered(AgentRegistrar::new(register)) };
-    rialto_mcp::Door::new(program.engine.clone(), mcp, control).limit_streams(program.streams())
+    let control = McpEndpointOptions { load_agents: LoadAgents::Registered(AgentRegistrar::new(register)) };
+    rialto_mcp::McpEndpoint::new(program.engine.clone(), mcp, control).limit_streams(program.streams())
 }
 
 /// The threads that connections are served on.

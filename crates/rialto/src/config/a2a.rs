@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use rialto_a2a::door::PublicSkills;
+use rialto_a2a::server::PublicSkills;
 use rialto_edge::streams::StreamLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,9 +81,9 @@ impl Default for A2a {
 
 impl A2a {
     /// What the A2A door is to know.
-    pub(crate) fn door(&self, needs_token: bool) -> Result<rialto_a2a::door::Config, String> {
+    pub(crate) fn door(&self, needs_token: bool) -> Result<rialto_a2a::server::Config, String> {
         let signer = self.signing_key.as_deref().map(keys::signer).transpose()?;
-        Ok(rialto_a2a::door::Config {
+        Ok(rialto_a2a::server::Config {
             signer,
             agent_name: self.agent_name.clone(),
             agent_description: self.agent_description.clone(),

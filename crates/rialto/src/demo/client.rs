@@ -74,7 +74,7 @@ async fn read(response: Response, progress: &mut impl FnMut(&str)) -> Result<Ans
             .map_err(|error| format!("the server answered with no JSON: {error}"))?;
         return answer(message).ok_or_else(|| "the server answered with no result".to_owned());
     }
-    let mut parser = sse::Parser::new(1024 * 1024);
+    let mut parser = sse::SseParser::new(1024 * 1024);
     let mut body = response.body;
     while let Some(chunk) = body.chunk().await.map_err(|error| error.to_string())? {
         for event in parser.feed(&chunk).map_err(|error| error.to_string())? {

@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use http::{HeaderValue, Method, StatusCode, header};
-use rialto_a2a_wire::sse::{Event, Parser};
+use rialto_a2a_wire::sse::{SseEvent, SseParser};
 use rialto_edge::fetch::{Body, Request};
 use rialto_model::failure::{Failure, Kind};
 
@@ -19,15 +19,15 @@ const LARGEST: usize = 64 * 1024 * 1024;
 pub(crate) struct Stream<'a> {
     there: &'a There,
     body: Body,
-    parser: Parser,
-    ready: VecDeque<Event>,
+    parser: SseParser,
+    ready: VecDeque<SseEvent>,
 }
 
 // === impl Stream ===
 
 impl Stream<'_> {
     /// The next event; none at the end.
-    pub(crate) async fn next(&mut self) -> Result<Option<Event>, Failure> {
+    pub(crate) async fn next(&mut self) -> Result<Option<SseEvent>, Failure> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));
@@ -56,7 +56,7 @@ impl There {
         let request = Request { patience: SILENCE, ..request };
         let answer = self.fetch(request).await?;
         if answer.status == StatusCode::OK && answer.media_type() == "text/event-stream" {
-            let (body, parser) = (answer.body, Parser::new(LARGEST));
+            let (body, parser) = (answer.body, SseParser::new(LARGEST));
             return Ok(Stream { there: self, body, parser, ready: VecDeque::new() });
         }
         let answer = self.read(answer).await?;

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
 use rialto_engine::{Engine, FaintEngine, Request};
-use rialto_mcp::peer::Sampler;
+use rialto_mcp::backend::Sampler;
 use rialto_model::{
     call::{Caller, Door, Target},
     message::{Content, Part},

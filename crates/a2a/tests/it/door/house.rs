@@ -10,7 +10,7 @@ use axum::{
 };
 use futures::{StreamExt, stream};
 use http::{Request, StatusCode, header};
-use rialto_a2a::door::{Config, Door};
+use rialto_a2a::server::{A2aServer, Config};
 use rialto_edge::site::Site;
 use rialto_engine::{Engine, Parts, Registry, registry::Deployment, registry::Registration};
 use rialto_model::{
@@ -43,7 +43,7 @@ pub(crate) struct House {
     pub(crate) peer: Arc<ScriptedPeer>,
     pub(crate) store: Arc<SqliteStore>,
     pub(crate) clock: Arc<FixedClock>,
-    pub(crate) door: Door,
+    pub(crate) door: A2aServer,
     pub(crate) stop: CancellationToken,
     /// An agent that is told `later` takes its task when this is opened.
     pub(crate) gate: Arc<Notify>,
@@ -124,7 +124,7 @@ impl House {
             config: calls,
         });
         engine.sync().await.unwrap();
-        let door = Door::new(engine.clone(), config, Site::default());
+        let door = A2aServer::new(engine.clone(), config, Site::default());
         let stop = CancellationToken::new();
         let router = door.router(stop.clone());
         Self { engine, peer, store, clock, door, stop, gate, router }

@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use futures::{FutureExt, future::BoxFuture};
 use http::{HeaderMap, Request, StatusCode};
 use parking_lot::Mutex;
-use rialto_a2a::door::Config;
+use rialto_a2a::server::Config;
 use rialto_a2a_wire::card::signature::Signer;
 use rialto_edge::fetch::{Fetch, FetchError, Request as Fetched, Response};
 use rialto_model::{

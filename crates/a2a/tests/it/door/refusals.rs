@@ -1,7 +1,7 @@
 //! What is not done here, and how that is said on each binding.
 
 use http::Request;
-use rialto_a2a::door::Config;
+use rialto_a2a::server::Config;
 use serde_json::{Value, json};
 
 use super::house::{House, asked, post, said, said_0_3, steady, weather};

@@ -1,10 +1,10 @@
 //! What the protocol asks of a request besides its words: tenants, versions, what a message must have, and who wants no answer.
 
 use http::{HeaderMap, Request, Version};
-use rialto_a2a::door::Config;
+use rialto_a2a::server::Config;
 use rialto_a2a_wire::{
-    grpc::{self, Status},
-    request::{Request as Asked, SendRequest},
+    grpc::{self, GrpcStatus},
+    request::{A2aRequest as Asked, SendRequest},
     wire::Wire,
 };
 use rialto_model::message::{Message, Part, Role};
@@ -49,7 +49,7 @@ async fn a_client_of_0_3_over_grpc_names_the_agent_beside_its_call() {
     };
     assert_eq!(asked("other").await.get("grpc-status"), None);
     assert_eq!(house.peer.calls.lock()[0].target.agent.slug, "other");
-    assert_eq!(Status::read(&asked("nobody").await).unwrap().number, 5);
+    assert_eq!(GrpcStatus::read(&asked("nobody").await).unwrap().number, 5);
 }
 
 #[tokio::test]
@@ -94,7 +94,7 @@ async fn a_tenant_that_is_not_there_is_refused_on_every_binding() {
     let rpc = ann.rpc("SendMessage", tenant(said("one"), "nobody")).await;
     let rest = ann.send(post("/a2a/nobody/message:send"), said("two").to_string()).await;
     assert_eq!(rest.status, 404);
-    let status = Status::read(&over_grpc(&ann, "three", Some("nobody"), "9S").await).unwrap();
+    let status = GrpcStatus::read(&over_grpc(&ann, "three", Some("nobody"), "9S").await).unwrap();
     assert_eq!(status.number, 5);
     let grpc = status.error().data.unwrap().value();
     insta::assert_json_snapshot!(json!({ "rpc": rpc, "rest": rest.json(), "grpc": grpc }));
@@ -181,8 +181,8 @@ async fn a_caller_over_grpc_is_answered_in_the_time_it_gives() {
     let house = House::new().await;
     let ann = house.ann();
     assert_eq!(over_grpc(&ann, "hello", None, "5S").await.get("grpc-status"), None);
-    let late = Status::read(&over_grpc(&ann, "hang", None, "50m").await).unwrap();
-    assert_eq!(late.number, Status::DEADLINE_EXCEEDED);
+    let late = GrpcStatus::read(&over_grpc(&ann, "hang", None, "50m").await).unwrap();
+    assert_eq!(late.number, GrpcStatus::DEADLINE_EXCEEDED);
     // The task goes on.
     let list = ann.rpc("ListTasks", json!({ "status": "TASK_STATE_WORKING" })).await;
     assert_eq!(list["result"]["totalSize"], 1);
@@ -303,7 +303,7 @@ async fn what_a2a_has_no_error_for_has_a_reason_of_ours() {
     let rpc = eve.rpc("SendMessage", said("hello")).await;
     let old = eve.rpc("message/send", said_0_3("hello")).await;
     let rest = eve.send(post("/a2a/message:send"), said("hello").to_string()).await.json();
-    let grpc = Status::read(&over_grpc(&eve, "hello", None, "9S").await).unwrap();
+    let grpc = GrpcStatus::read(&over_grpc(&eve, "hello", None, "9S").await).unwrap();
     let grpc = json!({ "number": grpc.number, "details": grpc.error().data.unwrap().value() });
     insta::assert_json_snapshot!(steady(&json!({ "1.0": rpc, "0.3": old, "rest": rest, "grpc": grpc })));
 }

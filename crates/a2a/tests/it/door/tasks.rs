@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Request;
-use rialto_a2a::door::Config;
+use rialto_a2a::server::Config;
 use serde_json::{Value, json};
 
 use super::house::{House, asked, post, said, said_0_3, steady};

@@ -4,9 +4,9 @@ use rialto_model::json::Json;
 use rmcp::model::ContentBlock;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-use crate::answer::{Answer, Marks, SERVER, Server};
+use crate::tool_result::{ResultMeta, SERVER_IDENTITY, ServerIdentity, ToolResult};
 
-/// Result of a call that was answered.
+/// Result of a finished call.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CallResult<'a> {
@@ -17,29 +17,29 @@ pub(super) struct CallResult<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     is_error: Option<bool>,
     #[serde(rename = "_meta")]
-    meta: ResultMeta<'a>,
+    meta: ResultMetaWriter<'a>,
 }
 
-/// The `_meta` of a result: marks of ours, then those of the upstream server.
-struct ResultMeta<'a>(&'a Marks);
+/// `_meta` of a result: Rialto's members, then those of the upstream server.
+struct ResultMetaWriter<'a>(&'a ResultMeta);
 
 // === impl CallResult ===
 
-impl<'a> From<&'a Answer> for CallResult<'a> {
-    fn from(answer: &'a Answer) -> Self {
+impl<'a> From<&'a ToolResult> for CallResult<'a> {
+    fn from(answer: &'a ToolResult) -> Self {
         Self {
             result_type: "complete",
             content: &answer.content,
             structured_content: answer.structured.as_ref(),
             is_error: answer.is_error.then_some(true),
-            meta: ResultMeta(&answer.marks),
+            meta: ResultMetaWriter(&answer.marks),
         }
     }
 }
 
-// === impl ResultMeta ===
+// === impl ResultMetaWriter ===
 
-impl Serialize for ResultMeta<'_> {
+impl Serialize for ResultMetaWriter<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let marks = self.0;
         let mut map = serializer.serialize_map(None)?;
@@ -59,7 +59,7 @@ impl Serialize for ResultMeta<'_> {
         for (name, value) in marks.beside.iter().filter_map(|beside| beside.raw().members()).flatten() {
             map.serialize_entry(&name, &value)?;
         }
-        map.serialize_entry("io.modelcontextprotocol/serverInfo", &SERVER as &Server)?;
+        map.serialize_entry("io.modelcontextprotocol/serverInfo", &SERVER_IDENTITY as &ServerIdentity)?;
         map.end()
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use rialto_model::guardrail::Notice;
 
-use crate::answer::Marks;
+use crate::tool_result::ResultMeta;
 
 fn any_block() -> impl Strategy<Value = ContentBlock> {
     prop_oneof![
@@ -16,23 +16,25 @@ fn any_block() -> impl Strategy<Value = ContentBlock> {
     ]
 }
 
-fn any_answer() -> impl Strategy<Value = Answer> {
+fn any_answer() -> impl Strategy<Value = ToolResult> {
     let maybe = || prop::option::of(".{0,20}");
     let marks =
-        (maybe(), maybe(), any::<bool>(), maybe()).prop_map(|(task, context, is_said, remote_task)| Marks {
-            task,
-            context,
-            state: is_said.then_some("completed"),
-            remote_task,
-            guardrail: is_said
-                .then(|| Box::new(Notice { checks: vec!["pii".into()], kinds: vec!["a\"b".into()] })),
-            beside: None,
-            server: None,
+        (maybe(), maybe(), any::<bool>(), maybe()).prop_map(|(task, context, is_said, remote_task)| {
+            ResultMeta {
+                task,
+                context,
+                state: is_said.then_some("completed"),
+                remote_task,
+                guardrail: is_said
+                    .then(|| Box::new(Notice { checks: vec!["pii".into()], kinds: vec!["a\"b".into()] })),
+                beside: None,
+                server: None,
+            }
         });
     let content = prop::collection::vec(any_block(), 0..3);
     (content, maybe(), any::<bool>(), marks).prop_map(|(content, structured, is_error, marks)| {
         let structured = structured.map(|text| Json::of(&json!({ "text": text })));
-        Answer { content, structured, is_error, marks }
+        ToolResult { content, structured, is_error, marks }
     })
 }
 
@@ -41,8 +43,8 @@ proptest! {
     fn an_answer_is_written_as_rmcp_would_write_it(answer in any_answer(), id in any::<i64>()) {
         let id = Json::of(&id);
         let written: Value = serde_json::from_slice(&called(id.raw(), &Ok(answer.clone()))).unwrap();
-        let marks = Marks { server: Some(&SERVER), ..answer.marks.clone() };
-        let expected = CallToolResult::from(Answer { marks, ..answer });
+        let marks = ResultMeta { server: Some(&SERVER_IDENTITY), ..answer.marks.clone() };
+        let expected = CallToolResult::from(ToolResult { marks, ..answer });
         prop_assert_eq!(&written["id"], &id.value());
         prop_assert_eq!(serde_json::from_value::<CallToolResult>(written["result"].clone()).unwrap(), expected);
         prop_assert_eq!(&written["result"]["resultType"], "complete");
@@ -52,10 +54,11 @@ proptest! {
 #[test]
 fn what_a_server_said_beside_its_result_stands_among_our_marks() {
     let beside = Some(Json::parse(r#"{"example.com/\"x\"": [1.0], "y": null}"#).unwrap());
-    let marks = Marks { task: Some("task_1".into()), beside, ..Marks::default() };
-    let answer = Answer { marks, ..Answer::text("a") };
+    let marks = ResultMeta { task: Some("task_1".into()), beside, ..ResultMeta::default() };
+    let answer = ToolResult { marks, ..ToolResult::text("a") };
     let written: Value = serde_json::from_slice(&called(Json::of(&1).raw(), &Ok(answer.clone()))).unwrap();
-    let expected = crate::answer::as_meta(&Marks { server: Some(&SERVER), ..answer.marks });
+    let expected =
+        crate::tool_result::as_meta(&ResultMeta { server: Some(&SERVER_IDENTITY), ..answer.marks });
     assert_eq!(written["result"]["_meta"], json!(expected));
     assert_eq!(written["result"]["_meta"]["example.com/\"x\""], json!([1.0]));
 }
@@ -83,13 +86,13 @@ fn request(change: impl FnOnce(&mut Value)) -> String {
 }
 
 fn is_taken(text: &str) -> bool {
-    Asked::read(RawJson::parse(text).unwrap()).is_some()
+    FastRequest::read(RawJson::parse(text).unwrap()).is_some()
 }
 
 #[test]
 fn a_request_is_read_with_all_that_matters() {
     let text = request(|request| request["params"]["name"] = json!("a.\"b"));
-    let asked = Asked::read(RawJson::parse(&text).unwrap()).unwrap();
+    let asked = FastRequest::read(RawJson::parse(&text).unwrap()).unwrap();
     assert_eq!((asked.id().get(), &*asked.method, asked.client()), ("7", "tools/call", "tester"));
     assert_eq!(asked.params.name.as_deref(), Some("a.\"b"));
     assert_eq!(asked.params.arguments.map(RawJson::get), Some(r#"{"n":1}"#));

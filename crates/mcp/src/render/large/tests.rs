@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    client::{Fluency, Reader},
+    client_profile::{ProtocolFeatures, ResultOptions},
     config::ToolErrors,
     render::{self, tests::task},
 };
@@ -17,8 +17,8 @@ fn made(artifacts: Vec<Artifact>) -> Task {
 }
 
 fn shown(task: &Task, version: &str) -> Value {
-    let reader = Reader {
-        fluency: Fluency::of(Some(version)),
+    let reader = ResultOptions {
+        fluency: ProtocolFeatures::of(Some(version)),
         inline: LIMIT,
         errors: ToolErrors::Result,
         is_upstream: false,
@@ -121,8 +121,8 @@ fn a_large_message_is_a_link_too_unless_it_is_not_shown_or_asks() {
 #[test]
 fn a_look_at_a_task_leaves_out_the_same() {
     let task = made(vec![Artifact::new("out", vec![text(LIMIT + 1)])]);
-    let reader = Reader {
-        fluency: Fluency::NEWEST,
+    let reader = ResultOptions {
+        fluency: ProtocolFeatures::NEWEST,
         inline: LIMIT,
         errors: ToolErrors::Result,
         is_upstream: false,
@@ -144,6 +144,6 @@ fn many_artifacts_are_linked_and_only_some_told_of_in_words() {
     let shown = shown(&made(artifacts), "2026-07-28");
     assert!(links(&shown).len() > 50, "{}", links(&shown).len());
     let words = shown["content"].as_array().unwrap().last().unwrap()["text"].as_str().unwrap();
-    assert_eq!(words.matches("It begins").count(), MOST);
+    assert_eq!(words.matches("It begins").count(), MAX_LINKED_PARTS);
     assert!(words.contains("more that are linked"), "{words}");
 }

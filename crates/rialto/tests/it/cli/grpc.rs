@@ -1,6 +1,6 @@
 //! The A2A door over gRPC, in both packages, on the port of everything else.
 
-use rialto_a2a_wire::{error::Code, wire::Wire};
+use rialto_a2a_wire::{error::ErrorCode, wire::Wire};
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -80,11 +80,11 @@ fn what_went_wrong_is_said_by_status_and_reason() {
     let hook = json!({ "taskId": id, "url": "ftp://hook.example" });
     let unknown = said("m-2", "desk.nothing", &json!({}));
     for (method, params, number, code) in [
-        ("GetTask", json!({ "id": "nobody" }), 5, Code::TaskNotFound),
-        ("CancelTask", json!({ "id": id }), 9, Code::TaskNotCancelable),
-        ("SubscribeToTask", json!({ "id": id }), 9, Code::UnsupportedOperation),
-        ("CreateTaskPushNotificationConfig", hook, 3, Code::InvalidParams),
-        ("SendMessage", unknown, 3, Code::InvalidParams),
+        ("GetTask", json!({ "id": "nobody" }), 5, ErrorCode::TaskNotFound),
+        ("CancelTask", json!({ "id": id }), 9, ErrorCode::TaskNotCancelable),
+        ("SubscribeToTask", json!({ "id": id }), 9, ErrorCode::UnsupportedOperation),
+        ("CreateTaskPushNotificationConfig", hook, 3, ErrorCode::InvalidParams),
+        ("SendMessage", unknown, 3, ErrorCode::InvalidParams),
     ] {
         let (status, error) = call(&server, Wire::V10, method, &params).error();
         assert_eq!((status, error.known()), (number, Some(code)), "{method}: {error:?}");
@@ -137,7 +137,7 @@ fn what_is_no_call_is_told_so() {
     assert_eq!(status(send(&server, path, vec![1, 0, 0, 0, 0], &[])), Some(12), "a compressed one");
     assert_eq!(status(send(&server, path, vec![0, 0, 0, 0, 1, 0xff], &[])), Some(3), "no protobuf");
     let odd = send(&server, path, vec![0, 0, 0, 0, 3, 0x12, 1, b't'], &[("a2a-version", "9.9")]);
-    assert_eq!(odd.error().1.known(), Some(Code::VersionNotSupported));
+    assert_eq!(odd.error().1.known(), Some(ErrorCode::VersionNotSupported));
     assert_eq!(send(&server, path, Vec::new(), &[("content-type", "text/plain")]).http, 415);
     let large = send(&server, path, vec![0; 5 << 20], &[]);
     assert_eq!(large.http, 413, "what is announced is refused at the gate");

@@ -5,7 +5,7 @@ use std::process::Command;
 use http::{HeaderName, HeaderValue, Method, header};
 use rialto_a2a_wire::{
     error::RpcError,
-    grpc::{self, GrpcCall, Status, frame::Frames},
+    grpc::{self, GrpcCall, GrpcStatus, frame::Frames},
     rpc,
     wire::Wire,
 };
@@ -39,7 +39,7 @@ pub(crate) struct Told {
     /// The HTTP status.
     pub(crate) http: u16,
     /// gRPC's status, if there was one.
-    pub(crate) status: Option<Status>,
+    pub(crate) status: Option<GrpcStatus>,
     /// The messages, as JSON.
     pub(crate) messages: Vec<Value>,
     /// What guardrails warn of, in the headers.
@@ -63,7 +63,7 @@ impl Told {
     /// All messages of a call that went well.
     #[track_caller]
     pub(crate) fn events(self) -> Vec<Value> {
-        assert!(self.status.as_ref().is_some_and(Status::is_ok), "{self:?}");
+        assert!(self.status.as_ref().is_some_and(GrpcStatus::is_ok), "{self:?}");
         self.messages
     }
 
@@ -112,7 +112,7 @@ async fn exchange(request: Request, path: &str) -> Told {
     let warning = answer.headers.get("x-rialto-guardrail").map(|value| value.to_str().unwrap().to_owned());
     let mut told = Told {
         http: answer.status.as_u16(),
-        status: Status::read(&answer.headers),
+        status: GrpcStatus::read(&answer.headers),
         messages: Vec::new(),
         warning,
     };
@@ -128,7 +128,7 @@ async fn exchange(request: Request, path: &str) -> Told {
         told.messages.push(serde_json::from_str(&text).unwrap());
     }
     assert!(!frames.is_cut());
-    told.status = told.status.or_else(|| answer.body.trailers().and_then(Status::read));
+    told.status = told.status.or_else(|| answer.body.trailers().and_then(GrpcStatus::read));
     told
 }
 
