@@ -122,7 +122,7 @@ impl ToolService {
         for (at, head) in heads.into_iter().enumerate() {
             match self.engine.look(&client.caller, head.id.as_str()).await {
                 Ok(task) => {
-                    shelf.resources.extend(listed(&task, &builtin_tools::address(&self.engine, &task)))
+                    shelf.resources.extend(listed(&task, &builtin_tools::address(&self.engine, &task)));
                 }
                 // Deleted meanwhile.
                 Err(failure) if failure.kind == Kind::NotFound => {}

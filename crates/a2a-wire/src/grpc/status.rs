@@ -361,7 +361,7 @@ mod tests {
     fn the_reason_of_another_domain_is_not_ours() {
         let info = json!({ "reason": "TASK_NOT_FOUND", "domain": "googleapis.com" });
         let mut headers = HeaderMap::new();
-        GrpcStatus { info: Some(info), ..Status::new(8, "quota") }.put(&mut headers);
+        GrpcStatus { info: Some(info), ..GrpcStatus::new(8, "quota") }.put(&mut headers);
         assert_eq!(GrpcStatus::read(&headers).unwrap().error().known(), Some(ErrorCode::Internal));
     }
 }

@@ -10,7 +10,7 @@ fn read(chunks: &[&[u8]]) -> Vec<SseEvent> {
 }
 
 fn data(text: &str) -> SseEvent {
-    SseEvent { data: text.to_owned(), ..Event::default() }
+    SseEvent { data: text.to_owned(), ..SseEvent::default() }
 }
 
 #[test]

@@ -206,7 +206,7 @@ pub(super) fn rest_request(wire: Wire, it: A2aRequest) -> A2aRequest {
     match &mut it {
         A2aRequest::Send(_) | A2aRequest::Stream(_) | A2aRequest::PushCreate(_) => {}
         A2aRequest::Cancel(it) if wire == Wire::V10 => {
-            it.metadata = it.metadata.take().filter(Json::is_object)
+            it.metadata = it.metadata.take().filter(Json::is_object);
         }
         A2aRequest::Cancel(it) | A2aRequest::Subscribe(it) => {
             it.metadata = None;

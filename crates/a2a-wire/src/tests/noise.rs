@@ -181,7 +181,7 @@ proptest! {
             serve(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{text}}}"#).as_bytes(), "/");
         }
         let _ = card::decode(&text);
-        let _ = card::signature::verify(&text, &card::signature::Keys::new());
+        let _ = card::signature::verify(&text, &card::signature::VerificationKeys::new());
     }
 
     #[test]
