@@ -35,6 +35,9 @@ pub(super) async fn watch(
     (stop, signal): (CancellationToken, ReloadSignal),
 ) {
     let (mut looks, mut known_reads) = (Looks::until(stop, &signal), 0);
+    // A file may change between the listing of the sources and the reload, and change back before the next listing: invalid policies are
+    // read once more.
+    let mut is_to_check = false;
     while let Some(reason) = looks.next().await {
         if let Err(failure) = engine.sync().await {
             tracing::error!("the registry could not be read: {failure}");
@@ -42,7 +45,8 @@ pub(super) async fn watch(
         let (sources, reads) = (policies.sources().ok(), engine.policy_reads());
         let is_changed = sources != known;
         // Calls have them read too, and may have seen what stood in a file for a moment only.
-        if !is_changed && reads == known_reads && reason == Reason::Tick {
+        let is_check = std::mem::take(&mut is_to_check) && !engine.policies_are_sound();
+        if !is_changed && reads == known_reads && !is_check && reason == Reason::Tick {
             continue;
         }
         if is_changed {
@@ -52,7 +56,10 @@ pub(super) async fn watch(
             tracing::info!("the policies have changed");
         }
         match engine.reload_policy().await {
-            Ok(()) => (known, known_reads) = (sources, reads + 1),
+            Ok(()) => {
+                (known, known_reads) = (sources, reads + 1);
+                is_to_check = !is_check;
+            }
             // They are tried again with the next look.
             Err(failure) => tracing::error!("the policies could not be read: {failure}"),
         }
