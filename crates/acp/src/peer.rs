@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use rialto_edge::process::Launcher;
 use rialto_engine::{
     FaintEngine,
-    approving::{Verdict, Wish},
+    approvals::{Verdict, Wish},
     peer::Peer,
 };
 use rialto_model::{

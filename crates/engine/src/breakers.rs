@@ -39,7 +39,7 @@ use serde_json::json;
 
 pub(crate) use self::transition::BreakerTransition;
 use self::{shared::OpeningExchange, watched_call::WatchedCall};
-use crate::{journal::Journal, peer::Peer};
+use crate::{journal::TaskJournal, peer::Peer};
 
 /// Breakers of agents that failed lately. Agents that answer have none.
 pub(crate) struct Breakers {
@@ -81,7 +81,7 @@ pub struct BreakerStatus {
 pub(crate) struct BreakerPeer {
     pub(crate) peer: Arc<dyn Peer>,
     pub(crate) breakers: Arc<Breakers>,
-    pub(crate) journal: Journal,
+    pub(crate) journal: TaskJournal,
 }
 
 /// Facts of a failure that say how far its request got.

@@ -10,7 +10,7 @@ use rialto_model::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{approving, limits, routing};
+use crate::{approvals, limits, routing};
 
 /// A program that is started for the first time may have to be downloaded.
 const START: Duration = Duration::from_secs(60);
@@ -58,7 +58,7 @@ pub struct Config {
     pub routing: routing::Config,
     /// What waits for approval. It has a section of its own in the configuration.
     #[serde(skip)]
-    pub approvals: approving::Config,
+    pub approvals: approvals::Config,
     /// Whether calls that come without a trace begin one, which takes somebody who collects them.
     #[serde(skip)]
     pub traces: Option<Sampling>,
@@ -85,7 +85,7 @@ impl Default for Config {
             max_held_bytes: 64 * 1024 * 1024,
             limits: limits::Config::default(),
             routing: routing::Config::default(),
-            approvals: approving::Config::default(),
+            approvals: approvals::Config::default(),
             traces: None,
         }
     }

@@ -24,13 +24,13 @@ use rialto_model::{
 use tokio::{runtime::Handle, sync::OwnedMutexGuard, time::Instant};
 
 use crate::{
+    call_handle::Running,
     engine::{Engine, store_failure},
-    following::Following,
-    message_dedup::{Claimed, hash_parts},
+    message_dedup::{MessageClaimOutcome, hash_parts},
     redact::redact_message,
     request::Request,
-    running::Running,
     store_failure::{before, store_deadline},
+    task_subscription::Following,
 };
 
 /// So many messages are remembered; older ones are looked for in the store.
@@ -68,25 +68,25 @@ pub enum Said {
 
 /// Which messages began which tasks, the last so many.
 #[derive(Default)]
-pub(crate) struct Messages(Mutex<Known>);
+pub(crate) struct RecentMessages(Mutex<RecentMessageTable>);
 
 #[derive(Default)]
-struct Known {
-    by_message: FastMap<Key, Slot>,
-    oldest: VecDeque<Key>,
+struct RecentMessageTable {
+    by_message: FastMap<MessageKey, Slot>,
+    oldest: VecDeque<MessageKey>,
 }
 
 /// A message with whose it is. There are many, so it is not a text but two numbers: the one that stores keep, and one that nobody
 /// outside of this process can foresee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct MessageKey {
     number: u64,
     other: u64,
 }
 
 /// Something that goes on by itself when whoever waits for it goes away: a client that hangs up while its task is being
 /// written down must not leave a task that nobody works on.
-struct SeenThrough<F: Future<Output: Send> + Send + 'static> {
+struct FinishOnDrop<F: Future<Output: Send> + Send + 'static> {
     work: Option<Pin<Box<F>>>,
     runtime: Handle,
 }
@@ -130,14 +130,15 @@ impl Engine {
             if let Some(number) = forgotten {
                 self.inner().seen_messages.add(number);
             }
-            if let Some(task) =
-                before(deadline, Box::pin(self.came_before(&request, talk, &mut known))).await?
-            {
+            let earlier = before(deadline, Box::pin(self.came_before(&request, talk, &mut known))).await?;
+            if let Some(task) = earlier {
                 return Ok(Said::Again(task));
             }
             match before(deadline, Box::pin(self.claim_message(&request, talk, &task))).await? {
-                Claimed::Ours(ours) => claim = ours,
-                Claimed::Duplicate(task) => return Ok(Said::Again(request.task.map_or(task, TaskId::from))),
+                MessageClaimOutcome::Ours(ours) => claim = ours,
+                MessageClaimOutcome::Duplicate(task) => {
+                    return Ok(Said::Again(request.task.map_or(task, TaskId::from)));
+                }
             }
             slot = Some(known);
         }
@@ -148,7 +149,7 @@ impl Engine {
         let engine = self.clone();
         // The claim names the task, so the task must get that id.
         request.id = Some(task);
-        let mut running = SeenThrough::new(async move {
+        let mut running = FinishOnDrop::new(async move {
             let running = match engine.call(request).await {
                 Ok(running) => running,
                 Err(failure) => {
@@ -236,13 +237,13 @@ impl Engine {
 
 // === impl SeenThrough ===
 
-impl<F: Future<Output: Send> + Send + 'static> SeenThrough<F> {
+impl<F: Future<Output: Send> + Send + 'static> FinishOnDrop<F> {
     fn new(work: F) -> Self {
         Self { work: Some(Box::pin(work)), runtime: Handle::current() }
     }
 }
 
-impl<F: Future<Output: Send> + Send + 'static> Future for SeenThrough<F> {
+impl<F: Future<Output: Send> + Send + 'static> Future for FinishOnDrop<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
@@ -255,7 +256,7 @@ impl<F: Future<Output: Send> + Send + 'static> Future for SeenThrough<F> {
     }
 }
 
-impl<F: Future<Output: Send> + Send + 'static> Drop for SeenThrough<F> {
+impl<F: Future<Output: Send> + Send + 'static> Drop for FinishOnDrop<F> {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
             self.runtime.spawn(async move { drop(work.await) });
@@ -265,7 +266,7 @@ impl<F: Future<Output: Send> + Send + 'static> Drop for SeenThrough<F> {
 
 // === impl Messages ===
 
-impl Messages {
+impl RecentMessages {
     /// What is known of a message, for as long as it is being taken; and the number of the one that is forgotten for it, if
     /// there is one.
     async fn slot(&self, caller: &Caller, message: &str) -> (OwnedMutexGuard<Vec<TaskId>>, Option<u64>) {
@@ -300,11 +301,11 @@ impl Messages {
 
 // === impl Known ===
 
-impl Known {
-    fn key(&self, caller: &Caller, message: &str) -> Key {
+impl RecentMessageTable {
+    fn key(&self, caller: &Caller, message: &str) -> MessageKey {
         let owner = (caller.scope.org.as_str(), caller.scope.project.as_str(), caller.id.as_str());
         let other = self.by_message.hasher().hash_one((owner, message));
-        Key { number: number_of(caller, message), other }
+        MessageKey { number: number_of(caller, message), other }
     }
 }
 
@@ -320,7 +321,7 @@ mod tests {
 
     #[test]
     fn messages_of_two_callers_are_never_taken_for_each_other() {
-        let known = Known::default();
+        let known = RecentMessageTable::default();
         let of = |caller: &str, message: &str| known.key(&Caller::user(caller), message);
         assert_eq!(of("ann", "m"), of("ann", "m"));
         assert_ne!(of("ann", "m"), of("an", "nm"));

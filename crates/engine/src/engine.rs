@@ -28,30 +28,30 @@ use tokio::time::Instant;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    approving::Desk,
-    attendance::Attendance,
+    approvals::PendingApprovals,
+    authorize::AuthorizedCall,
     breakers::{BreakerPeer, BreakerStatus, Breakers},
     budget::TaskBudget,
     bus::Bus,
-    closing,
+    call_handle::Running,
+    call_run::{CallRun, RunParams},
     config::Config,
-    conversation::Messages,
-    guarding::{self, Post},
+    conversation::RecentMessages,
+    guardrails::{self, ActiveGuardrails},
     held_writes::HeldCounts,
     hops,
-    journal::Journal,
-    limits::{self, Limits},
+    journal::TaskJournal,
+    limits::{self, CallLimits},
     node::NodeMembership,
     peer::Peer,
-    permitting::Cleared,
-    policies::{Policies, PolicyLoader},
+    policies::{ActivePolicies, PolicyLoader},
+    process_lease::ProcessLease,
     registry::Registry,
     request::Request,
     routing::Router,
-    run::{Leg, Run},
-    running::Running,
     schema::Schemas,
     seen_messages::SeenMessages,
+    shutdown,
     storage_quota::StorageQuota,
     store_deadline::StoreDeadline,
     store_failure::{before, not_made, store_deadline},
@@ -80,18 +80,18 @@ pub struct Parts {
 
 /// The one road every call takes. Cloning shares it.
 #[derive(Clone)]
-pub struct Engine(Arc<Inner>);
+pub struct Engine(Arc<EngineInner>);
 
 /// An engine that does not stay because of this: for what the engine itself holds.
 #[derive(Clone)]
-pub struct FaintEngine(Weak<Inner>);
+pub struct FaintEngine(Weak<EngineInner>);
 
-pub(crate) struct Inner {
+pub(crate) struct EngineInner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) peer: Arc<dyn Peer>,
-    pub(crate) policies: Policies,
-    pub(crate) journal: Journal,
+    pub(crate) policies: ActivePolicies,
+    pub(crate) journal: TaskJournal,
     pub(crate) config: Config,
     /// What runs in this process, and how to stop it.
     pub(crate) running: Mutex<FastMap<TaskId, CancellationToken>>,
@@ -101,25 +101,25 @@ pub(crate) struct Inner {
     pub(crate) router: Router,
     /// Circuit breakers of agents that fail.
     pub(crate) breakers: Arc<Breakers>,
-    pub(crate) limits: Arc<Limits>,
+    pub(crate) limits: Arc<CallLimits>,
     /// How much orgs keep.
     pub(crate) quota: StorageQuota,
     /// Counts what runs, to be waited for at the end.
     pub(crate) tracker: TaskTracker,
     /// Whether this process answers for its tasks, and under which number.
-    pub(crate) attendance: Attendance,
+    pub(crate) attendance: ProcessLease,
     /// This process among the nodes of the store.
     pub(crate) node: NodeMembership,
     /// The messages that began tasks here.
-    pub(crate) messages: Messages,
+    pub(crate) messages: RecentMessages,
     /// Those that may have begun tasks before.
     pub(crate) seen_messages: SeenMessages,
     /// Whether what runs is handed back.
     pub(crate) closing: AtomicBool,
     /// The guardrails in force.
-    pub(crate) guarding: Post,
+    pub(crate) guarding: ActiveGuardrails,
     /// Where calls wait for approval.
-    pub(crate) approving: Desk,
+    pub(crate) approving: PendingApprovals,
 }
 
 // === impl Engine ===
@@ -130,25 +130,25 @@ impl Engine {
         let bus = Arc::new(Bus::default());
         let store = StoreDeadline::wrap(parts.store, parts.config.store_timeout());
         let max_held_bytes = parts.config.max_held_bytes;
-        let journal = Journal::new(Arc::clone(&store), Arc::clone(&bus), parts.clock, max_held_bytes);
-        let (guarding, registry) = (Post::default(), parts.registry);
+        let journal = TaskJournal::new(Arc::clone(&store), Arc::clone(&bus), parts.clock, max_held_bytes);
+        let (guarding, registry) = (ActiveGuardrails::default(), parts.registry);
         let breakers = Breakers::new(parts.config.routing.breaker_rules());
         let peer =
             BreakerPeer { peer: parts.peer, breakers: Arc::clone(&breakers), journal: journal.clone() };
-        let peer = guarding::peer::Guarded {
+        let peer = guardrails::peer::GuardedPeer {
             peer: Arc::new(peer),
             post: guarding.clone(),
             journal: journal.clone(),
             registry: Arc::clone(&registry),
         };
-        Self(Arc::new(Inner {
+        Self(Arc::new(EngineInner {
             journal,
             store,
             registry,
             peer: Arc::new(peer),
             guarding,
-            policies: Policies::new(parts.policy, parts.policy_loader),
-            limits: Limits::new(&parts.config.limits),
+            policies: ActivePolicies::new(parts.policy, parts.policy_loader),
+            limits: CallLimits::new(&parts.config.limits),
             quota: StorageQuota::new(&parts.config.limits),
             router: Router::new(parts.config.routing.clone()),
             breakers,
@@ -157,12 +157,12 @@ impl Engine {
             bus,
             schemas: Schemas::default(),
             tracker: TaskTracker::new(),
-            attendance: Attendance::default(),
+            attendance: ProcessLease::default(),
             node: NodeMembership::default(),
-            messages: Messages::default(),
+            messages: RecentMessages::default(),
             seen_messages: SeenMessages::default(),
             closing: AtomicBool::new(false),
-            approving: Desk::default(),
+            approving: PendingApprovals::default(),
         }))
     }
 
@@ -225,7 +225,7 @@ impl Engine {
     /// The call leaves when what is returned is waited for or let go of.
     pub async fn call(&self, mut request: Request) -> Result<Running, Failure> {
         if self.0.is_closing() {
-            return Err(closing::closed());
+            return Err(shutdown::closed());
         }
         let begun_at = Instant::now();
         let deadline = store_deadline(begun_at, self.wall_clock_of(&request));
@@ -257,8 +257,8 @@ impl Engine {
         let wants_begun = talk.as_ref().is_some_and(|talk| talk.wants_begun);
         let spoken = talk.as_ref().map(|talk| Arc::clone(&talk.spoken));
         let (wall_clock, call) = self.call_of(request, spoken, goes_on.as_ref())?;
-        let Cleared { call, mut announcement, pre } = self.permit(call).await.map_err(not_made)?;
-        guarding::as_cleared(&mut talk, call.get());
+        let AuthorizedCall { call, mut announcement, pre } = self.permit(call).await.map_err(not_made)?;
+        guardrails::as_cleared(&mut talk, call.get());
         let start = TaskStart { goes_on, talk, answers, pre };
         let task = self.start_task(call.get(), start, &mut announcement, deadline).await?;
         self.0.quota.add(&task.head.scope.org, parts_size(&call.get().parts));
@@ -270,8 +270,9 @@ impl Engine {
             Leave::OnceApproved(call, decision) => Box::pin(self.hold(call, &decision)).await,
         };
         let budget = TaskBudget::new(&self.0.config, &task);
-        let leg = Leg { caller, target, events, task, announcement, begun_at, wall_clock, seat, budget };
-        Ok(Running::of(Run::begin(&self.0, leg), begun).attended(presence))
+        let leg =
+            RunParams { caller, target, events, task, announcement, begun_at, wall_clock, seat, budget };
+        Ok(Running::of(CallRun::begin(&self.0, leg), begun).attended(presence))
     }
 
     pub(crate) fn wall_clock_of(&self, request: &Request) -> Duration {
@@ -350,7 +351,7 @@ impl Engine {
         Ok((wall_clock, call))
     }
 
-    pub(crate) fn inner(&self) -> &Arc<Inner> {
+    pub(crate) fn inner(&self) -> &Arc<EngineInner> {
         &self.0
     }
 }

@@ -39,19 +39,19 @@ use self::{
     queue::{HeldAudit, HeldEntry, HeldItem, Queue, QueueKey},
     spill::Spill,
 };
-use crate::{bus::Bus, following::Listeners};
+use crate::{bus::Bus, task_subscription::TaskListeners};
 
 /// Share of the bytes that audit records without a task may take: results come first.
 const AUDIT_SHARE: usize = 4;
 
 /// What waits to be written.
 #[derive(Clone)]
-pub(crate) struct HeldWrites(Arc<Shared>);
+pub(crate) struct HeldWrites(Arc<HeldQueueState>);
 
-struct Shared {
+struct HeldQueueState {
     store: Arc<dyn Store>,
     bus: Arc<Bus>,
-    listeners: Arc<Listeners>,
+    listeners: Arc<TaskListeners>,
     clock: Arc<dyn Clock>,
     max_bytes: usize,
     queue: Mutex<Queue>,
@@ -80,11 +80,11 @@ pub struct HeldCounts {
 impl HeldWrites {
     pub(crate) fn new(
         store: Arc<dyn Store>,
-        (bus, listeners): (Arc<Bus>, Arc<Listeners>),
+        (bus, listeners): (Arc<Bus>, Arc<TaskListeners>),
         clock: Arc<dyn Clock>,
         max_bytes: usize,
     ) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(HeldQueueState {
             store,
             bus,
             listeners,
@@ -181,7 +181,7 @@ impl HeldWrites {
 
 // === impl Shared ===
 
-impl Shared {
+impl HeldQueueState {
     fn lose(&self, records: usize, cause: &StoreError) {
         let lost = u64::try_from(records).unwrap_or(u64::MAX);
         let before = self.lost_audit_records.fetch_add(lost, Ordering::Relaxed);

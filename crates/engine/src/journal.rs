@@ -24,9 +24,9 @@ use rialto_model::{
 
 use crate::{
     bus::Bus,
-    following::{Following, Listeners},
     held_writes::{HeldCounts, HeldWrite, HeldWrites, Unsent, UnsentStart},
     store_deadline::no_answer,
+    task_subscription::{Following, TaskListeners},
 };
 
 /// How long somebody waits for an audit record that the store does not take. It is recorded later then.
@@ -34,17 +34,17 @@ const AUDIT_WAIT: Duration = Duration::from_millis(250);
 
 /// Writes down, then tells.
 #[derive(Clone)]
-pub(crate) struct Journal {
+pub(crate) struct TaskJournal {
     store: Arc<dyn Store>,
     bus: Arc<Bus>,
     clock: Arc<dyn Clock>,
-    listeners: Arc<Listeners>,
+    listeners: Arc<TaskListeners>,
     held: HeldWrites,
     node: Arc<OnceLock<Arc<str>>>,
 }
 
 /// One invocation, as the bus sees it: announced once before, and once after.
-pub(crate) struct Announcement {
+pub(crate) struct AuditSpan {
     verb: Arc<Verb>,
     /// What it is said to cost once its task is completed.
     cost: Option<Cents>,
@@ -56,14 +56,14 @@ pub(crate) struct Announcement {
 
 // === impl Journal ===
 
-impl Journal {
+impl TaskJournal {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         bus: Arc<Bus>,
         clock: Arc<dyn Clock>,
         max_held_bytes: usize,
     ) -> Self {
-        let listeners: Arc<Listeners> = Arc::default();
+        let listeners: Arc<TaskListeners> = Arc::default();
         let publishers = (Arc::clone(&bus), Arc::clone(&listeners));
         let held = HeldWrites::new(Arc::clone(&store), publishers, Arc::clone(&clock), max_held_bytes);
         Self { store, bus, clock, listeners, held, node: Arc::default() }
@@ -115,7 +115,7 @@ impl Journal {
         verb: Verb,
         cost: Option<Cents>,
         verdict: Result<&Arc<[String]>, &str>,
-    ) -> (Announcement, VerbEvent) {
+    ) -> (AuditSpan, VerbEvent) {
         let verb = Arc::new(verb);
         let mut event = self.event(Phase::PreVerb, Arc::clone(&verb), self.clock.now());
         match verdict {
@@ -124,13 +124,13 @@ impl Journal {
         }
         self.bus.emit(&mut event);
         let begun = tokio::time::Instant::now();
-        (Announcement { verb, cost, begun, is_waiting: false, is_closed: false }, event)
+        (AuditSpan { verb, cost, begun, is_waiting: false, is_closed: false }, event)
     }
 
     /// Takes up an invocation that another process announced: nothing is said before, and the end is put on record.
-    pub(crate) fn take_up(&self, verb: Verb, cost: Option<Cents>) -> Announcement {
+    pub(crate) fn take_up(&self, verb: Verb, cost: Option<Cents>) -> AuditSpan {
         let begun = tokio::time::Instant::now();
-        Announcement { verb: Arc::new(verb), cost, begun, is_waiting: false, is_closed: false }
+        AuditSpan { verb: Arc::new(verb), cost, begun, is_waiting: false, is_closed: false }
     }
 
     /// Takes up an invocation that waited meanwhile: it is said again that it goes on, and why it may.
@@ -139,7 +139,7 @@ impl Journal {
         verb: Verb,
         cost: Option<Cents>,
         policies: &[String],
-    ) -> Announcement {
+    ) -> AuditSpan {
         let (announcement, pre) = self.announce(verb, cost, Ok(&policies.into()));
         self.audit_or_hold(vec![pre], Vec::new()).await;
         announcement
@@ -168,7 +168,7 @@ impl Journal {
         &self,
         task: &mut Task,
         events: Vec<Event>,
-        mut ending: Option<(&mut Announcement, Option<&Failure>)>,
+        mut ending: Option<(&mut AuditSpan, Option<&Failure>)>,
     ) -> Result<(), StoreError> {
         let Some(entry) = self.entry(task, events, &mut ending) else { return Ok(()) };
         let written = self.append(entry).await;
@@ -185,7 +185,7 @@ impl Journal {
         &self,
         task: &mut Task,
         events: Vec<Event>,
-        mut ending: Option<(&mut Announcement, Option<&Failure>)>,
+        mut ending: Option<(&mut AuditSpan, Option<&Failure>)>,
         patience: Duration,
     ) -> Result<Option<HeldWrite>, StoreError> {
         let Some(entry) = self.entry(task, events, &mut ending) else { return Ok(None) };
@@ -211,7 +211,7 @@ impl Journal {
         &self,
         task: &mut Task,
         mut events: Vec<Event>,
-        ending: &mut Option<(&mut Announcement, Option<&Failure>)>,
+        ending: &mut Option<(&mut AuditSpan, Option<&Failure>)>,
     ) -> Option<Entry> {
         let at = self.clock.now();
         let expected = task.head.version;
@@ -243,7 +243,7 @@ impl Journal {
         &self,
         head: &TaskHead,
         (version, start): (u64, UnsentStart),
-        announcement: &mut Announcement,
+        announcement: &mut AuditSpan,
         failure: &Failure,
     ) {
         let closing = self.closing(announcement, Some(failure));
@@ -267,7 +267,7 @@ impl Journal {
     /// Closes an invocation that has no events to go with it.
     pub(crate) async fn close(
         &self,
-        announcement: &mut Announcement,
+        announcement: &mut AuditSpan,
         pre: Option<VerbEvent>,
         failure: &Failure,
     ) {
@@ -316,7 +316,7 @@ impl Journal {
     }
 
     /// What is put on record at the end of an invocation; nothing the second time.
-    fn closing(&self, announcement: &mut Announcement, failure: Option<&Failure>) -> Vec<VerbEvent> {
+    fn closing(&self, announcement: &mut AuditSpan, failure: Option<&Failure>) -> Vec<VerbEvent> {
         if std::mem::replace(&mut announcement.is_closed, true) {
             return Vec::new();
         }
@@ -358,7 +358,7 @@ impl Journal {
 
 // === impl Announcement ===
 
-impl Announcement {
+impl AuditSpan {
     /// What closed it could not be recorded: it is to be closed again.
     pub(crate) const fn reopen(&mut self) {
         self.is_closed = false;

@@ -58,18 +58,18 @@ pub struct Quota {
 }
 
 /// Counts.
-pub(crate) struct Limits {
+pub(crate) struct CallLimits {
     concurrent_calls: AtomicUsize,
     hasher: RandomState,
     under_way: Mutex<FastMap<u64, usize>>,
-    orgs: RwLock<Orgs>,
+    orgs: RwLock<OrgCounts>,
     /// Whether any tool has a limit.
     counts_tools: AtomicBool,
     tools: Mutex<ToolCounts>,
 }
 
 /// The hour and the day of each org that has a quota.
-type Orgs = HashMap<String, Mutex<[Window; 2]>>;
+type OrgCounts = HashMap<String, Mutex<[RateWindow; 2]>>;
 
 /// Calls of tools that have a limit, in this minute.
 #[derive(Default)]
@@ -92,8 +92,8 @@ struct ToolCount {
 }
 
 /// A caller's leave to have a call under way, for as long as it lives.
-pub(crate) struct Seat {
-    limits: Arc<Limits>,
+pub(crate) struct CallPermit {
+    limits: Arc<CallLimits>,
     key: u64,
     /// Under this an agent's call of itself is counted.
     self_call: Option<u64>,
@@ -101,7 +101,7 @@ pub(crate) struct Seat {
 
 /// A stretch of time in which an org may make so many calls.
 #[derive(Clone, Copy)]
-struct Window {
+struct RateWindow {
     name: &'static str,
     seconds: i64,
     most: u64,
@@ -124,7 +124,7 @@ impl Default for Config {
 
 // === impl Limits ===
 
-impl Limits {
+impl CallLimits {
     pub(crate) fn new(config: &Config) -> Arc<Self> {
         let limits = Self {
             concurrent_calls: AtomicUsize::default(),
@@ -147,7 +147,7 @@ impl Limits {
         self.tools.lock().max_per_minute = max_per_minute;
         let mut orgs = self.orgs.write();
         let windows = |(org, quota): (&String, &Quota)| {
-            let fresh = || [Window::new("hour", HOUR), Window::new("day", DAY)];
+            let fresh = || [RateWindow::new("hour", HOUR), RateWindow::new("day", DAY)];
             let mut windows = orgs.get(org).map_or_else(fresh, |known| *known.lock());
             (windows[0].most, windows[1].most) = (quota.calls_per_hour, quota.calls_per_day);
             (org.clone(), Mutex::new(windows))
@@ -157,7 +157,11 @@ impl Limits {
     }
 
     /// Lets a call begin, or says when to try again. No seat is given where seats are not counted.
-    pub(crate) fn admit(self: &Arc<Self>, caller: &Caller, now: Timestamp) -> Result<Option<Seat>, Failure> {
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        caller: &Caller,
+        now: Timestamp,
+    ) -> Result<Option<CallPermit>, Failure> {
         let seat = self.seat(caller)?;
         let orgs = self.orgs.read();
         if !orgs.is_empty()
@@ -168,7 +172,7 @@ impl Limits {
             for window in &mut *windows {
                 window.look(now).map_err(|wait| window.used_up(caller, wait))?;
             }
-            windows.iter_mut().for_each(Window::count);
+            windows.iter_mut().for_each(RateWindow::count);
         }
         Ok(seat)
     }
@@ -208,7 +212,7 @@ impl Limits {
         Ok(())
     }
 
-    fn seat(self: &Arc<Self>, caller: &Caller) -> Result<Option<Seat>, Failure> {
+    fn seat(self: &Arc<Self>, caller: &Caller) -> Result<Option<CallPermit>, Failure> {
         let most = self.concurrent_calls.load(Ordering::Relaxed);
         if most == 0 {
             return Ok(None);
@@ -221,7 +225,7 @@ impl Limits {
             return Err(full(caller, most));
         }
         *count += 1;
-        Ok(Some(Seat { limits: Arc::clone(self), key, self_call: None }))
+        Ok(Some(CallPermit { limits: Arc::clone(self), key, self_call: None }))
     }
 
     /// Counts an agent's call of itself. What agents pass on may get lost on the way; that an agent is called by itself does not.
@@ -230,7 +234,7 @@ impl Limits {
         caller: &Caller,
         target: &Target,
         max_hops: u8,
-        seat: &mut Option<Seat>,
+        seat: &mut Option<CallPermit>,
     ) -> Result<(), Failure> {
         let is_self = caller.kind == CallerKind::Agent && caller.id.as_str() == target.agent.id.as_str();
         let (true, Some(seat)) = (is_self, seat) else { return Ok(()) };
@@ -263,7 +267,7 @@ impl ToolCount {
 
 // === impl Seat ===
 
-impl Drop for Seat {
+impl Drop for CallPermit {
     fn drop(&mut self) {
         let mut under_way = self.limits.under_way.lock();
         for key in std::iter::once(self.key).chain(self.self_call) {
@@ -277,7 +281,7 @@ impl Drop for Seat {
     }
 }
 
-impl fmt::Debug for Seat {
+impl fmt::Debug for CallPermit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Seat").finish_non_exhaustive()
     }
@@ -285,7 +289,7 @@ impl fmt::Debug for Seat {
 
 // === impl Window ===
 
-impl Window {
+impl RateWindow {
     const fn new(name: &'static str, seconds: i64) -> Self {
         Self { name, seconds, most: 0, began_at: 0, used: 0, unsent: 0, is_known: false }
     }
@@ -342,9 +346,9 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn limits(concurrent_calls: usize, calls_per_hour: u64, calls_per_day: u64) -> Arc<Limits> {
+    fn limits(concurrent_calls: usize, calls_per_hour: u64, calls_per_day: u64) -> Arc<CallLimits> {
         let quota = Quota { calls_per_hour, calls_per_day, storage_bytes: 0 };
-        Limits::new(&Config {
+        CallLimits::new(&Config {
             concurrent_calls,
             orgs: BTreeMap::from([("default".to_owned(), quota)]),
             ..Config::default()

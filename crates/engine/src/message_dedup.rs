@@ -34,7 +34,7 @@ const CLAIM_PATIENCE: Duration = Duration::from_secs(5);
 const CLAIM_POLL: Duration = Duration::from_millis(10);
 
 /// Outcome of claiming a message.
-pub(crate) enum Claimed {
+pub(crate) enum MessageClaimOutcome {
     /// This process may begin the task; no other process shares the store, or the claim is made.
     Ours(Option<Box<MessageClaim>>),
     /// Another process has begun this task with the same message.
@@ -126,9 +126,9 @@ impl Engine {
         request: &Request,
         talk: &Talk,
         task: &TaskId,
-    ) -> Result<Claimed, Failure> {
+    ) -> Result<MessageClaimOutcome, Failure> {
         if self.is_alone() {
-            return Ok(Claimed::Ours(None));
+            return Ok(MessageClaimOutcome::Ours(None));
         }
         let (store, clock) = (&self.inner().store, &self.inner().journal);
         let (said, hash) = (&talk.spoken.message, talk.hash());
@@ -141,7 +141,7 @@ impl Engine {
         let until = Instant::now() + CLAIM_PATIENCE;
         loop {
             let Some(other) = store.claim_message(&claim).await.map_err(store_failure)? else {
-                return Ok(Claimed::Ours(Some(Box::new(claim))));
+                return Ok(MessageClaimOutcome::Ours(Some(Box::new(claim))));
             };
             let is_begun = match &request.task {
                 Some(id) => {
@@ -151,7 +151,7 @@ impl Engine {
                 None => self.head(&request.caller, other.task.as_str()).await?.is_some(),
             };
             if is_begun {
-                return Ok(Claimed::Duplicate(other.task));
+                return Ok(MessageClaimOutcome::Duplicate(other.task));
             }
             let is_abandoned = Instant::now() >= until
                 || !store.is_at_work(other.runner, clock.now()).await.map_err(store_failure)?;
@@ -214,7 +214,7 @@ fn messages_in(task: &Task) -> impl Iterator<Item = &Message> {
 
 /// Key under which a message is claimed: what makes it a duplicate of another one.
 fn claim_key(request: &Request, said: &Message, hash: &ContentHash) -> String {
-    let mut hasher = Hasher::default();
+    let mut hasher = ContentHasher::default();
     let Caller { scope, id, .. } = &request.caller;
     for text in [scope.org.as_str(), scope.project.as_str(), id.as_str(), &said.id] {
         hasher.text(text);
@@ -230,7 +230,7 @@ fn claim_key(request: &Request, said: &Message, hash: &ContentHash) -> String {
 
 /// Hash of what a message says. The order of an object's members and white space do not count; every digit of a number does.
 pub fn hash_parts(parts: &[Part]) -> ContentHash {
-    let mut hasher = Hasher::default();
+    let mut hasher = ContentHasher::default();
     for part in parts {
         match &part.content {
             Content::Text(text) => hasher.tagged(b't', text),
@@ -247,11 +247,11 @@ pub fn hash_parts(parts: &[Part]) -> ContentHash {
 
 /// SHA-256 over values that are told apart by their kind and length.
 #[derive(Default)]
-struct Hasher(Sha256);
+struct ContentHasher(Sha256);
 
 // === impl Hasher ===
 
-impl Hasher {
+impl ContentHasher {
     fn tagged(&mut self, tag: u8, text: &str) {
         self.0.update([tag]);
         self.text(text);

@@ -27,17 +27,17 @@ use serde_json::json;
 use self::sender::RelayedStream;
 use crate::{
     engine::{Engine, FaintEngine},
-    heir::NO_SUCH_TASK,
     peer::{Discovery, DiscoveryError, Fetched, Peer, Place},
     placement::{ProgramPlace, tag_handle, untag_handle},
     relayed_call::{RelayedWork, SentCancel},
+    takeover::NO_SUCH_TASK,
 };
 
 /// Executes calls here or on the node that runs their program. Cloning shares it.
 #[derive(Clone)]
-pub struct PlacedPeer(Arc<Shared>);
+pub struct PlacedPeer(Arc<PlacedPeerState>);
 
-struct Shared {
+struct PlacedPeerState {
     /// Executes calls in this process.
     local: Arc<dyn Peer>,
     engine: EngineLink,
@@ -75,7 +75,7 @@ impl EngineLink {
 impl PlacedPeer {
     /// A peer that executes calls with `local` where their program runs in this process.
     pub fn new(local: Arc<dyn Peer>, engine: EngineLink) -> Self {
-        Self(Arc::new(Shared { local, engine }))
+        Self(Arc::new(PlacedPeerState { local, engine }))
     }
 
     fn engine(&self) -> Result<Engine, Failure> {

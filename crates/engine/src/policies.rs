@@ -24,7 +24,7 @@ pub type PolicyLoader =
     Box<dyn Fn() -> BoxFuture<'static, Result<Result<Policy, PolicyError>, StoreError>> + Send + Sync>;
 
 /// Those in force.
-pub(crate) struct Policies {
+pub(crate) struct ActivePolicies {
     in_force: ArcSwap<Policy>,
     loader: Option<PolicyLoader>,
     /// One reads them, the others wait for it: what was read earlier never takes the place of what was read later.
@@ -41,7 +41,7 @@ pub(crate) struct Policies {
 
 // === impl Policies ===
 
-impl Policies {
+impl ActivePolicies {
     pub(crate) fn new(first: Policy, loader: Option<PolicyLoader>) -> Self {
         Self {
             marks: watch::Sender::new(first.mark()),

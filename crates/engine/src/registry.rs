@@ -3,13 +3,13 @@
 //! What is live in memory is a copy of the store's rows, and never older than the store: before each call the
 //! store's generation is compared, and any process that changed a row has moved it.
 
-mod asking;
 mod deploy;
 mod error;
 mod hold;
 mod intake;
-mod live;
-mod registering;
+mod refresh;
+mod register;
+mod snapshot;
 
 use std::{
     collections::HashSet,
@@ -31,12 +31,12 @@ use rialto_model::{
 };
 use tokio::sync::watch;
 
-use self::live::{Live, is_same_place, looks_the_same};
+use self::snapshot::{RegistrySnapshot, is_same_place, looks_the_same};
 pub use self::{
-    asking::Refreshed,
     deploy::Deployment,
     error::RegistryError,
-    registering::{Registered, Registration},
+    refresh::Refreshed,
+    register::{Registered, Registration},
 };
 use crate::{
     address,
@@ -55,7 +55,7 @@ pub struct Registry {
     discovery: Arc<dyn Discovery>,
     clock: Arc<dyn Clock>,
     config: Config,
-    live: ArcSwap<Live>,
+    live: ArcSwap<RegistrySnapshot>,
     directories: Mutex<Vec<(Scope, Arc<Directory>)>>,
     /// Serialises changes, so that a slug is given out once and no copy of the rows is lost.
     changing: tokio::sync::Mutex<()>,
@@ -89,7 +89,7 @@ impl Registry {
             discovery,
             clock,
             config,
-            live: ArcSwap::from_pointee(Live::default()),
+            live: ArcSwap::from_pointee(RegistrySnapshot::default()),
             directories: Mutex::new(Vec::new()),
             changing: tokio::sync::Mutex::new(()),
             version: AtomicU64::new(1),
@@ -293,7 +293,7 @@ impl Registry {
     /// everything is read again.
     async fn publish(
         &self,
-        mut live: Live,
+        mut live: RegistrySnapshot,
         made: Option<u64>,
         is_visible: bool,
     ) -> Result<(), RegistryError> {
@@ -328,7 +328,7 @@ impl Registry {
                 _ => Arc::new(row),
             });
         }
-        let read = Live::new(Some(generation), &agents);
+        let read = RegistrySnapshot::new(Some(generation), &agents);
         let is_visible = !read.looks_like(&live);
         self.show(read, is_visible);
         self.surprises.fetch_add(1, Ordering::AcqRel);
@@ -336,7 +336,7 @@ impl Registry {
     }
 
     /// `is_visible` says whether a list of tools or a permission may depend on what changed.
-    fn show(&self, live: Live, is_visible: bool) {
+    fn show(&self, live: RegistrySnapshot, is_visible: bool) {
         self.live.store(Arc::new(live));
         if is_visible {
             let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;

@@ -3,11 +3,11 @@
 //! [`deciding`] finds out who could do it and weighs them, [`routed`] gives the work away and sees to what comes of it. Here is
 //! what both need between two decisions: the agents by what they can do.
 
+mod attempts;
 pub mod config;
-mod deciding;
-mod dispatching;
-mod mesh;
-mod routed;
+mod dispatch;
+mod federation;
+mod select_agent;
 
 use std::sync::{
     Arc, OnceLock,
@@ -24,11 +24,11 @@ use rialto_model::{
 };
 use rialto_route::skills::SkillIndex;
 
-pub(crate) use self::routed::{After, Routed};
+pub(crate) use self::attempts::{AttemptEnd, DispatchAttempt};
 pub use self::{
     config::Config,
-    dispatching::{Assigned, DispatchRequest},
-    mesh::{Lookup, Mesh, Proposal},
+    dispatch::{Assigned, DispatchRequest},
+    federation::{Lookup, Mesh, Proposal},
 };
 use crate::registry::Registry;
 

@@ -39,19 +39,19 @@ const MAX_BACKTRACKS: usize = 10_000;
 
 /// Compiles each skill's schema once per version of its card.
 pub struct Schemas {
-    compiled: Mutex<HashMap<(AgentId, SkillId), Compiled>>,
+    compiled: Mutex<HashMap<(AgentId, SkillId), CompiledSchema>>,
     long_checks: Semaphore,
 }
 
 /// A schema's text, and what became of it; none when it cannot be used.
 #[derive(Clone)]
-struct Compiled {
+struct CompiledSchema {
     text: Json,
-    usable: Option<Arc<Usable>>,
+    usable: Option<Arc<SchemaVerdict>>,
 }
 
 /// A schema that is ready to be checked with.
-struct Usable {
+struct SchemaVerdict {
     validator: Validator,
     cost: SchemaCost,
 }
@@ -116,7 +116,7 @@ impl Schemas {
     }
 
     /// A schema that was compiled before; the inner none says that it cannot be used.
-    fn known(&self, target: &Target, text: &Json) -> Option<Option<Arc<Usable>>> {
+    fn known(&self, target: &Target, text: &Json) -> Option<Option<Arc<SchemaVerdict>>> {
         let skill = target.skill.as_ref()?;
         let compiled = self.compiled.lock();
         let known = compiled.get(&(target.agent.id.clone(), skill.id.clone()))?;
@@ -125,11 +125,11 @@ impl Schemas {
         is_same.then(|| known.usable.clone())
     }
 
-    fn usable(&self, target: &Target, text: &Json) -> Option<Arc<Usable>> {
+    fn usable(&self, target: &Target, text: &Json) -> Option<Arc<SchemaVerdict>> {
         self.known(target, text).unwrap_or_else(|| self.remember(target, text, compile(text)))
     }
 
-    async fn compile_aside(&self, target: &Target, text: &Json) -> Option<Arc<Usable>> {
+    async fn compile_aside(&self, target: &Target, text: &Json) -> Option<Arc<SchemaVerdict>> {
         let _turn = self.long_checks.acquire().await;
         let schema = text.clone();
         let compiled = tokio::task::spawn_blocking(move || compile(&schema)).await;
@@ -140,8 +140,8 @@ impl Schemas {
         &self,
         target: &Target,
         text: &Json,
-        compiled: Result<Usable, String>,
-    ) -> Option<Arc<Usable>> {
+        compiled: Result<SchemaVerdict, String>,
+    ) -> Option<Arc<SchemaVerdict>> {
         let skill = target.skill.as_ref()?;
         let usable = match compiled {
             Ok(usable) => Some(Arc::new(usable)),
@@ -158,14 +158,14 @@ impl Schemas {
             all.clear();
         }
         let key = (target.agent.id.clone(), skill.id.clone());
-        all.insert(key, Compiled { text: text.clone(), usable: usable.clone() });
+        all.insert(key, CompiledSchema { text: text.clone(), usable: usable.clone() });
         usable
     }
 }
 
 // === impl Usable ===
 
-impl Usable {
+impl SchemaVerdict {
     fn evaluations(&self, args: &Json) -> u64 {
         let (values, depth) = measure_text(args.get());
         self.cost.evaluations(values, depth)
@@ -195,7 +195,7 @@ fn is_quickly_compiled(schema: &Json) -> bool {
     schema.get().len() <= MAX_INLINE_SCHEMA_BYTES && !schema.get().contains("\"pattern")
 }
 
-fn compile(text: &Json) -> Result<Usable, String> {
+fn compile(text: &Json) -> Result<SchemaVerdict, String> {
     if text.get().len() > MAX_SCHEMA_BYTES {
         return Err(format!("it has {} bytes; {MAX_SCHEMA_BYTES} are allowed", text.get().len()));
     }
@@ -210,7 +210,7 @@ fn compile(text: &Json) -> Result<Usable, String> {
             .dfa_size_limit(MAX_PATTERN_BYTES);
         jsonschema::options().with_pattern_options(bounded).build(&schema)
     });
-    compiled.map(|validator| Usable { validator, cost }).map_err(|error| error.to_string())
+    compiled.map(|validator| SchemaVerdict { validator, cost }).map_err(|error| error.to_string())
 }
 
 fn invalid(error: &ValidationError<'_>) -> Failure {

@@ -19,7 +19,7 @@ use crate::{
     conversation::Talk,
     engine::Engine,
     held_writes::UnsentStart,
-    journal::Announcement,
+    journal::AuditSpan,
     redact::redact_message,
     store_failure::{before, store_failure},
 };
@@ -45,7 +45,7 @@ impl Engine {
         &self,
         call: &Call,
         TaskStart { goes_on, talk, answers, pre }: TaskStart,
-        announcement: &mut Announcement,
+        announcement: &mut AuditSpan,
         deadline: Instant,
     ) -> Result<Task, Failure> {
         if let Some(task) = goes_on {
@@ -102,7 +102,7 @@ impl Engine {
         begun: Result<Task, Failure>,
         head: &TaskHead,
         unsent: Option<(u64, UnsentStart)>,
-        announcement: &mut Announcement,
+        announcement: &mut AuditSpan,
     ) -> Result<Task, Failure> {
         begun.inspect_err(|failure| {
             if let Some(unsent) = unsent.filter(|_| failure.kind == Kind::StoreUnavailable) {

@@ -16,8 +16,8 @@ use rialto_model::{
 
 use crate::{
     budget::TaskBudget,
+    call_run::{state_after, with_local_cancel},
     engine::{Engine, store_failure},
-    run::{state_after, with_local_cancel},
     store_failure::read_failure,
 };
 

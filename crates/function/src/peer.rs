@@ -10,7 +10,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use rialto_edge::{fetch::Fetch, process::Launcher, settings::Resolver};
-use rialto_engine::{peer::Peer, schema::Schemas, working::announced};
+use rialto_engine::{announce_working::announced, peer::Peer, schema::Schemas};
 use rialto_model::{
     call::{Call, Cancel, Follow},
     deployed::{Backing, Function, Via},

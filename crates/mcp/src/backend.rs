@@ -30,8 +30,8 @@ use futures::{
 use parking_lot::Mutex;
 use rialto_edge::{fetch::Fetch, process::Launcher, settings::Resolver};
 use rialto_engine::{
+    announce_working::announced,
     peer::{Discovery, DiscoveryError, Fetched, Peer, Place},
-    working::announced,
 };
 use rialto_model::{
     agent::{Agent, Signature},

@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use parking_lot::Mutex;
-use rialto_engine::{Engine, outlook::Outlook};
+use rialto_engine::{Engine, visibility::Outlook};
 use rialto_model::ids::Scope;
 use rmcp::{Peer, RoleServer};
 use tokio_util::sync::CancellationToken;

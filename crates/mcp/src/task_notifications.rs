@@ -6,7 +6,7 @@
 use axum::response::{Response, sse::KeepAlive};
 use futures::{Stream, StreamExt, stream};
 use rialto_edge::event_stream;
-use rialto_engine::{Following, outlook::Lookout};
+use rialto_engine::{Following, visibility::Lookout};
 use rialto_model::{json::Json, task::Task};
 use rmcp::model::{ClientCapabilities, DetailedTask, ProtocolVersion};
 use serde::Deserialize;

@@ -42,7 +42,7 @@ pub(crate) struct Config {
     /// Choosing who does work that names nobody.
     pub(crate) routing: rialto_engine::routing::Config,
     /// Calls that wait until somebody has approved them.
-    pub(crate) approvals: rialto_engine::approving::Config,
+    pub(crate) approvals: rialto_engine::approvals::Config,
     /// A registry elsewhere that is asked when nobody here can do some work.
     pub(crate) mesh: crate::mesh::Config,
     /// What may be said to whoever works here, and what they may say back.

@@ -9,7 +9,7 @@ use rialto_edge::{
     address::Reach,
     fetch::{Fetch, Request},
 };
-use rialto_engine::{guarding::Asker, search::distance};
+use rialto_engine::{guardrails::Asker, search::distance};
 use rialto_guard::{
     classifier::{Answer, Classifier, LONGEST_ANSWER},
     config::Check,

@@ -11,7 +11,7 @@ use std::{
 };
 
 use rialto_edge::{limits::Limited, streams::StreamLimits};
-use rialto_engine::{Engine, Guarding, guarding::Asker};
+use rialto_engine::{Engine, Guarding, guardrails::Asker};
 use rialto_flow::run::Runner;
 use rialto_guard::setting::SettingError;
 use serde_json::Value;

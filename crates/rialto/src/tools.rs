@@ -14,7 +14,7 @@ use rialto_edge::{fetch::Fetch, process::Launcher};
 use rialto_engine::{
     Engine, EngineLink, PlacedDiscovery, PlacedPeer, Registry,
     peer::DiscoveryError,
-    peers::{Discoveries, Peers},
+    peer_by_backing::{Discoveries, Peers},
     registry::RegistryError,
 };
 use rialto_flow::run::Runner;

@@ -12,7 +12,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use rialto_engine::approving::{Safe, SafeError};
+use rialto_engine::approvals::{Safe, SafeError};
 use rialto_model::{
     clock::{Clock, SystemClock},
     credential::Secret,

@@ -1,6 +1,6 @@
 //! What waits until somebody has approved it, for whoever a policy lets `approve_call`.
 
-use rialto_engine::approving::Decider;
+use rialto_engine::approvals::Decider;
 use rialto_model::{
     approval::{Approval, ApprovalFilter},
     call::Caller,

@@ -29,7 +29,7 @@ use rialto_edge::{
 use rialto_engine::{
     Config, Engine, PolicyLoader, Registry,
     peer::Peer,
-    peers::{Discoveries, Peers},
+    peer_by_backing::{Discoveries, Peers},
     registry::{Deployment, Registration},
 };
 use rialto_flow::run::{self, Ports, Runner};

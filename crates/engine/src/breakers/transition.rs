@@ -12,7 +12,7 @@ use rialto_model::{
 use rialto_route::breaker::Breaker;
 use serde::Serialize;
 
-use crate::journal::Journal;
+use crate::journal::TaskJournal;
 
 /// Name in the place of a caller on these records.
 const OURSELVES: &str = "rialto";
@@ -53,7 +53,7 @@ impl BreakerTransition {
     }
 
     /// Logs it and puts it on record.
-    pub(super) async fn record(self, journal: &Journal, agent: &Agent) {
+    pub(super) async fn record(self, journal: &TaskJournal, agent: &Agent) {
         self.log(agent);
         journal.note(self.verb(agent), Phase::Breaker).await;
     }

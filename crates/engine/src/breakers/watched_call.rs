@@ -14,7 +14,7 @@ use rialto_model::event::Event;
 use rialto_route::breaker::Signal;
 
 use super::{BreakerTransition, Breakers, CallFacts, signal_of};
-use crate::journal::Journal;
+use crate::journal::TaskJournal;
 
 /// Events of a call, of which the first is reported to the breaker.
 pub(super) struct WatchedCall {
@@ -22,7 +22,7 @@ pub(super) struct WatchedCall {
     /// None once its outcome is reported.
     facts: Option<CallFacts>,
     breakers: Arc<Breakers>,
-    journal: Journal,
+    journal: TaskJournal,
     /// Record of a transition that is being written.
     recording: Option<BoxFuture<'static, ()>>,
     /// Event that waits for that record.
@@ -36,7 +36,7 @@ impl WatchedCall {
         events: BoxStream<'static, Event>,
         facts: CallFacts,
         breakers: Arc<Breakers>,
-        journal: Journal,
+        journal: TaskJournal,
         admitted: Option<BreakerTransition>,
     ) -> Self {
         let recording = admitted.map(|transition| record(transition, &facts, &journal));
@@ -82,7 +82,7 @@ impl Drop for WatchedCall {
     }
 }
 
-fn record(transition: BreakerTransition, facts: &CallFacts, journal: &Journal) -> BoxFuture<'static, ()> {
+fn record(transition: BreakerTransition, facts: &CallFacts, journal: &TaskJournal) -> BoxFuture<'static, ()> {
     let (journal, agent) = (journal.clone(), Arc::clone(&facts.agent));
     async move { transition.record(&journal, &agent).await }.boxed()
 }

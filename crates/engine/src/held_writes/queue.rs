@@ -65,7 +65,7 @@ pub(super) struct HeldAudit {
 /// Everything that waits.
 #[derive(Default)]
 pub(super) struct Queue {
-    groups: FastMap<QueueKey, Group>,
+    groups: FastMap<QueueKey, ReadyGroup>,
     /// Those that nobody writes just now, the next first.
     order: VecDeque<QueueKey>,
     bytes: usize,
@@ -76,7 +76,7 @@ pub(super) struct Queue {
     is_draining: bool,
 }
 
-type Group = VecDeque<HeldItem>;
+type ReadyGroup = VecDeque<HeldItem>;
 
 // === impl HeldEntry ===
 
@@ -172,7 +172,7 @@ impl Queue {
         let order = &mut self.order;
         let group = self.groups.entry(key.clone()).or_insert_with(|| {
             order.push_back(key);
-            Group::new()
+            ReadyGroup::new()
         });
         group.push_back(item);
         !std::mem::replace(&mut self.is_draining, true)
@@ -183,7 +183,7 @@ impl Queue {
         let mut taken = Vec::new();
         for _ in 0..self.order.len() {
             let Some(key) = self.order.pop_front() else { break };
-            let due_at = self.groups.get(&key).and_then(Group::front).and_then(HeldItem::due_at);
+            let due_at = self.groups.get(&key).and_then(ReadyGroup::front).and_then(HeldItem::due_at);
             if taken.len() < max && due_at.is_none_or(|due_at| due_at <= now) {
                 taken.push(key);
             } else {
@@ -209,7 +209,7 @@ impl Queue {
 
     /// Puts a key back in line, or forgets it when nothing of it waits.
     pub(super) fn release(&mut self, key: QueueKey) {
-        if self.groups.get(&key).is_some_and(Group::is_empty) {
+        if self.groups.get(&key).is_some_and(ReadyGroup::is_empty) {
             self.groups.remove(&key);
         } else {
             self.order.push_back(key);

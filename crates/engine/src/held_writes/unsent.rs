@@ -30,7 +30,7 @@ pub(crate) struct Unsent {
     start: UnsentStart,
     /// Records that close the invocation, once it is known that it was opened.
     closing: Vec<VerbEvent>,
-    looks: Mutex<Looks>,
+    looks: Mutex<TaskLookups>,
 }
 
 /// Way in which the call was to begin.
@@ -43,7 +43,7 @@ pub(crate) enum UnsentStart {
 }
 
 #[derive(Default)]
-struct Looks {
+struct TaskLookups {
     count: usize,
     due_at: Option<Instant>,
 }

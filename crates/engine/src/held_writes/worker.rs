@@ -13,7 +13,7 @@ use rialto_model::{
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{
-    Shared,
+    HeldQueueState,
     queue::{HeldAudit, HeldEntry, HeldItem, QueueKey},
     spill::{self, SpilledEntry},
 };
@@ -44,7 +44,7 @@ struct TurnEnd {
 }
 
 /// What the store says about events that were held.
-enum Outcome {
+enum WriteOutcome {
     /// They are in the store.
     Recorded,
     /// They never will be.
@@ -52,7 +52,7 @@ enum Outcome {
 }
 
 /// Writes everything that is held, and ends when nothing is.
-pub(super) async fn drain(shared: Arc<Shared>) {
+pub(super) async fn drain(shared: Arc<HeldQueueState>) {
     let (mut pause, mut width, mut written) = (FIRST_PAUSE, PROBES, 0);
     loop {
         let keys = shared.queue.lock().take(width, Instant::now());
@@ -88,7 +88,7 @@ pub(super) async fn drain(shared: Arc<Shared>) {
 }
 
 /// Writes everything that is held to the file in the data folder.
-pub(super) async fn flush(shared: &Arc<Shared>) {
+pub(super) async fn flush(shared: &Arc<HeldQueueState>) {
     let (left, audit_bytes) = {
         let queue = shared.queue.lock();
         (queue.entries().count(), queue.audit_bytes())
@@ -104,13 +104,13 @@ pub(super) async fn flush(shared: &Arc<Shared>) {
 }
 
 /// Records what processes held that are gone.
-pub(super) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
+pub(super) async fn recover(shared: &Arc<HeldQueueState>) -> Result<(), StoreError> {
     for file in shared.spill.find_abandoned().await {
         let mut recorded = 0_usize;
         for SpilledEntry(entry) in file.entries() {
             match record(shared, &entry).await? {
-                Outcome::Recorded => recorded += 1,
-                Outcome::Refused(error) => {
+                WriteOutcome::Recorded => recorded += 1,
+                WriteOutcome::Refused(error) => {
                     let task = &entry.head.id;
                     tracing::warn!(task.id = %task, "a held result of task {task} was not recorded: {error}");
                 }
@@ -123,7 +123,7 @@ pub(super) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
 }
 
 /// Writes what waits under one key, up to the first write that the store is not available for.
-async fn turn(shared: &Arc<Shared>, key: QueueKey) -> TurnEnd {
+async fn turn(shared: &Arc<HeldQueueState>, key: QueueKey) -> TurnEnd {
     let mut written = 0;
     let max = if key == QueueKey::Audit { AUDIT_BATCH } else { 1 };
     let failed = loop {
@@ -154,29 +154,29 @@ async fn turn(shared: &Arc<Shared>, key: QueueKey) -> TurnEnd {
     TurnEnd { written, failed }
 }
 
-async fn write_entry(shared: &Arc<Shared>, held: &HeldEntry) -> Result<(), StoreError> {
+async fn write_entry(shared: &Arc<HeldQueueState>, held: &HeldEntry) -> Result<(), StoreError> {
     let outcome = match record(shared, &held.entry).await? {
-        Outcome::Recorded => Ok(held.entry.events.clone()),
-        Outcome::Refused(error) => Err(error),
+        WriteOutcome::Recorded => Ok(held.entry.events.clone()),
+        WriteOutcome::Refused(error) => Err(error),
     };
     held.report(outcome);
     Ok(())
 }
 
 /// Writes events to their task and publishes them. An error says that the store is not available.
-async fn record(shared: &Shared, entry: &Entry) -> Result<Outcome, StoreError> {
+async fn record(shared: &HeldQueueState, entry: &Entry) -> Result<WriteOutcome, StoreError> {
     match in_time("append", shared.store.append(entry.clone())).await {
         Ok(()) => {}
         Err(StoreError::Conflict) if is_written(&*shared.store, entry).await? => {}
         Err(error @ StoreError::Unavailable(_)) => return Err(error),
-        Err(error) => return Ok(Outcome::Refused(error)),
+        Err(error) => return Ok(WriteOutcome::Refused(error)),
     }
     if shared.listeners.are_there() {
         let events = Some(entry.events.clone());
         shared.listeners.tell(&entry.head.id, entry.expected, entry.at, events);
     }
     shared.publish(entry.audit.clone());
-    Ok(Outcome::Recorded)
+    Ok(WriteOutcome::Recorded)
 }
 
 /// Whether the store has exactly these events at their place: an attempt was done though nobody heard of it.
@@ -198,7 +198,7 @@ fn is_same_event(one: &Event, other: &Event) -> bool {
     one == other || value(one).is_some_and(|one| Some(one) == value(other))
 }
 
-async fn write_audit(shared: &Arc<Shared>, items: &[HeldItem]) -> Result<(), StoreError> {
+async fn write_audit(shared: &Arc<HeldQueueState>, items: &[HeldItem]) -> Result<(), StoreError> {
     let audits: Vec<&Arc<HeldAudit>> = items
         .iter()
         .filter_map(|item| match item {
@@ -228,7 +228,7 @@ async fn in_time<T>(
 }
 
 /// Gives up writes that fail again and again while the store takes others.
-fn refuse_often_failed(shared: &Shared, failed: &[HeldItem]) {
+fn refuse_often_failed(shared: &HeldQueueState, failed: &[HeldItem]) {
     for item in failed {
         let HeldItem::Entry(held) = item else { continue };
         if held.refusals.fetch_add(1, Ordering::Relaxed) < MAX_REFUSALS {
@@ -244,7 +244,7 @@ fn refuse_often_failed(shared: &Shared, failed: &[HeldItem]) {
 }
 
 /// Writes results to the file that are not there yet. Answers whether all of them are.
-async fn spill_entries(shared: &Arc<Shared>) -> bool {
+async fn spill_entries(shared: &Arc<HeldQueueState>) -> bool {
     let entries: Vec<Arc<HeldEntry>> = {
         let queue = shared.queue.lock();
         queue.entries().filter(|held| !held.is_spilled.load(Ordering::Relaxed)).cloned().collect()
@@ -263,7 +263,7 @@ async fn spill_entries(shared: &Arc<Shared>) -> bool {
 }
 
 /// Ends the work if nothing is held, and says whether it does.
-fn finish(shared: &Shared) -> bool {
+fn finish(shared: &HeldQueueState) -> bool {
     let mut queue = shared.queue.lock();
     let is_over = queue.finish();
     if is_over {
@@ -273,7 +273,7 @@ fn finish(shared: &Shared) -> bool {
 }
 
 /// Removes the file when the store has taken all writes, and says so.
-async fn note_return(shared: &Arc<Shared>, written: &mut usize) {
+async fn note_return(shared: &Arc<HeldQueueState>, written: &mut usize) {
     let Some(since) = shared.queue.lock().note_return() else { return };
     shared.spill.clear().await;
     for held in shared.queue.lock().entries() {
@@ -286,7 +286,7 @@ async fn note_return(shared: &Arc<Shared>, written: &mut usize) {
 
 // === impl Shared ===
 
-impl Shared {
+impl HeldQueueState {
     fn publish(&self, records: Vec<rialto_model::verb::VerbEvent>) {
         for mut record in records {
             self.bus.emit(&mut record);

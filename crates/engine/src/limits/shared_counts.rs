@@ -4,7 +4,7 @@ use std::mem;
 
 use rialto_model::{clock::Timestamp, store::CallCount};
 
-use super::{Limits, MINUTE};
+use super::{CallLimits, MINUTE};
 
 /// Place of a count in this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) type TakenCounts = Vec<(CountPlace, CallCount)>;
 
 // === impl Limits ===
 
-impl Limits {
+impl CallLimits {
     /// Takes the calls that were counted since the last time. Windows of orgs that are in use, or whose total is not known yet,
     /// come with them.
     pub(crate) fn take_counts(&self, now: Timestamp) -> TakenCounts {

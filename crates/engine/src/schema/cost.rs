@@ -47,7 +47,7 @@ pub(crate) struct SchemaCost(Vec<u64>);
 
 /// One subschema.
 #[derive(Default)]
-struct Node {
+struct SchemaNode {
     /// Subschemas that are applied to the same value.
     in_place: Vec<usize>,
     /// Subschemas of which one is applied to each member: those of `properties` and `prefixItems`.
@@ -60,12 +60,12 @@ struct Node {
     is_unevaluated: bool,
 }
 
-struct Graph<'a> {
+struct SchemaGraph<'a> {
     root: &'a Value,
     root_id: &'a str,
     anchors: HashMap<&'a str, &'a Value>,
     known: HashMap<*const Value, usize>,
-    nodes: Vec<Node>,
+    nodes: Vec<SchemaNode>,
     patterns: usize,
 }
 
@@ -75,7 +75,7 @@ impl SchemaCost {
     /// Measures a schema, or says why it must not be used.
     pub(crate) fn measure(schema: &Value) -> Result<Self, String> {
         let root_id = schema.get("$id").and_then(Value::as_str).unwrap_or_default();
-        let mut graph = Graph {
+        let mut graph = SchemaGraph {
             root: schema,
             root_id: root_id.strip_suffix('#').unwrap_or(root_id),
             anchors: HashMap::new(),
@@ -105,7 +105,7 @@ impl SchemaCost {
 
 // === impl Graph ===
 
-impl<'a> Graph<'a> {
+impl<'a> SchemaGraph<'a> {
     /// Finds names that references can use. A schema inside the schema (`$id`) has references of its own, which are not followed.
     fn find_anchors(&mut self, value: &'a Value, depth: usize) -> Result<(), String> {
         if depth > MAX_NESTING {
@@ -141,9 +141,9 @@ impl<'a> Graph<'a> {
             return Err("its references form a chain of more than 512".to_owned());
         }
         self.known.insert(std::ptr::from_ref(schema), number);
-        self.nodes.push(Node::default());
+        self.nodes.push(SchemaNode::default());
         let Some(members) = schema.as_object() else { return Ok(number) };
-        let mut node = Node { own: 1, ..Node::default() };
+        let mut node = SchemaNode { own: 1, ..SchemaNode::default() };
         for (name, value) in members {
             self.add_keyword(&mut node, name, value, depth + 1)?;
         }
@@ -155,7 +155,7 @@ impl<'a> Graph<'a> {
 
     fn add_keyword(
         &mut self,
-        node: &mut Node,
+        node: &mut SchemaNode,
         name: &str,
         value: &'a Value,
         depth: usize,

@@ -7,7 +7,7 @@ use futures::{StreamExt, stream};
 use parking_lot::Mutex;
 use rialto_engine::{
     Config, Request,
-    approving::{Config as Approvals, Decider, Destructive, Safe, SafeError, Verdict, Wish},
+    approvals::{Config as Approvals, Decider, Destructive, Safe, SafeError, Verdict, Wish},
 };
 use rialto_model::{
     agent::Trust,
@@ -28,7 +28,7 @@ use rialto_testkit::{
 use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::world::World;
+use crate::fixture::World;
 
 const OPS: &str = r#"@id("ask-ops") @approval("the ops team") forbid (principal, action == Action::"a2a_invoke", resource)
     unless { context.approved };"#;

@@ -19,7 +19,7 @@ use rialto_testkit::{
 };
 use serde_json::json;
 
-use crate::world::{URL, World};
+use crate::fixture::{URL, World};
 
 /// A backend that answers with what `next` makes of a call.
 pub(crate) fn answering(

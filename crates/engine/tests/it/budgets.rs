@@ -22,7 +22,7 @@ use rialto_testkit::{
 };
 use serde_json::json;
 
-use crate::world::World;
+use crate::fixture::World;
 
 /// An agent that names its task and then sends the same event for ever, counting how often it was asked for the next one.
 fn endless(event: Event) -> (Arc<ScriptedPeer>, Arc<AtomicUsize>) {
@@ -89,7 +89,7 @@ async fn what_an_agent_sent_before_its_question_counts_too() {
     let peer = ScriptedPeer::with(|_| {
         let question = Event::Asked {
             ask: rialto_model::event::Ask::Input,
-            message: Some(crate::world::words("more?")),
+            message: Some(crate::fixture::words("more?")),
             aside: Aside::default(),
         };
         stream::iter([accepted("remote-1", "context-1"), piece(60_000), question]).boxed()

@@ -22,7 +22,7 @@ use rialto_testkit::{
 };
 use serde_json::json;
 
-use crate::world::World;
+use crate::fixture::World;
 
 fn asked() -> Vec<Event> {
     let message = Some(Message::new("q", Role::Agent, vec![Part::text("which colour?")]));

@@ -13,7 +13,7 @@ use rialto_model::{
 use rialto_testkit::peer::{ScriptedPeer, accepted, finished_with_data};
 use serde_json::json;
 
-use crate::world::World;
+use crate::fixture::World;
 
 async fn said(world: &World, request: Request) -> (TaskId, bool) {
     match world.engine.say(request).await.unwrap() {

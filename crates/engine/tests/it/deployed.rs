@@ -22,7 +22,7 @@ use rialto_testkit::{
 };
 use serde_json::json;
 
-use crate::world::World;
+use crate::fixture::World;
 
 fn via(program: &str) -> Via {
     Via::Command(Command { argv: vec![program.to_owned()], ..Command::default() })

@@ -22,7 +22,7 @@ use rialto_testkit::{
     peer::{ScriptedPeer, accepted, finished_with, working},
 };
 
-use crate::world::World;
+use crate::fixture::World;
 
 /// An agent for each name, all of them with a skill that is tagged `qa`.
 async fn world_of(names: &[&str], peer: Arc<ScriptedPeer>) -> World {

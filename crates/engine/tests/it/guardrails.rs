@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, stream};
 use parking_lot::Mutex;
-use rialto_engine::{DispatchRequest, Guarding, Step, guarding::Asker};
+use rialto_engine::{DispatchRequest, Guarding, Step, guardrails::Asker};
 use rialto_guard::{
     classifier::{Answer, Classifier},
     setting::Guardrails,
@@ -23,7 +23,7 @@ use rialto_model::{
 use rialto_testkit::peer::{ScriptedPeer, accepted, finished_with, working};
 use serde_json::{Value, json};
 
-use crate::world::{World, words};
+use crate::fixture::{World, words};
 
 /// What nobody may see where it is blocked.
 const MARK: &str = "marker4711";

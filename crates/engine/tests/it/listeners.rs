@@ -13,7 +13,7 @@ use rialto_testkit::peer::{ScriptedPeer, accepted, finished_with_data};
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-use crate::world::{World, words};
+use crate::fixture::{World, words};
 
 /// A peer that makes as many steps as it gets permits, and ends when it gets more.
 fn stepping(steps: usize) -> (Arc<ScriptedPeer>, Arc<Semaphore>) {

@@ -23,7 +23,7 @@ use rialto_model::{
 use rialto_testkit::{agents, peer::ScriptedPeer};
 use serde_json::json;
 
-use crate::world::{URL, World};
+use crate::fixture::{URL, World};
 
 async fn world() -> World {
     World::with(ScriptedPeer::echo()).await

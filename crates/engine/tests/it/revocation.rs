@@ -1,6 +1,6 @@
 //! What was begun with a token does not go on after it was revoked or has expired.
 
-use rialto_engine::{Config, approving::Decider};
+use rialto_engine::{Config, approvals::Decider};
 use rialto_model::{
     call::CallerKind,
     failure::Kind,
@@ -12,7 +12,7 @@ use rialto_testkit::peer::ScriptedPeer;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::world::World;
+use crate::fixture::World;
 
 const OPS: &str = r#"@id("ask-ops") @approval("the ops team") forbid (principal, action == Action::"a2a_invoke", resource)
     unless { context.approved };"#;

@@ -20,7 +20,7 @@ use rialto_testkit::{
 use serde_json::json;
 use tokio::{sync::Notify, task};
 
-use crate::world::World;
+use crate::fixture::World;
 
 /// Longer than any test takes.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use crate::{
     breakers::{answering, state, status},
-    world::World,
+    fixture::World,
 };
 
 /// Two processes on one SQLite file, each with a peer of its own. Fields go in their order.

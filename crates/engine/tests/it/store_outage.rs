@@ -28,7 +28,7 @@ use rialto_testkit::{
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::world::World;
+use crate::fixture::World;
 
 /// Longest time from the store's return until everything is recorded.
 const RECORDED_WITHIN: Duration = Duration::from_secs(5);

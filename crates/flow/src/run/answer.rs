@@ -1,6 +1,6 @@
 //! What a caller says to a run that waits, and which step is meant by it.
 
-use rialto_engine::approving::Verdict;
+use rialto_engine::approvals::Verdict;
 use rialto_model::{
     call::Call,
     flow::{FlowStep, Question},

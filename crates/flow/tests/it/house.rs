@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use rialto_engine::{
     Config, Engine, Parts, Registry, Request,
     peer::Peer,
-    peers::{Discoveries, Peers},
+    peer_by_backing::{Discoveries, Peers},
     registry::Registration,
 };
 use rialto_flow::run::{self, Given, Ports, Runner};

@@ -6,7 +6,7 @@ use axum::{Router, body::Body};
 use futures::FutureExt;
 use http::{Request, header};
 use rialto_edge::{fetch, process::Launcher, settings::Resolver};
-use rialto_engine::{Config, Engine, Parts, Registry, peers::Peers, registry::Deployment};
+use rialto_engine::{Config, Engine, Parts, Registry, peer_by_backing::Peers, registry::Deployment};
 use rialto_function::peer::{FunctionPeer, Ports};
 use rialto_model::{
     call::{Caller, Door},

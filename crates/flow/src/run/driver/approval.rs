@@ -1,7 +1,7 @@
 //! Nodes that wait until a person agrees: the same questions that calls wait with which need approval, so they are listed and
 //! decided with those.
 
-use rialto_engine::approving::Wish;
+use rialto_engine::approvals::Wish;
 use rialto_model::{
     event::Event,
     flow::{FlowStep, Question},

@@ -1,0 +1,161 @@
+//! Asks guardrails about what goes by, and the model servers that they name.
+
+use std::{borrow::Cow, sync::Arc, time::Duration};
+
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
+use rialto_guard::{
+    Asked, Field, Finding, Guards, Verdict,
+    classifier::{LONGEST_TEXT, OnError},
+    config::{Action, Target},
+};
+use rialto_model::message::{Content, Part};
+
+use super::{Asker, Guarding, report::GuardrailReport, text_fields::TextField};
+
+/// So many questions are asked at once.
+const AT_ONCE: usize = 64;
+
+/// The kind of finding when nobody could be asked.
+const UNANSWERED: &str = "unanswered";
+
+/// Guardrails that look one way.
+#[derive(Clone)]
+pub(crate) struct GuardrailChecker {
+    pub(super) guarding: Arc<Guarding>,
+    pub(super) guards: Arc<Guards>,
+    pub(super) target: Target,
+}
+
+/// Which model servers are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClassifierScope {
+    /// None.
+    Nobody,
+    /// Those whose word may block something.
+    Strict,
+    /// All of them.
+    All,
+}
+
+// === impl Screen ===
+
+impl GuardrailChecker {
+    /// Looks through all of it, and takes out what is to be replaced. What was found is added to the report, which says whether it
+    /// may go on.
+    pub(super) async fn look(
+        &self,
+        slots: Vec<TextField<'_>>,
+        ask: ClassifierScope,
+        report: &mut GuardrailReport,
+    ) {
+        for mut slot in slots {
+            let parts = slot.parts();
+            let findings = if slot.is_whole() {
+                self.guards.check(&parts, self.target)
+            } else {
+                self.guards.glance(&parts, self.target)
+            };
+            report.add(&findings);
+            if report.verdict() == Verdict::Block {
+                // Nobody is asked about what does not go on.
+                return;
+            }
+            if slot.is_content() && ask != ClassifierScope::Nobody {
+                self.ask(&parts, ask, report).await;
+            }
+            if findings.verdict() == Verdict::Redact {
+                let left = self.guards.redact(&parts, &findings);
+                drop(parts);
+                slot.put(left);
+            }
+        }
+    }
+
+    /// Asks model servers about each part, all of them at once, until one of them blocks it.
+    async fn ask(&self, parts: &[Part], ask: ClassifierScope, report: &mut GuardrailReport) {
+        let mut answers = stream::iter(self.questions(parts, ask)).buffer_unordered(AT_ONCE);
+        while let Some(found) = answers.next().await {
+            found.iter().for_each(|finding| report.add_one(finding, false));
+            if report.verdict() == Verdict::Block {
+                return;
+            }
+        }
+    }
+
+    fn questions(&self, parts: &[Part], ask: ClassifierScope) -> Vec<BoxFuture<'static, Vec<Finding>>> {
+        let mut questions = Vec::new();
+        for asked in self.guards.classifiers(self.target) {
+            if ask == ClassifierScope::Strict && asked.action < Action::Redact {
+                continue;
+            }
+            for (part, text) in parts.iter().enumerate().filter_map(|(n, part)| Some((n, text_of(part)?))) {
+                for piece in pieces(&text) {
+                    let asker = Arc::clone(&self.guarding.asker);
+                    questions.push(put(asker, asked.clone(), part, piece.to_owned()).boxed());
+                }
+            }
+        }
+        questions
+    }
+}
+
+/// Asks one model server about one text.
+async fn put(asker: Asker, asked: Asked, part: usize, text: String) -> Vec<Finding> {
+    let (classifier, action) = (&asked.classifier, asked.action);
+    let finding = |kind: &str| Finding {
+        check: asked.check,
+        kind: Cow::Owned(kind.to_owned()),
+        part,
+        field: Field::Message,
+        at: None,
+        action,
+    };
+    let patience = Duration::from_millis(classifier.timeout_ms);
+    let answer = tokio::time::timeout(patience, asker(classifier, &text)).await;
+    let trouble = match answer {
+        Ok(Ok(answer)) => return classifier.hits(&answer).into_iter().map(finding).collect(),
+        Ok(Err(trouble)) => trouble,
+        Err(_) => format!("no answer within {} ms", classifier.timeout_ms),
+    };
+    tracing::warn!("the model server of a {} check could not be asked: {trouble}", asked.check);
+    match classifier.on_error {
+        OnError::Open => Vec::new(),
+        OnError::Closed => vec![finding(UNANSWERED)],
+    }
+}
+
+/// What a model server reads of a part.
+fn text_of(part: &Part) -> Option<Cow<'_, str>> {
+    let text = match &part.content {
+        Content::Text(text) => Cow::Borrowed(text.as_str()),
+        Content::Data(json) | Content::Unknown(json) => Cow::Borrowed(json.get()),
+        Content::Raw(raw) => Cow::Owned(rialto_guard::text_of_file(part, raw)?),
+        Content::Url(_) => return None,
+    };
+    (!text.trim().is_empty()).then_some(text)
+}
+
+/// A text in pieces that one question can hold.
+fn pieces(text: &str) -> Vec<&str> {
+    let (mut pieces, mut rest) = (Vec::new(), text);
+    while !rest.is_empty() {
+        let (piece, behind) = rest.split_at(rest.floor_char_boundary(LONGEST_TEXT));
+        pieces.push(piece);
+        rest = behind;
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_text_is_asked_about_piece_by_piece() {
+        let text = "é".repeat(LONGEST_TEXT);
+        let all = pieces(&text);
+        assert_eq!(all.len(), 2);
+        assert_eq!(all.concat(), text);
+        assert!(pieces("").is_empty());
+    }
+}

@@ -1,0 +1,283 @@
+//! What comes back, looked through before anybody hears of it.
+//!
+//! While something may be blocked or replaced, the pieces of an artifact are held back until it is complete, or the task ends or waits;
+//! else they go on at once, and are looked through at the end. Words about how work goes on are looked through one by one. What
+//! was found in a stretch of a task's life is put on record once.
+
+use std::collections::VecDeque;
+
+use futures::{
+    StreamExt,
+    stream::{self, BoxStream},
+};
+use rialto_guard::{Field, Finding, Verdict, config::Action};
+use rialto_model::{
+    event::{Event, Remote},
+    failure::Failure,
+    guardrail::Notice,
+    json::Json,
+    verb::Verb,
+};
+
+use super::{
+    artifact_buffer::{ArtifactBuffer, BufferedArtifact},
+    checker::{ClassifierScope, GuardrailChecker},
+    report::{GuardDirection, GuardrailReport},
+    text_fields::{self, TextField},
+};
+use crate::journal::TaskJournal;
+
+/// What a task tells, or why it could not be asked.
+type EventResult = Result<Event, Failure>;
+
+/// Looks through what comes back.
+pub(super) struct ResponseFilter {
+    /// None where only a warning is to be passed on.
+    screen: Option<GuardrailChecker>,
+    /// What is warned of, so far.
+    notice: Option<Notice>,
+    journal: TaskJournal,
+    verb: Verb,
+    report: GuardrailReport,
+    held: ArtifactBuffer,
+    /// Whether more came than is remembered.
+    is_full: bool,
+    has_artifact: bool,
+    /// What the far side said about the task.
+    metadata: Option<Json>,
+    ready: VecDeque<EventResult>,
+    is_over: bool,
+}
+
+/// It does not go on.
+struct TaskBlocked;
+
+// === impl Watch ===
+
+impl ResponseFilter {
+    pub(super) fn new(
+        screen: Option<GuardrailChecker>,
+        notice: Option<Notice>,
+        journal: TaskJournal,
+        verb: Verb,
+    ) -> Self {
+        Self {
+            screen,
+            notice,
+            journal,
+            verb,
+            report: GuardrailReport::default(),
+            held: ArtifactBuffer::default(),
+            is_full: false,
+            has_artifact: false,
+            metadata: None,
+            ready: VecDeque::new(),
+            is_over: false,
+        }
+    }
+
+    /// What may be heard of these events.
+    pub(super) fn over(self, events: BoxStream<'static, EventResult>) -> BoxStream<'static, EventResult> {
+        let next = |(mut watch, mut events): (Self, BoxStream<'static, EventResult>)| async move {
+            loop {
+                if let Some(told) = watch.ready.pop_front() {
+                    return Some((told, (watch, events)));
+                }
+                if watch.is_over {
+                    return None;
+                }
+                let told = events.next().await;
+                watch.hear(told).await;
+            }
+        };
+        stream::unfold((self, events), next).boxed()
+    }
+
+    async fn hear(&mut self, told: Option<EventResult>) {
+        let passed = match told {
+            Some(Ok(event)) => self.take(event).await,
+            Some(Err(failure)) => self.trouble(failure).await,
+            None => {
+                self.is_over = true;
+                let released = self.release_all().await;
+                if released.is_ok() {
+                    self.conclude().await;
+                }
+                released
+            }
+        };
+        if passed.is_err() {
+            self.block().await;
+        }
+    }
+
+    async fn take(&mut self, mut event: Event) -> Result<(), TaskBlocked> {
+        if matches!(event, Event::Artifact { .. }) {
+            self.has_artifact = true;
+            return self.take_artifact(event).await;
+        }
+        let is_end = ends(&event);
+        if is_end {
+            self.release_all().await?;
+        }
+        let ask = if is_end { ClassifierScope::All } else { ClassifierScope::Strict };
+        let is_answer = !self.has_artifact;
+        self.look(text_fields::of_event(&mut event, is_answer), ask).await?;
+        if let Event::Accepted { aside, .. } = &mut event
+            && aside.metadata.is_some()
+        {
+            self.metadata.clone_from(&aside.metadata);
+            if let Some(notice) = &self.notice {
+                aside.metadata = Some(notice.put(aside.metadata.as_ref()));
+            }
+        }
+        if is_end {
+            self.conclude().await;
+            self.warn(&mut event);
+        }
+        self.ready.push_back(Ok(event));
+        Ok(())
+    }
+
+    async fn take_artifact(&mut self, event: Event) -> Result<(), TaskBlocked> {
+        let Some(screen) = &self.screen else {
+            self.ready.push_back(Ok(event));
+            return Ok(());
+        };
+        let (holds, most) = (screen.guards.hold(screen.target), screen.guarding.setting.hold_bytes);
+        if !holds {
+            self.ready.push_back(Ok(event.clone()));
+            if !self.is_full {
+                let complete = self.held.take(event);
+                self.is_full = self.held.bytes() > most;
+                if let Some(pieces) = complete {
+                    self.release(pieces).await?;
+                }
+            }
+            return Ok(());
+        }
+        let complete = self.held.take(event);
+        if self.held.bytes() + complete.as_ref().map_or(0, BufferedArtifact::bytes) > most {
+            self.report.add_one(&too_large(), false);
+            return Err(TaskBlocked);
+        }
+        match complete {
+            Some(pieces) => self.release(pieces).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Looks through everything that is held.
+    async fn release_all(&mut self) -> Result<(), TaskBlocked> {
+        while let Some(pieces) = self.held.first() {
+            self.release(pieces).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks through an artifact, and tells of it if it was held back.
+    async fn release(&mut self, mut pieces: BufferedArtifact) -> Result<(), TaskBlocked> {
+        let Some(screen) = self.screen.clone() else { return Ok(()) };
+        for event in pieces.events_mut() {
+            self.look(text_fields::of_event(event, false), ClassifierScope::Nobody).await?;
+        }
+        let whole = pieces.parts();
+        let mut parts = whole.clone();
+        self.look(vec![TextField::Parts { parts: &mut parts, is_whole: true }], ClassifierScope::All).await?;
+        if !screen.guards.hold(screen.target) {
+            // It was told as it came.
+            return Ok(());
+        }
+        if parts == whole {
+            self.ready.extend(pieces.into_events().into_iter().map(Ok));
+        } else {
+            self.ready.extend(pieces.with(parts).map(Ok));
+        }
+        Ok(())
+    }
+
+    async fn look(&mut self, slots: Vec<TextField<'_>>, ask: ClassifierScope) -> Result<(), TaskBlocked> {
+        let Some(screen) = self.screen.clone() else { return Ok(()) };
+        screen.look(slots, ask, &mut self.report).await;
+        if self.report.verdict() == Verdict::Block { Err(TaskBlocked) } else { Ok(()) }
+    }
+
+    /// Trouble in asking says nothing about the task, but may say something all the same.
+    async fn trouble(&mut self, failure: Failure) -> Result<(), TaskBlocked> {
+        let kind = failure.kind;
+        let mut event = Event::failed(failure);
+        let looked = self.look(text_fields::of_event(&mut event, false), ClassifierScope::Nobody).await;
+        let told = match (looked, event) {
+            (Ok(()), Event::Failed { failure, .. }) => failure,
+            _ => Failure::new(kind, "the agent's words about this are withheld by a guardrail"),
+        };
+        self.report = GuardrailReport::default();
+        self.ready.push_back(Err(told));
+        Ok(())
+    }
+
+    /// Puts on record what was found, and remembers what is warned of.
+    async fn conclude(&mut self) {
+        let report = std::mem::take(&mut self.report);
+        report.tell(&self.journal, self.verb.clone(), GuardDirection::Output).await;
+        if let Some(found) = report.notice() {
+            self.notice.get_or_insert_default().join(&found);
+        }
+    }
+
+    /// Says at the end of a stretch what is warned of: beside it, and with the task.
+    fn warn(&mut self, event: &mut Event) {
+        let Some(notice) = &self.notice else { return };
+        let metadata = Some(notice.put(self.metadata.as_ref()));
+        let aside = rialto_model::event::Aside { metadata, ..Default::default() };
+        self.ready.push_back(Ok(Event::Accepted { remote: Remote::default(), aside }));
+        match event {
+            Event::Asked { aside, .. }
+            | Event::Finished { aside, .. }
+            | Event::Failed { aside, .. }
+            | Event::Rejected { aside, .. }
+            | Event::Canceled { aside, .. } => aside.metadata = Some(notice.put(aside.metadata.as_ref())),
+            Event::Replied { message } => message.metadata = Some(notice.put(message.metadata.as_ref())),
+            Event::Accepted { .. }
+            | Event::Progress { .. }
+            | Event::Artifact { .. }
+            | Event::Answered { .. } => {}
+        }
+    }
+
+    /// Ends the task in place of what it said.
+    async fn block(&mut self) {
+        let report = std::mem::take(&mut self.report);
+        self.held = ArtifactBuffer::default();
+        report.tell(&self.journal, self.verb.clone(), GuardDirection::Output).await;
+        self.ready.push_back(Ok(Event::failed(report.failure(GuardDirection::Output))));
+        self.is_over = true;
+    }
+}
+
+/// Whether a stretch of a task's life ends with it.
+const fn ends(event: &Event) -> bool {
+    match event {
+        Event::Asked { .. }
+        | Event::Finished { .. }
+        | Event::Replied { .. }
+        | Event::Failed { .. }
+        | Event::Rejected { .. }
+        | Event::Canceled { .. } => true,
+        Event::Accepted { .. } | Event::Progress { .. } | Event::Artifact { .. } | Event::Answered { .. } => {
+            false
+        }
+    }
+}
+
+/// More came than can be held back.
+fn too_large() -> Finding {
+    Finding {
+        check: "hold",
+        kind: "too-large".into(),
+        part: 0,
+        field: Field::Message,
+        at: None,
+        action: Action::Block,
+    }
+}
