@@ -3,7 +3,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use libfuzzer_sys::fuzz_target;
-use rialto_a2a_wire::grpc::Status;
+use rialto_a2a_wire::grpc::GrpcStatus;
 
 const NAMES: [&str; 3] = ["grpc-status", "grpc-message", "grpc-status-details-bin"];
 
@@ -14,10 +14,10 @@ fuzz_target!(|data: &[u8]| {
             headers.insert(HeaderName::from_static(name), value);
         }
     }
-    let Some(status) = Status::read(&headers) else { return };
+    let Some(status) = GrpcStatus::read(&headers) else { return };
     let _ = status.error();
     let mut again = HeaderMap::new();
     status.put(&mut again);
-    let read = Status::read(&again).expect("what was written can be read");
+    let read = GrpcStatus::read(&again).expect("what was written can be read");
     assert_eq!((read.number, read.is_ok()), (status.number, status.is_ok()));
 });

@@ -2,13 +2,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rialto_a2a_wire::sse::Parser;
+use rialto_a2a_wire::sse::SseParser;
 
 fuzz_target!(|input: (usize, &[u8])| {
     let (cut, bytes) = input;
     let (first, second) = bytes.split_at(cut % (bytes.len() + 1));
-    let mut whole = Parser::new(1 << 20);
-    let mut cut = Parser::new(1 << 20);
+    let mut whole = SseParser::new(1 << 20);
+    let mut cut = SseParser::new(1 << 20);
     let mut expected = whole.feed(bytes).expect("within the limit");
     expected.extend(whole.finish());
     let mut events = cut.feed(first).expect("within the limit");
