@@ -4,11 +4,11 @@
 use libfuzzer_sys::fuzz_target;
 use rialto_a2a_wire::card::{
     self,
-    signature::{Keys, verify},
+    signature::{VerificationKeys, verify},
 };
 
 fuzz_target!(|text: &str| {
-    let _ = verify(text, &Keys::new());
+    let _ = verify(text, &VerificationKeys::new());
     if let Ok(read) = card::decode(text) {
         let again = card::decode(&card::encode(&read)).expect("what we write we read");
         assert_eq!(read.skills, again.skills);

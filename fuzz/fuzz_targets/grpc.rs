@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rialto_a2a_wire::{answer, grpc, request::Operation, wire::Wire};
+use rialto_a2a_wire::{answer, grpc, request::A2aOperation, wire::Wire};
 
 /// The methods of both packages. What one of them lacks is refused.
 const METHODS: [&str; 14] = [
@@ -24,7 +24,7 @@ const METHODS: [&str; 14] = [
 
 fuzz_target!(|data: &[u8]| {
     let Some((&which, message)) = data.split_first() else { return };
-    let operation = Operation::ALL[usize::from(which >> 1) % Operation::ALL.len()];
+    let operation = A2aOperation::ALL[usize::from(which >> 1) % A2aOperation::ALL.len()];
     let wire = if which & 1 == 0 { Wire::V10 } else { Wire::V03Proto };
     if let Ok(text) = grpc::answer_text(wire, operation, message) {
         // What was read is JSON, and can be written again unless it has values that only JSON can say.
