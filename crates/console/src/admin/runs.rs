@@ -13,7 +13,7 @@ use rialto_model::{
     json::{Extra, Json},
     message::Part,
     rights::Right,
-    task::Task,
+    task::{Task, TaskState},
     trace::Trace,
 };
 use rialto_policy::Action;
@@ -123,10 +123,25 @@ pub(crate) async fn latest(
 pub async fn record(console: &Console, caller: &Caller, id: &str) -> Result<RunRecord, Failure> {
     Console::need(caller, Right::Call)?;
     console.engine().sync().await?;
+    // The task first: a run that has gone on since then is not said to wait.
+    let head = console.store().task(&caller.scope, id).await.map_err(store_failure)?;
     let found = console.store().run(&caller.scope, &TaskId::from(id)).await.map_err(store_failure)?;
     let may_see = |record: &RunRecord| record.run.caller == caller.id || console.sees_all(caller);
     let none = || Failure::new(Kind::NotFound, format!("there is no run \"{id}\" that you may see"));
-    found.filter(may_see).ok_or_else(none)
+    let record = found.filter(may_see).ok_or_else(none)?;
+    Ok(match head {
+        Some(head) => as_task_state(record, head.state),
+        None => record,
+    })
+}
+
+/// A run is stored as waiting a moment before its task is. An answer is accepted only by a task that waits, so until then the run is
+/// reported as running.
+fn as_task_state(mut record: RunRecord, task: TaskState) -> RunRecord {
+    if record.run.state == RunState::Waiting && !task.is_waiting() && !task.is_terminal() {
+        record.run.state = RunState::Running;
+    }
+    record
 }
 
 /// The same, with what is run and the task that it is.
@@ -134,6 +149,7 @@ pub async fn show(console: &Console, caller: &Caller, id: &str) -> Result<Run, F
     let (task, _) = tasks::show(console, caller, id).await?;
     let found = console.store().run(&caller.scope, &task.head.id).await.map_err(store_failure)?;
     let record = found.ok_or_else(|| Failure::new(Kind::NotFound, format!("there is no run \"{id}\"")))?;
+    let record = as_task_state(record, task.head.state);
     let workflow = console.flows().book().workflow_of(&record.run).await.ok();
     Ok(Run { record, workflow, task })
 }
