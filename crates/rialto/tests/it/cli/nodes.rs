@@ -96,11 +96,17 @@ fn the_audit_trail_says_which_node_made_a_call() {
     let function = "[[functions]]\nname = \"now\"\ncommand = [\"sh\", \"-c\", \"cat >/dev/null; echo 1\"]\n";
     std::fs::write(rialto.folder().join("rialto.toml"), function).unwrap();
     let (first, second) = (named(&rialto, "a"), named(&rialto, "b"));
-    for server in [&first, &second] {
+    // A node writes its records shortly after it answers: the second call begins when the first is recorded.
+    for (count, server) in [(1, &first), (2, &second)] {
         server.call("now", &json!({}));
+        until("the call is recorded", || (ended_calls(&rialto).len() == count).then_some(()));
     }
+    assert_eq!(ended_calls(&rialto), ["b", "a"], "newest first");
+}
+
+/// Nodes of the recorded ends of calls, newest first.
+fn ended_calls(rialto: &Rialto) -> Vec<String> {
     let records = rialto.json(&["audit", "--json"]);
     let ends = records.as_array().unwrap().iter().filter(|record| record["event"]["phase"] == "post-verb");
-    let nodes: Vec<_> = ends.map(|record| record["event"]["node"].as_str().unwrap_or_default()).collect();
-    assert_eq!(nodes, ["b", "a"], "{records}");
+    ends.map(|record| record["event"]["node"].as_str().unwrap_or_default().to_owned()).collect()
 }
