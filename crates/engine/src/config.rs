@@ -50,6 +50,9 @@ pub struct Config {
     /// Maximum bytes of results that are held in memory while the store is not available; beyond it nothing more is read from
     /// agents until some are recorded.
     pub max_held_bytes: usize,
+    /// Evaluate only the policies whose scope can match a request (policy index), which saves CPU time where there are many. Decisions are
+    /// the same either way.
+    pub policy_index: bool,
     /// How much callers and orgs may ask for. It has a section of its own in the configuration.
     #[serde(skip)]
     pub limits: limits::Config,
@@ -83,6 +86,7 @@ impl Default for Config {
             max_kept_args_bytes: 64 * 1024,
             store_timeout_secs: 10,
             max_held_bytes: 64 * 1024 * 1024,
+            policy_index: true,
             limits: limits::Config::default(),
             routing: routing::Config::default(),
             approvals: approvals::Config::default(),

@@ -147,7 +147,7 @@ impl Engine {
             registry,
             peer: Arc::new(peer),
             guarding,
-            policies: ActivePolicies::new(parts.policy, parts.policy_loader),
+            policies: ActivePolicies::new(parts.policy, parts.policy_loader, parts.config.policy_index),
             limits: CallLimits::new(&parts.config.limits),
             quota: StorageQuota::new(&parts.config.limits),
             router: Router::new(parts.config.routing.clone()),

@@ -27,6 +27,8 @@ pub type PolicyLoader =
 pub(crate) struct ActivePolicies {
     in_force: ArcSwap<Policy>,
     loader: Option<PolicyLoader>,
+    /// Whether a request evaluates only the policies that can apply to it.
+    is_indexed: bool,
     /// One reads them, the others wait for it: what was read earlier never takes the place of what was read later.
     turn: Mutex<()>,
     /// How many changes from elsewhere had been seen when they were last read.
@@ -42,11 +44,13 @@ pub(crate) struct ActivePolicies {
 // === impl Policies ===
 
 impl ActivePolicies {
-    pub(crate) fn new(first: Policy, loader: Option<PolicyLoader>) -> Self {
+    pub(crate) fn new(first: Policy, loader: Option<PolicyLoader>, is_indexed: bool) -> Self {
+        let first = first.with_index(is_indexed);
         Self {
             marks: watch::Sender::new(first.mark()),
             in_force: ArcSwap::from_pointee(first),
             loader,
+            is_indexed,
             turn: Mutex::default(),
             read_at: AtomicU64::new(0),
             reads: AtomicU64::new(0),
@@ -74,7 +78,7 @@ impl ActivePolicies {
         match read {
             Ok(policy) => {
                 let mark = policy.mark();
-                self.in_force.store(Arc::new(policy));
+                self.in_force.store(Arc::new(policy.with_index(self.is_indexed)));
                 self.marks.send_if_modified(|known| std::mem::replace(known, mark) != mark);
             }
             Err(error) => {

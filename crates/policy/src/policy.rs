@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
+    iter,
     sync::Arc,
 };
 
@@ -240,6 +241,23 @@ impl Policy {
             Some(own) if own.forbidden.contains(&action) || self.shared.forbidden.contains(&action) => None,
             Some(own) => self.shared.open(action).or_else(|| own.open(action)),
         }
+    }
+
+    /// Turns the policy index off, or leaves it on. Without it, all policies of an action are evaluated for each request; decisions are
+    /// the same.
+    #[must_use]
+    pub fn with_index(mut self, is_indexed: bool) -> Self {
+        if !is_indexed {
+            for group in iter::once(&mut self.shared).chain(self.orgs.values_mut()) {
+                group.index = Index::unsorted(&group.compiled.set);
+            }
+        }
+        self
+    }
+
+    /// Number of policies that were evaluated for the requests so far. Remembered decisions evaluate none.
+    pub fn evaluations(&self) -> u64 {
+        iter::once(&self.shared).chain(self.orgs.values()).map(|group| group.index.evaluations()).sum()
     }
 
     fn evaluate(&self, question: &Question<'_>) -> Decision {

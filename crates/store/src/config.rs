@@ -46,6 +46,9 @@ pub struct Config {
     /// What an acknowledged write survives. With PostgreSQL, `normal` leaves that to the server (`synchronous_commit`), and
     /// `full` asks it to wait for its disk.
     pub durability: Durability,
+    /// Collect the events of short calls in a memory-mapped file beside the SQLite database, and write each task to the database once (write
+    /// buffer). Without it, each batch of events is a transaction. PostgreSQL and `durability = "full"` never use it.
+    pub write_buffer: bool,
     /// How long tasks are kept after their end, in hours; 0 keeps them for ever.
     pub keep_tasks_hours: u32,
     /// How long audit records are kept, in days; 0 keeps them for ever.
@@ -87,6 +90,7 @@ impl Default for Config {
             pooler: None,
             connections: 10,
             durability: Durability::default(),
+            write_buffer: true,
             keep_tasks_hours: 24,
             keep_audit_days: 365,
             max_bytes: 0,

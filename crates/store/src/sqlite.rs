@@ -111,11 +111,11 @@ impl SqliteStore {
         let readers = Readers::new(folder.to_owned());
         let generation = Arc::new(Generation::Shared(slot));
         let daybook = match config.durability {
-            Durability::Normal => {
+            Durability::Normal if config.write_buffer => {
                 let newest = tasks::newest(&connection).map_err(|error| place.fault(error))?;
                 Some(Arc::new(Daybook::new(folder, Arc::clone(&generation), newest)))
             }
-            Durability::Full => None,
+            Durability::Normal | Durability::Full => None,
         };
         let tidier = Tidier::new(Some(folder.to_owned()));
         let health = Arc::new(StoreHealth::new(Some(folder), place.clone()));

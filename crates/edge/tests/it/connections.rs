@@ -108,6 +108,25 @@ const fn slow_except_head() -> Deadlines {
 }
 
 #[tokio::test]
+async fn each_connection_stays_with_a_thread_unless_all_share_one_runtime() {
+    let pinned = Lanes::open(NonZero::new(2).unwrap()).unwrap();
+    let shared = Lanes::shared(tokio::runtime::Handle::current());
+    for (lanes, connections) in [(pinned, vec![1, 1]), (shared, vec![2])] {
+        let door = Door::open("127.0.0.1:0").await.unwrap();
+        let address = door.address();
+        let app = Router::new().route("/", routing::any(|| async { "0" }));
+        tokio::spawn(door.serve(move |_| app.clone(), lanes.clone(), std::future::pending()));
+        let mut streams =
+            [TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap()];
+        for stream in &mut streams {
+            stream.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+            answer(stream, "\r\n\r\n0").await;
+        }
+        assert_eq!(lanes.connections(), connections);
+    }
+}
+
+#[tokio::test]
 async fn a_silent_connection_is_closed() {
     let server = Served::with(slow_except_head(), UNLIMITED).await;
     let (text, after) = rest(&mut server.connect().await).await;

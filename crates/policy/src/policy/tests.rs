@@ -257,6 +257,23 @@ fn what_is_open_to_all_is_answered_without_evaluation_but_a_forbid_still_wins() 
     assert!(ask(&hidden, &agent(Trust::Trusted), Action::Cancel).allowed);
 }
 
+#[test]
+fn only_policies_that_can_apply_are_evaluated_unless_the_index_is_turned_off() {
+    let permit = |number| {
+        format!(
+            "permit (principal, action == Action::\"a2a_invoke\", resource in A2AAgent::\"agt_{number}\");\n"
+        )
+    };
+    let text: String = (1..=50).map(permit).collect();
+    let parse = || Policy::parse(&[source("x.cedar", &text, None)]).unwrap();
+    for (policy, evaluations) in
+        [(parse(), 1), (parse().with_index(true), 1), (parse().with_index(false), 50)]
+    {
+        assert!(ask(&policy, &agent(Trust::External), Action::Invoke).allowed);
+        assert_eq!(policy.evaluations(), evaluations);
+    }
+}
+
 fn source(name: &str, text: &str, org: Option<&str>) -> Source {
     Source { name: name.to_owned(), text: text.to_owned(), org: org.map(Into::into) }
 }

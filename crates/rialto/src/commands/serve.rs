@@ -30,6 +30,7 @@ use rialto_model::{
     rights::{Right, Rights},
     store::Token,
 };
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -299,6 +300,9 @@ fn mcp_door(program: &Program, console: Console) -> rialto_mcp::McpEndpoint {
 /// The threads that connections are served on.
 pub(crate) fn lanes(program: &Program) -> Result<Lanes, Trouble> {
     let none = |error| Trouble::other(format!("no thread could be started to serve on: {error}"));
+    if !program.config.server.worker_threads {
+        return Ok(Lanes::shared(Handle::current()));
+    }
     Lanes::open(program.config.server.threads()).map_err(none)
 }
 

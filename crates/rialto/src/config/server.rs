@@ -28,6 +28,9 @@ pub(crate) struct Server {
     pub(crate) allowed_hosts: Vec<String>,
     /// How many threads serve connections. Without it there is one for each processor.
     pub(crate) threads: Option<NonZero<usize>>,
+    /// Serve each connection on one thread from its beginning to its end, together with the connections to agents that its calls use
+    /// (worker threads). Without it, all threads share all work, which costs more CPU time per call.
+    pub(crate) worker_threads: bool,
     /// How many connections may be open at once. The limit of open files lowers it, so that some are left for the store.
     pub(crate) max_connections: usize,
     /// How many of them may come from one address, loopback addresses included. Without it, that is 1000; loopback addresses are then not
@@ -192,6 +195,7 @@ impl Default for Server {
             node_name: None,
             allowed_hosts: Vec::new(),
             threads: None,
+            worker_threads: true,
             max_connections: ConnectionLimits::default().max,
             max_connections_per_address: None,
             header_timeout_ms: millis(deadlines.head),

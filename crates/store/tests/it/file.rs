@@ -384,6 +384,21 @@ fn a_folder_that_cannot_be_made_is_named() {
     assert_eq!(told, format!("the folder {} cannot be made; choose another one", file.display()));
 }
 
+#[tokio::test]
+async fn a_new_task_is_written_to_the_write_buffer_unless_that_is_turned_off() {
+    for write_buffer in [true, false] {
+        let folder = Folder::new();
+        let config = Config { write_buffer, ..Config::default() };
+        let store = SqliteStore::open(folder.path(), &config, parse_card).unwrap();
+        store.open_task(&head("task_1"), Vec::new()).await.unwrap();
+        let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let has_buffer = files.into_iter().any(|name| name.to_string_lossy().starts_with("daybook-"));
+        assert_eq!(has_buffer, write_buffer);
+        let read = store.task(&Scope::default(), "task_1").await.unwrap();
+        assert_eq!(read.unwrap().id, head("task_1").id);
+    }
+}
+
 async fn keep_writing(store: &SqliteStore, side: &str) {
     for n in 0..100 {
         let task = head(&format!("task_{side}_{n}"));
