@@ -1,7 +1,7 @@
 //! One skill of one agent as a library function.
 //!
-//! A call passes the complete call pipeline (policy, events, schema validation, the agent's dialect), but needs no registry and no disk,
-//! and no network with a test client. Nothing is stored: subscribe to the bus to observe the call.
+//! A call passes the complete call pipeline (policy, events, schema validation, the agent's dialect), but needs no registry, no disk with
+//! a store in memory, and no network with a test client. Subscribe to the bus to observe the call.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use rialto_model::{
     clock::SystemClock,
     failure::Failure,
     json::Json,
-    store::{Nowhere, Store},
+    store::Store,
     task::Task,
 };
 use rialto_policy::Policy;
@@ -36,10 +36,17 @@ pub struct SkillTool {
 // === impl SkillTool ===
 
 impl SkillTool {
-    /// Creates a tool for `skill` of the agent in this row with this card. Calls that `policy` does not permit are rejected.
-    pub fn new(agent: Agent, card: Card, skill: Skill, fetch: Arc<dyn Fetch>, policy: Policy) -> Self {
+    /// Creates a tool for `skill` of the agent in this row with this card. Its calls are kept in `store`; those that `policy` does not
+    /// permit are rejected.
+    pub fn new(
+        agent: Agent,
+        card: Card,
+        skill: Skill,
+        fetch: Arc<dyn Fetch>,
+        policy: Policy,
+        store: Arc<dyn Store>,
+    ) -> Self {
         let clock = Arc::new(SystemClock);
-        let store: Arc<dyn Store> = Arc::new(Nowhere::default());
         let config = Config::default();
         // Only inline secrets are available: there is no environment.
         let tokens = resolver(|_| None, no_store);

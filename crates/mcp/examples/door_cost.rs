@@ -28,11 +28,12 @@ use rialto_model::{
     event::Event,
     failure::Failure,
     json::Json,
-    store::{Nowhere, Store},
+    store::Store,
 };
 use rialto_policy::{Permitted, Policy};
 use rialto_testkit::{
     agents::{agent, skill},
+    null_store::NullStore,
     peer::{ScriptedDiscovery, finished_with_data},
 };
 use serde_json::{Value, json};
@@ -161,7 +162,7 @@ fn router(engine: &Engine) -> Router {
 }
 
 async fn engine(agents: Vec<Agent>) -> Engine {
-    let store: Arc<dyn Store> = Arc::new(Nowhere(agents));
+    let store: Arc<dyn Store> = Arc::new(NullStore(agents));
     let discovery = Arc::new(ScriptedDiscovery::default());
     let (clock, config) = (Arc::new(SystemClock), rialto_engine::Config::default());
     let engine = Engine::new(Parts {

@@ -5,13 +5,10 @@
 //! work. That is written before anything leaves and before anything that follows begins, so whoever takes a run over goes on
 //! where it stood.
 
-mod store;
-
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use self::store::FlowStore;
 use crate::{
     call::CallerId,
     event::Ask,

@@ -4,12 +4,11 @@
 //! that process ([`Store::is_at_work`](crate::store::Store::is_at_work)). Draining a node is about the name: it lasts while the process
 //! is replaced, until it is undone.
 
-use async_trait::async_trait;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ids::Runner, store::StoreError};
+use crate::ids::Runner;
 
 /// Length of the longest name of a node, in bytes.
 pub const MAX_NODE_NAME_BYTES: usize = 64;
@@ -82,23 +81,6 @@ pub enum NodeBeat {
         /// Address that it listens on.
         address: String,
     },
-}
-
-/// Keeps the nodes. Part of every [`Store`](crate::store::Store).
-#[async_trait]
-pub trait NodeStore: Send + Sync {
-    /// Says that a node serves, under its name. The name is its process's from now on, unless another process has it that is at work. Nodes that
-    /// were lost a day ago are forgotten.
-    async fn beat_node(&self, node: &Node) -> Result<NodeBeat, StoreError>;
-
-    /// All nodes, by name.
-    async fn nodes(&self, now: Timestamp) -> Result<Vec<NodeStatus>, StoreError>;
-
-    /// Orders a node to be drained, or undoes it. Answers whether there is such a node.
-    async fn drain_node(&self, name: &str, drain: Option<&NodeDrain>) -> Result<bool, StoreError>;
-
-    /// Says that a process serves no more. Its node is forgotten, unless it is to be drained when it starts again.
-    async fn retire_node(&self, runner: Runner) -> Result<(), StoreError>;
 }
 
 // === impl NodeStatus ===

@@ -6,7 +6,13 @@
 
 use std::{path::Path, sync::Arc, time::Instant};
 
-use rialto_model::{agent::Agent, ids::TaskId, store::Store, task::TaskHead, verb::Phase};
+use rialto_model::{
+    agent::Agent,
+    ids::TaskId,
+    store::{AgentStore, TaskStore},
+    task::TaskHead,
+    verb::Phase,
+};
 use rialto_store::{Config, Durability, SqliteStore};
 use rialto_testkit::store_suite::{accepted, agent, announced, entry, finished, head, parse_card};
 

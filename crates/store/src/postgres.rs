@@ -13,18 +13,19 @@ mod check;
 mod column;
 mod connect;
 mod connection;
+mod conversations;
 mod costs;
 mod flows;
 mod generation;
 mod journal;
 mod leases;
-mod message_claims;
+mod messages;
 mod nodes;
 mod policies;
 mod pooler;
-mod port;
 mod pushes;
 mod relay;
+mod retention;
 mod routing;
 mod secrets;
 mod server_clock;
@@ -32,14 +33,15 @@ mod session_messages;
 mod shared_usage;
 mod snag;
 mod sql;
-mod talks;
 mod tasks;
 mod tenants;
 mod tls;
 mod tokens;
-mod usage;
 mod webhooks;
 
+use std::time::Duration;
+
+use async_trait::async_trait;
 use rialto_model::store::{Store, StoreError};
 use tokio::task::AbortHandle;
 
@@ -126,6 +128,29 @@ impl PostgresStore {
             self.others.wait(client, number).await;
             self.notice.wait_for_polls().await;
         }
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+
+    async fn touch(&self) -> Result<u64, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        let made = self.commit_change(transaction).await?;
+        self.spread(&client, Some(made)).await;
+        Ok(made)
+    }
+
+    fn lease(&self) -> Duration {
+        leases::LEASE
+    }
+
+    fn sees_deaths(&self) -> bool {
+        false
     }
 }
 

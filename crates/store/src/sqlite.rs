@@ -12,34 +12,34 @@ mod check;
 mod checksum;
 mod column;
 mod connect;
+mod conversations;
 mod costs;
 mod daybook;
 mod elided_args;
 mod flows;
 mod health;
+mod leases;
 mod leftovers;
-mod message_claims;
+mod messages;
 mod meta;
 mod nodes;
 mod note;
 mod policies;
-mod port;
 mod poster;
 mod posting;
 mod presence;
 mod pushes;
 mod readers;
 mod relay;
+mod retention;
 mod routing;
 mod secrets;
 mod session_messages;
 mod shared_usage;
-mod talks;
 mod tasks;
 mod tenants;
 mod tidier;
 mod tokens;
-mod usage;
 mod use_lock;
 mod wal;
 mod webhooks;
@@ -51,11 +51,11 @@ use std::{
     thread::JoinHandle,
 };
 
-use rialto_model::store::StoreError;
+use async_trait::async_trait;
+use rialto_model::store::{Store, StoreError, StoreProblem};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
-pub use self::{backup::CopyProgress, check::check_folder};
 use self::{
     daybook::{
         Daybook, Noted, Turn,
@@ -76,6 +76,8 @@ use crate::{
     generation::Generation,
     open::CardParser,
 };
+
+pub use self::{backup::CopyProgress, check::check_folder};
 
 /// A store in one SQLite file, or in memory.
 ///
@@ -324,6 +326,22 @@ impl SqliteStore {
         }));
         self.jobs.send(job).await.map_err(|_| Fault::closed())?;
         Ok(answer.await.map_err(|_| Fault::closed())?)
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+
+    async fn problem(&self) -> Option<StoreProblem> {
+        self.health.look();
+        self.health.problem()
+    }
+
+    async fn touch(&self) -> Result<u64, StoreError> {
+        self.change(Write::Touch).await
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod faulty_store;
+pub mod null_store;
 pub mod peer;
 #[cfg(unix)]
 pub mod pgbouncer;

@@ -15,6 +15,7 @@ use rialto_model::{
     verb::{Outcome, Phase, VerbEvent},
 };
 use rialto_policy::Policy;
+use rialto_testkit::null_store::NullStore;
 use serde_json::json;
 
 use crate::rows::row;
@@ -32,7 +33,10 @@ fn tool(trust: Trust, status: StatusCode, body: &'static str) -> (SkillTool, Arc
     });
     let agent = Agent { trust, ..row("https://weather.example", Vec::new(), false) };
     let (card, skill) = ((*agent.card).clone(), (*agent.card.skills[0]).clone());
-    (SkillTool::new(agent, card, skill, fetch, Policy::starter().unwrap()), sent)
+    (
+        SkillTool::new(agent, card, skill, fetch, Policy::starter().unwrap(), Arc::new(NullStore::default())),
+        sent,
+    )
 }
 
 fn venice() -> Json {

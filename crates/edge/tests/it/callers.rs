@@ -5,7 +5,7 @@ use rialto_edge::auth::Authentication;
 use rialto_model::{
     call::Caller,
     clock::Clock,
-    store::{Store, Token},
+    store::{Token, TokenStore},
 };
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 

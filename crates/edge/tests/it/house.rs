@@ -20,7 +20,7 @@ use rialto_model::{
     clock::{Clock, Timestamp},
     ids::Scope,
     rights::{Right, Rights},
-    store::{Store, Token},
+    store::{Token, TokenStore},
 };
 use rialto_store::SqliteStore;
 

@@ -12,7 +12,7 @@ use rialto_edge::{
 };
 use rialto_model::{
     clock::{Clock, SystemClock},
-    store::{Store, Token},
+    store::{Token, TokenStore},
 };
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use rialto_model::store::{Store, Token};
+use rialto_model::store::{Token, TokenStore};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 

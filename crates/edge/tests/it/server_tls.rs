@@ -16,7 +16,7 @@ use rialto_edge::{
 use rialto_model::{
     call::Caller,
     clock::{Clock, SystemClock},
-    store::Store,
+    store::TokenStore,
 };
 use rialto_store::SqliteStore;
 use rustls::{

@@ -2,6 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::{StoreError, layer::store_trait};
 use crate::ids::AgentId;
 
 /// Time for which the opening of a circuit breaker is passed on.
@@ -51,6 +52,15 @@ pub struct SharedUsage {
     pub totals: Vec<u64>,
     /// Breakers opened in the last [`OPENING_SHARED_FOR`], the last opening of each agent.
     pub openings: Vec<BreakerOpening>,
+}
+
+store_trait! {
+    /// Call counts and circuit breaker openings of all processes. Part of every [`Store`](super::Store).
+    pub trait UsageStore {
+        /// Adds the calls that a process has counted, and the circuit breakers that it has opened, to those of the others; and answers with the
+        /// totals of all. Counts of windows that are over are removed.
+        async fn share_usage(&self, report: &UsageReport) -> Result<SharedUsage, StoreError>;
+    }
 }
 
 // === impl UsageReport ===

@@ -8,7 +8,7 @@ use rialto_edge::fetch::{FetchError, Request, Response};
 use rialto_engine::Overheard;
 use rialto_model::json::Json;
 use rialto_policy::Policy;
-use rialto_testkit::agents;
+use rialto_testkit::{agents, null_store::NullStore};
 use serde_json::json;
 
 const REVIEWED: &str = r#"{"jsonrpc":"2.0","id":null,"result":{"kind":"task","id":"t","contextId":"c",
@@ -20,7 +20,14 @@ async fn a_tool_can_be_built_and_called_in_anybody_s_test() {
     let agent = agents::agent("code-reviewer", vec![skill.clone()]);
     let card = agents::card("code-reviewer", vec![skill.clone()]);
     let fetcher = Arc::new(|_: Request| Ok::<_, FetchError>(Response::fixed(StatusCode::OK, REVIEWED)));
-    let tool = SkillTool::new(agent, card, skill, fetcher, Policy::starter().unwrap());
+    let tool = SkillTool::new(
+        agent,
+        card,
+        skill,
+        fetcher,
+        Policy::starter().unwrap(),
+        Arc::new(NullStore::default()),
+    );
     let heard = Overheard::default();
     tool.bus().subscribe(Arc::new(heard.clone()));
 

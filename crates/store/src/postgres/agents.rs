@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
     agent::{Agent, Health, Keep, OldCard, PendingCard, Probe},
@@ -9,10 +10,11 @@ use rialto_model::{
     credential::{Credential, Source},
     ids::AgentId,
     json::Json,
-    store::StoreError,
+    store::{AgentStore, Store, StoreError},
 };
 
 use super::{
+    PostgresStore, begin,
     column::{Cells, json, limit, maybe_nanoseconds, nanoseconds, signed, word},
     connection::GenericClient,
     snag::Snag,
@@ -40,6 +42,50 @@ const REPLACE: &str = "
         allow_private = $13, card_path = $14, etag = $15, speaks = $16, timeout_ms = $17, registered_at = $18,
         last_fetched_at = $19, last_seen_at = $20, last_error = $21, version = $22, backing = $23, configured = $24
     WHERE id = $1";
+
+#[async_trait]
+impl AgentStore for PostgresStore {
+    async fn agents(&self) -> Result<Vec<Agent>, StoreError> {
+        Ok(all(&self.client().await?, self.parse).await?)
+    }
+
+    async fn put_agent(&self, agent: &Agent, expected: Option<u64>) -> Result<u64, StoreError> {
+        if agent.keep == Keep::Session {
+            tracing::debug!(agent.id = %agent.id, "agent {} belongs to this process and is not stored", agent.id);
+            return Ok(self.generation());
+        }
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        put(&transaction, agent, expected).await?;
+        let made = self.commit_change(transaction).await?;
+        self.spread(&client, Some(made)).await;
+        Ok(made)
+    }
+
+    async fn remove_agent(&self, id: &AgentId) -> Result<Option<u64>, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        let was_there = remove(&transaction, id).await?;
+        let made = self.commit(transaction, was_there).await?;
+        self.spread(&client, made).await;
+        Ok(made)
+    }
+
+    async fn card_history(&self, id: &AgentId) -> Result<Vec<OldCard>, StoreError> {
+        Ok(history(&self.client().await?, id).await?)
+    }
+
+    async fn record_probe(&self, probe: &Probe) -> Result<(), StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        add_probe(&transaction, probe).await?;
+        self.commit(transaction, false).await.map(drop)
+    }
+
+    async fn probes(&self, id: &AgentId, limit: usize) -> Result<Vec<Probe>, StoreError> {
+        Ok(probes(&self.client().await?, id, limit).await?)
+    }
+}
 
 /// Adds a row, or replaces the one with the expected version.
 pub(super) async fn put(

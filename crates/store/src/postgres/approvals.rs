@@ -1,17 +1,45 @@
 //! What waits for approval, and what was decided.
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
     approval::{Approval, ApprovalFilter, Decided},
     ids::{ApprovalId, OrgId, TaskId},
+    store::{ApprovalStore, StoreError},
 };
 
 use super::{
+    PostgresStore, begin,
     column::{Cells, json, limit, nanoseconds, nearest},
     connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
 };
+
+#[async_trait]
+impl ApprovalStore for PostgresStore {
+    async fn put_approval(&self, approval: &Approval) -> Result<u64, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        add(&transaction, approval).await?;
+        self.commit_change(transaction).await
+    }
+
+    async fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, StoreError> {
+        Ok(list(&self.client().await?, filter).await?)
+    }
+
+    async fn decide_approval(&self, id: &ApprovalId, decided: &Decided) -> Result<bool, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        let counts = decide(&transaction, id, decided).await?;
+        Ok(self.commit(transaction, counts).await?.is_some())
+    }
+
+    async fn settle_approval(&self, id: &ApprovalId) -> Result<bool, StoreError> {
+        Ok(settle(&self.client().await?, id).await?)
+    }
+}
 
 /// Adds one.
 pub(super) async fn add(client: &impl GenericClient, approval: &Approval) -> Result<(), Snag> {

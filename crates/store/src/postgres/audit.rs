@@ -6,24 +6,32 @@
 
 use std::{
     collections::HashMap,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
+use async_trait::async_trait;
 use futures::{TryStreamExt, pin_mut};
 use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
-    ids::{AgentId, OrgId, TaskId},
-    store::{AuditFilter, AuditOutcome, Audited, StoreError, Verdict},
+    cost::{CostQuery, CostSum},
+    ids::{AgentId, OrgId, Scope, TaskId},
+    store::{AuditFilter, AuditOutcome, AuditStore, Audited, StoreError, Verdict},
     verb::VerbEvent,
 };
 use sha2::{Digest, Sha256};
 use tokio_postgres::Row;
 
 use super::{
+    PostgresStore,
     chains::{CROSS_LINK, CrossLink, Filed, SealedRecords, link, start},
     column::{Cells, limit, nearest, signed},
     connection::{GenericClient, Transaction},
+    costs,
+    journal::Line,
     snag::Snag,
     sql::{self, Value},
 };
@@ -53,6 +61,38 @@ pub(super) const HOLD: &str = "
 
 /// Where each chain begins after what was swept, and where it ends.
 type Ends = HashMap<i64, Link>;
+
+#[async_trait]
+impl AuditStore for PostgresStore {
+    async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError> {
+        self.journal.write(Line::Audit(events)).await
+    }
+
+    async fn audit_trail(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError> {
+        Ok(trail(&self.client().await?, &scope.org, filter).await?)
+    }
+
+    async fn audit_after(&self, record: u64, limit: usize) -> Result<Vec<Audited>, StoreError> {
+        Ok(after(&self.client().await?, record, limit).await?)
+    }
+
+    async fn audit_end(&self) -> Result<u64, StoreError> {
+        Ok(end(&self.client().await?).await?)
+    }
+
+    async fn verify_audit_in_sight(&self, reached: Arc<AtomicU64>) -> Result<Verdict, StoreError> {
+        let mut client = self.client().await?;
+        let reading = client.snapshot().await?;
+        let verdict = verify(&reading, &reached).await?;
+        // Ended here and now, so that it holds up nobody.
+        reading.commit().await?;
+        Ok(verdict)
+    }
+
+    async fn costs(&self, scope: &Scope, query: &CostQuery) -> Result<Vec<CostSum>, StoreError> {
+        Ok(costs::sums(&self.client().await?, &scope.org, query).await?)
+    }
+}
 
 /// Holds the number that was given last until the transaction that adds these records ends. Answers the generation.
 pub(super) async fn hold(client: &impl GenericClient, sealed: &SealedRecords<'_>) -> Result<u64, Snag> {

@@ -1,6 +1,9 @@
 //! Check of what is stored in PostgreSQL: references, every row that can be read, and audit seals. Pages are the server's own business.
 
-use rialto_model::store::{Store, StoreError, Verdict};
+use rialto_model::store::{
+    AgentStore, AuditStore, PolicyStore, SecretStore, StoreError, TenantStore, TokenStore, Verdict,
+    WebhookStore,
+};
 
 use super::{PostgresStore, column::Cells, connection::GenericClient, snag::Snag, sql};
 use crate::check::CheckReport;

@@ -7,9 +7,9 @@ mod schedules;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
-    flow::{Flow, FlowRun, FlowStep, FlowStore, RunChange, RunFilter, RunRecord, Schedule},
+    flow::{Flow, FlowRun, FlowStep, RunChange, RunFilter, RunRecord, Schedule},
     ids::{Scope, TaskId},
-    store::StoreError,
+    store::{FlowStore, StoreError},
     webhook::Lease,
 };
 

@@ -28,7 +28,7 @@ use super::{
     connection::{Client, Pool},
     generation::Generation,
     leases::OwnRunners,
-    message_claims,
+    messages,
     snag::Snag,
 };
 use crate::fault::Fault;
@@ -331,7 +331,7 @@ impl BatchWriter {
         if let Some(written) = written.as_ref().ok().filter(|_| is_committed) {
             let wanted = lines.iter().filter_map(|line| line.claim());
             let lost: Vec<_> = wanted.filter(|claim| !written.claimed.contains(&claim.key)).collect();
-            others = message_claims::find_others(&client, &lost).await?;
+            others = messages::find_others(&client, &lost).await?;
         }
         client.batch_execute(if is_committed { "COMMIT" } else { "ROLLBACK" }).await?;
         self.is_dirty = false;

@@ -5,13 +5,26 @@
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use parking_lot::RwLock;
-use rialto_model::ids::Runner;
+use rialto_model::{
+    ids::{Runner, TaskId},
+    store::{LeaseStore, StoreError},
+    task::TaskHead,
+};
 use tokio::{sync::Mutex, task::AbortHandle, time};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, types::Type};
 
-use super::{pooler::DatabaseEndpoint, snag::Snag, talks};
+use super::{
+    PostgresStore, begin,
+    column::{limit, nanoseconds},
+    connection::GenericClient,
+    pooler::DatabaseEndpoint,
+    snag::Snag,
+    sql::{self},
+    tasks::head,
+};
 use crate::fault::Fault;
 
 /// A process that was silent for so long is gone.
@@ -34,6 +47,47 @@ pub(super) struct OwnRunners(Arc<RwLock<HashSet<u64>>>);
 struct Connection {
     client: Client,
     driver: AbortHandle,
+}
+
+#[async_trait]
+impl LeaseStore for PostgresStore {
+    async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError> {
+        self.leases.add_own(runner);
+        Ok(beat(&self.client().await?, runner, self.clock.to_server_time(until)).await?)
+    }
+
+    async fn renew(&self, runner: Runner, until: Timestamp) -> Result<bool, StoreError> {
+        Ok(self.leases.renew(runner, self.clock.to_server_time(until)).await?)
+    }
+
+    async fn is_at_work(&self, runner: Runner, now: Timestamp) -> Result<bool, StoreError> {
+        Ok(is_at_work(&self.client().await?, runner, self.clock.to_server_time(now)).await?)
+    }
+
+    async fn claim(&self, task: &TaskId, runner: Runner) -> Result<(), StoreError> {
+        Ok(assign_task(&self.client().await?, task, runner).await?)
+    }
+
+    async fn retire(&self, runner: Runner) -> Result<(), StoreError> {
+        Ok(retire(&self.client().await?, runner).await?)
+    }
+
+    async fn take_over(
+        &self,
+        runner: Runner,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<TaskHead>, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        let taken = take_over(&transaction, runner, self.clock.to_server_time(now), limit).await?;
+        self.commit(transaction, false).await?;
+        Ok(taken)
+    }
+
+    async fn attend(&self, _: Runner) -> Result<bool, StoreError> {
+        Ok(false)
+    }
 }
 
 // === impl OwnRunners ===
@@ -71,7 +125,7 @@ impl Leases {
                 Some(ready) if !ready.client.is_closed() => ready,
                 _ => self.connect().await?,
             };
-            let is_renewed = talks::renew(&ready.client, runner, until).await?;
+            let is_renewed = renew(&ready.client, runner, until).await?;
             // One that was given up on is not used again: it is closed when this is dropped.
             *connection = Some(ready);
             Ok(is_renewed)
@@ -99,4 +153,67 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.driver.abort();
     }
+}
+
+/// A process is at work.
+pub(super) async fn beat(client: &impl GenericClient, runner: Runner, until: Timestamp) -> Result<(), Snag> {
+    let upsert = "
+        INSERT INTO runners (id, until) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET until = excluded.until";
+    sql::execute(client, upsert, &[&runner.get().cast_signed(), &nanoseconds(until)?]).await.map(drop)
+}
+
+/// A process is still at work. Answers whether nobody has taken it for gone. On a connection that is used for nothing else.
+pub(super) async fn renew(
+    client: &tokio_postgres::Client,
+    runner: Runner,
+    until: Timestamp,
+) -> Result<bool, Snag> {
+    let update = "UPDATE runners SET until = $2 WHERE id = $1";
+    let (runner, until) = (runner.get().cast_signed(), nanoseconds(until)?);
+    Ok(client.execute_typed(update, &[(&runner, Type::INT8), (&until, Type::INT8)]).await? == 1)
+}
+
+/// Whether a process has said that it is at work, and is not late to say so again.
+pub(super) async fn is_at_work(
+    client: &impl GenericClient,
+    runner: Runner,
+    now: Timestamp,
+) -> Result<bool, Snag> {
+    let select = "SELECT id FROM runners WHERE id = $1 AND until >= $2";
+    let found = sql::maybe_row(client, select, &[&runner.get().cast_signed(), &nanoseconds(now)?]).await?;
+    Ok(found.is_some())
+}
+
+/// A task is that process's.
+async fn assign_task(client: &impl GenericClient, task: &TaskId, runner: Runner) -> Result<(), Snag> {
+    let update = "UPDATE tasks SET runner = $2 WHERE id = $1";
+    sql::execute(client, update, &[&task.as_str(), &runner.get().cast_signed()]).await.map(drop)
+}
+
+/// A process works no more.
+pub(super) async fn retire(client: &impl GenericClient, runner: Runner) -> Result<(), Snag> {
+    let delete = "DELETE FROM runners WHERE id = $1";
+    sql::execute(client, delete, &[&runner.get().cast_signed()]).await.map(drop)
+}
+
+/// Takes over what processes that are gone have left open, the oldest first. What somebody else is just taking is left to
+/// them.
+pub(super) async fn take_over(
+    client: &impl GenericClient,
+    runner: Runner,
+    now: Timestamp,
+    most: usize,
+) -> Result<Vec<TaskHead>, Snag> {
+    sql::execute(client, "DELETE FROM runners WHERE until < $1", &[&nanoseconds(now)?]).await?;
+    let take = "
+        WITH left_open AS (
+            SELECT id FROM tasks
+            WHERE open AND runner <> 0 AND runner <> $1 AND NOT EXISTS (SELECT FROM runners WHERE runners.id = tasks.runner)
+            ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
+        ), taken AS (
+            UPDATE tasks SET runner = $1 FROM left_open WHERE tasks.id = left_open.id RETURNING tasks.*
+        )
+        SELECT * FROM taken ORDER BY id";
+    let rows = sql::rows(client, take, &[&runner.get().cast_signed(), &limit(most)]).await?;
+    rows.iter().map(head).collect()
 }

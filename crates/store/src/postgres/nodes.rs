@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
     ids::Runner,
-    node::{Node, NodeBeat, NodeDrain, NodeStatus, NodeStore},
-    store::StoreError,
+    node::{Node, NodeBeat, NodeDrain, NodeStatus},
+    store::{NodeStore, StoreError},
 };
 use tokio_postgres::Row;
 

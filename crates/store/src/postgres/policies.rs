@@ -1,16 +1,38 @@
 //! Policies that are kept in the store.
 
+use async_trait::async_trait;
 use rialto_model::{
     policy::{KEPT, KeptPolicy, PolicyChange, PolicySet, PolicyVersion},
-    store::StoreError,
+    store::{PolicyStore, StoreError},
 };
 
 use super::{
+    PostgresStore, begin,
     column::{Cells, limit, nanoseconds, signed},
     connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
 };
+
+#[async_trait]
+impl PolicyStore for PostgresStore {
+    async fn policies(&self) -> Result<PolicySet, StoreError> {
+        Ok(all(&self.client().await?).await?)
+    }
+
+    async fn change_policy(&self, change: &PolicyChange, expected: u64) -> Result<u64, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        write_change(&transaction, change, expected).await?;
+        let made = self.commit_change(transaction).await?;
+        self.spread(&client, Some(made)).await;
+        Ok(made)
+    }
+
+    async fn policy_history(&self, name: &str) -> Result<Vec<PolicyVersion>, StoreError> {
+        Ok(history(&self.client().await?, name).await?)
+    }
+}
 
 /// Those in force. One statement: both are read at one moment.
 pub(super) async fn all(client: &impl GenericClient) -> Result<PolicySet, Snag> {
@@ -29,7 +51,7 @@ pub(super) async fn all(client: &impl GenericClient) -> Result<PolicySet, Snag> 
 }
 
 /// Makes a change, if no other has been made since `expected`.
-pub(super) async fn change(
+async fn write_change(
     client: &impl GenericClient,
     change: &PolicyChange,
     expected: u64,

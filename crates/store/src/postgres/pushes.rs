@@ -1,20 +1,58 @@
 //! Who is told of a task, how far, and by whom just now.
 
+use async_trait::async_trait;
 use rialto_model::{
     call::CallerId,
     credential::Secret,
     ids::{Scope, TaskId, TokenId},
     push::{Login, Push, PushStanding},
+    store::{PushConfigStore, StoreError},
     webhook::Lease,
 };
 use tokio_postgres::Row;
 
 use super::{
+    PostgresStore,
     column::{Cells, json, limit, maybe_nanoseconds, nanoseconds, signed, word},
     connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
 };
+
+#[async_trait]
+impl PushConfigStore for PostgresStore {
+    async fn put_push(&self, push: &Push) -> Result<(), StoreError> {
+        Ok(put(&self.client().await?, push).await?)
+    }
+
+    async fn pushes(&self, task: &TaskId) -> Result<Vec<Push>, StoreError> {
+        Ok(of_task(&self.client().await?, task).await?)
+    }
+
+    async fn remove_push(&self, task: &TaskId, id: &str) -> Result<bool, StoreError> {
+        Ok(remove(&self.client().await?, task, id).await?)
+    }
+
+    async fn due_pushes(&self, lease: &Lease, limit: usize) -> Result<Vec<Push>, StoreError> {
+        Ok(due(&self.client().await?, lease, limit).await?)
+    }
+
+    async fn note_push(&self, push: &Push, holder: &str) -> Result<bool, StoreError> {
+        Ok(note(&self.client().await?, push, holder).await?)
+    }
+
+    async fn push_tokens(&self) -> Result<Vec<TokenId>, StoreError> {
+        Ok(tokens(&self.client().await?).await?)
+    }
+
+    async fn remove_pushes_of(&self, token: &TokenId) -> Result<u64, StoreError> {
+        Ok(remove_of(&self.client().await?, token).await?)
+    }
+
+    async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, StoreError> {
+        Ok(dead(&self.client().await?, scope, limit).await?)
+    }
+}
 
 /// Adds one, or replaces the one with that name. It begins where the task stands when it is new.
 pub(super) async fn put(client: &impl GenericClient, push: &Push) -> Result<(), Snag> {

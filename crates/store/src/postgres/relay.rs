@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use rialto_model::{
     ids::Runner,
-    relay::{MAX_RELAYED_CALL_AGE, RelayProgress, RelayStore, RelayedCall},
-    store::StoreError,
+    relay::{MAX_RELAYED_CALL_AGE, RelayProgress, RelayedCall},
+    store::{RelayStore, StoreError},
 };
 use tokio_postgres::Row;
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use rialto_model::{
     call::CallerId,
     clock::Timestamp,
@@ -10,9 +11,11 @@ use rialto_model::{
         Dispatch, DispatchFilter, PlayEnd, PlayOutcome, Posterior, Reservation, Standing, StandingQuery,
         Unsettled,
     },
+    store::{RoutingStore, StoreError},
 };
 
 use super::{
+    PostgresStore, begin,
     column::{Cells, json, limit, nanoseconds, nearest},
     connection::GenericClient,
     snag::Snag,
@@ -21,6 +24,46 @@ use super::{
 
 /// So many are forgotten at once.
 const SWEPT_AT_ONCE: i64 = 1_000;
+
+#[async_trait]
+impl RoutingStore for PostgresStore {
+    async fn standings(&self, query: &StandingQuery) -> Result<BTreeMap<AgentId, Standing>, StoreError> {
+        Ok(standings(&self.client().await?, query).await?)
+    }
+
+    async fn works(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        limit: usize,
+    ) -> Result<Vec<(String, Posterior)>, StoreError> {
+        Ok(works(&self.client().await?, org, agent, limit).await?)
+    }
+
+    async fn reserve(&self, reservation: &Reservation) -> Result<bool, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        let is_taken = reserve(&transaction, reservation).await?;
+        self.commit(transaction, false).await?;
+        Ok(is_taken)
+    }
+
+    async fn end_play(&self, task: &TaskId, end: &PlayEnd) -> Result<bool, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        let is_news = record_end(&transaction, task, end).await?;
+        self.commit(transaction, false).await?;
+        Ok(is_news)
+    }
+
+    async fn unsettled_plays(&self, limit: usize) -> Result<Vec<Unsettled>, StoreError> {
+        Ok(unsettled(&self.client().await?, limit).await?)
+    }
+
+    async fn dispatches(&self, scope: &Scope, filter: &DispatchFilter) -> Result<Vec<Dispatch>, StoreError> {
+        Ok(list(&self.client().await?, scope, filter).await?)
+    }
+}
 
 /// What is known of these agents.
 pub(super) async fn standings(
@@ -120,7 +163,7 @@ pub(super) async fn reserve(client: &impl GenericClient, wanted: &Reservation) -
 }
 
 /// Ends a play, once, and has the agent's posterior learn from it.
-pub(super) async fn end(client: &impl GenericClient, task: &TaskId, end: &PlayEnd) -> Result<bool, Snag> {
+async fn record_end(client: &impl GenericClient, task: &TaskId, end: &PlayEnd) -> Result<bool, Snag> {
     let update = "
         UPDATE plays SET outcome = $2, ended_at = $3 WHERE task = $1 AND outcome IS NULL
         RETURNING org, agent, work_type";

@@ -1,13 +1,47 @@
 //! Agents' secrets, as somebody else has sealed them; and random texts that all processes share.
 
-use rialto_model::{credential::Secret, store::Sealed};
+use async_trait::async_trait;
+use rialto_model::{
+    credential::Secret,
+    store::{Sealed, SecretStore, StoreError},
+};
 
 use super::{
+    PostgresStore, begin,
     column::{Cells, nanoseconds},
     connection::GenericClient,
     snag::Snag,
     sql,
 };
+
+#[async_trait]
+impl SecretStore for PostgresStore {
+    async fn secrets(&self) -> Result<Vec<Sealed>, StoreError> {
+        Ok(all(&self.client().await?).await?)
+    }
+
+    async fn put_secrets(&self, secrets: Vec<Sealed>) -> Result<u64, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        put(&transaction, &secrets).await?;
+        let made = self.commit_change(transaction).await?;
+        self.spread(&client, Some(made)).await;
+        Ok(made)
+    }
+
+    async fn remove_secret(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        let was_there = remove(&transaction, name).await?;
+        let made = self.commit(transaction, was_there).await?;
+        self.spread(&client, made).await;
+        Ok(made)
+    }
+
+    async fn seed(&self, name: &str, fresh: &Secret) -> Result<Secret, StoreError> {
+        Ok(seed(&self.client().await?, name, fresh).await?)
+    }
+}
 
 /// Keeps these, in place of those with the same names.
 pub(super) async fn put(client: &impl GenericClient, secrets: &[Sealed]) -> Result<(), Snag> {

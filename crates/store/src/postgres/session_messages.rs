@@ -1,8 +1,13 @@
 //! Messages and ends of MCP sessions, for the nodes that share one database.
 
-use rialto_model::store::{MAX_SESSION_AGE, MAX_SESSION_MESSAGE_AGE, NumberedSessionMessage, SessionMessage};
+use async_trait::async_trait;
+use rialto_model::store::{
+    MAX_SESSION_AGE, MAX_SESSION_MESSAGE_AGE, NumberedSessionMessage, SessionMessage, SessionStore,
+    StoreError,
+};
 
 use super::{
+    PostgresStore,
     column::{Cells, nanoseconds, nearest},
     connection::GenericClient,
     snag::Snag,
@@ -11,6 +16,33 @@ use super::{
 
 /// Advisory lock of writers: numbers are then committed in their order, and no reader passes over one.
 const WRITER_LOCK: i64 = 0x0052_4941_4c54_4f02;
+
+#[async_trait]
+impl SessionStore for PostgresStore {
+    async fn put_session_message(&self, message: &SessionMessage) -> Result<(), StoreError> {
+        Ok(put(&self.client().await?, message).await?)
+    }
+
+    async fn session_messages(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<NumberedSessionMessage>, StoreError> {
+        Ok(list(&self.client().await?, after, limit).await?)
+    }
+
+    async fn last_session_message(&self) -> Result<u64, StoreError> {
+        Ok(last(&self.client().await?).await?)
+    }
+
+    async fn remove_session_message(&self, number: u64) -> Result<(), StoreError> {
+        Ok(remove(&self.client().await?, number).await?)
+    }
+
+    async fn is_session_ended(&self, session: &str) -> Result<bool, StoreError> {
+        Ok(is_ended(&self.client().await?, session).await?)
+    }
+}
 
 /// Adds a message, and removes those that are too old to matter.
 pub(super) async fn put(client: &impl GenericClient, message: &SessionMessage) -> Result<(), Snag> {

@@ -1,16 +1,33 @@
 //! Counts of calls and openings of circuit breakers, for the nodes that share one database.
 
+use async_trait::async_trait;
 use rialto_model::{
     ids::AgentId,
-    store::{BreakerOpening, CallCount, OPENING_SHARED_FOR, SharedUsage, UsageReport},
+    store::{
+        BreakerOpening, CallCount, OPENING_SHARED_FOR, SharedUsage, StoreError, UsageReport, UsageStore,
+    },
 };
 
 use super::{
+    PostgresStore, begin,
     column::{Cells, nanoseconds, nearest, signed},
     connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
 };
+
+#[async_trait]
+impl UsageStore for PostgresStore {
+    async fn share_usage(&self, report: &UsageReport) -> Result<SharedUsage, StoreError> {
+        let mut client = self.client().await?;
+        if report.has_news() {
+            let transaction = begin(&mut client).await?;
+            add(&transaction, report).await?;
+            self.commit(transaction, false).await?;
+        }
+        Ok(read(&client, report).await?)
+    }
+}
 
 /// Adds the counts and openings of a process, and removes those that are of no use any more.
 pub(super) async fn add(client: &impl GenericClient, report: &UsageReport) -> Result<(), Snag> {

@@ -2,20 +2,25 @@
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
     event::{Event, Recorded, Remote},
     ids::{AgentId, ContextId, OrgId, Runner, Scope, SkillId, TaskId},
     json::Json,
-    store::TaskFilter,
+    store::{Entry, StoreError, TalkFilter, Talks, TaskFilter, TaskStore},
     task::{TaskHead, TaskState},
+    verb::VerbEvent,
 };
 use tokio_postgres::Row;
 
 use super::{
+    PostgresStore,
     column::{Cells, limit, nearest, signed},
     connection::GenericClient,
+    conversations,
+    journal::Line,
     snag::Snag,
     sql::{self, Value},
 };
@@ -29,6 +34,47 @@ const OURS: &str = "SELECT * FROM tasks WHERE id = $1 AND org = $2 AND project =
 /// The newest with that remote id.
 const THEIRS: &str = "
     SELECT * FROM tasks WHERE remote_task_id = $1 AND org = $2 AND project = $3 ORDER BY id DESC LIMIT 1";
+
+#[async_trait]
+impl TaskStore for PostgresStore {
+    async fn open_task(&self, head: &TaskHead, audit: Vec<VerbEvent>) -> Result<(), StoreError> {
+        self.begin_task(head, &[], audit).await
+    }
+
+    async fn begin_task(
+        &self,
+        head: &TaskHead,
+        first: &[Event],
+        audit: Vec<VerbEvent>,
+    ) -> Result<(), StoreError> {
+        let (head, at, events) = (head.clone(), head.updated_at, first.to_vec());
+        self.journal.write(Line::Open(Box::new(Entry { head, expected: 0, events, at, audit }))).await
+    }
+
+    async fn append(&self, entry: Entry) -> Result<(), StoreError> {
+        self.journal.write(Line::Append(Box::new(entry))).await
+    }
+
+    async fn task(&self, scope: &Scope, id: &str) -> Result<Option<TaskHead>, StoreError> {
+        Ok(find(&self.client().await?, scope, id).await?)
+    }
+
+    async fn events(&self, task: &TaskId, after: u64) -> Result<Vec<Recorded>, StoreError> {
+        Ok(events(&self.client().await?, task, after).await?)
+    }
+
+    async fn tasks(&self, scope: &Scope, filter: &TaskFilter) -> Result<Vec<TaskHead>, StoreError> {
+        Ok(list(&self.client().await?, scope, filter).await?)
+    }
+
+    async fn talks(&self, scope: &Scope, filter: &TalkFilter) -> Result<Talks, StoreError> {
+        Ok(conversations::list(&self.client().await?, scope, filter).await?)
+    }
+
+    async fn load(&self, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, StoreError> {
+        Ok(load(&self.client().await?, org).await?)
+    }
+}
 
 /// The task with that id, or else the newest with that remote id.
 pub(super) async fn find(

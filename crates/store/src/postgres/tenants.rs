@@ -1,13 +1,33 @@
 //! Orgs and projects that were created by name.
 
-use rialto_model::{ids::Scope, store::CreatedTenant};
+use async_trait::async_trait;
+use rialto_model::{
+    ids::Scope,
+    store::{CreatedTenant, StoreError, TenantStore},
+};
 
 use super::{
+    PostgresStore,
     column::{Cells, nanoseconds},
     connection::GenericClient,
     snag::Snag,
     sql,
 };
+
+#[async_trait]
+impl TenantStore for PostgresStore {
+    async fn tenants(&self) -> Result<Vec<CreatedTenant>, StoreError> {
+        Ok(all(&self.client().await?).await?)
+    }
+
+    async fn create_tenant(&self, tenant: &CreatedTenant) -> Result<bool, StoreError> {
+        Ok(create(&self.client().await?, tenant).await?)
+    }
+
+    async fn remove_tenant(&self, scope: &Scope) -> Result<bool, StoreError> {
+        Ok(remove(&self.client().await?, scope).await?)
+    }
+}
 
 /// All of them, in their order.
 pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<CreatedTenant>, Snag> {

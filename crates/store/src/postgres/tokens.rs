@@ -1,14 +1,44 @@
 //! Bearer tokens.
 
+use async_trait::async_trait;
 use jiff::Timestamp;
-use rialto_model::{call::CallerId, store::Token};
+use rialto_model::{
+    call::CallerId,
+    store::{StoreError, Token, TokenStore},
+};
 
 use super::{
+    PostgresStore, begin,
     column::{Cells, maybe_nanoseconds, nanoseconds, word},
     connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
 };
+
+#[async_trait]
+impl TokenStore for PostgresStore {
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+        Ok(all(&self.client().await?).await?)
+    }
+
+    async fn put_token(&self, token: &Token) -> Result<(), StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        add(&transaction, token).await?;
+        let made = self.commit_change(transaction).await?;
+        self.spread(&client, Some(made)).await;
+        Ok(())
+    }
+
+    async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<Option<u64>, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        let is_revoked = revoke(&transaction, id, at).await?;
+        let made = self.commit(transaction, is_revoked).await?;
+        self.spread(&client, made).await;
+        Ok(made)
+    }
+}
 
 /// Marks one that lets nobody in from now on. Answers whether anything has changed.
 pub(super) async fn revoke(client: &impl GenericClient, id: &str, at: Timestamp) -> Result<bool, Snag> {

@@ -1,18 +1,56 @@
 //! Webhooks: who is told, how far, and by whom just now.
 
+use async_trait::async_trait;
 use rialto_model::{
     ids::OrgId,
+    store::{StoreError, WebhookStore},
     verb::Phase,
     webhook::{Lease, Leased, Standing, Webhook},
 };
 
 use super::{
-    audit,
+    PostgresStore, audit, begin,
     column::{Cells, json, maybe_nanoseconds, nanoseconds, signed},
     connection::GenericClient,
     snag::Snag,
     sql::{self, Value},
 };
+
+#[async_trait]
+impl WebhookStore for PostgresStore {
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
+        Ok(all(&self.client().await?).await?)
+    }
+
+    async fn put_webhook(&self, webhook: &Webhook) -> Result<u64, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        add(&transaction, webhook).await?;
+        self.commit_change(transaction).await
+    }
+
+    async fn remove_webhook(&self, id: &str) -> Result<Option<u64>, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        let was_there = remove(&transaction, id).await?;
+        self.commit(transaction, was_there).await
+    }
+
+    async fn retry_webhook(&self, id: &str) -> Result<Option<u64>, StoreError> {
+        let mut client = self.client().await?;
+        let transaction = begin(&mut client).await?;
+        let is_there = retry(&transaction, id).await?;
+        self.commit(transaction, is_there).await
+    }
+
+    async fn lease_webhook(&self, id: &str, lease: &Lease) -> Result<Leased, StoreError> {
+        Ok(take_lease(&self.client().await?, id, lease).await?)
+    }
+
+    async fn note_webhook(&self, id: &str, holder: &str, standing: &Standing) -> Result<bool, StoreError> {
+        Ok(note(&self.client().await?, id, holder, standing).await?)
+    }
+}
 
 /// All of them, in the order they were added.
 pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<Webhook>, Snag> {
@@ -53,7 +91,7 @@ pub(super) async fn retry(client: &impl GenericClient, id: &str) -> Result<bool,
 
 /// Takes or prolongs the right to deliver, unless somebody else has it. One statement: of two who want it at the same
 /// moment, the second waits for the first and then sees that it is taken.
-pub(super) async fn lease(client: &impl GenericClient, id: &str, lease: &Lease) -> Result<Leased, Snag> {
+async fn take_lease(client: &impl GenericClient, id: &str, lease: &Lease) -> Result<Leased, Snag> {
     let take = "
         UPDATE webhooks SET holder = $2, held_until = $3
         WHERE id = $1 AND (holder IS NULL OR holder = $2 OR held_until IS NULL OR held_until <= $4)

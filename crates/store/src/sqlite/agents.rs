@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
     agent::{Agent, Health, Keep, OldCard, PendingCard, Probe},
@@ -10,14 +11,16 @@ use rialto_model::{
     deployed::Backing,
     ids::AgentId,
     json::Json,
-    store::StoreError,
+    store::{AgentStore, Store, StoreError},
 };
 use rusqlite::{Connection, OptionalExtension, Params, Row, named_params, params};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
+    SqliteStore,
     column::{At, Word, scope, taken},
     routing,
+    writer::Write,
 };
 use crate::{fault::Snag, open::CardParser};
 
@@ -41,6 +44,41 @@ pub(super) enum AgentWrite {
     Remove(AgentId),
     /// One more probe.
     Probe(Probe),
+}
+
+#[async_trait]
+impl AgentStore for SqliteStore {
+    async fn agents(&self) -> Result<Vec<Agent>, StoreError> {
+        let parse = self.parse;
+        self.read(move |connection| all(connection, parse)).await
+    }
+
+    async fn put_agent(&self, agent: &Agent, expected: Option<u64>) -> Result<u64, StoreError> {
+        if agent.keep == Keep::Session {
+            tracing::debug!(agent.id = %agent.id, "agent {} belongs to this process and is not stored", agent.id);
+            return Ok(self.generation());
+        }
+        let put = AgentWrite::Put { agent: Box::new(agent.clone()), expected };
+        self.change(Write::Agent(put)).await
+    }
+
+    async fn remove_agent(&self, id: &AgentId) -> Result<Option<u64>, StoreError> {
+        self.write(Write::Agent(AgentWrite::Remove(id.clone()))).await
+    }
+
+    async fn card_history(&self, id: &AgentId) -> Result<Vec<OldCard>, StoreError> {
+        let id = id.clone();
+        self.read(move |connection| history(connection, &id)).await
+    }
+
+    async fn record_probe(&self, probe: &Probe) -> Result<(), StoreError> {
+        self.write(Write::Agent(AgentWrite::Probe(probe.clone()))).await.map(drop)
+    }
+
+    async fn probes(&self, id: &AgentId, limit: usize) -> Result<Vec<Probe>, StoreError> {
+        let id = id.clone();
+        self.read(move |connection| probes(connection, &id, limit)).await
+    }
 }
 
 /// Answers whether others have to read the registry again.

@@ -1,10 +1,11 @@
 //! What waits for approval, and what was decided.
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
     approval::{Approval, ApprovalFilter, Decided},
     ids::{ApprovalId, OrgId, TaskId},
-    store::StoreError,
+    store::{ApprovalStore, StoreError},
 };
 use rusqlite::{
     Connection, Row, named_params, params,
@@ -13,10 +14,36 @@ use rusqlite::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{
+    SqliteStore,
     column::{At, taken},
     meta,
 };
 use crate::fault::Snag;
+
+#[async_trait]
+impl ApprovalStore for SqliteStore {
+    async fn put_approval(&self, approval: &Approval) -> Result<u64, StoreError> {
+        let approval = approval.clone();
+        let made = self.transact_change(move |transaction| add(transaction, &approval).map(Some));
+        Ok(made.await?.unwrap_or_else(|| self.generation.get()))
+    }
+
+    async fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, StoreError> {
+        let filter = filter.clone();
+        self.read(move |connection| list(connection, &filter)).await
+    }
+
+    async fn decide_approval(&self, id: &ApprovalId, decided: &Decided) -> Result<bool, StoreError> {
+        let (id, decided) = (id.clone(), decided.clone());
+        let made = self.transact_change(move |transaction| decide(transaction, &id, &decided));
+        Ok(made.await?.is_some())
+    }
+
+    async fn settle_approval(&self, id: &ApprovalId) -> Result<bool, StoreError> {
+        let id = id.clone();
+        self.transact(move |transaction| settle(transaction, &id)).await
+    }
+}
 
 /// Adds one. Answers the generation that this makes.
 pub(super) fn add(connection: &Connection, approval: &Approval) -> Result<u64, Snag> {

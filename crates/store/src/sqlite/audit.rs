@@ -1,16 +1,27 @@
 //! The audit trail: what the bus announced, in order, each record sealed together with all before it ([`crate::chain`]).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
-    ids::{AgentId, OrgId, TaskId},
-    store::{AuditFilter, AuditOutcome, Audited, StoreError, Verdict},
+    cost::{CostQuery, CostSum},
+    ids::{AgentId, OrgId, Scope, TaskId},
+    store::{AuditFilter, AuditOutcome, AuditStore, Audited, StoreError, Verdict},
+    verb::VerbEvent,
 };
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
-use super::{column::At, meta, note::Record};
+use super::{
+    SqliteStore,
+    column::At,
+    costs, meta,
+    note::{Note, Record},
+};
 use crate::{
     chain::{Link, hex, number},
     fault::Snag,
@@ -25,6 +36,35 @@ const MUCH: usize = 1024 * 1024;
 /// Where the trail ends, and what was swept from its beginning.
 const LAST: &str = "audit_last";
 const SWEPT: &str = "audit_swept";
+
+#[async_trait]
+impl AuditStore for SqliteStore {
+    async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError> {
+        self.write_journal(Note::audit(&events)?).await
+    }
+
+    async fn audit_trail(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError> {
+        let (org, filter) = (scope.org.clone(), filter.clone());
+        self.read_journal(move |connection| trail(connection, &org, &filter)).await
+    }
+
+    async fn audit_after(&self, record: u64, limit: usize) -> Result<Vec<Audited>, StoreError> {
+        self.read(move |connection| after(connection, record, limit)).await
+    }
+
+    async fn audit_end(&self) -> Result<u64, StoreError> {
+        self.read(|connection| Ok(end(connection)?)).await
+    }
+
+    async fn verify_audit_in_sight(&self, reached: Arc<AtomicU64>) -> Result<Verdict, StoreError> {
+        self.read_journal(move |connection| verify(connection, &reached)).await
+    }
+
+    async fn costs(&self, scope: &Scope, query: &CostQuery) -> Result<Vec<CostSum>, StoreError> {
+        let (org, query) = (scope.org.clone(), query.clone());
+        self.read_journal(move |connection| costs::sums(connection, &org, &query)).await
+    }
+}
 
 // === impl Link ===
 

@@ -219,7 +219,7 @@ const fn decode(code: u8) -> Option<StoreProblem> {
 
 #[cfg(test)]
 mod tests {
-    use rialto_model::{ids::Scope, store::Store};
+    use rialto_model::{ids::Scope, store::{Store, TaskStore}};
     use rialto_testkit::store_suite::head;
 
     use super::*;

@@ -6,12 +6,12 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
     ids::Runner,
-    node::{Node, NodeBeat, NodeDrain, NodeStatus, NodeStore},
-    store::StoreError,
+    node::{Node, NodeBeat, NodeDrain, NodeStatus},
+    store::{NodeStore, StoreError},
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{SqliteStore, column::At, presence, talks};
+use super::{SqliteStore, column::At, leases, presence};
 use crate::{
     fault::Snag,
     nodes::{forgotten_before, process_from},
@@ -126,7 +126,7 @@ fn is_alive(
     }
     match folder.and_then(|folder| presence::is_alive(folder, runner)) {
         Some(is_alive) => Ok(is_alive),
-        None => talks::is_at_work(connection, runner, now),
+        None => leases::is_at_work(connection, runner, now),
     }
 }
 

@@ -1,13 +1,32 @@
 //! Policies that are kept in the store.
 
+use async_trait::async_trait;
 use rialto_model::{
     policy::{KEPT, KeptPolicy, PolicyChange, PolicySet, PolicyVersion},
-    store::StoreError,
+    store::{PolicyStore, StoreError},
 };
 use rusqlite::{Connection, Row, params};
 
-use super::{column::At, meta};
+use super::{SqliteStore, column::At, meta};
 use crate::fault::Snag;
+
+#[async_trait]
+impl PolicyStore for SqliteStore {
+    async fn policies(&self) -> Result<PolicySet, StoreError> {
+        self.read(all).await
+    }
+
+    async fn change_policy(&self, change: &PolicyChange, expected: u64) -> Result<u64, StoreError> {
+        let change = change.clone();
+        let made = self.transact_change(move |transaction| write_change(transaction, &change, expected).map(Some));
+        Ok(made.await?.unwrap_or_else(|| self.generation.get()))
+    }
+
+    async fn policy_history(&self, name: &str) -> Result<Vec<PolicyVersion>, StoreError> {
+        let name = name.to_owned();
+        self.read(move |connection| history(connection, &name)).await
+    }
+}
 
 /// Those in force.
 pub(super) fn all(connection: &Connection) -> Result<PolicySet, Snag> {
@@ -24,7 +43,7 @@ pub(super) fn all(connection: &Connection) -> Result<PolicySet, Snag> {
 }
 
 /// Makes a change, if no other has been made since `expected`. Answers the generation that this makes.
-pub(super) fn change(connection: &Connection, change: &PolicyChange, expected: u64) -> Result<u64, Snag> {
+fn write_change(connection: &Connection, change: &PolicyChange, expected: u64) -> Result<u64, Snag> {
     if last(connection)? != expected {
         return Err(StoreError::Conflict.into());
     }

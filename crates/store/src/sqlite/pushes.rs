@@ -1,11 +1,13 @@
 //! Who is told of a task, how far, and by whom just now.
 
+use async_trait::async_trait;
 use rialto_model::{
     call::CallerId,
     card::Dialect,
     credential::Secret,
     ids::{Scope, TaskId, TokenId},
     push::{Login, Push, PushStanding},
+    store::{PushConfigStore, StoreError},
     webhook::Lease,
 };
 use rusqlite::{
@@ -13,8 +15,56 @@ use rusqlite::{
     types::{FromSqlError, Type},
 };
 
-use super::column::{At, scope};
+use super::{
+    SqliteStore,
+    column::{At, scope},
+};
 use crate::fault::Snag;
+
+#[async_trait]
+impl PushConfigStore for SqliteStore {
+    async fn put_push(&self, push: &Push) -> Result<(), StoreError> {
+        // The task must be there before somebody is to be told of it.
+        self.settle().await?;
+        let push = push.clone();
+        self.transact(move |transaction| put(transaction, &push)).await
+    }
+
+    async fn pushes(&self, task: &TaskId) -> Result<Vec<Push>, StoreError> {
+        let task = task.clone();
+        self.read(move |connection| of_task(connection, &task)).await
+    }
+
+    async fn remove_push(&self, task: &TaskId, id: &str) -> Result<bool, StoreError> {
+        let (task, id) = (task.clone(), id.to_owned());
+        self.transact(move |transaction| remove(transaction, &task, &id)).await
+    }
+
+    async fn due_pushes(&self, lease: &Lease, limit: usize) -> Result<Vec<Push>, StoreError> {
+        self.settle().await?;
+        let lease = lease.clone();
+        self.transact(move |transaction| due(transaction, &lease, limit)).await
+    }
+
+    async fn note_push(&self, push: &Push, holder: &str) -> Result<bool, StoreError> {
+        let (push, holder) = (push.clone(), holder.to_owned());
+        self.transact(move |transaction| note(transaction, &push, &holder)).await
+    }
+
+    async fn push_tokens(&self) -> Result<Vec<TokenId>, StoreError> {
+        self.read(tokens).await
+    }
+
+    async fn remove_pushes_of(&self, token: &TokenId) -> Result<u64, StoreError> {
+        let token = token.clone();
+        self.transact(move |transaction| remove_of(transaction, &token)).await
+    }
+
+    async fn dead_pushes(&self, scope: &Scope, limit: usize) -> Result<Vec<Push>, StoreError> {
+        let scope = scope.clone();
+        self.read(move |connection| dead(connection, &scope, limit)).await
+    }
+}
 
 /// Adds one, or replaces the one with that name. It begins where the task stands when it is new.
 pub(super) fn put(connection: &Connection, push: &Push) -> Result<(), Snag> {

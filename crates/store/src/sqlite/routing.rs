@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use rialto_model::{
     call::CallerId,
     ids::{AgentId, DispatchId, OrgId, Scope, TaskId},
@@ -9,15 +10,55 @@ use rialto_model::{
         Dispatch, DispatchFilter, PlayEnd, PlayOutcome, Posterior, Reservation, Standing, StandingQuery,
         Unsettled, Window,
     },
-    store::StoreError,
+    store::{RoutingStore, StoreError},
 };
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
-use super::column::{At, Word};
+use super::{
+    SqliteStore,
+    column::{At, Word},
+};
 use crate::fault::Snag;
 
 /// So many are forgotten at once.
 const SWEPT_AT_ONCE: u64 = 1_000;
+
+#[async_trait]
+impl RoutingStore for SqliteStore {
+    async fn standings(&self, query: &StandingQuery) -> Result<BTreeMap<AgentId, Standing>, StoreError> {
+        let query = query.clone();
+        self.read(move |connection| standings(connection, &query)).await
+    }
+
+    async fn works(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        limit: usize,
+    ) -> Result<Vec<(String, Posterior)>, StoreError> {
+        let (org, agent) = (org.clone(), agent.clone());
+        self.read(move |connection| works(connection, &org, &agent, limit)).await
+    }
+
+    async fn reserve(&self, reservation: &Reservation) -> Result<bool, StoreError> {
+        let reservation = reservation.clone();
+        self.transact(move |transaction| reserve(transaction, &reservation)).await
+    }
+
+    async fn end_play(&self, task: &TaskId, end: &PlayEnd) -> Result<bool, StoreError> {
+        let (task, end) = (task.clone(), *end);
+        self.transact(move |transaction| record_end(transaction, &task, &end)).await
+    }
+
+    async fn unsettled_plays(&self, limit: usize) -> Result<Vec<Unsettled>, StoreError> {
+        self.read(move |connection| unsettled(connection, limit)).await
+    }
+
+    async fn dispatches(&self, scope: &Scope, filter: &DispatchFilter) -> Result<Vec<Dispatch>, StoreError> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read(move |connection| list(connection, &scope, &filter)).await
+    }
+}
 
 /// What is known of these agents.
 pub(super) fn standings(
@@ -121,7 +162,7 @@ fn active(connection: &Connection, org: &OrgId, agent: &AgentId, window: Window)
 }
 
 /// Ends a play, once, and has the agent's posterior learn from it.
-pub(super) fn end(connection: &Connection, task: &TaskId, end: &PlayEnd) -> Result<bool, Snag> {
+fn record_end(connection: &Connection, task: &TaskId, end: &PlayEnd) -> Result<bool, Snag> {
     let mut update = connection.prepare_cached(
         "UPDATE plays SET outcome = ?2, ended_at = ?3 WHERE task = ?1 AND outcome IS NULL
          RETURNING org, agent, work_type",

@@ -1,9 +1,13 @@
 //! Agents' secrets, as somebody else has sealed them.
 
-use rialto_model::store::Sealed;
+use async_trait::async_trait;
+use rialto_model::{
+    credential::Secret,
+    store::{Sealed, SecretStore, StoreError},
+};
 use rusqlite::{Connection, Row, params};
 
-use super::column::At;
+use super::{SqliteStore, column::At, meta, writer::Write};
 use crate::fault::Snag;
 
 /// A change of the secrets.
@@ -12,6 +16,27 @@ pub(super) enum SecretWrite {
     Put(Vec<Sealed>),
     /// One less.
     Remove(String),
+}
+
+#[async_trait]
+impl SecretStore for SqliteStore {
+    async fn secrets(&self) -> Result<Vec<Sealed>, StoreError> {
+        self.read(all).await
+    }
+
+    async fn put_secrets(&self, secrets: Vec<Sealed>) -> Result<u64, StoreError> {
+        self.change(Write::Secret(SecretWrite::Put(secrets))).await
+    }
+
+    async fn remove_secret(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        self.write(Write::Secret(SecretWrite::Remove(name.to_owned()))).await
+    }
+
+    async fn seed(&self, name: &str, fresh: &Secret) -> Result<Secret, StoreError> {
+        let (name, fresh) = (format!("seed {name}"), fresh.clone());
+        self.transact(move |connection| Ok(Secret::from(meta::text_or(connection, &name, fresh.expose())?)))
+            .await
+    }
 }
 
 /// Writes it. Answers whether anything has changed.

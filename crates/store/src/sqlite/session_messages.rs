@@ -1,10 +1,43 @@
 //! Messages and ends of MCP sessions, for the processes that share one file.
 
-use rialto_model::store::{MAX_SESSION_AGE, MAX_SESSION_MESSAGE_AGE, NumberedSessionMessage, SessionMessage};
+use async_trait::async_trait;
+use rialto_model::store::{
+    MAX_SESSION_AGE, MAX_SESSION_MESSAGE_AGE, NumberedSessionMessage, SessionMessage, SessionStore,
+    StoreError,
+};
 use rusqlite::{Connection, params};
 
-use super::column::At;
+use super::{SqliteStore, column::At};
 use crate::fault::Snag;
+
+#[async_trait]
+impl SessionStore for SqliteStore {
+    async fn put_session_message(&self, message: &SessionMessage) -> Result<(), StoreError> {
+        let message = message.clone();
+        self.transact(move |transaction| put(transaction, &message)).await
+    }
+
+    async fn session_messages(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<NumberedSessionMessage>, StoreError> {
+        self.read(move |connection| list(connection, after, limit)).await
+    }
+
+    async fn last_session_message(&self) -> Result<u64, StoreError> {
+        self.read(last).await
+    }
+
+    async fn remove_session_message(&self, number: u64) -> Result<(), StoreError> {
+        self.transact(move |transaction| remove(transaction, number)).await
+    }
+
+    async fn is_session_ended(&self, session: &str) -> Result<bool, StoreError> {
+        let session = session.to_owned();
+        self.read(move |connection| is_ended(connection, &session)).await
+    }
+}
 
 /// Adds a message, and removes those that are too old to matter.
 pub(super) fn put(connection: &Connection, message: &SessionMessage) -> Result<(), Snag> {

@@ -1,13 +1,31 @@
 //! Counts of calls and openings of circuit breakers, for the processes that share one file.
 
+use async_trait::async_trait;
 use rialto_model::{
     ids::AgentId,
-    store::{BreakerOpening, CallCount, OPENING_SHARED_FOR, SharedUsage, UsageReport},
+    store::{
+        BreakerOpening, CallCount, OPENING_SHARED_FOR, SharedUsage, StoreError, UsageReport, UsageStore,
+    },
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::column::At;
+use super::{SqliteStore, column::At};
 use crate::fault::Snag;
+
+#[async_trait]
+impl UsageStore for SqliteStore {
+    async fn share_usage(&self, report: &UsageReport) -> Result<SharedUsage, StoreError> {
+        let report = report.clone();
+        if !report.has_news() {
+            return self.read(move |connection| read(connection, &report)).await;
+        }
+        self.transact(move |transaction| {
+            add(transaction, &report)?;
+            read(transaction, &report)
+        })
+        .await
+    }
+}
 
 /// Adds the counts and openings of a process, and removes those that are of no use any more.
 pub(super) fn add(connection: &Connection, report: &UsageReport) -> Result<(), Snag> {

@@ -4,23 +4,25 @@
 
 use std::{collections::BTreeMap, iter};
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
     event::{Event, Recorded, Remote},
     ids::{AgentId, ContextId, OrgId, Runner, Scope, SkillId, TaskId},
     json::Json,
-    store::{StoreError, TaskFilter, number_of_message},
+    store::{Entry, StoreError, TalkFilter, Talks, TaskFilter, TaskStore, number_of_message},
     task::{TaskHead, TaskState},
+    verb::VerbEvent,
 };
 use rusqlite::{
     CachedStatement, Connection, OptionalExtension, Row, ToSql, named_params, params, types::ValueRef,
 };
 
 use super::{
-    audit, checksum,
+    SqliteStore, audit, checksum,
     column::{At, Word, scope, taken},
-    elided_args,
+    conversations, elided_args,
     note::{Addition, Note, Opening, Text, View, view},
 };
 use crate::fault::Snag;
@@ -49,6 +51,51 @@ pub(super) struct Inserts<'c> {
     connection: &'c Connection,
     task: CachedStatement<'c>,
     events: CachedStatement<'c>,
+}
+
+#[async_trait]
+impl TaskStore for SqliteStore {
+    async fn open_task(&self, head: &TaskHead, audit: Vec<VerbEvent>) -> Result<(), StoreError> {
+        self.write_journal(Note::open(head, &audit)?).await
+    }
+
+    async fn begin_task(
+        &self,
+        head: &TaskHead,
+        first: &[Event],
+        audit: Vec<VerbEvent>,
+    ) -> Result<(), StoreError> {
+        self.write_journal(Note::begin(head, first, &audit)?).await
+    }
+
+    async fn append(&self, entry: Entry) -> Result<(), StoreError> {
+        self.write_journal(Note::append(&entry)?).await
+    }
+
+    async fn task(&self, scope: &Scope, id: &str) -> Result<Option<TaskHead>, StoreError> {
+        let (scope, id) = (scope.clone(), id.to_owned());
+        self.read_journal(move |connection| find(connection, &scope, &id)).await
+    }
+
+    async fn events(&self, task: &TaskId, after: u64) -> Result<Vec<Recorded>, StoreError> {
+        let task = task.clone();
+        self.read_journal(move |connection| events(connection, &task, after)).await
+    }
+
+    async fn tasks(&self, scope: &Scope, filter: &TaskFilter) -> Result<Vec<TaskHead>, StoreError> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read_journal(move |connection| list(connection, &scope, &filter)).await
+    }
+
+    async fn talks(&self, scope: &Scope, filter: &TalkFilter) -> Result<Talks, StoreError> {
+        let (scope, filter) = (scope.clone(), filter.clone());
+        self.read_journal(move |connection| conversations::list(connection, &scope, &filter)).await
+    }
+
+    async fn load(&self, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, StoreError> {
+        let org = org.clone();
+        self.read_journal(move |connection| load(connection, &org)).await
+    }
 }
 
 /// Writes what a note says.

@@ -1,10 +1,34 @@
 //! Orgs and projects that were created by name.
 
-use rialto_model::{ids::Scope, store::CreatedTenant};
+use async_trait::async_trait;
+use rialto_model::{
+    ids::Scope,
+    store::{CreatedTenant, StoreError, TenantStore},
+};
 use rusqlite::{Connection, Row, params};
 
-use super::column::{At, scope};
+use super::{
+    SqliteStore,
+    column::{At, scope},
+};
 use crate::fault::Snag;
+
+#[async_trait]
+impl TenantStore for SqliteStore {
+    async fn tenants(&self) -> Result<Vec<CreatedTenant>, StoreError> {
+        self.read(all).await
+    }
+
+    async fn create_tenant(&self, tenant: &CreatedTenant) -> Result<bool, StoreError> {
+        let tenant = tenant.clone();
+        self.transact(move |transaction| create(transaction, &tenant)).await
+    }
+
+    async fn remove_tenant(&self, scope: &Scope) -> Result<bool, StoreError> {
+        let scope = scope.clone();
+        self.transact(move |transaction| remove(transaction, &scope)).await
+    }
+}
 
 /// All of them, in their order.
 pub(super) fn all(connection: &Connection) -> Result<Vec<CreatedTenant>, Snag> {

@@ -1,14 +1,19 @@
 //! Bearer tokens.
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
     call::CallerId,
     ids::Scope,
-    store::{StoreError, Token},
+    store::{StoreError, Token, TokenStore},
 };
 use rusqlite::{Connection, Row, params};
 
-use super::column::{At, Word, scope, taken};
+use super::{
+    SqliteStore,
+    column::{At, Word, scope, taken},
+    writer::Write,
+};
 use crate::fault::Snag;
 
 /// A change of the tokens.
@@ -22,6 +27,21 @@ pub(super) enum TokenWrite {
         /// Now.
         at: Timestamp,
     },
+}
+
+#[async_trait]
+impl TokenStore for SqliteStore {
+    async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+        self.read(all).await
+    }
+
+    async fn put_token(&self, token: &Token) -> Result<(), StoreError> {
+        self.write(Write::Token(TokenWrite::Add(Box::new(token.clone())))).await.map(drop)
+    }
+
+    async fn revoke_token(&self, id: &str, at: Timestamp) -> Result<Option<u64>, StoreError> {
+        self.write(Write::Token(TokenWrite::Revoke { id: id.to_owned(), at })).await
+    }
 }
 
 /// Writes it. Answers whether anything has changed.

@@ -1,9 +1,10 @@
 //! Webhooks: who is told, how far, and by whom just now.
 
+use async_trait::async_trait;
 use rialto_model::{
     credential::Source,
     ids::OrgId,
-    store::StoreError,
+    store::{StoreError, WebhookStore},
     verb::Phase,
     webhook::{Lease, Leased, Standing, Webhook},
 };
@@ -13,11 +14,46 @@ use rusqlite::{
 };
 
 use super::{
-    audit,
+    SqliteStore, audit,
     column::{At, taken},
     meta,
 };
 use crate::fault::Snag;
+
+#[async_trait]
+impl WebhookStore for SqliteStore {
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
+        self.read(all).await
+    }
+
+    async fn put_webhook(&self, webhook: &Webhook) -> Result<u64, StoreError> {
+        // What was acknowledged before is not news to it.
+        self.settle().await?;
+        let webhook = webhook.clone();
+        let made = self.transact_change(move |transaction| add(transaction, &webhook).map(Some));
+        Ok(made.await?.unwrap_or_else(|| self.generation.get()))
+    }
+
+    async fn remove_webhook(&self, id: &str) -> Result<Option<u64>, StoreError> {
+        let id = id.to_owned();
+        self.transact_change(move |transaction| remove(transaction, &id)).await
+    }
+
+    async fn retry_webhook(&self, id: &str) -> Result<Option<u64>, StoreError> {
+        let id = id.to_owned();
+        self.transact_change(move |transaction| retry(transaction, &id)).await
+    }
+
+    async fn lease_webhook(&self, id: &str, lease: &Lease) -> Result<Leased, StoreError> {
+        let (id, lease) = (id.to_owned(), lease.clone());
+        self.transact(move |transaction| take_lease(transaction, &id, &lease)).await
+    }
+
+    async fn note_webhook(&self, id: &str, holder: &str, standing: &Standing) -> Result<bool, StoreError> {
+        let (id, holder, standing) = (id.to_owned(), holder.to_owned(), standing.clone());
+        self.transact(move |transaction| note(transaction, &id, &holder, &standing)).await
+    }
+}
 
 /// All of them, in the order they were added.
 pub(super) fn all(connection: &Connection) -> Result<Vec<Webhook>, Snag> {
@@ -66,7 +102,7 @@ pub(super) fn retry(connection: &Connection, id: &str) -> Result<Option<u64>, Sn
 }
 
 /// Takes or prolongs the right to deliver, unless somebody else has it.
-pub(super) fn lease(connection: &Connection, id: &str, lease: &Lease) -> Result<Leased, Snag> {
+fn take_lease(connection: &Connection, id: &str, lease: &Lease) -> Result<Leased, Snag> {
     let mut select = connection.prepare_cached("SELECT * FROM webhooks WHERE id = ?1")?;
     let found = select.query_row([id], |row| Ok((webhook(row)?, is_held(row, lease)?))).optional()?;
     match found {

@@ -13,7 +13,7 @@ use std::{
 
 use rialto_model::{
     ids::Scope,
-    store::{Store, StoreError, Verdict},
+    store::{AuditStore, RetentionStore, Store, StoreError, TaskStore, Verdict},
     verb::Phase,
 };
 use rialto_store::{Config, SqliteStore, check::CheckReport, check_folder};

@@ -13,7 +13,7 @@ use std::{
 
 use rialto_model::{
     ids::{Scope, TaskId},
-    store::{Store, Sweep, Verdict},
+    store::{AuditStore, RetentionStore, Sweep, TaskStore, Verdict},
     verb::Phase,
 };
 use rialto_store::{Config, SqliteStore};

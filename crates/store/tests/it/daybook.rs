@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 
 use rialto_model::{
     ids::{Scope, TaskId},
-    store::{AuditFilter, Store, StoreError, TaskFilter, Verdict},
+    store::{AuditFilter, AuditStore, StoreError, TaskFilter, TaskStore, Verdict},
     task::{TaskHead, TaskState},
     verb::Phase,
 };

@@ -13,7 +13,10 @@ use rialto_model::{
     call::CallerId,
     event::Remote,
     ids::{ContextId, Runner, Scope},
-    store::{AuditFilter, Store, StoreError, TaskFilter, Verdict, number_of_message},
+    store::{
+        AgentStore, AuditFilter, AuditStore, LeaseStore, MessageStore, Store, StoreError, TaskFilter,
+        TaskStore, Verdict, number_of_message,
+    },
     task::TaskHead,
     verb::Phase,
 };

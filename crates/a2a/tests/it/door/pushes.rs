@@ -14,7 +14,7 @@ use rialto_model::{
     clock::{Clock, Timestamp},
     ids::{Scope, TaskId},
     rights::Rights,
-    store::{Store, Token},
+    store::{PushConfigStore, Token, TokenStore},
 };
 use rialto_store::SqliteStore;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use rialto_model::{
     ids::Scope,
-    store::{Store, TaskFilter},
+    store::{TaskFilter, TaskStore},
     task::{Task, TaskHead, TaskState},
 };
 use rialto_store::SqliteStore;

@@ -16,7 +16,7 @@ use super::{
         column::{Cells, json, nanoseconds, signed},
         connection::{Client, GenericClient},
         leases::OwnRunners,
-        message_claims,
+        messages,
         snag::Snag,
         sql::{self, Value},
     },
@@ -59,7 +59,7 @@ pub(super) struct PendingBatch {
 /// Prepares what this connection has not prepared before, so that the statements of a transaction can leave together.
 pub(super) async fn prepare(client: &Client) -> Result<(), Snag> {
     for statement in
-        [OPEN, ADVANCE, ADD_EVENTS, message_claims::CLAIM, audit::HOLD, chains::ADVANCE, chains::INSERT]
+        [OPEN, ADVANCE, ADD_EVENTS, messages::CLAIM, audit::HOLD, chains::ADVANCE, chains::INSERT]
     {
         sql::prepare(client, statement).await?;
     }
@@ -187,7 +187,7 @@ async fn claim(client: &impl GenericClient, lines: &[&Line]) -> Result<HashSet<S
         &each(&claims, |claim| claim.runner.get().cast_signed()),
         &moments(&claims, |claim| claim.at)?,
     ];
-    ids(client, message_claims::CLAIM, &values).await
+    ids(client, messages::CLAIM, &values).await
 }
 
 /// The number of the last of the events.

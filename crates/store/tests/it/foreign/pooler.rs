@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rialto_model::store::{Store, StoreError};
+use rialto_model::store::{AgentStore, Store, StoreError};
 use rialto_store::{Config, PostgresStore, StoreUrl};
 use rialto_testkit::{
     pgbouncer::PgBouncer,

@@ -4,7 +4,7 @@ use std::{collections::HashSet, error::Error as _, path::Path, sync::Arc, time::
 
 use rialto_model::{
     ids::{Scope, TaskId},
-    store::{AuditFilter, Store, StoreError, Verdict},
+    store::{AgentStore, AuditFilter, AuditStore, Store, StoreError, TaskStore, Verdict},
     verb::Phase,
 };
 use rialto_store::{Config, PostgresStore, StoreUrl};

@@ -2,17 +2,22 @@
 
 use std::collections::HashMap;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use rialto_model::{
-    ids::{Runner, TaskId},
-    store::MessageClaim,
+    call::CallerId,
+    ids::{Runner, Scope, TaskId},
+    store::{MOST_NAMESAKES, MessageClaim, MessageStore, StoreError},
+    task::TaskHead,
 };
 
 use super::{
-    column::{Cells, nearest},
+    PostgresStore,
+    column::{Cells, limit, nearest},
     connection::GenericClient,
     snag::Snag,
-    sql,
+    sql::{self, Value},
+    tasks::head,
 };
 
 /// Makes claims, and answers the keys of those that nobody has made before.
@@ -20,6 +25,31 @@ pub(super) const CLAIM: &str = "
     INSERT INTO message_claims (key, task, runner, at)
     SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[])
     ON CONFLICT (key) DO NOTHING RETURNING key AS id";
+
+#[async_trait]
+impl MessageStore for PostgresStore {
+    async fn tasks_of_message(
+        &self,
+        scope: &Scope,
+        caller: &CallerId,
+        message: &str,
+    ) -> Result<Vec<TaskHead>, StoreError> {
+        Ok(of_message(&self.client().await?, scope, caller, message).await?)
+    }
+
+    async fn claim_message(&self, claim: &MessageClaim) -> Result<Option<MessageClaim>, StoreError> {
+        self.journal.claim(claim.clone()).await
+    }
+
+    async fn release_message(&self, claim: &MessageClaim) -> Result<(), StoreError> {
+        Ok(release(&self.client().await?, claim).await?)
+    }
+
+    async fn messages(&self, _: Runner, _: usize) -> Result<Option<Vec<u64>>, StoreError> {
+        // Other processes may share the database at any time.
+        Ok(None)
+    }
+}
 
 /// The claims that other tasks have made in place of these, by their keys.
 pub(super) async fn find_others(
@@ -60,4 +90,20 @@ pub(super) async fn release(client: &impl GenericClient, claim: &MessageClaim) -
 pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<(), Snag> {
     sql::execute(client, "DELETE FROM message_claims WHERE at < $1", &[&nearest(moment)]).await?;
     Ok(())
+}
+
+/// The tasks that messages of that name began, the newest first.
+pub(super) async fn of_message(
+    client: &impl GenericClient,
+    scope: &Scope,
+    caller: &CallerId,
+    message: &str,
+) -> Result<Vec<TaskHead>, Snag> {
+    let select = "
+        SELECT * FROM tasks WHERE org = $1 AND project = $2 AND caller = $3 AND message = $4
+        ORDER BY created_at DESC, id DESC LIMIT $5";
+    let most = limit(MOST_NAMESAKES);
+    let values: [Value<'_>; 5] =
+        [&scope.org.as_str(), &scope.project.as_str(), &caller.as_str(), &message, &most];
+    sql::rows(client, select, &values).await?.iter().map(head).collect()
 }

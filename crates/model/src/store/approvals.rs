@@ -1,0 +1,27 @@
+//! Approvals and their decisions.
+
+use super::layer::store_trait;
+use crate::{
+    approval::{Approval, ApprovalFilter, Decided},
+    ids::ApprovalId,
+    store::StoreError,
+};
+
+store_trait! {
+    /// Approvals and their decisions. Part of every [`Store`](super::Store).
+    pub trait ApprovalStore {
+        /// Writes down that something waits for approval. Answers the generation that this made.
+        async fn put_approval(&self, approval: &Approval) -> Result<u64, StoreError>;
+
+        /// What waits for approval or waited for it, newest first.
+        async fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<Approval>, StoreError>;
+
+        /// Decides about something that waits. The answer says whether this decision counts: of several, in however many
+        /// processes, the first does. It moves the generation.
+        async fn decide_approval(&self, id: &ApprovalId, decided: &Decided) -> Result<bool, StoreError>;
+
+        /// Says that what waited has gone on or has ended, so that nobody need look at it again. The answer says whether that is
+        /// news.
+        async fn settle_approval(&self, id: &ApprovalId) -> Result<bool, StoreError>;
+    }
+}

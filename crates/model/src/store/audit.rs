@@ -1,0 +1,142 @@
+//! Audit log, and the costs in it.
+
+use std::sync::{Arc, atomic::AtomicU64};
+
+use jiff::Timestamp;
+
+use super::layer::store_trait;
+use crate::{
+    call::CallerId,
+    cost::{CostQuery, CostSum},
+    ids::{AgentId, Scope, TaskId},
+    store::StoreError,
+    verb::{Outcome, Phase, VerbEvent},
+};
+
+/// Which audit records to read, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct AuditFilter {
+    /// Only those at or after this moment.
+    pub since: Option<Timestamp>,
+    /// Only those before this moment.
+    pub until: Option<Timestamp>,
+    /// Only about this agent.
+    pub agent: Option<AgentId>,
+    /// Only this caller's.
+    pub caller: Option<CallerId>,
+    /// Only about this task.
+    pub task: Option<TaskId>,
+    /// Only with this outcome.
+    pub outcome: Option<AuditOutcome>,
+    /// Only administrative operations.
+    pub admin: bool,
+    /// Only those older than this record.
+    pub before: Option<u64>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// How an invocation that is on record came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuditOutcome {
+    /// It ended well.
+    Completed,
+    /// It failed, or was refused.
+    Failed,
+    /// It was refused by policy or a subscriber.
+    Denied,
+}
+
+/// A record of the audit trail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audited {
+    /// Its place in the trail. Numbers grow; some are never given.
+    pub record: u64,
+    /// The number that was given before it. Whoever has seen less than that has missed what was forgotten since.
+    pub follows: u64,
+    /// Seals this record and all before it, in hex.
+    pub seal: String,
+    /// What was announced.
+    pub event: VerbEvent,
+}
+
+/// Whether the audit trail is as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is.
+    Sound {
+        /// How many records there are.
+        records: u64,
+        /// The last record's number; zero when nothing was ever written.
+        last: u64,
+        /// The last record's seal. Whoever keeps a copy elsewhere can tell later whether the trail was made anew.
+        seal: String,
+    },
+    /// It is not.
+    Broken {
+        /// The first record that does not fit.
+        record: u64,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+store_trait! {
+    /// Audit log, and the costs in it. Part of every [`Store`](super::Store).
+    pub trait AuditStore {
+        /// Appends to the audit trail what belongs to no task. Arguments are kept with the first announcement of an invocation
+        /// only ([`VerbEvent::record`]).
+        async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError>;
+
+        /// Audit records of a scope's org, newest first.
+        async fn audit_trail(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError>;
+
+        /// At most so many records behind this one, of all orgs, in order; fewer when they are large, but at least one if there
+        /// is any. Records that were swept are not among them: then the first follows a higher number than this one.
+        ///
+        /// It makes nobody wait and writes nothing, so what was acknowledged a moment ago may come with the next look; no
+        /// record ever appears before one that was already seen.
+        async fn audit_after(&self, record: u64, limit: usize) -> Result<Vec<Audited>, StoreError>;
+
+        /// The number of the last audit record; zero when there never was one. Like [`Self::audit_after`], it makes nobody
+        /// wait.
+        async fn audit_end(&self) -> Result<u64, StoreError>;
+
+        /// Reads the whole audit trail and compares it with its seals.
+        async fn verify_audit(&self) -> Result<Verdict, StoreError> {
+            self.verify_audit_in_sight(Arc::default()).await
+        }
+
+        /// The same for somebody who wants to know how far it is: `reached` is the number of the last record that was compared.
+        async fn verify_audit_in_sight(&self, reached: Arc<AtomicU64>) -> Result<Verdict, StoreError>;
+
+        /// What the completed calls of a scope's org are said to have cost, in the order of the keys.
+        async fn costs(&self, scope: &Scope, query: &CostQuery) -> Result<Vec<CostSum>, StoreError>;
+    }
+}
+
+// === impl AuditFilter ===
+
+impl AuditFilter {
+    /// The newest so many.
+    pub fn newest(limit: usize) -> Self {
+        Self { limit, ..Self::default() }
+    }
+
+    /// Whether a record of this event is asked for, wherever in the trail it stands.
+    pub fn fits(&self, event: &VerbEvent) -> bool {
+        let verb = &event.verb;
+        let outcome = |outcome| match outcome {
+            AuditOutcome::Completed => event.outcome == Some(Outcome::Completed),
+            AuditOutcome::Failed => event.outcome == Some(Outcome::Failed),
+            AuditOutcome::Denied => event.context.denied,
+        };
+        self.since.is_none_or(|since| event.emitted_at >= since)
+            && self.until.is_none_or(|until| event.emitted_at < until)
+            && self.agent.as_ref().is_none_or(|agent| agent.as_str() == &*verb.agent_card_id)
+            && self.caller.as_ref().is_none_or(|caller| caller.as_str() == &*verb.caller)
+            && self.task.as_ref().is_none_or(|task| task.as_str() == &*verb.task_id)
+            && self.outcome.is_none_or(outcome)
+            && (!self.admin || event.phase == Phase::Admin)
+    }
+}

@@ -1,0 +1,69 @@
+//! Workflow definitions, their runs and schedules.
+
+use jiff::Timestamp;
+
+use super::layer::store_trait;
+use crate::{
+    flow::{Flow, FlowRun, FlowStep, RunChange, RunFilter, RunRecord, Schedule},
+    ids::{Scope, TaskId},
+    store::StoreError,
+    webhook::Lease,
+};
+
+store_trait! {
+    /// Workflow definitions, their runs and schedules. Part of every [`Store`](super::Store).
+    pub trait FlowStore {
+        /// The definitions of a project in their last version, by name; without a project, of all.
+        async fn flows(&self, scope: Option<&Scope>) -> Result<Vec<Flow>, StoreError>;
+
+        /// One version of a definition, also of one that was removed since; none is the last.
+        async fn flow(&self, scope: &Scope, name: &str, version: Option<u64>)
+        -> Result<Option<Flow>, StoreError>;
+
+        /// Adds a definition, or another version of one, with the schedules that it has from now on. Refused when `expected` is not
+        /// the version in force; zero, where there is none. Answers the version that it has: one more than any there ever was.
+        async fn put_flow(&self, flow: &Flow, expected: u64, schedules: &[Schedule]) -> Result<u64, StoreError>;
+
+        /// Removes a definition; its runs keep what they began with. Answers the generation that this made, or none when it was
+        /// not there.
+        async fn remove_flow(&self, scope: &Scope, name: &str) -> Result<Option<u64>, StoreError>;
+
+        /// Writes a new run down with its first steps, for whoever drives it. `false` when it is there already: then nothing was
+        /// written.
+        async fn begin_run(&self, run: &FlowRun, driver: &str, steps: &[FlowStep]) -> Result<bool, StoreError>;
+
+        /// Takes a run: whoever drove it before can write nothing any more. One that is over is only answered.
+        async fn take_run(&self, id: &TaskId, driver: &str) -> Result<Option<RunRecord>, StoreError>;
+
+        /// A run as it stands, with its steps in the order they began.
+        async fn run(&self, scope: &Scope, id: &TaskId) -> Result<Option<RunRecord>, StoreError>;
+
+        /// Runs of a project, newest first.
+        async fn runs(&self, scope: &Scope, filter: &RunFilter) -> Result<Vec<FlowRun>, StoreError>;
+
+        /// Writes down what has changed. `false` when the run is over or somebody else has taken it: then nothing was written.
+        async fn change_run(&self, change: RunChange) -> Result<bool, StoreError>;
+
+        /// Calls a run off, whoever drives it. Answers how it stood, or none when it is not there or over already.
+        async fn cancel_run(&self, id: &TaskId, at: Timestamp) -> Result<Option<RunRecord>, StoreError>;
+
+        /// Runs that wait though their moment has come, at most so many. Their next moment is `again`: until then nobody else gets
+        /// them.
+        async fn wake_runs(
+            &self,
+            now: Timestamp,
+            again: Timestamp,
+            limit: usize,
+        ) -> Result<Vec<FlowRun>, StoreError>;
+
+        /// The schedules of a project.
+        async fn schedules(&self, scope: &Scope) -> Result<Vec<Schedule>, StoreError>;
+
+        /// Schedules whose moment has come, at most so many. Until the lease is over, or [`Self::note_schedule`] ends it,
+        /// nobody else gets them.
+        async fn due_schedules(&self, lease: &Lease, limit: usize) -> Result<Vec<Schedule>, StoreError>;
+
+        /// Says when a schedule comes next and as which task, and lets go of it; refused when `holder` does not have it any more.
+        async fn note_schedule(&self, schedule: &Schedule, holder: &str) -> Result<bool, StoreError>;
+    }
+}

@@ -1,0 +1,22 @@
+//! Policies and their versions.
+
+use super::layer::store_trait;
+use crate::{
+    policy::{PolicyChange, PolicySet, PolicyVersion},
+    store::StoreError,
+};
+
+store_trait! {
+    /// Policies and their versions. Part of every [`Store`](super::Store).
+    pub trait PolicyStore {
+        /// The policies that are kept here.
+        async fn policies(&self) -> Result<PolicySet, StoreError>;
+
+        /// Makes a change of the policies; refused when `expected` is not the number of the last one. Answers the generation
+        /// that this made.
+        async fn change_policy(&self, change: &PolicyChange, expected: u64) -> Result<u64, StoreError>;
+
+        /// The changes of one policy, newest first: at least so many as [`crate::policy::KEPT`].
+        async fn policy_history(&self, name: &str) -> Result<Vec<PolicyVersion>, StoreError>;
+    }
+}

@@ -1,0 +1,163 @@
+//! Leases of processes, and takeover of tasks.
+
+use std::collections::HashSet;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use rialto_model::{
+    ids::{Runner, TaskId},
+    store::{LeaseStore, StoreError},
+    task::TaskHead,
+};
+use rusqlite::{Connection, params};
+
+use super::{SqliteStore, column::At, presence, tasks::head, writer::Job};
+use crate::fault::Snag;
+
+/// Which of the tasks are taken over whose process has not said that it is at work.
+pub(super) struct Left<'a> {
+    /// Whether a process may be at work without having said so.
+    pub(super) is_shown: &'a dyn Fn(Runner) -> bool,
+    /// At most so many.
+    pub(super) limit: usize,
+}
+
+#[async_trait]
+impl LeaseStore for SqliteStore {
+    async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError> {
+        if let Some(readers) = &self.readers {
+            self.presence.show(readers.folder(), runner);
+        }
+        self.transact(move |transaction| beat(transaction, runner, until)).await
+    }
+
+    async fn renew(&self, runner: Runner, until: Timestamp) -> Result<bool, StoreError> {
+        self.transact(move |transaction| renew(transaction, runner, until)).await
+    }
+
+    async fn attend(&self, runner: Runner) -> Result<bool, StoreError> {
+        Ok(self.readers.as_ref().is_some_and(|readers| self.presence.show(readers.folder(), runner)))
+    }
+
+    async fn is_at_work(&self, runner: Runner, now: Timestamp) -> Result<bool, StoreError> {
+        let told = self.readers.as_ref().and_then(|readers| presence::is_alive(readers.folder(), runner));
+        match told {
+            Some(is_alive) => Ok(is_alive),
+            None => self.read(move |connection| is_at_work(connection, runner, now)).await,
+        }
+    }
+
+    async fn claim(&self, task: &TaskId, runner: Runner) -> Result<(), StoreError> {
+        let task = task.clone();
+        self.settle().await?;
+        self.transact(move |transaction| assign_task(transaction, &task, runner)).await
+    }
+
+    async fn retire(&self, runner: Runner) -> Result<(), StoreError> {
+        self.settle().await?;
+        self.transact(move |transaction| retire(transaction, runner)).await?;
+        if let Some(readers) = &self.readers {
+            self.presence.hide(readers.folder(), runner);
+        }
+        Ok(())
+    }
+
+    async fn take_over(
+        &self,
+        runner: Runner,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<TaskHead>, StoreError> {
+        // Those that died are found before their last notes are: whoever is found has none to make any more.
+        let folder = self.readers.as_ref().map(|readers| readers.folder().to_owned());
+        let gone = folder.as_deref().map(presence::gone).unwrap_or_default();
+        self.ask(Job::Adopt).await?;
+        let place = folder.clone();
+        let taken = self.transact(move |transaction| {
+            gone.iter().try_for_each(|dead| retire(transaction, *dead))?;
+            let gone = [gone, forget_late(transaction, now)?].concat();
+            // One that keeps a file and was not found dead may have notes that nobody has adopted: it is looked at next time.
+            let is_shown = |other| {
+                !gone.contains(&other)
+                    && place.as_deref().is_some_and(|place| presence::is_known(place, other))
+            };
+            let taken = take_over(transaction, runner, &Left { is_shown: &is_shown, limit })?;
+            Ok((taken, gone))
+        });
+        let (taken, gone) = taken.await?;
+        for runner in gone {
+            folder.iter().for_each(|folder| presence::forget(folder, runner));
+        }
+        Ok(taken)
+    }
+}
+
+/// A process is at work. Those that have long been gone, and left nothing, are forgotten on the way.
+pub(super) fn beat(connection: &Connection, runner: Runner, until: Timestamp) -> Result<(), Snag> {
+    let mut upsert = connection.prepare_cached(
+        "INSERT INTO runners (id, until) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET until = excluded.until",
+    )?;
+    upsert.execute(params![runner.get().cast_signed(), At(until)])?;
+    Ok(())
+}
+
+/// A process is still at work. Answers whether nobody has taken it for gone.
+pub(super) fn renew(connection: &Connection, runner: Runner, until: Timestamp) -> Result<bool, Snag> {
+    let mut update = connection.prepare_cached("UPDATE runners SET until = ?2 WHERE id = ?1")?;
+    Ok(update.execute(params![runner.get().cast_signed(), At(until)])? == 1)
+}
+
+/// A process works no more.
+pub(super) fn retire(connection: &Connection, runner: Runner) -> Result<(), Snag> {
+    connection.prepare_cached("DELETE FROM runners WHERE id = ?1")?.execute([runner.get().cast_signed()])?;
+    Ok(())
+}
+
+/// Whether a process has said that it is at work, and is not late to say so again.
+pub(super) fn is_at_work(connection: &Connection, runner: Runner, now: Timestamp) -> Result<bool, Snag> {
+    let mut found =
+        connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM runners WHERE id = ?1 AND until >= ?2)")?;
+    Ok(found.query_row(params![runner.get().cast_signed(), At(now)], |row| row.get(0))?)
+}
+
+/// A task is that process's.
+fn assign_task(connection: &Connection, task: &TaskId, runner: Runner) -> Result<(), Snag> {
+    let mut update = connection.prepare_cached("UPDATE tasks SET runner = ?2 WHERE id = ?1")?;
+    update.execute(params![task.as_str(), runner.get().cast_signed()])?;
+    Ok(())
+}
+
+/// Forgets the processes that are late to say again that they are at work, and says which they were.
+pub(super) fn forget_late(connection: &Connection, now: Timestamp) -> Result<Vec<Runner>, Snag> {
+    let mut delete = connection.prepare_cached("DELETE FROM runners WHERE until < ?1 RETURNING id")?;
+    let late = delete.query_map([At(now)], |row| row.get(0).map(i64::cast_unsigned).map(Runner::from))?;
+    Ok(late.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Takes over what processes that are gone have left open, the oldest first.
+pub(super) fn take_over(
+    connection: &Connection,
+    runner: Runner,
+    left: &Left<'_>,
+) -> Result<Vec<TaskHead>, Snag> {
+    let mut select = connection.prepare_cached(
+        "SELECT * FROM tasks INDEXED BY tasks_open
+         WHERE open = 1 AND runner <> 0 AND runner <> ?1 AND runner NOT IN (SELECT id FROM runners) ORDER BY id",
+    )?;
+    let number = runner.get().cast_signed();
+    let mut rows = select.query([number])?;
+    let mut update = connection.prepare_cached("UPDATE tasks SET runner = ?2 WHERE row = ?1")?;
+    let (mut taken, mut passed_by) = (Vec::new(), HashSet::new());
+    while taken.len() < left.limit
+        && let Some(row) = rows.next()?
+    {
+        let head = head(row)?;
+        if passed_by.contains(&head.runner.get()) || (left.is_shown)(head.runner) {
+            passed_by.insert(head.runner.get());
+            continue;
+        }
+        update.execute(params![row.get::<_, i64>("row")?, number])?;
+        taken.push(TaskHead { runner, ..head });
+    }
+    Ok(taken)
+}
