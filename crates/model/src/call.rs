@@ -345,7 +345,7 @@ pub fn args_of(parts: &[Part], skill: Option<&Skill>) -> Json {
             .and_then(|text| Json::parse(text).ok())
             .unwrap_or_else(|| Json::of(&serde_json::json!({ "text": text })));
     }
-    Json::of(&BTreeMap::from([("parts", parts.iter().map(Shape).collect::<Vec<_>>())]))
+    Json::of(&BTreeMap::from([("parts", parts.iter().map(PartArguments).collect::<Vec<_>>())]))
 }
 
 /// Whether a skill says that its arguments are an object.
@@ -355,9 +355,9 @@ fn takes_object(skill: Option<&Skill>) -> bool {
 }
 
 /// A part in the shape of A2A 1.0.
-struct Shape<'a>(&'a Part);
+struct PartArguments<'a>(&'a Part);
 
-impl Serialize for Shape<'_> {
+impl Serialize for PartArguments<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let part = self.0;
         if let Content::Unknown(part) = &part.content {

@@ -102,16 +102,18 @@ impl Cents {
     pub fn read(raw: RawJson<'_>) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Said {
+        enum CostForm {
             Cents(f64),
             Object { cents: f64 },
             Money { amount: f64, currency: Option<String> },
         }
         let cents = match serde_json::from_str(raw.get()).ok()? {
-            Said::Cents(cents) | Said::Object { cents } => cents,
+            CostForm::Cents(cents) | CostForm::Object { cents } => cents,
             // Of other currencies we do not know what they are worth.
-            Said::Money { amount, currency } if currency.as_deref().is_none_or(is_dollars) => amount * 100.0,
-            Said::Money { .. } => return None,
+            CostForm::Money { amount, currency } if currency.as_deref().is_none_or(is_dollars) => {
+                amount * 100.0
+            }
+            CostForm::Money { .. } => return None,
         };
         Self::try_from(cents).ok()
     }

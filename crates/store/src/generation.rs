@@ -1,7 +1,7 @@
 //! The number that tells other processes that the registry has changed.
 //!
 //! The truth is a counter in the database, which moves in the transaction of the change itself. What is asked on
-//! every call is a copy of it in a file of eight bytes, so that asking is a look into memory ([`Mapped`]) and no database
+//! every call is a copy of it in a file of eight bytes, so that asking is a look into memory ([`MmapFile`]) and no database
 //! work. The copy is made after the commit and before the change is acknowledged: whoever sees the new number sees the new rows. It
 //! never goes back, whichever of two processes is faster, because it is only changed under a lock.
 
@@ -14,33 +14,33 @@ use std::{
     },
 };
 
-use crate::mapped::Mapped;
+use crate::mmap_file::MmapFile;
 
 /// How long the file is.
-const LENGTH: usize = 8;
+const FILE_BYTES: usize = 8;
 
 /// A copy of the counter that is cheap to ask.
 #[derive(Debug)]
-pub(crate) enum Generation {
+pub(crate) enum GenerationCounter {
     /// Shared by all processes that use the file.
-    Shared(Slot),
+    Shared(GenerationFile),
     /// Of this process alone.
     Own(AtomicU64),
 }
 
 /// A file that holds one number, and is the lock around it.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct GenerationFile {
     file: Arc<File>,
     /// The number in memory, once the file has one.
-    number: OnceLock<Mapped>,
+    number: OnceLock<MmapFile>,
     #[cfg(not(unix))]
     turn: std::sync::Mutex<()>,
 }
 
-// === impl Generation ===
+// === impl GenerationCounter ===
 
-impl Generation {
+impl GenerationCounter {
     /// The number as it is now.
     pub(crate) fn get(&self) -> u64 {
         match self {
@@ -51,9 +51,9 @@ impl Generation {
     }
 
     /// Runs `work` while no other process that uses the file does the same.
-    pub(crate) fn locked<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
+    pub(crate) fn with_lock<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         match self {
-            Self::Shared(slot) => slot.locked(work),
+            Self::Shared(slot) => slot.with_lock(work),
             Self::Own(_) => Ok(work()),
         }
     }
@@ -73,9 +73,9 @@ impl Generation {
     }
 }
 
-// === impl Slot ===
+// === impl GenerationFile ===
 
-impl Slot {
+impl GenerationFile {
     pub(crate) fn new(file: File) -> Self {
         Self {
             file: Arc::new(file),
@@ -86,7 +86,7 @@ impl Slot {
     }
 
     /// Runs `work` while no other handle of the file, here or in another process, does the same.
-    pub(crate) fn locked<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
+    pub(crate) fn with_lock<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         self.file.lock()?;
         let outcome = work();
         self.file.unlock()?;
@@ -100,7 +100,7 @@ impl Slot {
         }
         // Where it cannot be mapped it is read.
         if self.number.get().is_none()
-            && let Ok(mapped) = Mapped::new(&self.file, LENGTH)
+            && let Ok(mapped) = MmapFile::new(&self.file, FILE_BYTES)
         {
             let _ = self.number.set(mapped);
         }
@@ -108,11 +108,11 @@ impl Slot {
     }
 
     fn advance(&self, number: u64) -> io::Result<()> {
-        self.locked(|| if self.read()? < number { self.write(number) } else { Ok(()) })?
+        self.with_lock(|| if self.read()? < number { self.write(number) } else { Ok(()) })?
     }
 
     fn read(&self) -> io::Result<u64> {
-        self.number.get().and_then(Mapped::number).map_or_else(|| self.read_file(), Ok)
+        self.number.get().and_then(MmapFile::number).map_or_else(|| self.read_file(), Ok)
     }
 
     fn write(&self, number: u64) -> io::Result<()> {
@@ -122,7 +122,7 @@ impl Slot {
 }
 
 #[cfg(unix)]
-impl Slot {
+impl GenerationFile {
     fn read_file(&self) -> io::Result<u64> {
         let mut bytes = [0; 8];
         std::os::unix::fs::FileExt::read_exact_at(&*self.file, &mut bytes, 0)?;
@@ -135,7 +135,7 @@ impl Slot {
 }
 
 #[cfg(not(unix))]
-impl Slot {
+impl GenerationFile {
     fn read_file(&self) -> io::Result<u64> {
         use std::io::{Read, Seek};
         let _turn = self.turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_slower_of_two_processes_does_not_turn_the_number_back() {
-        let slot = Slot::new(tempfile::tempfile().unwrap());
+        let slot = GenerationFile::new(tempfile::tempfile().unwrap());
         slot.set(4).unwrap();
         slot.advance(6).unwrap();
         slot.advance(5).unwrap();

@@ -5,12 +5,12 @@
 //! as, and whoever opens the store says how that text is read ([`CardParser`]).
 
 pub mod archive;
-mod chain;
+mod audit_chain;
 pub mod check;
 mod config;
-mod fault;
+mod error;
 mod generation;
-mod mapped;
+mod mmap_file;
 mod nodes;
 mod open;
 mod postgres;

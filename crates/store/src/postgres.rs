@@ -8,13 +8,14 @@ mod address;
 mod agents;
 mod approvals;
 mod audit;
-mod chains;
+mod audit_chains;
 mod check;
 mod column;
 mod connect;
 mod connection;
 mod conversations;
 mod costs;
+mod error;
 mod flows;
 mod generation;
 mod journal;
@@ -31,7 +32,6 @@ mod secrets;
 mod server_clock;
 mod session_messages;
 mod shared_usage;
-mod snag;
 mod sql;
 mod tasks;
 mod tenants;
@@ -46,8 +46,8 @@ use rialto_model::store::{Store, StoreError};
 use tokio::task::AbortHandle;
 
 use self::{
-    connection::{Client, Pool, Transaction},
-    generation::{ChangeNotice, Generation, Listener, Others},
+    connection::{PgClient, Pool, Transaction},
+    generation::{AckBarrier, ChangeNotice, GenerationCopy, Listener},
     journal::{Journal, WRITERS},
     leases::Leases,
     pooler::DatabaseRoute,
@@ -64,8 +64,8 @@ use crate::{
 pub struct PostgresStore {
     pool: Pool,
     parse: CardParser,
-    generation: Generation,
-    others: Others,
+    generation: GenerationCopy,
+    ack_barrier: AckBarrier,
     notice: ChangeNotice,
     journal: Journal,
     leases: Leases,
@@ -82,24 +82,24 @@ impl PostgresStore {
         // The journal waits for nobody.
         let writing = || connect::pool(endpoint.clone(), config, (1, pool.mode()));
         let writing: [_; WRITERS] = [writing()?, writing()?];
-        let (generation, clock) = (Generation::default(), ServerClock::default());
+        let (generation, clock) = (GenerationCopy::default(), ServerClock::default());
         connect::prepare(&pool).await?;
         generation.advance(generation::read(&*pool.get().await?, &clock).await?);
-        let (others, leases) = (Others::default(), Leases::new(direct.clone()));
-        let (followed, others_here, clock_here) = (generation.clone(), others.clone(), clock.clone());
+        let (ack_barrier, leases) = (AckBarrier::default(), Leases::new(direct.clone()));
+        let (followed, others_here, clock_here) = (generation.clone(), ack_barrier.clone(), clock.clone());
         let listener = Listener {
             endpoint: direct,
             notice,
             generation: followed,
-            others: others_here,
+            ack_barrier: others_here,
             clock: clock_here,
         };
         let listener = tokio::spawn(listener.run()).abort_handle();
         let journal = Journal::start(writing, &generation, &leases.own_runners());
-        Ok(Self { pool, parse, generation, others, notice, journal, leases, clock, listener })
+        Ok(Self { pool, parse, generation, ack_barrier, notice, journal, leases, clock, listener })
     }
 
-    async fn client(&self) -> Result<Client, StoreError> {
+    async fn client(&self) -> Result<PgClient, StoreError> {
         Ok(self.pool.get().await?)
     }
 
@@ -123,9 +123,9 @@ impl PostgresStore {
     }
 
     /// Waits until every process goes by a change of rights or names that made this generation, if it made one.
-    async fn spread(&self, client: &Client, made: Option<u64>) {
+    async fn spread(&self, client: &PgClient, made: Option<u64>) {
         if let Some(number) = made {
-            self.others.wait(client, number).await;
+            self.ack_barrier.wait(client, number).await;
             self.notice.wait_for_polls().await;
         }
     }
@@ -146,7 +146,7 @@ impl Store for PostgresStore {
     }
 
     fn lease(&self) -> Duration {
-        leases::LEASE
+        leases::LEASE_DURATION
     }
 
     fn sees_deaths(&self) -> bool {
@@ -160,6 +160,6 @@ impl Drop for PostgresStore {
     }
 }
 
-async fn begin(client: &mut Client) -> Result<Transaction<'_>, StoreError> {
+async fn begin(client: &mut PgClient) -> Result<Transaction<'_>, StoreError> {
     Ok(client.transaction().await?)
 }

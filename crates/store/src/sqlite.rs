@@ -1,7 +1,7 @@
 //! The store in one SQLite file.
 //!
 //! One thread writes and commits in groups ([`writer`]); a few connections read beside it ([`readers`]). What happens
-//! on the road of a call is noted in a file first and posted a moment later ([`daybook`]). Other processes may use the
+//! on the road of a call is buffered in a file first and flushed a moment later ([`write buffer`]). Other processes may use the
 //! same database at the same time: a server, several stdio servers, the command line.
 
 mod agents;
@@ -9,25 +9,24 @@ mod approvals;
 mod audit;
 mod backup;
 mod check;
+mod checkpointer;
 mod checksum;
 mod column;
 mod connect;
 mod conversations;
 mod costs;
-mod daybook;
 mod elided_args;
 mod flows;
+mod flush;
+mod flush_thread;
 mod health;
+mod journal_record;
 mod leases;
-mod leftovers;
 mod messages;
 mod meta;
 mod nodes;
-mod note;
 mod policies;
-mod poster;
-mod posting;
-mod presence;
+mod process_locks;
 mod pushes;
 mod readers;
 mod relay;
@@ -36,13 +35,14 @@ mod routing;
 mod secrets;
 mod session_messages;
 mod shared_usage;
+mod startup_check;
 mod tasks;
 mod tenants;
-mod tidier;
 mod tokens;
 mod use_lock;
 mod wal;
 mod webhooks;
+mod write_buffer;
 mod writer;
 
 use std::{
@@ -57,23 +57,23 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
 use self::{
-    daybook::{
-        Daybook, Noted, Turn,
-        neighbours::{self, Found},
-    },
+    checkpointer::Checkpointer,
+    flush_thread::FlushThread,
     health::{HealthWatch, StoreHealth},
-    note::Note,
-    poster::Poster,
-    presence::Presence,
+    journal_record::JournalRecord,
+    process_locks::ProcessLocks,
     readers::Readers,
-    tidier::Tidier,
     use_lock::UseLock,
+    write_buffer::{
+        BufferOutcome, FlushScope, WriteBuffer,
+        other_writers::{self, FlushState},
+    },
     writer::{Job, Reply, Write, Writer},
 };
 use crate::{
     config::{Config, Durability},
-    fault::{Fault, Place, Snag},
-    generation::Generation,
+    error::{DatabaseError, DatabaseLocation, SqliteError},
+    generation::GenerationCounter,
     open::CardParser,
 };
 
@@ -84,15 +84,15 @@ pub use self::{backup::CopyProgress, check::check_folder};
 /// A write that was handed over is carried out even when its asker stops waiting. Dropping the store finishes what is
 /// waiting and closes the file; it blocks for that moment. [`SqliteStore::close`] does the same without blocking.
 pub struct SqliteStore {
-    place: Place,
+    place: DatabaseLocation,
     parse: CardParser,
-    generation: Arc<Generation>,
+    generation: Arc<GenerationCounter>,
     jobs: mpsc::Sender<Job>,
     /// None in memory: there the writer's connection is the only one.
     readers: Option<Readers>,
     /// None where everything is written to the database at once.
-    daybook: Option<Poster>,
-    presence: Presence,
+    write_buffer: Option<FlushThread>,
+    process_locks: ProcessLocks,
     writer: Option<JoinHandle<()>>,
     health: Arc<StoreHealth>,
     _watch: Option<HealthWatch>,
@@ -106,34 +106,43 @@ impl SqliteStore {
     /// Opens `rialto.db` in `folder`; makes what is not there yet.
     pub fn open(folder: &Path, config: &Config, parse: CardParser) -> Result<Self, StoreError> {
         connect::make_folder(folder)?;
-        let place = Place::file(&folder.join(connect::FILE));
+        let place = DatabaseLocation::file(&folder.join(connect::FILE));
         let slot = connect::slot(folder)?;
         let mut in_use = UseLock::default();
         let connection = connect::writer(folder, &slot, &mut in_use, config, &place)?;
         let readers = Readers::new(folder.to_owned());
-        let generation = Arc::new(Generation::Shared(slot));
-        let daybook = match config.durability {
+        let generation = Arc::new(GenerationCounter::Shared(slot));
+        let write_buffer = match config.durability {
             Durability::Normal if config.write_buffer => {
                 let newest = tasks::newest(&connection).map_err(|error| place.fault(error))?;
-                Some(Arc::new(Daybook::new(folder, Arc::clone(&generation), newest)))
+                Some(Arc::new(WriteBuffer::new(folder, Arc::clone(&generation), newest)))
             }
             Durability::Normal | Durability::Full => None,
         };
-        let tidier = Tidier::new(Some(folder.to_owned()));
+        let checkpointer = Checkpointer::new(Some(folder.to_owned()));
         let health = Arc::new(StoreHealth::new(Some(folder), place.clone()));
-        let writer = Writer { connection, tidier, place, generation, daybook, stuck: None, health };
+        let writer =
+            Writer { connection, checkpointer, place, generation, write_buffer, unflushed: None, health };
         Self::start(writer, parse, Some(readers), in_use)
     }
 
     /// Opens a store that is gone with its process.
     pub fn in_memory(parse: CardParser) -> Result<Self, StoreError> {
-        let place = Place::memory();
+        let place = DatabaseLocation::memory();
         let connection = connect::in_memory(&place)?;
         let number = meta::generation(&connection).map_err(|error| place.fault(error))?;
-        let generation = Arc::new(Generation::Own(AtomicU64::new(number)));
-        let tidier = Tidier::new(None);
+        let generation = Arc::new(GenerationCounter::Own(AtomicU64::new(number)));
+        let checkpointer = Checkpointer::new(None);
         let health = Arc::new(StoreHealth::new(None, place.clone()));
-        let writer = Writer { connection, tidier, place, generation, daybook: None, stuck: None, health };
+        let writer = Writer {
+            connection,
+            checkpointer,
+            place,
+            generation,
+            write_buffer: None,
+            unflushed: None,
+            health,
+        };
         Self::start(writer, parse, None, UseLock::default())
     }
 
@@ -142,8 +151,8 @@ impl SqliteStore {
         if let Some(readers) = &self.readers {
             readers.close();
         }
-        if let Some(daybook) = &self.daybook {
-            daybook.close();
+        if let Some(write_buffer) = &self.write_buffer {
+            write_buffer.close();
         }
         let (done, closed) = oneshot::channel();
         if self.jobs.send(Job::Close(done)).await.is_ok() {
@@ -159,10 +168,11 @@ impl SqliteStore {
         in_use: UseLock,
     ) -> Result<Self, StoreError> {
         let (place, generation) = (writer.place.clone(), Arc::clone(&writer.generation));
-        let (daybook, health) = (writer.daybook.clone(), Arc::clone(&writer.health));
+        let (write_buffer, health) = (writer.write_buffer.clone(), Arc::clone(&writer.health));
         let (jobs, writer) = writer.start()?;
-        let daybook = daybook.map(|daybook| Poster::start(daybook, jobs.clone())).transpose()?;
-        let presence = Presence::default();
+        let write_buffer =
+            write_buffer.map(|write_buffer| FlushThread::start(write_buffer, jobs.clone())).transpose()?;
+        let process_locks = ProcessLocks::default();
         let watch = readers.as_ref().and_then(|_| HealthWatch::start(Arc::clone(&health), jobs.downgrade()));
         Ok(Self {
             place,
@@ -170,8 +180,8 @@ impl SqliteStore {
             generation,
             jobs,
             readers,
-            daybook,
-            presence,
+            write_buffer,
+            process_locks,
             writer: Some(writer),
             health,
             _watch: watch,
@@ -186,33 +196,33 @@ impl SqliteStore {
     async fn ask(&self, job: impl FnOnce(Reply) -> Job) -> Result<Option<u64>, StoreError> {
         self.health.refuse_deleted()?;
         let (reply, answer) = oneshot::channel();
-        self.jobs.send(job(reply)).await.map_err(|_| Fault::closed())?;
-        answer.await.map_err(|_| Fault::closed())?
+        self.jobs.send(job(reply)).await.map_err(|_| DatabaseError::closed())?;
+        answer.await.map_err(|_| DatabaseError::closed())?
     }
 
-    /// Writes to the journal: a note, if that will do.
-    async fn write_journal(&self, note: Note) -> Result<(), StoreError> {
+    /// Writes to the journal: a record, if that will do.
+    async fn write_journal(&self, record: JournalRecord) -> Result<(), StoreError> {
         self.health.refuse_deleted()?;
-        let note = match &self.daybook {
-            None => note,
-            Some(daybook) => match daybook.note(note) {
-                Noted::Done(outcome) => return outcome,
-                Noted::NotHere(note) => {
-                    if note.is_new() {
+        let record = match &self.write_buffer {
+            None => record,
+            Some(write_buffer) => match write_buffer.record(record) {
+                BufferOutcome::Done(outcome) => return outcome,
+                BufferOutcome::NeedsDatabase(record) => {
+                    if record.is_new() {
                         // The page is full. It goes first, or what was acknowledged before would stand behind this.
-                        self.ask(|reply| Job::Post(Turn::Finished, reply)).await?;
+                        self.ask(|reply| Job::Flush(FlushScope::Finished, reply)).await?;
                     }
-                    note
+                    record
                 }
             },
         };
-        self.write(Write::Journal(note)).await.map(drop)
+        self.write(Write::Journal(record)).await.map(drop)
     }
 
-    /// Has posted what was noted here.
-    async fn settle(&self) -> Result<(), StoreError> {
-        if self.daybook.as_ref().is_some_and(|daybook| daybook.is_ahead()) {
-            self.ask(|reply| Job::Post(Turn::Everything, reply)).await?;
+    /// Has flushed what was buffered here.
+    async fn flush_buffer(&self) -> Result<(), StoreError> {
+        if self.write_buffer.as_ref().is_some_and(|write_buffer| write_buffer.has_unflushed()) {
+            self.ask(|reply| Job::Flush(FlushScope::Everything, reply)).await?;
         }
         Ok(())
     }
@@ -221,28 +231,31 @@ impl SqliteStore {
     async fn read_journal<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Snag> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
     {
-        if self.settle().await.is_err() {
-            // The disk is full, or worse. What is there can be read all the same, and what was noted with it.
-            return self.peek(work).await;
+        if self.flush_buffer().await.is_err() {
+            // The disk is full, or worse. What is there can be read all the same, and what was buffered with it.
+            return self.read_unflushed(work).await;
         }
         if let Some(readers) = &self.readers {
             let folder = readers.folder().to_owned();
-            let own = self.daybook.as_ref().map_or_else(String::new, |daybook| daybook.name().to_owned());
-            let look_and_work = move |connection: &Connection| match neighbours::wait(
+            let own = self
+                .write_buffer
+                .as_ref()
+                .map_or_else(String::new, |write_buffer| write_buffer.name().to_owned());
+            let look_and_work = move |connection: &Connection| match other_writers::wait_for_flush(
                 connection,
                 &folder,
                 &own,
-                neighbours::PATIENCE,
+                other_writers::WAIT_TIMEOUT,
             )? {
-                Found::Posted | Found::Late => work(connection).map(Ok),
-                Found::Orphan => Ok(Err(work)),
+                FlushState::Flushed | FlushState::Late => work(connection).map(Ok),
+                FlushState::Orphan => Ok(Err(work)),
             };
             return match self.read(look_and_work).await? {
                 Ok(done) => Ok(done),
                 Err(work) => {
-                    self.ask(Job::Adopt).await?;
+                    self.ask(Job::RecoverBuffers).await?;
                     self.read(work).await
                 }
             };
@@ -250,20 +263,20 @@ impl SqliteStore {
         self.read(work).await
     }
 
-    /// Reads by the connection that writes, with everything in sight that was noted and cannot be written to the database.
-    async fn peek<T, F>(&self, work: F) -> Result<T, StoreError>
+    /// Reads by the connection that writes, with everything in sight that was buffered and cannot be written to the database.
+    async fn read_unflushed<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Snag> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let job = Job::Peek(Box::new(move |connection| {
-            // Whoever asked may have gone away.
+        let job = Job::ReadUnflushed(Box::new(move |connection| {
+            // The asker may have gone away.
             let _ = reply.send(work(connection));
         }));
-        self.jobs.send(job).await.map_err(|_| Fault::closed())?;
-        let read = answer.await.map_err(|_| Fault::closed())?;
-        read.map_err(|snag| self.place.explain(snag))
+        self.jobs.send(job).await.map_err(|_| DatabaseError::closed())?;
+        let read = answer.await.map_err(|_| DatabaseError::closed())?;
+        read.map_err(|failure| self.place.explain(failure))
     }
 
     /// Writes what surely moves the generation.
@@ -276,7 +289,7 @@ impl SqliteStore {
     async fn transact<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Snag> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
     {
         self.health.refuse_deleted()?;
         let health = Arc::clone(&self.health);
@@ -287,13 +300,13 @@ impl SqliteStore {
             transaction.commit().inspect_err(|error| health.failed(error))?;
             Ok(done)
         });
-        done.await?.map_err(|snag| self.place.explain(snag))
+        done.await?.map_err(|failure| self.place.explain(failure))
     }
 
     /// The same for a change that others must see, if anything has changed.
     async fn transact_change<F>(&self, work: F) -> Result<Option<u64>, StoreError>
     where
-        F: FnOnce(&Connection) -> Result<Option<u64>, Snag> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<Option<u64>, SqliteError> + Send + 'static,
     {
         let made = self.transact(work).await?;
         if let Some(number) = made {
@@ -305,27 +318,27 @@ impl SqliteStore {
     async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Snag> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
     {
         let outcome = match &self.readers {
             Some(readers) => readers.run(work).await,
             None => self.run_on_writer(work).await?,
         };
-        outcome.map_err(|snag| self.place.explain(snag))
+        outcome.map_err(|failure| self.place.explain(failure))
     }
 
-    async fn run_on_writer<T, F>(&self, work: F) -> Result<Result<T, Snag>, StoreError>
+    async fn run_on_writer<T, F>(&self, work: F) -> Result<Result<T, SqliteError>, StoreError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Snag> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         let job = Job::Run(Box::new(move |connection| {
-            // Whoever asked may have gone away.
+            // The asker may have gone away.
             let _ = reply.send(work(connection));
         }));
-        self.jobs.send(job).await.map_err(|_| Fault::closed())?;
-        Ok(answer.await.map_err(|_| Fault::closed())?)
+        self.jobs.send(job).await.map_err(|_| DatabaseError::closed())?;
+        Ok(answer.await.map_err(|_| DatabaseError::closed())?)
     }
 }
 
@@ -350,8 +363,8 @@ impl Drop for SqliteStore {
         if let Some(readers) = &self.readers {
             readers.close();
         }
-        // It has its notes posted first.
-        drop(self.daybook.take());
+        // It has its records flushed first.
+        drop(self.write_buffer.take());
         let (done, _) = oneshot::channel();
         let is_told = self.jobs.try_send(Job::Close(done)).is_ok() || self.jobs.is_closed();
         if let Some(writer) = self.writer.take().filter(|_| is_told) {

@@ -15,7 +15,7 @@ use rialto_model::{credential::Secret, store::Sealed};
 use sha2::{Digest, Sha256};
 
 /// How many bytes a key has.
-const KEY: usize = 32;
+const KEY_BYTES: usize = 32;
 
 /// A key that secrets are sealed with.
 pub struct Key {
@@ -29,7 +29,7 @@ pub struct Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VaultError {
     /// It is not a key.
-    #[error("a key is {} hexadecimal digits", 2 * KEY)]
+    #[error("a key is {} hexadecimal digits", 2 * KEY_BYTES)]
     NotAKey,
     /// It was sealed with another key.
     #[error("it was sealed with another key")]
@@ -47,7 +47,7 @@ pub enum VaultError {
 impl Key {
     /// A new one.
     pub fn fresh() -> Result<Self, VaultError> {
-        let mut bytes = [0_u8; KEY];
+        let mut bytes = [0_u8; KEY_BYTES];
         rand::fill(&mut bytes).map_err(|_| VaultError::NoRandomness)?;
         Self::of(&bytes)
     }
@@ -56,10 +56,10 @@ impl Key {
     pub fn parse(text: &Secret) -> Result<Self, VaultError> {
         let digits = text.expose().trim().as_bytes();
         let (pairs, rest) = digits.as_chunks::<2>();
-        if pairs.len() != KEY || !rest.is_empty() {
+        if pairs.len() != KEY_BYTES || !rest.is_empty() {
             return Err(VaultError::NotAKey);
         }
-        let mut bytes = [0_u8; KEY];
+        let mut bytes = [0_u8; KEY_BYTES];
         for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
             let digit = |letter: u8| char::from(letter).to_digit(16).ok_or(VaultError::NotAKey);
             *byte = u8::try_from(digit(*high)? * 16 + digit(*low)?).map_err(|_| VaultError::NotAKey)?;
@@ -67,7 +67,7 @@ impl Key {
         Self::of(&bytes)
     }
 
-    fn of(bytes: &[u8; KEY]) -> Result<Self, VaultError> {
+    fn of(bytes: &[u8; KEY_BYTES]) -> Result<Self, VaultError> {
         let cipher = RandomizedNonceKey::new(&AES_256_GCM, bytes).map_err(|_| VaultError::NotAKey)?;
         // A hash of the key says nothing about it, and tells two of them apart.
         let id = hex(&Sha256::digest([b"rialto secret key".as_slice(), bytes].concat())[..8]);

@@ -19,7 +19,7 @@ const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 
 /// Reads a whole archive and compares it with its checksums.
 pub fn verify(path: &Path) -> Result<Manifest, ArchiveError> {
-    Source::open(path)?.walk(&mut |_| Ok(None))
+    ArchiveSource::open(path)?.walk(&mut |_| Ok(None))
 }
 
 /// Unpacks a verified archive into `folder`. Everything is compared with its checksum again on the way. On an error, files that
@@ -34,7 +34,7 @@ pub fn extract(
         verb: "written",
         source,
     };
-    Source::open(path)?.walk(&mut |name| {
+    ArchiveSource::open(path)?.walk(&mut |name| {
         let target = folder.join(place(name));
         if let Some(parent) = target.parent() {
             make_folder(parent).map_err(|error| unwritten(parent, error))?;
@@ -48,7 +48,7 @@ pub fn extract(
 type Sink = Option<(PathBuf, File)>;
 
 /// Archive that is being read.
-struct Source {
+struct ArchiveSource {
     path: String,
     input: BufReader<File>,
 }
@@ -59,9 +59,9 @@ struct EntryHeader {
     bytes: u64,
 }
 
-// === impl Source ===
+// === impl ArchiveSource ===
 
-impl Source {
+impl ArchiveSource {
     fn open(path: &Path) -> Result<Self, ArchiveError> {
         let shown = path.display().to_string();
         match File::open(path) {

@@ -12,27 +12,27 @@ use tokio_postgres::{
     config::{Host, SslMode},
 };
 
-use crate::{config::StoreUrl, fault::Fault};
+use crate::{config::StoreUrl, error::DatabaseError};
 
 /// How long a server may take to answer at all.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long what was sent may stay unacknowledged before a connection counts as broken.
-const SILENCE: Duration = Duration::from_secs(15);
+const UNACKED_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// How long a connection may be idle before the other side is asked whether it is still there.
-const IDLE: Duration = Duration::from_secs(30);
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 
 /// Where the database is.
 pub(super) struct Address {
     pub(super) config: Config,
     /// Whether to encrypt, and whom to trust then instead of the public authorities.
-    pub(super) tls: Option<Trust>,
+    pub(super) tls: Option<TlsPolicy>,
 }
 
 /// Whose signature on a certificate counts.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Trust {
+pub(super) enum TlsPolicy {
     /// Those that browsers trust.
     Public,
     /// Those in a file.
@@ -74,11 +74,11 @@ impl Address {
             Some(_) => return Err(mistake("sslmode is one of disable, require and verify-full")),
         };
         config.ssl_mode(if is_encrypted { SslMode::Require } else { SslMode::Disable });
-        config.application_name("rialto").keepalives_idle(IDLE).tcp_user_timeout(SILENCE);
+        config.application_name("rialto").keepalives_idle(KEEPALIVE_IDLE).tcp_user_timeout(UNACKED_TIMEOUT);
         if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT);
+            config.connect_timeout(CONNECT_TIMEOUT);
         }
-        let tls = is_encrypted.then(|| authorities.map_or(Trust::Public, Trust::File));
+        let tls = is_encrypted.then(|| authorities.map_or(TlsPolicy::Public, TlsPolicy::File));
         Ok(Self { config, tls })
     }
 }
@@ -94,7 +94,7 @@ fn is_here(host: &Host) -> bool {
 
 fn mistake(key: &str, what: &str) -> StoreError {
     let variable = key.to_uppercase();
-    Fault::plain(format!("[store] {key} (RIALTO_STORE_{variable}) is wrong: {what}")).into()
+    DatabaseError::plain(format!("[store] {key} (RIALTO_STORE_{variable}) is wrong: {what}")).into()
 }
 
 #[cfg(test)]
@@ -114,13 +114,13 @@ mod tests {
             ("postgres://ann@localhost/rialto", None),
             ("postgres://ann@127.0.0.1:5433/rialto", None),
             ("postgres://ann@%2Frun%2Fpostgresql/rialto", None),
-            ("postgres://ann@localhost,db.example/rialto", Some(Trust::Public)),
-            ("postgres://ann@db.example/rialto", Some(Trust::Public)),
+            ("postgres://ann@localhost,db.example/rialto", Some(TlsPolicy::Public)),
+            ("postgres://ann@db.example/rialto", Some(TlsPolicy::Public)),
             ("postgres://ann@db.example/rialto?sslmode=disable", None),
-            ("postgres://ann@localhost/rialto?sslmode=require", Some(Trust::Public)),
+            ("postgres://ann@localhost/rialto?sslmode=require", Some(TlsPolicy::Public)),
             (
                 "postgres://ann@db/rialto?sslrootcert=/etc/ca.pem&sslmode=verify-full&connect_timeout=1",
-                Some(Trust::File("/etc/ca.pem".into())),
+                Some(TlsPolicy::File("/etc/ca.pem".into())),
             ),
         ] {
             assert_eq!(parsed(url).unwrap().tls, tls, "{url}");

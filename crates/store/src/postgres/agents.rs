@@ -17,17 +17,17 @@ use super::{
     PostgresStore, begin,
     column::{Cells, json, limit, maybe_nanoseconds, nanoseconds, signed, word},
     connection::GenericClient,
-    snag::Snag,
+    error::PostgresError,
     sql::{self, Value},
 };
 use crate::open::CardParser;
 
 /// So many probes are kept per agent, the newest.
-const PROBES_KEPT: i64 = 200;
+const MAX_PROBES: i64 = 200;
 
 /// So many replaced cards are kept per agent, the newest: a remote that rewrites its card each time must not fill
 /// the disk.
-const CARDS_KEPT: i64 = 100;
+const MAX_OLD_CARDS: i64 = 100;
 
 const INSERT: &str = "
     INSERT INTO agent_cards (id, org, project, url, slug, card, pending_card, pending_seen_at, trust_level,
@@ -92,7 +92,7 @@ pub(super) async fn put(
     client: &impl GenericClient,
     agent: &Agent,
     expected: Option<u64>,
-) -> Result<(), Snag> {
+) -> Result<(), PostgresError> {
     let Some(expected) = expected else { return write(client, INSERT, agent).await };
     let select = "SELECT card FROM agent_cards WHERE id = $1 AND version = $2 FOR UPDATE";
     let found = sql::maybe_row(client, select, &[&agent.id.as_str(), &signed(expected)]).await?;
@@ -100,18 +100,18 @@ pub(super) async fn put(
     write(client, REPLACE, agent).await?;
     let old = Cells(&found).text("card")?;
     if old != agent.card.raw.get() {
-        remember(client, &agent.id, agent.last_fetched_at, &old).await?;
+        insert_old_card(client, &agent.id, agent.last_fetched_at, &old).await?;
     }
     Ok(())
 }
 
 /// Removes a row, with all that belongs to it. Answers whether it was there.
-pub(super) async fn remove(client: &impl GenericClient, id: &AgentId) -> Result<bool, Snag> {
+pub(super) async fn remove(client: &impl GenericClient, id: &AgentId) -> Result<bool, PostgresError> {
     sql::execute(client, "DELETE FROM arms WHERE agent = $1", &[&id.as_str()]).await?;
     Ok(sql::execute(client, "DELETE FROM agent_cards WHERE id = $1", &[&id.as_str()]).await? > 0)
 }
 
-async fn write(client: &impl GenericClient, statement: &str, agent: &Agent) -> Result<(), Snag> {
+async fn write(client: &impl GenericClient, statement: &str, agent: &Agent) -> Result<(), PostgresError> {
     let (trust, health) = (word(&agent.trust)?, word(&agent.health)?);
     let (signature, credential) = (word(&agent.signature)?, credential_text(agent.credential.as_ref())?);
     let speaks = agent.speaks.map(|dialect| word(&dialect)).transpose()?;
@@ -149,31 +149,37 @@ async fn write(client: &impl GenericClient, statement: &str, agent: &Agent) -> R
         &backing,
         &(agent.keep == Keep::Configured),
     ];
-    sql::execute(client, statement, &values).await.map(drop).map_err(|snag| {
-        snag.or_taken("agent_url", || format!("the URL {}", agent.url))
+    sql::execute(client, statement, &values).await.map(drop).map_err(|failure| {
+        failure
+            .or_taken("agent_url", || format!("the URL {}", agent.url))
             .or_taken("agent_slug", || format!("the name {}", agent.slug))
             .or_taken("agent_id", || format!("the id {}", agent.id))
     })
 }
 
 /// Where the token comes from, as JSON. A token that was handed over is never written down.
-fn credential_text(credential: Option<&Credential>) -> Result<Option<String>, Snag> {
+fn credential_text(credential: Option<&Credential>) -> Result<Option<String>, PostgresError> {
     match credential {
         None | Some(Credential { source: Source::Held(_), .. }) => Ok(None),
         Some(reference) => json(reference).map(Some),
     }
 }
 
-async fn remember(client: &impl GenericClient, id: &AgentId, at: Timestamp, card: &str) -> Result<(), Snag> {
+async fn insert_old_card(
+    client: &impl GenericClient,
+    id: &AgentId,
+    at: Timestamp,
+    card: &str,
+) -> Result<(), PostgresError> {
     let insert = "INSERT INTO card_history (agent, replaced_at, card) VALUES ($1, $2, $3)";
     sql::execute(client, insert, &[&id.as_str(), &nanoseconds(at)?, &card]).await?;
     let trim = "DELETE FROM card_history WHERE agent = $1 AND row <=
         (SELECT row FROM card_history WHERE agent = $1 ORDER BY row DESC LIMIT 1 OFFSET $2)";
-    sql::execute(client, trim, &[&id.as_str(), &CARDS_KEPT]).await.map(drop)
+    sql::execute(client, trim, &[&id.as_str(), &MAX_OLD_CARDS]).await.map(drop)
 }
 
 /// Writes down a probe. One of an agent that has been removed meanwhile is dropped.
-pub(super) async fn add_probe(client: &impl GenericClient, probe: &Probe) -> Result<(), Snag> {
+pub(super) async fn add_probe(client: &impl GenericClient, probe: &Probe) -> Result<(), PostgresError> {
     let (agent, at) = (probe.agent.as_str(), nanoseconds(probe.at)?);
     let insert = "INSERT INTO health_probes (agent, at, health, elapsed_ms, error)
         SELECT id, $2, $3, $4, $5 FROM agent_cards WHERE id = $1 FOR KEY SHARE";
@@ -189,19 +195,19 @@ pub(super) async fn add_probe(client: &impl GenericClient, probe: &Probe) -> Res
     }
     let trim = "DELETE FROM health_probes WHERE agent = $1 AND row <=
         (SELECT row FROM health_probes WHERE agent = $1 ORDER BY row DESC LIMIT 1 OFFSET $2)";
-    sql::execute(client, trim, &[&agent, &PROBES_KEPT]).await.map(drop)
+    sql::execute(client, trim, &[&agent, &MAX_PROBES]).await.map(drop)
 }
 
 /// All agents. A row that cannot be read is left out and reported, so that it does not take the others with it.
-pub(super) async fn all(client: &impl GenericClient, parse: CardParser) -> Result<Vec<Agent>, Snag> {
+pub(super) async fn all(client: &impl GenericClient, parse: CardParser) -> Result<Vec<Agent>, PostgresError> {
     let rows = sql::rows(client, "SELECT * FROM agent_cards ORDER BY org, project, id", &[]).await?;
     let mut agents = Vec::with_capacity(rows.len());
     for row in &rows {
         let id = AgentId::from(Cells(row).text("id")?);
         match agent(Cells(row), id.clone(), parse) {
             Ok(agent) => agents.push(agent),
-            Err(snag) => {
-                let trouble = StoreError::from(snag);
+            Err(failure) => {
+                let trouble = StoreError::from(failure);
                 tracing::error!(agent.id = %id, %trouble, "agent {id} is left out: its row cannot be read");
             }
         }
@@ -209,9 +215,10 @@ pub(super) async fn all(client: &impl GenericClient, parse: CardParser) -> Resul
     Ok(agents)
 }
 
-fn agent(row: Cells<'_>, id: AgentId, parse: CardParser) -> Result<Agent, Snag> {
-    let read =
-        |text: String| -> Result<Arc<Card>, Snag> { parse(&text).map(Arc::new).map_err(Snag::corrupt) };
+fn agent(row: Cells<'_>, id: AgentId, parse: CardParser) -> Result<Agent, PostgresError> {
+    let read = |text: String| -> Result<Arc<Card>, PostgresError> {
+        parse(&text).map(Arc::new).map_err(PostgresError::corrupt)
+    };
     let pending = row.get::<Option<String>>("pending_card")?.map(read).transpose()?;
     let seen_at = row.maybe_at("pending_seen_at")?;
     Ok(Agent {
@@ -241,13 +248,16 @@ fn agent(row: Cells<'_>, id: AgentId, parse: CardParser) -> Result<Agent, Snag> 
 }
 
 /// The cards an agent had, newest first.
-pub(super) async fn history(client: &impl GenericClient, id: &AgentId) -> Result<Vec<OldCard>, Snag> {
+pub(super) async fn history(
+    client: &impl GenericClient,
+    id: &AgentId,
+) -> Result<Vec<OldCard>, PostgresError> {
     let select = "SELECT replaced_at, card FROM card_history WHERE agent = $1 ORDER BY row DESC";
     let rows = sql::rows(client, select, &[&id.as_str()]).await?;
     let card = |row| {
         let row = Cells(row);
         let card = Json::parse(row.text("card")?)
-            .map_err(|error| Snag::corrupt(format!("an old card of {id}: {error}")))?;
+            .map_err(|error| PostgresError::corrupt(format!("an old card of {id}: {error}")))?;
         Ok(OldCard { replaced_at: row.at("replaced_at")?, card })
     };
     rows.iter().map(card).collect()
@@ -258,7 +268,7 @@ pub(super) async fn probes(
     client: &impl GenericClient,
     id: &AgentId,
     most: usize,
-) -> Result<Vec<Probe>, Snag> {
+) -> Result<Vec<Probe>, PostgresError> {
     let select =
         "SELECT at, health, elapsed_ms, error FROM health_probes WHERE agent = $1 ORDER BY row DESC LIMIT $2";
     let rows = sql::rows(client, select, &[&id.as_str(), &limit(most)]).await?;

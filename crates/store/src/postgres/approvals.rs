@@ -12,7 +12,7 @@ use super::{
     PostgresStore, begin,
     column::{Cells, json, limit, nanoseconds, nearest},
     connection::GenericClient,
-    snag::Snag,
+    error::PostgresError,
     sql::{self, Value},
 };
 
@@ -42,7 +42,7 @@ impl ApprovalStore for PostgresStore {
 }
 
 /// Adds one.
-pub(super) async fn add(client: &impl GenericClient, approval: &Approval) -> Result<(), Snag> {
+pub(super) async fn add(client: &impl GenericClient, approval: &Approval) -> Result<(), PostgresError> {
     let insert = "
         INSERT INTO approvals (id, org, project, task, asked_at, body, decided, settled)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
@@ -57,14 +57,14 @@ pub(super) async fn add(client: &impl GenericClient, approval: &Approval) -> Res
         &approval.is_settled,
     ];
     let inserted = sql::execute(client, insert, &values).await.map(drop);
-    inserted.map_err(|snag| snag.or_taken("approvals_pkey", || format!("the approval {}", approval.id)))
+    inserted.map_err(|failure| failure.or_taken("approvals_pkey", || format!("the approval {}", approval.id)))
 }
 
 /// Those that are asked for, newest first.
 pub(super) async fn list(
     client: &impl GenericClient,
     filter: &ApprovalFilter,
-) -> Result<Vec<Approval>, Snag> {
+) -> Result<Vec<Approval>, PostgresError> {
     let select = "
         SELECT * FROM approvals
         WHERE ($1::text IS NULL OR id = $1) AND ($2::text IS NULL OR org = $2) AND ($3::text IS NULL OR task = $3)
@@ -89,24 +89,24 @@ pub(super) async fn decide(
     client: &impl GenericClient,
     id: &ApprovalId,
     decided: &Decided,
-) -> Result<bool, Snag> {
+) -> Result<bool, PostgresError> {
     let update = "UPDATE approvals SET decided = $2 WHERE id = $1 AND decided IS NULL";
     Ok(sql::execute(client, update, &[&id.as_str(), &json(decided)?]).await? > 0)
 }
 
 /// Says that one need not be looked at again. Answers whether that is news.
-pub(super) async fn settle(client: &impl GenericClient, id: &ApprovalId) -> Result<bool, Snag> {
+pub(super) async fn settle(client: &impl GenericClient, id: &ApprovalId) -> Result<bool, PostgresError> {
     let update = "UPDATE approvals SET settled = TRUE WHERE id = $1 AND NOT settled";
     Ok(sql::execute(client, update, &[&id.as_str()]).await? > 0)
 }
 
 /// Forgets those that were asked before this moment and are settled.
-pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<(), Snag> {
+pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<(), PostgresError> {
     let delete = "DELETE FROM approvals WHERE settled AND asked_at < $1";
     sql::execute(client, delete, &[&nearest(moment)]).await.map(drop)
 }
 
-fn approval(row: Cells<'_>) -> Result<Approval, Snag> {
+fn approval(row: Cells<'_>) -> Result<Approval, PostgresError> {
     Ok(Approval {
         decided: row.maybe_json("decided")?,
         is_settled: row.get("settled")?,

@@ -27,21 +27,21 @@ use tokio_postgres::Row;
 
 use super::{
     PostgresStore,
-    chains::{CROSS_LINK, CrossLink, Filed, SealedRecords, link, start},
+    audit_chains::{CROSS_LINK, CrossLink, Filed, SealedRecords, link, start},
     column::{Cells, limit, nearest, signed},
     connection::{GenericClient, Transaction},
     costs,
-    journal::Line,
-    snag::Snag,
+    error::PostgresError,
+    journal::JournalWrite,
     sql::{self, Value},
 };
-use crate::chain::{Link, hex, number};
+use crate::audit_chain::{ChainLink, hex, number};
 
 /// How many records go at most in one sweep, so that nobody waits long for it.
-const BATCH: i64 = 5_000;
+const MAX_SWEPT_RECORDS: i64 = 5_000;
 
 /// Whoever reads along is given no more text than about this at once.
-const MUCH: i64 = 1024 * 1024;
+const MAX_PAGE_BYTES: i64 = 1024 * 1024;
 
 /// The upper bits of the locks on numbers of records; the lower 44 are the number.
 const LOCKS: i64 = 0x5_2494;
@@ -50,7 +50,7 @@ const LOCKS: i64 = 0x5_2494;
 const SWEEPING: i64 = 0x0052_4941_4c54_4f01;
 
 /// The number that was given last.
-const GIVEN: &str =
+const SELECT_LAST_NUMBER: &str =
     "SELECT CASE WHEN is_called THEN last_value ELSE last_value - 1 END AS given FROM audit_records";
 
 /// Holds it until the transaction ends.
@@ -60,12 +60,12 @@ pub(super) const HOLD: &str = "
     FROM audit_records";
 
 /// Where each chain begins after what was swept, and where it ends.
-type Ends = HashMap<i64, Link>;
+type Ends = HashMap<i64, ChainLink>;
 
 #[async_trait]
 impl AuditStore for PostgresStore {
     async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError> {
-        self.journal.write(Line::Audit(events)).await
+        self.journal.write(JournalWrite::Audit(events)).await
     }
 
     async fn audit_trail(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError> {
@@ -95,7 +95,10 @@ impl AuditStore for PostgresStore {
 }
 
 /// Holds the number that was given last until the transaction that adds these records ends. Answers the generation.
-pub(super) async fn hold(client: &impl GenericClient, sealed: &SealedRecords<'_>) -> Result<u64, Snag> {
+pub(super) async fn hold(
+    client: &impl GenericClient,
+    sealed: &SealedRecords<'_>,
+) -> Result<u64, PostgresError> {
     if sealed.is_empty() {
         return Ok(0);
     }
@@ -103,9 +106,9 @@ pub(super) async fn hold(client: &impl GenericClient, sealed: &SealedRecords<'_>
 }
 
 /// The number up to which no record can appear any more that is not there yet.
-pub(super) async fn end(client: &impl GenericClient) -> Result<u64, Snag> {
+pub(super) async fn end(client: &impl GenericClient) -> Result<u64, PostgresError> {
     // In this order: what is given after the first look is behind what it has found.
-    let given = Cells(&sql::row(client, GIVEN, &[]).await?).number("given")?;
+    let given = Cells(&sql::row(client, SELECT_LAST_NUMBER, &[]).await?).number("given")?;
     let select = "
         SELECT min(((classid::bigint & 4095) << 32) | objid::bigint) AS held FROM pg_locks
         WHERE locktype = 'advisory' AND objsubid = 1 AND classid::bigint >> 12 = $1
@@ -119,7 +122,7 @@ pub(super) async fn trail(
     client: &impl GenericClient,
     org: &OrgId,
     filter: &AuditFilter,
-) -> Result<Vec<Audited>, Snag> {
+) -> Result<Vec<Audited>, PostgresError> {
     let outcome = match filter.outcome {
         None => "",
         Some(AuditOutcome::Completed) => " AND outcome = 'completed'",
@@ -150,7 +153,7 @@ pub(super) async fn after(
     client: &impl GenericClient,
     record: u64,
     most: usize,
-) -> Result<Vec<Audited>, Snag> {
+) -> Result<Vec<Audited>, PostgresError> {
     let end = end(client).await?;
     let select = "
         SELECT record, seal, event FROM (
@@ -160,7 +163,7 @@ pub(super) async fn after(
             ) AS wanted
         ) AS measured
         WHERE before < $3 ORDER BY record";
-    let values: [Value<'_>; 5] = [&signed(record), &limit(most), &MUCH, &signed(end), &CROSS_LINK];
+    let values: [Value<'_>; 5] = [&signed(record), &limit(most), &MAX_PAGE_BYTES, &signed(end), &CROSS_LINK];
     let rows = sql::rows(client, select, &values).await?;
     let mut records = rows.iter().map(audited).collect::<Result<Vec<_>, _>>()?;
     let swept = "SELECT coalesce(max(record), 0) AS swept FROM audit_swept";
@@ -175,7 +178,7 @@ pub(super) async fn after(
 
 /// Compares every record with its seal. The transaction sees all of it at one moment: records that are added meanwhile are
 /// the next look's.
-pub(super) async fn verify(reading: &Transaction<'_>, reached: &AtomicU64) -> Result<Verdict, Snag> {
+pub(super) async fn verify(reading: &Transaction<'_>, reached: &AtomicU64) -> Result<Verdict, PostgresError> {
     let swept = links(reading, "SELECT chain, number, seal FROM audit_swept").await?;
     let last =
         links(reading, "SELECT chain, last_number AS number, last_seal AS seal FROM audit_chains").await?;
@@ -213,13 +216,13 @@ pub(super) async fn verify(reading: &Transaction<'_>, reached: &AtomicU64) -> Re
         return Ok(Verdict::Broken { record: number(record), why });
     }
     if newest == 0 {
-        newest = sql::row(reading, GIVEN, &[]).await?.try_get("given")?;
+        newest = sql::row(reading, SELECT_LAST_NUMBER, &[]).await?.try_get("given")?;
     }
     Ok(Verdict::Sound { records, last: number(newest), seal: seal_of(&ends) })
 }
 
 /// Forgets the oldest records from before `moment`. Answers how many went. If somebody else is sweeping, it is left to them.
-pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<u64, Snag> {
+pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<u64, PostgresError> {
     let lock = sql::row(client, "SELECT pg_try_advisory_xact_lock($1)", &[&SWEEPING]).await?;
     if !lock.try_get::<_, bool>(0)? {
         return Ok(0);
@@ -232,7 +235,8 @@ pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Res
     let most = keep_from.map_or(end, |record| record - 1).min(end);
     let select = "
         SELECT max(record) AS up_to FROM (SELECT record FROM audit WHERE record <= $1 ORDER BY record LIMIT $2) AS oldest";
-    let up_to: Option<i64> = sql::row(client, select, &[&most, &BATCH]).await?.try_get("up_to")?;
+    let up_to: Option<i64> =
+        sql::row(client, select, &[&most, &MAX_SWEPT_RECORDS]).await?.try_get("up_to")?;
     let Some(up_to) = up_to else { return Ok(0) };
     let remember = "
         INSERT INTO audit_swept (chain, number, seal, record)
@@ -243,7 +247,7 @@ pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Res
 }
 
 /// Whether a record is the one that follows `link` in its chain.
-fn follow(chain: i64, link: &Link, row: &Row) -> Result<Result<Link, Verdict>, Snag> {
+fn follow(chain: i64, link: &ChainLink, row: &Row) -> Result<Result<ChainLink, Verdict>, PostgresError> {
     let (record, at): (i64, i64) = (row.try_get("number")?, row.try_get("at")?);
     let broken = |record: i64, why: &str| {
         let why = format!("record {} {why}", named(chain, record));
@@ -271,7 +275,10 @@ fn follow(chain: i64, link: &Link, row: &Row) -> Result<Result<Link, Verdict>, S
 }
 
 /// What records say about the ends of other chains, by chain and number, as far as it was not swept.
-async fn crossings(reading: &Transaction<'_>, swept: &Ends) -> Result<HashMap<(i64, i64), String>, Snag> {
+async fn crossings(
+    reading: &Transaction<'_>,
+    swept: &Ends,
+) -> Result<HashMap<(i64, i64), String>, PostgresError> {
     let rows = sql::rows(reading, "SELECT event FROM audit WHERE phase = 'cross-link'", &[]).await?;
     let mut crossings = HashMap::new();
     for row in &rows {
@@ -283,13 +290,13 @@ async fn crossings(reading: &Transaction<'_>, swept: &Ends) -> Result<HashMap<(i
     Ok(crossings)
 }
 
-async fn links(client: &impl GenericClient, select: &str) -> Result<Ends, Snag> {
+async fn links(client: &impl GenericClient, select: &str) -> Result<Ends, PostgresError> {
     let rows = sql::rows(client, select, &[]).await?;
     rows.iter().map(|row| Ok((row.try_get("chain")?, link(row, "number", "seal")?))).collect()
 }
 
 /// Where what is left of a chain begins.
-fn begin(swept: &Ends, chain: i64) -> Link {
+fn begin(swept: &Ends, chain: i64) -> ChainLink {
     swept.get(&chain).copied().unwrap_or_else(|| start(chain))
 }
 
@@ -298,7 +305,7 @@ fn seal_of(ends: &Ends) -> String {
     let mut used: Vec<_> = ends.iter().filter(|(_, end)| end.record > 0).collect();
     used.sort_unstable_by_key(|(chain, _)| **chain);
     match used[..] {
-        [] => hex(&Link::START.seal),
+        [] => hex(&ChainLink::START.seal),
         [(_, end)] => hex(&end.seal),
         _ => {
             let mut hasher = Sha256::new();
@@ -317,7 +324,7 @@ fn named(chain: i64, record: i64) -> String {
     if chain == 0 { record.to_string() } else { format!("{record} of chain {chain}") }
 }
 
-fn audited(row: &Row) -> Result<Audited, Snag> {
+fn audited(row: &Row) -> Result<Audited, PostgresError> {
     let record = Cells(row).number("record")?;
     let event = serde_json::from_str(row.try_get("event")?)
         .map_err(|error| StoreError::Corrupt(format!("audit record {record}: {error}")))?;

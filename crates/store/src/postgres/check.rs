@@ -5,7 +5,7 @@ use rialto_model::store::{
     WebhookStore,
 };
 
-use super::{PostgresStore, column::Cells, connection::GenericClient, snag::Snag, sql};
+use super::{PostgresStore, column::Cells, connection::GenericClient, error::PostgresError, sql};
 use crate::check::CheckReport;
 
 /// Rows that refer to nothing: the check, a statement that counts them, and what they are.
@@ -42,7 +42,7 @@ impl PostgresStore {
             // A row that is not JSON ends the statement with an error.
             match counted(&client, count).await {
                 Ok(found) => report.add_orphans(check, found, what),
-                Err(snag) => report.add(check, StoreError::from(snag)),
+                Err(failure) => report.add(check, StoreError::from(failure)),
             }
         }
         drop(client);
@@ -70,6 +70,6 @@ impl PostgresStore {
     }
 }
 
-async fn counted(client: &impl GenericClient, count: &str) -> Result<u64, Snag> {
+async fn counted(client: &impl GenericClient, count: &str) -> Result<u64, PostgresError> {
     Cells(&sql::row(client, count, &[]).await?).number("found")
 }

@@ -11,7 +11,7 @@ use serde::{
 };
 use tokio_postgres::{Row, types::FromSqlOwned};
 
-use super::snag::Snag;
+use super::error::PostgresError;
 
 /// A row, read by the names of its columns.
 #[derive(Clone, Copy)]
@@ -20,62 +20,63 @@ pub(super) struct Cells<'a>(pub(super) &'a Row);
 // === impl Cells ===
 
 impl Cells<'_> {
-    pub(super) fn get<T: FromSqlOwned>(self, name: &str) -> Result<T, Snag> {
+    pub(super) fn get<T: FromSqlOwned>(self, name: &str) -> Result<T, PostgresError> {
         Ok(self.0.try_get(name)?)
     }
 
-    pub(super) fn text(self, name: &str) -> Result<String, Snag> {
+    pub(super) fn text(self, name: &str) -> Result<String, PostgresError> {
         self.get(name)
     }
 
     /// A number that is never below zero.
-    pub(super) fn number(self, name: &str) -> Result<u64, Snag> {
+    pub(super) fn number(self, name: &str) -> Result<u64, PostgresError> {
         let number: i64 = self.get(name)?;
-        u64::try_from(number).map_err(|_| Snag::corrupt(format!("{name} is {number}")))
+        u64::try_from(number).map_err(|_| PostgresError::corrupt(format!("{name} is {number}")))
     }
 
-    pub(super) fn maybe_number(self, name: &str) -> Result<Option<u64>, Snag> {
+    pub(super) fn maybe_number(self, name: &str) -> Result<Option<u64>, PostgresError> {
         self.get::<Option<i64>>(name)?.map(|_| self.number(name)).transpose()
     }
 
     /// A moment.
-    pub(super) fn at(self, name: &str) -> Result<Timestamp, Snag> {
+    pub(super) fn at(self, name: &str) -> Result<Timestamp, PostgresError> {
         moment(self.get(name)?)
     }
 
-    pub(super) fn maybe_at(self, name: &str) -> Result<Option<Timestamp>, Snag> {
+    pub(super) fn maybe_at(self, name: &str) -> Result<Option<Timestamp>, PostgresError> {
         self.get::<Option<i64>>(name)?.map(moment).transpose()
     }
 
     /// A value of an enum without data, by its name.
-    pub(super) fn word<T: DeserializeOwned>(self, name: &str) -> Result<T, Snag> {
-        parse(&self.text(name)?).map_err(|error| Snag::corrupt(format!("{name}: {error}")))
+    pub(super) fn word<T: DeserializeOwned>(self, name: &str) -> Result<T, PostgresError> {
+        parse(&self.text(name)?).map_err(|error| PostgresError::corrupt(format!("{name}: {error}")))
     }
 
-    pub(super) fn maybe_word<T: DeserializeOwned>(self, name: &str) -> Result<Option<T>, Snag> {
+    pub(super) fn maybe_word<T: DeserializeOwned>(self, name: &str) -> Result<Option<T>, PostgresError> {
         self.get::<Option<String>>(name)?.map(|_| self.word(name)).transpose()
     }
 
     /// Something that is kept as JSON.
-    pub(super) fn json<T: DeserializeOwned>(self, name: &str) -> Result<T, Snag> {
-        serde_json::from_str(&self.text(name)?).map_err(|error| Snag::corrupt(format!("{name}: {error}")))
+    pub(super) fn json<T: DeserializeOwned>(self, name: &str) -> Result<T, PostgresError> {
+        serde_json::from_str(&self.text(name)?)
+            .map_err(|error| PostgresError::corrupt(format!("{name}: {error}")))
     }
 
-    pub(super) fn maybe_json<T: DeserializeOwned>(self, name: &str) -> Result<Option<T>, Snag> {
+    pub(super) fn maybe_json<T: DeserializeOwned>(self, name: &str) -> Result<Option<T>, PostgresError> {
         self.get::<Option<String>>(name)?.map(|_| self.json(name)).transpose()
     }
 
-    pub(super) fn scope(self) -> Result<Scope, Snag> {
+    pub(super) fn scope(self) -> Result<Scope, PostgresError> {
         Ok(Scope { org: OrgId::from(self.text("org")?), project: ProjectId::from(self.text("project")?) })
     }
 }
 
 /// A moment, as nanoseconds since 1970.
-pub(super) fn nanoseconds(moment: Timestamp) -> Result<i64, Snag> {
+pub(super) fn nanoseconds(moment: Timestamp) -> Result<i64, PostgresError> {
     i64::try_from(moment.as_nanosecond()).map_err(|_| unwritable(format!("the moment {moment}")))
 }
 
-pub(super) fn maybe_nanoseconds(moment: Option<Timestamp>) -> Result<Option<i64>, Snag> {
+pub(super) fn maybe_nanoseconds(moment: Option<Timestamp>) -> Result<Option<i64>, PostgresError> {
     moment.map(nanoseconds).transpose()
 }
 
@@ -96,7 +97,7 @@ pub(super) fn limit(limit: usize) -> i64 {
 }
 
 /// The name of a value of an enum without data.
-pub(super) fn word<T: Serialize>(value: &T) -> Result<String, Snag> {
+pub(super) fn word<T: Serialize>(value: &T) -> Result<String, PostgresError> {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => Ok(word),
         other => Err(unwritable(format!("{other:?}"))),
@@ -104,16 +105,16 @@ pub(super) fn word<T: Serialize>(value: &T) -> Result<String, Snag> {
 }
 
 /// A value as JSON.
-pub(super) fn json<T: Serialize>(value: &T) -> Result<String, Snag> {
+pub(super) fn json<T: Serialize>(value: &T) -> Result<String, PostgresError> {
     serde_json::to_string(value).map_err(unwritable)
 }
 
-fn unwritable(what: impl std::fmt::Display) -> Snag {
+fn unwritable(what: impl std::fmt::Display) -> PostgresError {
     StoreError::Unwritable(what.to_string()).into()
 }
 
-fn moment(nanoseconds: i64) -> Result<Timestamp, Snag> {
-    Timestamp::from_nanosecond(nanoseconds.into()).map_err(Snag::corrupt)
+fn moment(nanoseconds: i64) -> Result<Timestamp, PostgresError> {
+    Timestamp::from_nanosecond(nanoseconds.into()).map_err(PostgresError::corrupt)
 }
 
 fn parse<T: DeserializeOwned>(word: &str) -> Result<T, WordError> {

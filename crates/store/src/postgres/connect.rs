@@ -11,14 +11,14 @@ use rialto_model::store::StoreError;
 use tokio::time;
 
 use super::{
-    connection::{Client, Pool, StatementMode},
+    connection::{PgClient, Pool, StatementMode},
+    error::PostgresError,
     pooler::DatabaseEndpoint,
-    snag::Snag,
     sql,
 };
 use crate::{
     config::{Config, Durability},
-    fault::Fault,
+    error::DatabaseError,
 };
 
 /// The steps to the schema that this program knows, from nothing.
@@ -71,12 +71,13 @@ pub(super) fn pool(
             })
         })),
     };
-    let pool = builder.build().map_err(|error| Fault::new("connections could not be set up", error))?;
+    let pool =
+        builder.build().map_err(|error| DatabaseError::new("connections could not be set up", error))?;
     Ok(Pool::new(pool, mode))
 }
 
 /// Brings the database to the present schema, if it has an older one or none.
-pub(super) async fn prepare(pool: &Pool) -> Result<(), Snag> {
+pub(super) async fn prepare(pool: &Pool) -> Result<(), PostgresError> {
     let mut client = pool.get().await?;
     match schema_of(&client).await? {
         SCHEMA => return Ok(()),
@@ -86,28 +87,28 @@ pub(super) async fn prepare(pool: &Pool) -> Result<(), Snag> {
         }
         newer if newer > SCHEMA => {
             let what = "the database was last written by a newer rialto; update this program";
-            return Err(Snag::Unreached(Fault::plain(what)));
+            return Err(PostgresError::Unreached(DatabaseError::plain(what)));
         }
         _ => {}
     }
     let locking = pool.get().await?;
     let migrated = match lock(&locking).await {
         Ok(()) => migrate(&mut client).await,
-        Err(snag) => {
+        Err(failure) => {
             locking.close();
-            return Err(snag);
+            return Err(failure);
         }
     };
     // Which ends its transaction, and with it the lock.
     locking.close();
     migrated.map_err(|error| {
         let what = "the database could not be brought to the present schema; make our user its owner";
-        Snag::Unreached(Fault::new(what, error))
+        PostgresError::Unreached(DatabaseError::new(what, error))
     })
 }
 
 /// Begins a transaction that has the lock. A transaction holds it where a connection could not: behind a pooler.
-async fn lock(client: &Client) -> Result<(), Snag> {
+async fn lock(client: &PgClient) -> Result<(), PostgresError> {
     loop {
         client.batch_execute("BEGIN").await?;
         let row = sql::row(client, "SELECT pg_try_advisory_xact_lock($1)", &[&LOCK]).await?;
@@ -120,7 +121,7 @@ async fn lock(client: &Client) -> Result<(), Snag> {
     }
 }
 
-async fn migrate(client: &mut Client) -> Result<(), refinery::Error> {
+async fn migrate(client: &mut PgClient) -> Result<(), refinery::Error> {
     let steps = MIGRATIONS.iter().map(|(name, sql)| Migration::unapplied(name, sql));
     let steps = steps.collect::<Result<Vec<_>, _>>()?;
     // Both dereferences lead to the connection itself, which is all that it knows.
@@ -128,7 +129,7 @@ async fn migrate(client: &mut Client) -> Result<(), refinery::Error> {
 }
 
 /// The oldest schema whose programs can work with a database; none where it does not say.
-async fn floor(client: &Client) -> Result<Option<usize>, Snag> {
+async fn floor(client: &PgClient) -> Result<Option<usize>, PostgresError> {
     let table = client.query_typed_one("SELECT to_regclass('schema_floor') IS NOT NULL", &[]).await?;
     if !table.try_get::<_, bool>(0)? {
         return Ok(None);
@@ -139,7 +140,7 @@ async fn floor(client: &Client) -> Result<Option<usize>, Snag> {
 }
 
 /// The number of the last migration; zero for a database without any.
-async fn schema_of(client: &Client) -> Result<usize, Snag> {
+async fn schema_of(client: &PgClient) -> Result<usize, PostgresError> {
     let select = "SELECT to_regclass('refinery_schema_history') IS NOT NULL";
     let table = client.query_typed_one(select, &[]).await?;
     if !table.try_get::<_, bool>(0)? {

@@ -8,7 +8,7 @@ use std::ops::{Deref, DerefMut};
 use deadpool_postgres::{Object, StatementCache, Transaction as PooledTransaction};
 use tokio_postgres::IsolationLevel;
 
-use super::snag::Snag;
+use super::error::PostgresError;
 
 /// How statements are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) struct Pool {
 }
 
 /// A connection out of a pool.
-pub(super) struct Client {
+pub(super) struct PgClient {
     client: Object,
     mode: StatementMode,
 }
@@ -60,31 +60,31 @@ impl Pool {
         self.mode
     }
 
-    pub(super) async fn get(&self) -> Result<Client, Snag> {
-        Ok(Client { client: self.pool.get().await?, mode: self.mode })
+    pub(super) async fn get(&self) -> Result<PgClient, PostgresError> {
+        Ok(PgClient { client: self.pool.get().await?, mode: self.mode })
     }
 }
 
-// === impl Client ===
+// === impl PgClient ===
 
-impl Client {
+impl PgClient {
     /// Closes the connection instead of returning it to its pool.
     pub(super) fn close(self) {
         drop(Object::take(self.client));
     }
 
-    pub(super) async fn transaction(&mut self) -> Result<Transaction<'_>, Snag> {
+    pub(super) async fn transaction(&mut self) -> Result<Transaction<'_>, PostgresError> {
         Ok(Transaction { transaction: self.client.transaction().await?, mode: self.mode })
     }
 
     /// Begins a transaction that sees everything as it is at one moment, and changes nothing.
-    pub(super) async fn snapshot(&mut self) -> Result<Transaction<'_>, Snag> {
+    pub(super) async fn snapshot(&mut self) -> Result<Transaction<'_>, PostgresError> {
         let builder = self.client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
         Ok(Transaction { transaction: builder.read_only(true).start().await?, mode: self.mode })
     }
 }
 
-impl Deref for Client {
+impl Deref for PgClient {
     type Target = tokio_postgres::Client;
 
     fn deref(&self) -> &tokio_postgres::Client {
@@ -92,13 +92,13 @@ impl Deref for Client {
     }
 }
 
-impl DerefMut for Client {
+impl DerefMut for PgClient {
     fn deref_mut(&mut self) -> &mut tokio_postgres::Client {
         &mut self.client
     }
 }
 
-impl GenericClient for Client {
+impl GenericClient for PgClient {
     fn parts(&self) -> (&tokio_postgres::Client, &StatementCache, StatementMode) {
         (&self.client, &self.client.statement_cache, self.mode)
     }
@@ -107,7 +107,7 @@ impl GenericClient for Client {
 // === impl Transaction ===
 
 impl Transaction<'_> {
-    pub(super) async fn commit(self) -> Result<(), Snag> {
+    pub(super) async fn commit(self) -> Result<(), PostgresError> {
         Ok(self.transaction.commit().await?)
     }
 }

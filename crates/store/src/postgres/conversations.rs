@@ -9,7 +9,7 @@ use rialto_model::{
 use super::{
     column::{Cells, limit, nearest},
     connection::GenericClient,
-    snag::Snag,
+    error::PostgresError,
     sql::{self, Value},
     tasks::head,
 };
@@ -19,7 +19,7 @@ pub(super) async fn list(
     client: &impl GenericClient,
     scope: &Scope,
     filter: &TalkFilter,
-) -> Result<Talks, Snag> {
+) -> Result<Talks, PostgresError> {
     let common = "
         FROM tasks WHERE org = $1 AND project = $2 AND caller = $3 AND context IS NOT NULL
             AND ($4::text IS NULL OR context = $4) AND ($5::text IS NULL OR state = $5)

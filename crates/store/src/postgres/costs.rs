@@ -9,7 +9,7 @@ use rialto_model::{
 use super::{
     column::{Cells, nearest},
     connection::GenericClient,
-    snag::Snag,
+    error::PostgresError,
     sql,
 };
 
@@ -18,7 +18,7 @@ pub(super) async fn sums(
     client: &impl GenericClient,
     org: &OrgId,
     query: &CostQuery,
-) -> Result<Vec<CostSum>, Snag> {
+) -> Result<Vec<CostSum>, PostgresError> {
     let key = match query.by {
         CostBy::Agent => "agent_id",
         CostBy::Skill => "verb",
@@ -43,7 +43,7 @@ pub(super) async fn sums(
     rows.iter().map(|row| sum(Cells(row))).collect()
 }
 
-fn sum(row: Cells<'_>) -> Result<CostSum, Snag> {
+fn sum(row: Cells<'_>) -> Result<CostSum, PostgresError> {
     let (calls, known) = (row.number("calls")?, row.number("known")?);
     Ok(CostSum {
         key: row.text("key")?,

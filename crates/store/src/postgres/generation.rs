@@ -3,9 +3,9 @@
 //! The truth is a counter in the database, which moves in the transaction of the change itself. What is asked on every call
 //! is a copy of it in memory. Our own changes move the copy before they are acknowledged; those of other processes wake a
 //! connection that listens, which reads the number then. It reads it every second too, and after every new connection, so that a
-//! lost message costs a moment and a lost connection is noticed. Behind a pooler nobody can listen, and the number is polled. Whoever has changed a right or a name waits for these copies ([`others`]).
+//! lost message costs a moment and a lost connection is noticed. Behind a pooler nobody can listen, and the number is polled. Whoever has changed a right or a name waits for these copies ([`ack_barrier`]).
 
-mod others;
+mod ack_barrier;
 
 use std::{
     sync::{
@@ -20,18 +20,18 @@ use rialto_model::clock::{Clock, SystemClock};
 use tokio::{sync::mpsc, time};
 use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
 
-pub(super) use self::others::Others;
+pub(super) use self::ack_barrier::AckBarrier;
 use super::{
-    connection::GenericClient, pooler::DatabaseEndpoint, server_clock::ServerClock, snag::Snag, sql,
-    tls::Encrypted,
+    connection::GenericClient, error::PostgresError, pooler::DatabaseEndpoint, server_clock::ServerClock,
+    sql, tls::Encrypted,
 };
-use crate::{chain::number, fault::Fault};
+use crate::{audit_chain::number, error::DatabaseError};
 
 /// What a change is called by.
 const CHANNEL: &str = "rialto_generation";
 
 /// How often the number is read although nobody has said anything.
-const LOOK: Duration = Duration::from_secs(1);
+const READ_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How often it is read where nobody can say anything because a pooler lies between.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -40,14 +40,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const POLL_WAIT: Duration = Duration::from_millis(250);
 
 /// A server that takes longer to answer than this is not there.
-const SILENCE: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How soon a lost connection is made again.
-const AGAIN: Duration = Duration::from_millis(500);
+const RECONNECT_DELAY: Duration = Duration::from_millis(500);
 
 /// The copy in memory.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Generation(Arc<AtomicU64>);
+pub(super) struct GenerationCopy(Arc<AtomicU64>);
 
 /// How changes by other processes are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +62,8 @@ pub(super) enum ChangeNotice {
 pub(super) struct Listener {
     pub(super) endpoint: DatabaseEndpoint,
     pub(super) notice: ChangeNotice,
-    pub(super) generation: Generation,
-    pub(super) others: Others,
+    pub(super) generation: GenerationCopy,
+    pub(super) ack_barrier: AckBarrier,
     pub(super) clock: ServerClock,
 }
 
@@ -78,9 +78,9 @@ impl ChangeNotice {
     }
 }
 
-// === impl Generation ===
+// === impl GenerationCopy ===
 
-impl Generation {
+impl GenerationCopy {
     pub(super) fn get(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
@@ -92,7 +92,7 @@ impl Generation {
 }
 
 /// The number as it is in the database. What its clock shows is taken down too.
-pub(super) async fn read(client: &Client, clock: &ServerClock) -> Result<u64, Snag> {
+pub(super) async fn read(client: &Client, clock: &ServerClock) -> Result<u64, PostgresError> {
     let select =
         "SELECT number, (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint FROM generation";
     let before = SystemClock.now();
@@ -103,7 +103,7 @@ pub(super) async fn read(client: &Client, clock: &ServerClock) -> Result<u64, Sn
 
 /// Counts one more change. It belongs into the transaction that makes the change; whoever listens is told when that is
 /// committed.
-pub(super) async fn next(client: &impl GenericClient) -> Result<u64, Snag> {
+pub(super) async fn next(client: &impl GenericClient) -> Result<u64, PostgresError> {
     let row = sql::row(client, "UPDATE generation SET number = number + 1 RETURNING number", &[]).await?;
     sql::execute(client, "SELECT pg_notify($1, '')", &[&CHANNEL]).await?;
     Ok(number(row.try_get(0)?))
@@ -116,17 +116,17 @@ impl Listener {
     pub(super) async fn run(self) {
         let mut is_lost = false;
         loop {
-            let Err(snag) = self.follow(&mut is_lost).await;
+            let Err(failure) = self.follow(&mut is_lost).await;
             if !is_lost {
-                let fault = snag.fault();
+                let fault = failure.fault();
                 tracing::error!("changes by other processes are not heard of: {fault}");
             }
             is_lost = true;
-            time::sleep(AGAIN).await;
+            time::sleep(RECONNECT_DELAY).await;
         }
     }
 
-    async fn follow(&self, is_lost: &mut bool) -> Result<std::convert::Infallible, Snag> {
+    async fn follow(&self, is_lost: &mut bool) -> Result<std::convert::Infallible, PostgresError> {
         let DatabaseEndpoint { target, tls } = &self.endpoint;
         let (client, connection) = in_time(target.connect(tls.clone())).await?;
         let (wake, mut woken) = mpsc::channel(1);
@@ -136,21 +136,25 @@ impl Listener {
             return self.poll(&client, is_lost).await;
         }
         // What is committed from here on waits for us: said before the number is read.
-        let joining = self.others.join(&client, self.generation.get());
+        let joining = self.ack_barrier.join(&client, self.generation.get());
         let mut notice = in_time(joining).await?;
         in_time(client.batch_execute(&format!("LISTEN {CHANNEL}"))).await?;
         log_recovery(is_lost);
         loop {
             let number = in_time(read(&client, &self.clock)).await?;
             self.generation.advance(number);
-            in_time(notice.give(number)).await?;
+            in_time(notice.acknowledge(number)).await?;
             // Woken or not, it is read again: if the connection is gone, that says why.
-            let _ = time::timeout(LOOK, woken.recv()).await;
+            let _ = time::timeout(READ_INTERVAL, woken.recv()).await;
         }
     }
 
     /// Reads the number in short intervals.
-    async fn poll(&self, client: &Client, is_lost: &mut bool) -> Result<std::convert::Infallible, Snag> {
+    async fn poll(
+        &self,
+        client: &Client,
+        is_lost: &mut bool,
+    ) -> Result<std::convert::Infallible, PostgresError> {
         loop {
             let number = in_time(read(client, &self.clock)).await?;
             log_recovery(is_lost);
@@ -186,12 +190,14 @@ async fn drive(mut connection: Connection<Socket, Encrypted<Socket>>, wake: mpsc
     }
 }
 
-async fn in_time<T, E: Into<Snag>>(work: impl Future<Output = Result<T, E>>) -> Result<T, Snag> {
-    time::timeout(SILENCE, work).await.map_err(|_| silent())?.map_err(Into::into)
+async fn in_time<T, E: Into<PostgresError>>(
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, PostgresError> {
+    time::timeout(ANSWER_TIMEOUT, work).await.map_err(|_| silent())?.map_err(Into::into)
 }
 
-fn silent() -> Snag {
-    Snag::Unreached(Fault::plain(
+fn silent() -> PostgresError {
+    PostgresError::Unreached(DatabaseError::plain(
         "the PostgreSQL server does not answer; see that it runs and can be reached",
     ))
 }

@@ -24,14 +24,14 @@ use tokio::{
 
 use self::batch::PendingBatch;
 use super::{
-    chains::Chain,
-    connection::{Client, Pool},
-    generation::Generation,
+    audit_chains::Chain,
+    connection::{PgClient, Pool},
+    error::PostgresError,
+    generation::GenerationCopy,
     leases::OwnRunners,
     messages,
-    snag::Snag,
 };
-use crate::fault::Fault;
+use crate::error::DatabaseError;
 
 /// So many transactions are under way at a time: while one waits for the disk, the other is made.
 pub(super) const WRITERS: usize = 2;
@@ -43,22 +43,22 @@ pub(super) const WRITERS: usize = 2;
 const MAX_BATCH_LINES: usize = 32;
 
 /// So many may wait; then their askers wait.
-const QUEUE: usize = 1024;
+const QUEUE_WRITES: usize = 1024;
 
 /// When so many went together, the next ones are waited for.
-const CROWD: usize = 8;
+const MIN_BATCH_TO_WAIT: usize = 8;
 
 /// So long.
-const MOMENT: Duration = Duration::from_millis(2);
+const BATCH_DELAY: Duration = Duration::from_millis(2);
 
 /// How long a transaction may take before it counts as lost.
-const PATIENCE: Duration = Duration::from_secs(30);
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// So many chains of audit records are tried when others use them.
-const CHAINS_TRIED: usize = 8;
+const MAX_CHAINS_TRIED: usize = 8;
 
 /// Something to be written to the journal.
-pub(super) enum Line {
+pub(super) enum JournalWrite {
     /// A new task, and what it begins with.
     Open(Box<Entry>),
     /// Something that has happened to a task.
@@ -71,7 +71,7 @@ pub(super) enum Line {
 
 /// A claim that somebody else has made before is told to whoever wanted to make one.
 type Outcome = Result<Option<MessageClaim>, StoreError>;
-type Job = (Line, oneshot::Sender<Outcome>);
+type Job = (JournalWrite, oneshot::Sender<Outcome>);
 
 /// Where lines are handed over.
 #[derive(Clone)]
@@ -92,7 +92,7 @@ struct Batcher {
 /// Writes batches on a connection and in an audit chain of its own.
 struct BatchWriter {
     pool: Pool,
-    generation: Generation,
+    generation: GenerationCopy,
     own: OwnRunners,
     /// Whether the connection may be left in the middle of a transaction.
     is_dirty: bool,
@@ -117,8 +117,8 @@ enum BatchOutcome {
 impl Journal {
     /// Starts the batcher, with one pool of one connection per writer. It ends when the last of these is gone, after what was
     /// handed over is written.
-    pub(super) fn start(pools: [Pool; WRITERS], generation: &Generation, own: &OwnRunners) -> Self {
-        let (sender, jobs) = mpsc::channel(QUEUE);
+    pub(super) fn start(pools: [Pool; WRITERS], generation: &GenerationCopy, own: &OwnRunners) -> Self {
+        let (sender, jobs) = mpsc::channel(QUEUE_WRITES);
         let writer = |pool| BatchWriter {
             pool,
             generation: generation.clone(),
@@ -135,25 +135,25 @@ impl Journal {
     }
 
     /// Writes a line, also when its asker stops waiting.
-    pub(super) async fn write(&self, line: Line) -> Result<(), StoreError> {
+    pub(super) async fn write(&self, line: JournalWrite) -> Result<(), StoreError> {
         self.submit(line).await.map(drop)
     }
 
     /// Makes a claim of a message, or answers the one that another task has.
     pub(super) async fn claim(&self, claim: MessageClaim) -> Outcome {
-        self.submit(Line::Claim(claim)).await
+        self.submit(JournalWrite::Claim(claim)).await
     }
 
-    async fn submit(&self, line: Line) -> Outcome {
+    async fn submit(&self, line: JournalWrite) -> Outcome {
         let (reply, answer) = oneshot::channel();
-        self.0.send((line, reply)).await.map_err(|_| Fault::closed())?;
-        answer.await.map_err(|_| Fault::closed())?
+        self.0.send((line, reply)).await.map_err(|_| DatabaseError::closed())?;
+        answer.await.map_err(|_| DatabaseError::closed())?
     }
 }
 
-// === impl Line ===
+// === impl JournalWrite ===
 
-impl Line {
+impl JournalWrite {
     /// What it is about: of two lines that are about the same, one goes after the other.
     fn subject(&self) -> Option<&str> {
         match self {
@@ -211,7 +211,7 @@ impl Batcher {
             let back = self.back.0.clone();
             tokio::spawn(async move {
                 for (reply, outcome) in replies.into_iter().zip(writer.commit(&lines).await) {
-                    // Whoever asked may have gone away; what was written stays written.
+                    // The asker may have gone away; what was written stays written.
                     let _ = reply.send(outcome);
                 }
                 // It is not waited for when all is over.
@@ -222,10 +222,10 @@ impl Batcher {
 
     /// Waits for as many lines as the last batch had: one commit for all of them is cheaper for every caller.
     async fn collect_crowd(&mut self) {
-        if self.crowd < CROWD {
+        if self.crowd < MIN_BATCH_TO_WAIT {
             return;
         }
-        let deadline = Instant::now() + MOMENT;
+        let deadline = Instant::now() + BATCH_DELAY;
         while self.waiting.len() < self.crowd
             && let Ok(Some(job)) = time::timeout_at(deadline, self.jobs.recv()).await
         {
@@ -248,14 +248,14 @@ impl Batcher {
 // === impl BatchWriter ===
 
 impl BatchWriter {
-    async fn commit(&mut self, lines: &[Line]) -> Vec<Outcome> {
+    async fn commit(&mut self, lines: &[JournalWrite]) -> Vec<Outcome> {
         let mut outcomes: Vec<Option<Outcome>> = lines.iter().map(|_| None).collect();
         loop {
             let left: Vec<usize> = (0..lines.len()).filter(|&index| outcomes[index].is_none()).collect();
             if left.is_empty() {
                 break;
             }
-            let left_lines: Vec<&Line> = left.iter().map(|&index| &lines[index]).collect();
+            let left_lines: Vec<&JournalWrite> = left.iter().map(|&index| &lines[index]).collect();
             match self.write_lines(&left_lines).await {
                 Ok((refused, mut claimed)) if refused.is_empty() => {
                     for &index in &left {
@@ -266,13 +266,13 @@ impl BatchWriter {
                 Ok((refused, _)) => {
                     refused.into_iter().for_each(|(at, error)| outcomes[left[at]] = Some(Err(error)));
                 }
-                Err(snag) if left.len() > 1 && snag.may_be_one_lines() => {
+                Err(failure) if left.len() > 1 && failure.may_be_one_lines() => {
                     for &index in &left {
                         outcomes[index] = Some(self.write_line(&lines[index]).await);
                     }
                 }
-                Err(snag) => {
-                    let fault = snag.fault();
+                Err(failure) => {
+                    let fault = failure.fault();
                     left.iter().for_each(|&index| outcomes[index] = Some(Err(fault.clone().into())));
                 }
             }
@@ -280,7 +280,7 @@ impl BatchWriter {
         outcomes.into_iter().map(|outcome| outcome.unwrap_or(Ok(None))).collect()
     }
 
-    async fn write_line(&mut self, line: &Line) -> Outcome {
+    async fn write_line(&mut self, line: &JournalWrite) -> Outcome {
         let (mut refused, claimed) = self.write_lines(&[line]).await?;
         match refused.pop() {
             Some((_, refusal)) => Err(refusal),
@@ -292,13 +292,17 @@ impl BatchWriter {
     /// keys.
     async fn write_lines(
         &mut self,
-        lines: &[&Line],
-    ) -> Result<(Vec<(usize, StoreError)>, HashMap<String, MessageClaim>), Snag> {
-        let late =
-            || Snag::Unreached(Fault::plain("PostgreSQL took too long to commit; see what holds it up"));
-        for _ in 0..CHAINS_TRIED {
-            let outcome =
-                time::timeout(PATIENCE, Box::pin(self.write_batch(lines))).await.map_err(|_| late())??;
+        lines: &[&JournalWrite],
+    ) -> Result<(Vec<(usize, StoreError)>, HashMap<String, MessageClaim>), PostgresError> {
+        let late = || {
+            PostgresError::Unreached(DatabaseError::plain(
+                "PostgreSQL took too long to commit; see what holds it up",
+            ))
+        };
+        for _ in 0..MAX_CHAINS_TRIED {
+            let outcome = time::timeout(COMMIT_TIMEOUT, Box::pin(self.write_batch(lines)))
+                .await
+                .map_err(|_| late())??;
             match outcome {
                 BatchOutcome::Committed(claimed) => return Ok((Vec::new(), claimed)),
                 BatchOutcome::Refused(refused) => return Ok((refused, HashMap::new())),
@@ -306,10 +310,12 @@ impl BatchWriter {
                 BatchOutcome::ChainTaken => self.preferred = None,
             }
         }
-        Err(Snag::Unreached(Fault::plain("other processes use every chain of audit records; try again")))
+        Err(PostgresError::Unreached(DatabaseError::plain(
+            "other processes use every chain of audit records; try again",
+        )))
     }
 
-    async fn write_batch(&mut self, lines: &[&Line]) -> Result<BatchOutcome, Snag> {
+    async fn write_batch(&mut self, lines: &[&JournalWrite]) -> Result<BatchOutcome, PostgresError> {
         let now = SystemClock.now();
         let client = self.client().await?;
         let events: Vec<&VerbEvent> = lines.iter().flat_map(|line| line.announced()).collect();
@@ -349,7 +355,7 @@ impl BatchWriter {
     }
 
     /// The connection. One that a transaction was given up on is closed, which rolls it back.
-    async fn client(&mut self) -> Result<Client, Snag> {
+    async fn client(&mut self) -> Result<PgClient, PostgresError> {
         let client = self.pool.get().await?;
         if !self.is_dirty {
             return Ok(client);

@@ -20,31 +20,31 @@ use super::{
     PostgresStore, begin,
     column::{limit, nanoseconds},
     connection::GenericClient,
+    error::PostgresError,
     pooler::DatabaseEndpoint,
-    snag::Snag,
     sql::{self},
     tasks::head,
 };
-use crate::fault::Fault;
+use crate::error::DatabaseError;
 
 /// A process that was silent for so long is gone.
-pub(super) const LEASE: Duration = Duration::from_secs(3);
+pub(super) const LEASE_DURATION: Duration = Duration::from_secs(3);
 
 /// A server that takes longer to answer than this is not there.
-const TIMEOUT: Duration = Duration::from_secs(2);
+const RENEWAL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The processes that we are or were, and the connection that tells of them.
 pub(super) struct Leases {
     endpoint: DatabaseEndpoint,
     own: OwnRunners,
-    connection: Mutex<Option<Connection>>,
+    connection: Mutex<Option<LeaseConnection>>,
 }
 
 /// The numbers under which this process works or has worked.
 #[derive(Clone, Default)]
 pub(super) struct OwnRunners(Arc<RwLock<HashSet<u64>>>);
 
-struct Connection {
+struct LeaseConnection {
     client: Client,
     driver: AbortHandle,
 }
@@ -118,7 +118,7 @@ impl Leases {
     }
 
     /// Renews a lease. Answers whether it was not lost.
-    pub(super) async fn renew(&self, runner: Runner, until: Timestamp) -> Result<bool, Snag> {
+    pub(super) async fn renew(&self, runner: Runner, until: Timestamp) -> Result<bool, PostgresError> {
         let mut connection = self.connection.lock().await;
         let renewing = async {
             let ready = match connection.take() {
@@ -131,32 +131,36 @@ impl Leases {
             Ok(is_renewed)
         };
         let silent = || {
-            Snag::Unreached(Fault::plain(
+            PostgresError::Unreached(DatabaseError::plain(
                 "the PostgreSQL server does not answer; see that it runs and can be reached",
             ))
         };
-        time::timeout(TIMEOUT, renewing).await.map_err(|_| silent())?
+        time::timeout(RENEWAL_TIMEOUT, renewing).await.map_err(|_| silent())?
     }
 
-    async fn connect(&self) -> Result<Connection, Snag> {
+    async fn connect(&self) -> Result<LeaseConnection, PostgresError> {
         let DatabaseEndpoint { target, tls } = &self.endpoint;
         let (client, connection) = target.connect(tls.clone()).await?;
         let driver = tokio::spawn(async move {
             // Why it ended is told to whoever uses it next.
             let _ = connection.await;
         });
-        Ok(Connection { client, driver: driver.abort_handle() })
+        Ok(LeaseConnection { client, driver: driver.abort_handle() })
     }
 }
 
-impl Drop for Connection {
+impl Drop for LeaseConnection {
     fn drop(&mut self) {
         self.driver.abort();
     }
 }
 
 /// A process is at work.
-pub(super) async fn beat(client: &impl GenericClient, runner: Runner, until: Timestamp) -> Result<(), Snag> {
+pub(super) async fn beat(
+    client: &impl GenericClient,
+    runner: Runner,
+    until: Timestamp,
+) -> Result<(), PostgresError> {
     let upsert = "
         INSERT INTO runners (id, until) VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET until = excluded.until";
     sql::execute(client, upsert, &[&runner.get().cast_signed(), &nanoseconds(until)?]).await.map(drop)
@@ -167,7 +171,7 @@ pub(super) async fn renew(
     client: &tokio_postgres::Client,
     runner: Runner,
     until: Timestamp,
-) -> Result<bool, Snag> {
+) -> Result<bool, PostgresError> {
     let update = "UPDATE runners SET until = $2 WHERE id = $1";
     let (runner, until) = (runner.get().cast_signed(), nanoseconds(until)?);
     Ok(client.execute_typed(update, &[(&runner, Type::INT8), (&until, Type::INT8)]).await? == 1)
@@ -178,20 +182,24 @@ pub(super) async fn is_at_work(
     client: &impl GenericClient,
     runner: Runner,
     now: Timestamp,
-) -> Result<bool, Snag> {
+) -> Result<bool, PostgresError> {
     let select = "SELECT id FROM runners WHERE id = $1 AND until >= $2";
     let found = sql::maybe_row(client, select, &[&runner.get().cast_signed(), &nanoseconds(now)?]).await?;
     Ok(found.is_some())
 }
 
 /// A task is that process's.
-async fn assign_task(client: &impl GenericClient, task: &TaskId, runner: Runner) -> Result<(), Snag> {
+async fn assign_task(
+    client: &impl GenericClient,
+    task: &TaskId,
+    runner: Runner,
+) -> Result<(), PostgresError> {
     let update = "UPDATE tasks SET runner = $2 WHERE id = $1";
     sql::execute(client, update, &[&task.as_str(), &runner.get().cast_signed()]).await.map(drop)
 }
 
 /// A process works no more.
-pub(super) async fn retire(client: &impl GenericClient, runner: Runner) -> Result<(), Snag> {
+pub(super) async fn retire(client: &impl GenericClient, runner: Runner) -> Result<(), PostgresError> {
     let delete = "DELETE FROM runners WHERE id = $1";
     sql::execute(client, delete, &[&runner.get().cast_signed()]).await.map(drop)
 }
@@ -203,7 +211,7 @@ pub(super) async fn take_over(
     runner: Runner,
     now: Timestamp,
     most: usize,
-) -> Result<Vec<TaskHead>, Snag> {
+) -> Result<Vec<TaskHead>, PostgresError> {
     sql::execute(client, "DELETE FROM runners WHERE until < $1", &[&nanoseconds(now)?]).await?;
     let take = "
         WITH left_open AS (

@@ -15,7 +15,7 @@ use super::{
     PostgresStore,
     column::{Cells, limit, nearest},
     connection::GenericClient,
-    snag::Snag,
+    error::PostgresError,
     sql::{self, Value},
     tasks::head,
 };
@@ -55,7 +55,7 @@ impl MessageStore for PostgresStore {
 pub(super) async fn find_others(
     client: &impl GenericClient,
     wanted: &[&MessageClaim],
-) -> Result<HashMap<String, MessageClaim>, Snag> {
+) -> Result<HashMap<String, MessageClaim>, PostgresError> {
     if wanted.is_empty() {
         return Ok(HashMap::new());
     }
@@ -80,14 +80,14 @@ pub(super) async fn find_others(
 }
 
 /// Removes a claim, if it is still that task's.
-pub(super) async fn release(client: &impl GenericClient, claim: &MessageClaim) -> Result<(), Snag> {
+pub(super) async fn release(client: &impl GenericClient, claim: &MessageClaim) -> Result<(), PostgresError> {
     let delete = "DELETE FROM message_claims WHERE key = $1 AND task = $2";
     sql::execute(client, delete, &[&claim.key, &claim.task.as_str()]).await?;
     Ok(())
 }
 
 /// Removes claims from before a moment.
-pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<(), Snag> {
+pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<(), PostgresError> {
     sql::execute(client, "DELETE FROM message_claims WHERE at < $1", &[&nearest(moment)]).await?;
     Ok(())
 }
@@ -98,7 +98,7 @@ pub(super) async fn of_message(
     scope: &Scope,
     caller: &CallerId,
     message: &str,
-) -> Result<Vec<TaskHead>, Snag> {
+) -> Result<Vec<TaskHead>, PostgresError> {
     let select = "
         SELECT * FROM tasks WHERE org = $1 AND project = $2 AND caller = $3 AND message = $4
         ORDER BY created_at DESC, id DESC LIMIT $5";

@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use super::{
     PostgresStore,
     column::{Cells, maybe_nanoseconds, nanoseconds, nearest},
-    snag::Snag,
+    error::PostgresError,
     sql,
 };
 use crate::nodes::{forgotten_before, process_from};
@@ -89,7 +89,7 @@ impl NodeStore for PostgresStore {
     }
 }
 
-fn status(row: &Row) -> Result<NodeStatus, Snag> {
+fn status(row: &Row) -> Result<NodeStatus, PostgresError> {
     let by: Option<String> = row.try_get("drained_by")?;
     let row = Cells(row);
     let node = Node {

@@ -10,7 +10,7 @@ use super::{
     PostgresStore, begin,
     column::{Cells, limit, nanoseconds, signed},
     connection::GenericClient,
-    snag::Snag,
+    error::PostgresError,
     sql::{self, Value},
 };
 
@@ -35,7 +35,7 @@ impl PolicyStore for PostgresStore {
 }
 
 /// Those in force. One statement: both are read at one moment.
-pub(super) async fn all(client: &impl GenericClient) -> Result<PolicySet, Snag> {
+pub(super) async fn all(client: &impl GenericClient) -> Result<PolicySet, PostgresError> {
     let select = "
         SELECT DISTINCT ON (name) name, text, (SELECT max(version) FROM policy_changes) AS last
         FROM policy_changes ORDER BY name, version DESC";
@@ -55,7 +55,7 @@ async fn write_change(
     client: &impl GenericClient,
     change: &PolicyChange,
     expected: u64,
-) -> Result<(), Snag> {
+) -> Result<(), PostgresError> {
     // Others who want to change something wait here; whoever only reads does not.
     sql::execute(client, "LOCK TABLE policy_changes IN SHARE ROW EXCLUSIVE MODE", &[]).await?;
     let last = sql::row(client, "SELECT coalesce(max(version), 0) AS last FROM policy_changes", &[]).await?;
@@ -72,7 +72,10 @@ async fn write_change(
 }
 
 /// The changes of one, newest first.
-pub(super) async fn history(client: &impl GenericClient, name: &str) -> Result<Vec<PolicyVersion>, Snag> {
+pub(super) async fn history(
+    client: &impl GenericClient,
+    name: &str,
+) -> Result<Vec<PolicyVersion>, PostgresError> {
     let select = "SELECT * FROM policy_changes WHERE name = $1 ORDER BY version DESC";
     let rows = sql::rows(client, select, &[&name]).await?;
     let version = |row| {

@@ -11,14 +11,14 @@ use tokio_postgres::Config as Target;
 use super::{
     address::Address,
     connect,
-    connection::{Client, Pool, StatementMode},
+    connection::{PgClient, Pool, StatementMode},
+    error::PostgresError,
     generation::ChangeNotice,
-    snag::Snag,
-    tls::Tls,
+    tls::PgTls,
 };
 use crate::{
     config::{Config, Durability, StoreUrl},
-    fault::Fault,
+    error::DatabaseError,
 };
 
 /// How often two connections are compared. Under load a pooler may hand each of them the same connection of the server for a while.
@@ -28,7 +28,7 @@ const DETECTION_ROUNDS: usize = 4;
 #[derive(Clone)]
 pub(super) struct DatabaseEndpoint {
     pub(super) target: Target,
-    pub(super) tls: Tls,
+    pub(super) tls: PgTls,
 }
 
 /// Connections of this process to its database.
@@ -46,7 +46,7 @@ pub(super) struct DatabaseRoute {
 impl DatabaseEndpoint {
     fn parse(url: &StoreUrl, key: &str) -> Result<Self, StoreError> {
         let Address { config: target, tls } = Address::parse(url, key)?;
-        Ok(Self { target, tls: Tls::new(tls.as_ref())? })
+        Ok(Self { target, tls: PgTls::new(tls.as_ref())? })
     }
 }
 
@@ -91,7 +91,7 @@ impl DatabaseRoute {
 }
 
 /// Whether connections of ours share connections of the server.
-async fn is_pooler_between(pool: &Pool) -> Result<bool, Snag> {
+async fn is_pooler_between(pool: &Pool) -> Result<bool, PostgresError> {
     let (one, two) = (pool.get().await?, pool.get().await?);
     let (first, second) = (server_process(&one).await?, server_process(&two).await?);
     if first == second {
@@ -106,31 +106,35 @@ async fn is_pooler_between(pool: &Pool) -> Result<bool, Snag> {
     Ok(false)
 }
 
-async fn server_process(client: &Client) -> Result<i32, Snag> {
+async fn server_process(client: &PgClient) -> Result<i32, PostgresError> {
     Ok(client.query_typed_one("SELECT pg_backend_pid()", &[]).await?.try_get(0)?)
 }
 
 /// A setting of a connection does not stay behind a pooler: the server must have it.
-async fn check_commits_wait_for_disk(client: &Client) -> Result<(), Snag> {
+async fn check_commits_wait_for_disk(client: &PgClient) -> Result<(), PostgresError> {
     let row = client.query_typed_one("SELECT current_setting('synchronous_commit')", &[]).await?;
     if row.try_get::<_, &str>(0)? == "off" {
         let what = "[store] durability is \"full\", but the server has synchronous_commit = off, and behind a pooler no connection can \
                     change that: ALTER DATABASE … SET synchronous_commit = on";
-        return Err(Snag::Unreached(Fault::plain(what)));
+        return Err(PostgresError::Unreached(DatabaseError::plain(what)));
     }
     Ok(())
 }
 
 /// Both addresses must lead to one database, or changes of others are never noticed.
-async fn check_same_database(pool: &Pool, listen: &DatabaseEndpoint, config: &Config) -> Result<(), Snag> {
+async fn check_same_database(
+    pool: &Pool,
+    listen: &DatabaseEndpoint,
+    config: &Config,
+) -> Result<(), PostgresError> {
     let select = "SELECT current_database()::text, pg_postmaster_start_time()::text";
-    let read = |row: tokio_postgres::Row| -> Result<(String, String), Snag> {
+    let read = |row: tokio_postgres::Row| -> Result<(String, String), PostgresError> {
         Ok((row.try_get(0)?, row.try_get(1)?))
     };
     let direct = connect::pool(listen.clone(), config, (1, StatementMode::Unnamed))?;
     let asking = async { read(direct.get().await?.query_typed_one(select, &[]).await?) };
     let late = |_| {
-        Snag::Unreached(Fault::plain(
+        PostgresError::Unreached(DatabaseError::plain(
             "the server at [store] listen_url (RIALTO_STORE_LISTEN_URL) does not answer",
         ))
     };
@@ -139,7 +143,7 @@ async fn check_same_database(pool: &Pool, listen: &DatabaseEndpoint, config: &Co
     if here != there {
         let what = "[store] url and [store] listen_url (RIALTO_STORE_LISTEN_URL) lead to different databases; name the same server and \
                     database in both";
-        return Err(Snag::Unreached(Fault::plain(what)));
+        return Err(PostgresError::Unreached(DatabaseError::plain(what)));
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use super::{
     PostgresStore,
     column::{Cells, json, limit, maybe_nanoseconds, nanoseconds, signed, word},
     connection::GenericClient,
-    snag::Snag,
+    error::PostgresError,
     sql::{self, Value},
 };
 
@@ -55,7 +55,7 @@ impl PushConfigStore for PostgresStore {
 }
 
 /// Adds one, or replaces the one with that name. It begins where the task stands when it is new.
-pub(super) async fn put(client: &impl GenericClient, push: &Push) -> Result<(), Snag> {
+pub(super) async fn put(client: &impl GenericClient, push: &Push) -> Result<(), PostgresError> {
     let login = push.login.as_ref();
     let schemes = login.map(|login| login.schemes.join(" "));
     let credentials = login.and_then(|login| login.credentials.as_ref()).map(Secret::expose);
@@ -86,19 +86,23 @@ pub(super) async fn put(client: &impl GenericClient, push: &Push) -> Result<(), 
 }
 
 /// All of a task, in the order they were asked for.
-pub(super) async fn of_task(client: &impl GenericClient, task: &TaskId) -> Result<Vec<Push>, Snag> {
+pub(super) async fn of_task(client: &impl GenericClient, task: &TaskId) -> Result<Vec<Push>, PostgresError> {
     let select = "SELECT * FROM push_configs WHERE task = $1 ORDER BY created_at, id";
     sql::rows(client, select, &[&task.as_str()]).await?.iter().map(push).collect()
 }
 
 /// Removes one. Answers whether it was there.
-pub(super) async fn remove(client: &impl GenericClient, task: &TaskId, id: &str) -> Result<bool, Snag> {
+pub(super) async fn remove(
+    client: &impl GenericClient,
+    task: &TaskId,
+    id: &str,
+) -> Result<bool, PostgresError> {
     let delete = "DELETE FROM push_configs WHERE task = $1 AND id = $2";
     Ok(sql::execute(client, delete, &[&task.as_str(), &id]).await? > 0)
 }
 
 /// The access tokens that configs were set with, each once.
-pub(super) async fn tokens(client: &impl GenericClient) -> Result<Vec<TokenId>, Snag> {
+pub(super) async fn tokens(client: &impl GenericClient) -> Result<Vec<TokenId>, PostgresError> {
     let select =
         "SELECT DISTINCT created_with FROM push_configs WHERE created_with IS NOT NULL ORDER BY created_with";
     let rows = sql::rows(client, select, &[]).await?;
@@ -106,13 +110,17 @@ pub(super) async fn tokens(client: &impl GenericClient) -> Result<Vec<TokenId>, 
 }
 
 /// Removes the configs that were set with an access token.
-pub(super) async fn remove_of(client: &impl GenericClient, token: &TokenId) -> Result<u64, Snag> {
+pub(super) async fn remove_of(client: &impl GenericClient, token: &TokenId) -> Result<u64, PostgresError> {
     sql::execute(client, "DELETE FROM push_configs WHERE created_with = $1", &[&token.as_str()]).await
 }
 
 /// Those that have something to be told now, and are ours to tell from now on. What somebody else is just taking is left to
 /// them.
-pub(super) async fn due(client: &impl GenericClient, lease: &Lease, most: usize) -> Result<Vec<Push>, Snag> {
+pub(super) async fn due(
+    client: &impl GenericClient,
+    lease: &Lease,
+    most: usize,
+) -> Result<Vec<Push>, PostgresError> {
     let take = "
         WITH due AS (
             SELECT p.task, p.id FROM push_configs p JOIN tasks t ON t.id = p.task
@@ -130,7 +138,11 @@ pub(super) async fn due(client: &impl GenericClient, lease: &Lease, most: usize)
 }
 
 /// Writes down how far one was told, if its holder is still the one who says so; then it is anybody's again.
-pub(super) async fn note(client: &impl GenericClient, push: &Push, holder: &str) -> Result<bool, Snag> {
+pub(super) async fn note(
+    client: &impl GenericClient,
+    push: &Push,
+    holder: &str,
+) -> Result<bool, PostgresError> {
     let update = "
         UPDATE push_configs SET told = $4, failures = $5, next_attempt_at = $6, last_error = $7, dead = $8,
             holder = NULL, held_until = NULL
@@ -150,7 +162,11 @@ pub(super) async fn note(client: &impl GenericClient, push: &Push, holder: &str)
 }
 
 /// Those that were given up, the newest first.
-pub(super) async fn dead(client: &impl GenericClient, of: &Scope, most: usize) -> Result<Vec<Push>, Snag> {
+pub(super) async fn dead(
+    client: &impl GenericClient,
+    of: &Scope,
+    most: usize,
+) -> Result<Vec<Push>, PostgresError> {
     let select = "
         SELECT * FROM push_configs WHERE dead AND org = $1 AND project = $2 ORDER BY created_at DESC LIMIT $3";
     let values: [Value<'_>; 3] = [&of.org.as_str(), &of.project.as_str(), &limit(most)];
@@ -158,13 +174,13 @@ pub(super) async fn dead(client: &impl GenericClient, of: &Scope, most: usize) -
 }
 
 /// Forgets those whose tasks are gone.
-pub(super) async fn sweep(client: &impl GenericClient) -> Result<(), Snag> {
+pub(super) async fn sweep(client: &impl GenericClient) -> Result<(), PostgresError> {
     let delete =
         "DELETE FROM push_configs WHERE NOT EXISTS (SELECT FROM tasks WHERE tasks.id = push_configs.task)";
     sql::execute(client, delete, &[]).await.map(drop)
 }
 
-fn push(row: &Row) -> Result<Push, Snag> {
+fn push(row: &Row) -> Result<Push, PostgresError> {
     let row = Cells(row);
     let credentials: Option<String> = row.get("credentials")?;
     Ok(Push {

@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 use super::{
     PostgresStore,
     column::{Cells, nanoseconds, nearest, signed},
-    snag::Snag,
+    error::PostgresError,
     sql,
 };
 
@@ -45,7 +45,7 @@ impl RelayStore for PostgresStore {
         let select = "SELECT program, runner FROM program_holders";
         let rows = sql::rows(&self.client().await?, select, &[]).await?;
         let read = |row: &Row| Ok((Cells(row).text("program")?, runner(row, "runner")?));
-        Ok(rows.iter().map(read).collect::<Result<_, Snag>>()?)
+        Ok(rows.iter().map(read).collect::<Result<_, PostgresError>>()?)
     }
 
     async fn put_relayed_call(&self, call: &RelayedCall) -> Result<(), StoreError> {
@@ -89,7 +89,7 @@ impl RelayStore for PostgresStore {
             let row = Cells(&row);
             Ok(RelayProgress { is_taken: row.get("is_taken")?, events: row.get("events")? })
         };
-        Ok(row.map(read).transpose().map_err(|snag: Snag| snag)?)
+        Ok(row.map(read).transpose().map_err(|failure: PostgresError| failure)?)
     }
 
     async fn remove_relayed_call(&self, call: &str) -> Result<Option<bool>, StoreError> {
@@ -99,11 +99,11 @@ impl RelayStore for PostgresStore {
     }
 }
 
-fn runner(row: &Row, name: &str) -> Result<Runner, Snag> {
+fn runner(row: &Row, name: &str) -> Result<Runner, PostgresError> {
     Ok(Runner::from(Cells(row).number(name)?))
 }
 
-fn call(row: &Row) -> Result<RelayedCall, Snag> {
+fn call(row: &Row) -> Result<RelayedCall, PostgresError> {
     let (sender, receiver) = (runner(row, "sender")?, runner(row, "receiver")?);
     let row = Cells(row);
     Ok(RelayedCall { id: row.text("id")?, sender, receiver, body: row.text("body")?, at: row.at("at")? })

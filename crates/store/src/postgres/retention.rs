@@ -9,8 +9,8 @@ use rialto_model::{
 };
 
 use super::{
-    PostgresStore, approvals, audit, begin, column::Cells, connection::GenericClient, flows, messages,
-    pushes, routing, snag::Snag, sql, tasks,
+    PostgresStore, approvals, audit, begin, column::Cells, connection::GenericClient, error::PostgresError,
+    flows, messages, pushes, routing, sql, tasks,
 };
 
 #[async_trait]
@@ -42,7 +42,7 @@ impl RetentionStore for PostgresStore {
 }
 
 /// Bytes of tasks, their events and audit records by org.
-pub(super) async fn org_bytes(client: &impl GenericClient) -> Result<BTreeMap<OrgId, u64>, Snag> {
+pub(super) async fn org_bytes(client: &impl GenericClient) -> Result<BTreeMap<OrgId, u64>, PostgresError> {
     let select = "SELECT org, sum(bytes)::bigint AS bytes FROM (
              SELECT org, octet_length(args) AS bytes FROM tasks
              UNION ALL

@@ -18,12 +18,12 @@ use super::{
     PostgresStore, begin,
     column::{Cells, json, limit, nanoseconds, nearest},
     connection::GenericClient,
-    snag::Snag,
+    error::PostgresError,
     sql::{self, Value},
 };
 
 /// So many are forgotten at once.
-const SWEPT_AT_ONCE: i64 = 1_000;
+const MAX_SWEPT_DISPATCHES: i64 = 1_000;
 
 #[async_trait]
 impl RoutingStore for PostgresStore {
@@ -69,7 +69,7 @@ impl RoutingStore for PostgresStore {
 pub(super) async fn standings(
     client: &impl GenericClient,
     query: &StandingQuery,
-) -> Result<BTreeMap<AgentId, Standing>, Snag> {
+) -> Result<BTreeMap<AgentId, Standing>, PostgresError> {
     let agents: Vec<&str> = query.agents.iter().map(AgentId::as_str).collect();
     let org = query.org.as_str();
     let mut standings: BTreeMap<AgentId, Standing> = BTreeMap::new();
@@ -103,7 +103,7 @@ pub(super) async fn works(
     org: &OrgId,
     agent: &AgentId,
     most: usize,
-) -> Result<Vec<(String, Posterior)>, Snag> {
+) -> Result<Vec<(String, Posterior)>, PostgresError> {
     let select = "
         SELECT work_type, wins, losses, recent_wins, recent_losses, observed FROM arms
         WHERE org = $1 AND agent = $2 ORDER BY updated_at DESC, work_type LIMIT $3";
@@ -112,7 +112,7 @@ pub(super) async fn works(
     rows.iter().map(|row| Ok((Cells(row).text("work_type")?, posterior(Cells(row))?))).collect()
 }
 
-fn posterior(row: Cells<'_>) -> Result<Posterior, Snag> {
+fn posterior(row: Cells<'_>) -> Result<Posterior, PostgresError> {
     Ok(Posterior {
         wins: row.get("wins")?,
         losses: row.get("losses")?,
@@ -123,7 +123,10 @@ fn posterior(row: Cells<'_>) -> Result<Posterior, Snag> {
 }
 
 /// Takes a slot and writes the decision down, if there is one left. One at a time for each agent.
-pub(super) async fn reserve(client: &impl GenericClient, wanted: &Reservation) -> Result<bool, Snag> {
+pub(super) async fn reserve(
+    client: &impl GenericClient,
+    wanted: &Reservation,
+) -> Result<bool, PostgresError> {
     let (dispatch, play) = (&wanted.dispatch, &wanted.play);
     let (org, agent) = (dispatch.scope.org.as_str(), play.agent.as_str());
     let lock =
@@ -163,7 +166,11 @@ pub(super) async fn reserve(client: &impl GenericClient, wanted: &Reservation) -
 }
 
 /// Ends a play, once, and has the agent's posterior learn from it.
-async fn record_end(client: &impl GenericClient, task: &TaskId, end: &PlayEnd) -> Result<bool, Snag> {
+async fn record_end(
+    client: &impl GenericClient,
+    task: &TaskId,
+    end: &PlayEnd,
+) -> Result<bool, PostgresError> {
     let update = "
         UPDATE plays SET outcome = $2, ended_at = $3 WHERE task = $1 AND outcome IS NULL
         RETURNING org, agent, work_type";
@@ -195,7 +202,10 @@ async fn record_end(client: &impl GenericClient, task: &TaskId, end: &PlayEnd) -
 }
 
 /// Plays whose tasks are over.
-pub(super) async fn unsettled(client: &impl GenericClient, most: usize) -> Result<Vec<Unsettled>, Snag> {
+pub(super) async fn unsettled(
+    client: &impl GenericClient,
+    most: usize,
+) -> Result<Vec<Unsettled>, PostgresError> {
     let select = "
         SELECT tasks.id, tasks.state, tasks.created_at, tasks.updated_at
         FROM plays JOIN tasks ON tasks.id = plays.task
@@ -217,7 +227,7 @@ pub(super) async fn list(
     client: &impl GenericClient,
     scope: &Scope,
     filter: &DispatchFilter,
-) -> Result<Vec<Dispatch>, Snag> {
+) -> Result<Vec<Dispatch>, PostgresError> {
     let select = "
         SELECT record FROM dispatches
         WHERE org = $1 AND project = $2 AND ($3::text IS NULL OR caller = $3) AND ($4::text IS NULL OR work_type = $4)
@@ -250,14 +260,14 @@ pub(super) async fn list(
 }
 
 /// Forgets decisions that were made before this moment, and plays of tasks that are forgotten.
-pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<(), Snag> {
+pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<(), PostgresError> {
     let moment = nearest(moment);
     let delete = "
         DELETE FROM dispatches WHERE id IN (SELECT id FROM dispatches WHERE at < $1 ORDER BY id LIMIT $2)";
-    sql::execute(client, delete, &[&moment, &SWEPT_AT_ONCE]).await?;
+    sql::execute(client, delete, &[&moment, &MAX_SWEPT_DISPATCHES]).await?;
     let delete = "
         DELETE FROM plays WHERE task IN (
             SELECT task FROM plays WHERE until < $1 AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.id = plays.task)
             ORDER BY task LIMIT $2)";
-    sql::execute(client, delete, &[&moment, &SWEPT_AT_ONCE]).await.map(drop)
+    sql::execute(client, delete, &[&moment, &MAX_SWEPT_DISPATCHES]).await.map(drop)
 }

@@ -10,7 +10,7 @@ use super::{
     PostgresStore, begin,
     column::{Cells, nanoseconds},
     connection::GenericClient,
-    snag::Snag,
+    error::PostgresError,
     sql,
 };
 
@@ -44,7 +44,7 @@ impl SecretStore for PostgresStore {
 }
 
 /// Keeps these, in place of those with the same names.
-pub(super) async fn put(client: &impl GenericClient, secrets: &[Sealed]) -> Result<(), Snag> {
+pub(super) async fn put(client: &impl GenericClient, secrets: &[Sealed]) -> Result<(), PostgresError> {
     let put = "INSERT INTO secrets (name, key, text, set_at) VALUES ($1, $2, $3, $4)
         ON CONFLICT (name) DO UPDATE SET key = excluded.key, text = excluded.text, set_at = excluded.set_at";
     for secret in secrets {
@@ -56,12 +56,12 @@ pub(super) async fn put(client: &impl GenericClient, secrets: &[Sealed]) -> Resu
 }
 
 /// Forgets one. Answers whether it was there.
-pub(super) async fn remove(client: &impl GenericClient, name: &str) -> Result<bool, Snag> {
+pub(super) async fn remove(client: &impl GenericClient, name: &str) -> Result<bool, PostgresError> {
     Ok(sql::execute(client, "DELETE FROM secrets WHERE name = $1", &[&name]).await? > 0)
 }
 
 /// All of them, in the order of their names.
-pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<Sealed>, Snag> {
+pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<Sealed>, PostgresError> {
     let rows = sql::rows(client, "SELECT * FROM secrets ORDER BY name", &[]).await?;
     let secret = |row| {
         let row = Cells(row);
@@ -76,7 +76,11 @@ pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<Sealed>, Snag
 }
 
 /// The random text that is kept under a name; this one from now on, if there is none.
-pub(super) async fn seed(client: &impl GenericClient, name: &str, fresh: &Secret) -> Result<Secret, Snag> {
+pub(super) async fn seed(
+    client: &impl GenericClient,
+    name: &str,
+    fresh: &Secret,
+) -> Result<Secret, PostgresError> {
     let keep = "INSERT INTO seeds (name, text) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
     sql::execute(client, keep, &[&name, &fresh.expose()]).await?;
     let row = sql::row(client, "SELECT text FROM seeds WHERE name = $1", &[&name]).await?;

@@ -10,7 +10,7 @@ use super::{
     PostgresStore,
     column::{Cells, nanoseconds, nearest},
     connection::GenericClient,
-    snag::Snag,
+    error::PostgresError,
     sql,
 };
 
@@ -45,7 +45,7 @@ impl SessionStore for PostgresStore {
 }
 
 /// Adds a message, and removes those that are too old to matter.
-pub(super) async fn put(client: &impl GenericClient, message: &SessionMessage) -> Result<(), Snag> {
+pub(super) async fn put(client: &impl GenericClient, message: &SessionMessage) -> Result<(), PostgresError> {
     let (messages_before, ends_before) =
         (nearest(message.at - MAX_SESSION_MESSAGE_AGE), nearest(message.at - MAX_SESSION_AGE));
     let delete = "DELETE FROM session_messages WHERE body IS NOT NULL AND at < $1";
@@ -63,12 +63,12 @@ pub(super) async fn list(
     client: &impl GenericClient,
     after: u64,
     limit: usize,
-) -> Result<Vec<NumberedSessionMessage>, Snag> {
+) -> Result<Vec<NumberedSessionMessage>, PostgresError> {
     let select =
         "SELECT number, session, body, at FROM session_messages WHERE number > $1 ORDER BY number LIMIT $2";
     let (after, limit) = (i64::try_from(after).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX));
     let rows = sql::rows(client, select, &[&after, &limit]).await?;
-    let read = |row: &tokio_postgres::Row| -> Result<NumberedSessionMessage, Snag> {
+    let read = |row: &tokio_postgres::Row| -> Result<NumberedSessionMessage, PostgresError> {
         let body = row.try_get::<_, Option<String>>("body")?;
         let row = Cells(row);
         let message = SessionMessage { session: row.text("session")?, body, at: row.at("at")? };
@@ -78,20 +78,20 @@ pub(super) async fn list(
 }
 
 /// Number of the last message.
-pub(super) async fn last(client: &impl GenericClient) -> Result<u64, Snag> {
+pub(super) async fn last(client: &impl GenericClient) -> Result<u64, PostgresError> {
     let select = "SELECT coalesce(max(number), 0) AS number FROM session_messages";
     Cells(&sql::row(client, select, &[]).await?).number("number")
 }
 
 /// Removes a message that was delivered.
-pub(super) async fn remove(client: &impl GenericClient, number: u64) -> Result<(), Snag> {
+pub(super) async fn remove(client: &impl GenericClient, number: u64) -> Result<(), PostgresError> {
     let number = i64::try_from(number).unwrap_or(i64::MAX);
     sql::execute(client, "DELETE FROM session_messages WHERE number = $1", &[&number]).await?;
     Ok(())
 }
 
 /// Whether a session was ended by its client.
-pub(super) async fn is_ended(client: &impl GenericClient, session: &str) -> Result<bool, Snag> {
+pub(super) async fn is_ended(client: &impl GenericClient, session: &str) -> Result<bool, PostgresError> {
     let select = "SELECT number FROM session_messages WHERE session = $1 AND body IS NULL LIMIT 1";
     Ok(sql::maybe_row(client, select, &[&session]).await?.is_some())
 }

@@ -12,7 +12,7 @@ use super::{
     PostgresStore, begin,
     column::{Cells, nanoseconds, nearest, signed},
     connection::GenericClient,
-    snag::Snag,
+    error::PostgresError,
     sql::{self, Value},
 };
 
@@ -30,7 +30,7 @@ impl UsageStore for PostgresStore {
 }
 
 /// Adds the counts and openings of a process, and removes those that are of no use any more.
-pub(super) async fn add(client: &impl GenericClient, report: &UsageReport) -> Result<(), Snag> {
+pub(super) async fn add(client: &impl GenericClient, report: &UsageReport) -> Result<(), PostgresError> {
     add_counts(client, report).await?;
     if report.openings.is_empty() {
         return Ok(());
@@ -49,7 +49,7 @@ pub(super) async fn add(client: &impl GenericClient, report: &UsageReport) -> Re
     Ok(())
 }
 
-async fn add_counts(client: &impl GenericClient, report: &UsageReport) -> Result<(), Snag> {
+async fn add_counts(client: &impl GenericClient, report: &UsageReport) -> Result<(), PostgresError> {
     let mut counts: Vec<&CallCount> = report.counts.iter().filter(|count| count.calls > 0).collect();
     if counts.is_empty() {
         return Ok(());
@@ -74,7 +74,10 @@ async fn add_counts(client: &impl GenericClient, report: &UsageReport) -> Result
 }
 
 /// The totals that a process asks for, and the openings of all.
-pub(super) async fn read(client: &impl GenericClient, report: &UsageReport) -> Result<SharedUsage, Snag> {
+pub(super) async fn read(
+    client: &impl GenericClient,
+    report: &UsageReport,
+) -> Result<SharedUsage, PostgresError> {
     let mut totals = Vec::new();
     if !report.counts.is_empty() {
         let select = "
@@ -97,6 +100,6 @@ pub(super) async fn read(client: &impl GenericClient, report: &UsageReport) -> R
             reason: row.text("reason")?,
         })
     };
-    let openings = rows.iter().map(Cells).map(opening).collect::<Result<_, Snag>>()?;
+    let openings = rows.iter().map(Cells).map(opening).collect::<Result<_, PostgresError>>()?;
     Ok(SharedUsage { totals, openings })
 }

@@ -8,7 +8,7 @@ use tokio_postgres::{
 
 use super::{
     connection::{GenericClient, StatementMode},
-    snag::Snag,
+    error::PostgresError,
 };
 
 /// A value that goes into a statement.
@@ -91,7 +91,7 @@ pub(super) async fn rows(
     client: &impl GenericClient,
     sql: &str,
     values: &[Value<'_>],
-) -> Result<Vec<Row>, Snag> {
+) -> Result<Vec<Row>, PostgresError> {
     Ok(stream(client, sql, values).await?.try_collect().await?)
 }
 
@@ -100,14 +100,18 @@ pub(super) async fn maybe_row(
     client: &impl GenericClient,
     sql: &str,
     values: &[Value<'_>],
-) -> Result<Option<Row>, Snag> {
+) -> Result<Option<Row>, PostgresError> {
     Ok(rows(client, sql, values).await?.into_iter().next())
 }
 
 /// The one row.
-pub(super) async fn row(client: &impl GenericClient, sql: &str, values: &[Value<'_>]) -> Result<Row, Snag> {
+pub(super) async fn row(
+    client: &impl GenericClient,
+    sql: &str,
+    values: &[Value<'_>],
+) -> Result<Row, PostgresError> {
     let row = maybe_row(client, sql, values).await?;
-    row.ok_or_else(|| Snag::corrupt("a table has no row where it must have one"))
+    row.ok_or_else(|| PostgresError::corrupt("a table has no row where it must have one"))
 }
 
 /// The rows, one after the other as they come.
@@ -115,7 +119,7 @@ pub(super) async fn stream(
     client: &impl GenericClient,
     sql: &str,
     values: &[Value<'_>],
-) -> Result<RowStream, Snag> {
+) -> Result<RowStream, PostgresError> {
     let (connection, prepared, mode) = client.parts();
     Ok(match mode {
         StatementMode::Named => {
@@ -131,7 +135,7 @@ pub(super) async fn execute(
     client: &impl GenericClient,
     sql: &str,
     values: &[Value<'_>],
-) -> Result<u64, Snag> {
+) -> Result<u64, PostgresError> {
     let (connection, prepared, mode) = client.parts();
     Ok(match mode {
         StatementMode::Named => {
@@ -146,7 +150,7 @@ pub(super) async fn execute(
 }
 
 /// Prepares a statement if this connection uses names and has not prepared it before.
-pub(super) async fn prepare(client: &impl GenericClient, sql: &str) -> Result<(), Snag> {
+pub(super) async fn prepare(client: &impl GenericClient, sql: &str) -> Result<(), PostgresError> {
     let (connection, prepared, mode) = client.parts();
     if mode == StatementMode::Named {
         prepared.prepare(connection, sql).await?;

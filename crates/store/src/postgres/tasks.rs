@@ -20,19 +20,19 @@ use super::{
     column::{Cells, limit, nearest, signed},
     connection::GenericClient,
     conversations,
-    journal::Line,
-    snag::Snag,
+    error::PostgresError,
+    journal::JournalWrite,
     sql::{self, Value},
 };
 
 /// How many tasks go at most in one sweep, so that nobody waits long for it.
-const SWEPT_AT_ONCE: i64 = 1_000;
+const MAX_SWEPT_TASKS: i64 = 1_000;
 
 /// The task with that id.
-const OURS: &str = "SELECT * FROM tasks WHERE id = $1 AND org = $2 AND project = $3";
+const SELECT_BY_ID: &str = "SELECT * FROM tasks WHERE id = $1 AND org = $2 AND project = $3";
 
 /// The newest with that remote id.
-const THEIRS: &str = "
+const SELECT_BY_REMOTE_ID: &str = "
     SELECT * FROM tasks WHERE remote_task_id = $1 AND org = $2 AND project = $3 ORDER BY id DESC LIMIT 1";
 
 #[async_trait]
@@ -48,11 +48,11 @@ impl TaskStore for PostgresStore {
         audit: Vec<VerbEvent>,
     ) -> Result<(), StoreError> {
         let (head, at, events) = (head.clone(), head.updated_at, first.to_vec());
-        self.journal.write(Line::Open(Box::new(Entry { head, expected: 0, events, at, audit }))).await
+        self.journal.write(JournalWrite::Open(Box::new(Entry { head, expected: 0, events, at, audit }))).await
     }
 
     async fn append(&self, entry: Entry) -> Result<(), StoreError> {
-        self.journal.write(Line::Append(Box::new(entry))).await
+        self.journal.write(JournalWrite::Append(Box::new(entry))).await
     }
 
     async fn task(&self, scope: &Scope, id: &str) -> Result<Option<TaskHead>, StoreError> {
@@ -81,8 +81,8 @@ pub(super) async fn find(
     client: &impl GenericClient,
     scope: &Scope,
     id: &str,
-) -> Result<Option<TaskHead>, Snag> {
-    for select in [OURS, THEIRS] {
+) -> Result<Option<TaskHead>, PostgresError> {
+    for select in [SELECT_BY_ID, SELECT_BY_REMOTE_ID] {
         let values: [Value<'_>; 3] = [&id, &scope.org.as_str(), &scope.project.as_str()];
         if let Some(row) = sql::maybe_row(client, select, &values).await? {
             return head(&row).map(Some);
@@ -96,7 +96,7 @@ pub(super) async fn list(
     client: &impl GenericClient,
     scope: &Scope,
     filter: &TaskFilter,
-) -> Result<Vec<TaskHead>, Snag> {
+) -> Result<Vec<TaskHead>, PostgresError> {
     // Each combination is a statement of its own, so that each is planned by what it asks for.
     let narrowing = [
         (" AND caller = $", filter.caller.as_ref().map(CallerId::as_str)),
@@ -123,7 +123,10 @@ pub(super) async fn list(
 }
 
 /// How many open tasks each agent of an org has.
-pub(super) async fn load(client: &impl GenericClient, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, Snag> {
+pub(super) async fn load(
+    client: &impl GenericClient,
+    org: &OrgId,
+) -> Result<BTreeMap<AgentId, u64>, PostgresError> {
     let select = "
         SELECT agent_id, count(*) AS tasks FROM a2a_task_instances WHERE active AND org = $1 GROUP BY agent_id";
     let rows = sql::rows(client, select, &[&org.as_str()]).await?;
@@ -136,14 +139,14 @@ pub(super) async fn events(
     client: &impl GenericClient,
     task: &TaskId,
     after: u64,
-) -> Result<Vec<Recorded>, Snag> {
+) -> Result<Vec<Recorded>, PostgresError> {
     let select = "SELECT last, at, events FROM task_events WHERE task = $1 AND last > $2 ORDER BY last";
     let rows = sql::rows(client, select, &[&task.as_str(), &signed(after)]).await?;
     let mut events = Vec::new();
     for row in &rows {
         let (last, at) = (Cells(row).number("last")?, Cells(row).at("at")?);
         let batch: Vec<Event> = serde_json::from_str(row.try_get("events")?)
-            .map_err(|error| Snag::corrupt(format!("events up to {last} of {task}: {error}")))?;
+            .map_err(|error| PostgresError::corrupt(format!("events up to {last} of {task}: {error}")))?;
         let first = (last + 1).saturating_sub(batch.len() as u64);
         let recorded = (first..).zip(batch).map(|(seq, event)| Recorded { seq, at, event });
         events.extend(recorded.filter(|recorded| recorded.seq > after));
@@ -153,7 +156,7 @@ pub(super) async fn events(
 
 /// Forgets tasks that ended before `moment`, the oldest first. Answers how many went. What somebody else is just sweeping
 /// is left to them.
-pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<u64, Snag> {
+pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<u64, PostgresError> {
     let delete = "
         WITH old AS (
             SELECT id FROM tasks WHERE NOT open AND updated_at < $1 ORDER BY updated_at LIMIT $2
@@ -164,15 +167,15 @@ pub(super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Res
             DELETE FROM task_events USING gone WHERE task_events.task = gone.id
         )
         SELECT count(*) AS gone FROM gone";
-    let row = sql::row(client, delete, &[&nearest(moment), &SWEPT_AT_ONCE]).await?;
+    let row = sql::row(client, delete, &[&nearest(moment), &MAX_SWEPT_TASKS]).await?;
     Cells(&row).number("gone")
 }
 
-pub(super) fn head(row: &Row) -> Result<TaskHead, Snag> {
+pub(super) fn head(row: &Row) -> Result<TaskHead, PostgresError> {
     let row = Cells(row);
     let id = TaskId::from(row.text("id")?);
     let args = Json::parse(row.text("args")?)
-        .map_err(|error| Snag::corrupt(format!("the arguments of {id}: {error}")))?;
+        .map_err(|error| PostgresError::corrupt(format!("the arguments of {id}: {error}")))?;
     Ok(TaskHead {
         id,
         scope: row.scope()?,

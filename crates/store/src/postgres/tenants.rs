@@ -10,7 +10,7 @@ use super::{
     PostgresStore,
     column::{Cells, nanoseconds},
     connection::GenericClient,
-    snag::Snag,
+    error::PostgresError,
     sql,
 };
 
@@ -30,13 +30,16 @@ impl TenantStore for PostgresStore {
 }
 
 /// All of them, in their order.
-pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<CreatedTenant>, Snag> {
+pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<CreatedTenant>, PostgresError> {
     let rows = sql::rows(client, "SELECT * FROM tenants ORDER BY org, project", &[]).await?;
     rows.iter().map(|row| tenant(Cells(row))).collect()
 }
 
 /// Adds one. Answers whether it is new.
-pub(super) async fn create(client: &impl GenericClient, tenant: &CreatedTenant) -> Result<bool, Snag> {
+pub(super) async fn create(
+    client: &impl GenericClient,
+    tenant: &CreatedTenant,
+) -> Result<bool, PostgresError> {
     let insert = "
         INSERT INTO tenants (org, project, created_at, created_by) VALUES ($1, $2, $3, $4)
         ON CONFLICT DO NOTHING";
@@ -47,12 +50,12 @@ pub(super) async fn create(client: &impl GenericClient, tenant: &CreatedTenant) 
 }
 
 /// Removes one. Answers whether it was there.
-pub(super) async fn remove(client: &impl GenericClient, scope: &Scope) -> Result<bool, Snag> {
+pub(super) async fn remove(client: &impl GenericClient, scope: &Scope) -> Result<bool, PostgresError> {
     let delete = "DELETE FROM tenants WHERE org = $1 AND project = $2";
     Ok(sql::execute(client, delete, &[&scope.org.as_str(), &scope.project.as_str()]).await? == 1)
 }
 
-fn tenant(row: Cells<'_>) -> Result<CreatedTenant, Snag> {
+fn tenant(row: Cells<'_>) -> Result<CreatedTenant, PostgresError> {
     Ok(CreatedTenant {
         scope: row.scope()?,
         created_at: row.at("created_at")?,

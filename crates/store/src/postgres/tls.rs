@@ -13,12 +13,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use super::address::Trust;
-use crate::fault::Fault;
+use super::address::TlsPolicy;
+use crate::error::DatabaseError;
 
 /// Encrypts connections, if it may.
 #[derive(Clone)]
-pub(super) struct Tls(Option<Arc<ClientConfig>>);
+pub(super) struct PgTls(Option<Arc<ClientConfig>>);
 
 /// Encrypts one connection to a server of this name. It is made for connections that are not encrypted too, and then not used.
 pub(super) struct Handshake {
@@ -29,28 +29,28 @@ pub(super) struct Handshake {
 /// An encrypted connection.
 pub(super) struct Encrypted<S>(Box<TlsStream<S>>);
 
-// === impl Tls ===
+// === impl PgTls ===
 
-impl Tls {
+impl PgTls {
     /// What encryption needs. Nothing is read when there is none.
-    pub(super) fn new(trust: Option<&Trust>) -> Result<Self, StoreError> {
+    pub(super) fn new(trust: Option<&TlsPolicy>) -> Result<Self, StoreError> {
         let Some(trust) = trust else { return Ok(Self(None)) };
         let mut roots = RootCertStore::empty();
         match trust {
-            Trust::Public => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
-            Trust::File(file) => add_file(&mut roots, file)?,
+            TlsPolicy::Public => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+            TlsPolicy::File(file) => add_file(&mut roots, file)?,
         }
         let provider = Arc::new(aws_lc_rs::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|error| Fault::new("encryption could not be set up", error))?
+            .map_err(|error| DatabaseError::new("encryption could not be set up", error))?
             .with_root_certificates(roots)
             .with_no_client_auth();
         Ok(Self(Some(Arc::new(config))))
     }
 }
 
-impl<S> MakeTlsConnect<S> for Tls
+impl<S> MakeTlsConnect<S> for PgTls
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -130,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Encrypted<S> {
 fn add_file(roots: &mut RootCertStore, file: &Path) -> Result<(), StoreError> {
     let unusable = |error: Box<dyn std::error::Error + Send + Sync>| {
         let what = format!("{} (sslrootcert of [store] url) holds no certificate", file.display());
-        Fault::new(what, io::Error::other(error))
+        DatabaseError::new(what, io::Error::other(error))
     };
     let certificates = CertificateDer::pem_file_iter(file).map_err(|error| unusable(error.into()))?;
     for certificate in certificates {

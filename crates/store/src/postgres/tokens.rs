@@ -11,7 +11,7 @@ use super::{
     PostgresStore, begin,
     column::{Cells, maybe_nanoseconds, nanoseconds, word},
     connection::GenericClient,
-    snag::Snag,
+    error::PostgresError,
     sql::{self, Value},
 };
 
@@ -41,13 +41,17 @@ impl TokenStore for PostgresStore {
 }
 
 /// Marks one that lets nobody in from now on. Answers whether anything has changed.
-pub(super) async fn revoke(client: &impl GenericClient, id: &str, at: Timestamp) -> Result<bool, Snag> {
+pub(super) async fn revoke(
+    client: &impl GenericClient,
+    id: &str,
+    at: Timestamp,
+) -> Result<bool, PostgresError> {
     let update = "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL";
     Ok(sql::execute(client, update, &[&id, &nanoseconds(at)?]).await? > 0)
 }
 
 /// Adds one.
-pub(super) async fn add(client: &impl GenericClient, token: &Token) -> Result<(), Snag> {
+pub(super) async fn add(client: &impl GenericClient, token: &Token) -> Result<(), PostgresError> {
     if token.session_of.is_some() {
         // Console sessions that ended are of no use to anybody, and each sign-in makes one.
         let delete = "DELETE FROM tokens WHERE session_of IS NOT NULL AND expires_at < $1";
@@ -71,19 +75,20 @@ pub(super) async fn add(client: &impl GenericClient, token: &Token) -> Result<()
         &token.created_by,
         &token.session_of,
     ];
-    sql::execute(client, insert, &values).await.map(drop).map_err(|snag| {
-        snag.or_taken("token_id", || format!("the token name {}", token.id))
+    sql::execute(client, insert, &values).await.map(drop).map_err(|failure| {
+        failure
+            .or_taken("token_id", || format!("the token name {}", token.id))
             .or_taken("token_hash", || "the token itself".to_owned())
     })
 }
 
 /// All of them, in the order of their names.
-pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<Token>, Snag> {
+pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<Token>, PostgresError> {
     let rows = sql::rows(client, "SELECT * FROM tokens ORDER BY id", &[]).await?;
     rows.iter().map(|row| token(Cells(row))).collect()
 }
 
-fn token(row: Cells<'_>) -> Result<Token, Snag> {
+fn token(row: Cells<'_>) -> Result<Token, PostgresError> {
     Ok(Token {
         id: row.text("id")?,
         hash: row.text("hash")?,

@@ -12,7 +12,7 @@ use super::{
     PostgresStore, audit, begin,
     column::{Cells, json, maybe_nanoseconds, nanoseconds, signed},
     connection::GenericClient,
-    snag::Snag,
+    error::PostgresError,
     sql::{self, Value},
 };
 
@@ -53,13 +53,13 @@ impl WebhookStore for PostgresStore {
 }
 
 /// All of them, in the order they were added.
-pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<Webhook>, Snag> {
+pub(super) async fn all(client: &impl GenericClient) -> Result<Vec<Webhook>, PostgresError> {
     let rows = sql::rows(client, "SELECT * FROM webhooks ORDER BY created_at, id", &[]).await?;
     rows.iter().map(|row| webhook(Cells(row))).collect()
 }
 
 /// Adds one that hears of what comes behind the end of the trail.
-pub(super) async fn add(client: &impl GenericClient, webhook: &Webhook) -> Result<(), Snag> {
+pub(super) async fn add(client: &impl GenericClient, webhook: &Webhook) -> Result<(), PostgresError> {
     let phases: Vec<&str> = webhook.phases.iter().map(|phase| phase.as_str()).collect();
     let insert = "
         INSERT INTO webhooks (id, org, url, phases, secret, allow_private, created_at, handled, delivered, lost, failures)
@@ -75,23 +75,23 @@ pub(super) async fn add(client: &impl GenericClient, webhook: &Webhook) -> Resul
         &signed(audit::end(client).await?),
     ];
     let inserted = sql::execute(client, insert, &values).await.map(drop);
-    inserted.map_err(|snag| snag.or_taken("webhook_id", || format!("the webhook name {}", webhook.id)))
+    inserted.map_err(|failure| failure.or_taken("webhook_id", || format!("the webhook name {}", webhook.id)))
 }
 
 /// Removes one. Answers whether it was there.
-pub(super) async fn remove(client: &impl GenericClient, id: &str) -> Result<bool, Snag> {
+pub(super) async fn remove(client: &impl GenericClient, id: &str) -> Result<bool, PostgresError> {
     Ok(sql::execute(client, "DELETE FROM webhooks WHERE id = $1", &[&id]).await? > 0)
 }
 
 /// Forgets what keeps one from being tried now. Answers whether it is there.
-pub(super) async fn retry(client: &impl GenericClient, id: &str) -> Result<bool, Snag> {
+pub(super) async fn retry(client: &impl GenericClient, id: &str) -> Result<bool, PostgresError> {
     let update = "UPDATE webhooks SET failures = 0, next_attempt_at = NULL, disabled = NULL WHERE id = $1";
     Ok(sql::execute(client, update, &[&id]).await? > 0)
 }
 
 /// Takes or prolongs the right to deliver, unless somebody else has it. One statement: of two who want it at the same
 /// moment, the second waits for the first and then sees that it is taken.
-async fn take_lease(client: &impl GenericClient, id: &str, lease: &Lease) -> Result<Leased, Snag> {
+async fn take_lease(client: &impl GenericClient, id: &str, lease: &Lease) -> Result<Leased, PostgresError> {
     let take = "
         UPDATE webhooks SET holder = $2, held_until = $3
         WHERE id = $1 AND (holder IS NULL OR holder = $2 OR held_until IS NULL OR held_until <= $4)
@@ -110,7 +110,7 @@ pub(super) async fn note(
     id: &str,
     holder: &str,
     standing: &Standing,
-) -> Result<bool, Snag> {
+) -> Result<bool, PostgresError> {
     let update = "
         UPDATE webhooks SET handled = $3, delivered = $4, lost = $5, failures = $6, next_attempt_at = $7,
             last_error = $8, disabled = $9
@@ -129,7 +129,7 @@ pub(super) async fn note(
     Ok(sql::execute(client, update, &values).await? > 0)
 }
 
-fn webhook(row: Cells<'_>) -> Result<Webhook, Snag> {
+fn webhook(row: Cells<'_>) -> Result<Webhook, PostgresError> {
     Ok(Webhook {
         id: row.text("id")?,
         org: OrgId::from(row.text("org")?),

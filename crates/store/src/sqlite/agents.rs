@@ -22,14 +22,14 @@ use super::{
     routing,
     writer::Write,
 };
-use crate::{fault::Snag, open::CardParser};
+use crate::{error::SqliteError, open::CardParser};
 
 /// So many probes are kept per agent, the newest.
-const PROBES_KEPT: usize = 200;
+const MAX_PROBES: usize = 200;
 
 /// So many replaced cards are kept per agent, the newest: a remote that rewrites its card each time must not fill
 /// the disk.
-const CARDS_KEPT: usize = 100;
+const MAX_OLD_CARDS: usize = 100;
 
 /// Something to be written to the registry.
 pub(super) enum AgentWrite {
@@ -82,7 +82,7 @@ impl AgentStore for SqliteStore {
 }
 
 /// Answers whether others have to read the registry again.
-pub(super) fn write(connection: &Connection, write: &AgentWrite) -> Result<bool, Snag> {
+pub(super) fn write(connection: &Connection, write: &AgentWrite) -> Result<bool, SqliteError> {
     match write {
         AgentWrite::Put { agent, expected: None } => insert(connection, agent),
         AgentWrite::Put { agent, expected: Some(expected) } => replace(connection, agent, *expected),
@@ -95,7 +95,7 @@ pub(super) fn write(connection: &Connection, write: &AgentWrite) -> Result<bool,
     }
 }
 
-fn insert(connection: &Connection, agent: &Agent) -> Result<bool, Snag> {
+fn insert(connection: &Connection, agent: &Agent) -> Result<bool, SqliteError> {
     put(
         connection,
         "INSERT INTO agent_cards (id, org, project, url, slug, card, pending_card, pending_seen_at, trust_level,
@@ -110,7 +110,7 @@ fn insert(connection: &Connection, agent: &Agent) -> Result<bool, Snag> {
     Ok(true)
 }
 
-fn replace(connection: &Connection, agent: &Agent, expected: u64) -> Result<bool, Snag> {
+fn replace(connection: &Connection, agent: &Agent, expected: u64) -> Result<bool, SqliteError> {
     let mut select =
         connection.prepare_cached("SELECT card FROM agent_cards WHERE id = ?1 AND version = ?2")?;
     let old: Option<String> =
@@ -129,12 +129,12 @@ fn replace(connection: &Connection, agent: &Agent, expected: u64) -> Result<bool
         agent,
     )?;
     if old != agent.card.raw.get() {
-        remember(connection, &agent.id, agent.last_fetched_at, &old)?;
+        insert_old_card(connection, &agent.id, agent.last_fetched_at, &old)?;
     }
     Ok(true)
 }
 
-fn put(connection: &Connection, sql: &str, agent: &Agent) -> Result<(), Snag> {
+fn put(connection: &Connection, sql: &str, agent: &Agent) -> Result<(), SqliteError> {
     let credential = credential_text(agent.credential.as_ref())?;
     let backing = if agent.backing.is_agent() { None } else { Some(text_of(&agent.backing)?) };
     let values = named_params! {
@@ -170,7 +170,7 @@ fn execute(connection: &Connection, sql: &str, values: impl Params) -> rusqlite:
     connection.prepare_cached(sql)?.execute(values).map(drop)
 }
 
-fn which_is_taken(error: rusqlite::Error, agent: &Agent) -> Snag {
+fn which_is_taken(error: rusqlite::Error, agent: &Agent) -> SqliteError {
     let what = if taken(&error, "agent_cards.url") {
         format!("the URL {}", agent.url)
     } else if taken(&error, "agent_cards.slug") {
@@ -195,7 +195,7 @@ fn text_of(value: &impl Serialize) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }
 
-fn remember(connection: &Connection, id: &AgentId, at: Timestamp, card: &str) -> rusqlite::Result<()> {
+fn insert_old_card(connection: &Connection, id: &AgentId, at: Timestamp, card: &str) -> rusqlite::Result<()> {
     execute(
         connection,
         "INSERT INTO card_history (agent, replaced_at, card) VALUES (?1, ?2, ?3)",
@@ -205,12 +205,12 @@ fn remember(connection: &Connection, id: &AgentId, at: Timestamp, card: &str) ->
         connection,
         "DELETE FROM card_history WHERE agent = ?1 AND row <=
              (SELECT row FROM card_history WHERE agent = ?1 ORDER BY row DESC LIMIT 1 OFFSET ?2)",
-        params![id.as_str(), CARDS_KEPT],
+        params![id.as_str(), MAX_OLD_CARDS],
     )
 }
 
 /// A probe of an agent that has been removed meanwhile is dropped.
-fn add_probe(connection: &Connection, probe: &Probe) -> Result<(), Snag> {
+fn add_probe(connection: &Connection, probe: &Probe) -> Result<(), SqliteError> {
     let agent = probe.agent.as_str();
     execute(
         connection,
@@ -229,13 +229,13 @@ fn add_probe(connection: &Connection, probe: &Probe) -> Result<(), Snag> {
         connection,
         "DELETE FROM health_probes WHERE agent = ?1 AND row <=
              (SELECT row FROM health_probes WHERE agent = ?1 ORDER BY row DESC LIMIT 1 OFFSET ?2)",
-        params![agent, PROBES_KEPT],
+        params![agent, MAX_PROBES],
     )?;
     Ok(())
 }
 
 /// All agents. A row that cannot be read is left out and reported, so that it does not take the others with it.
-pub(super) fn all(connection: &Connection, parse: CardParser) -> Result<Vec<Agent>, Snag> {
+pub(super) fn all(connection: &Connection, parse: CardParser) -> Result<Vec<Agent>, SqliteError> {
     let mut select = connection.prepare_cached("SELECT * FROM agent_cards ORDER BY org, project, id")?;
     let mut rows = select.query([])?;
     let mut agents = Vec::new();
@@ -298,7 +298,7 @@ fn read_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> rusqlite::Resu
 }
 
 /// The cards an agent had, newest first.
-pub(super) fn history(connection: &Connection, id: &AgentId) -> Result<Vec<OldCard>, Snag> {
+pub(super) fn history(connection: &Connection, id: &AgentId) -> Result<Vec<OldCard>, SqliteError> {
     let mut select = connection
         .prepare_cached("SELECT replaced_at, card FROM card_history WHERE agent = ?1 ORDER BY row DESC")?;
     let mut rows = select.query([id.as_str()])?;
@@ -312,7 +312,7 @@ pub(super) fn history(connection: &Connection, id: &AgentId) -> Result<Vec<OldCa
 }
 
 /// An agent's probes, newest first.
-pub(super) fn probes(connection: &Connection, id: &AgentId, limit: usize) -> Result<Vec<Probe>, Snag> {
+pub(super) fn probes(connection: &Connection, id: &AgentId, limit: usize) -> Result<Vec<Probe>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT at, health, elapsed_ms, error FROM health_probes WHERE agent = ?1 ORDER BY row DESC LIMIT ?2",
     )?;

@@ -18,7 +18,7 @@ use super::{
     column::{At, taken},
     meta,
 };
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 #[async_trait]
 impl ApprovalStore for SqliteStore {
@@ -46,7 +46,7 @@ impl ApprovalStore for SqliteStore {
 }
 
 /// Adds one. Answers the generation that this makes.
-pub(super) fn add(connection: &Connection, approval: &Approval) -> Result<u64, Snag> {
+pub(super) fn add(connection: &Connection, approval: &Approval) -> Result<u64, SqliteError> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO approvals (id, org, project, task, asked_at, body, decided, settled)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
@@ -71,7 +71,7 @@ pub(super) fn add(connection: &Connection, approval: &Approval) -> Result<u64, S
 }
 
 /// Those that are asked for, newest first.
-pub(super) fn list(connection: &Connection, filter: &ApprovalFilter) -> Result<Vec<Approval>, Snag> {
+pub(super) fn list(connection: &Connection, filter: &ApprovalFilter) -> Result<Vec<Approval>, SqliteError> {
     // Written out, so that the index of those few is seen to fit.
     let unsettled = if filter.unsettled { "settled = 0" } else { "TRUE" };
     let mut select = connection.prepare_cached(&format!(
@@ -98,7 +98,7 @@ pub(super) fn decide(
     connection: &Connection,
     id: &ApprovalId,
     decided: &Decided,
-) -> Result<Option<u64>, Snag> {
+) -> Result<Option<u64>, SqliteError> {
     let mut update =
         connection.prepare_cached("UPDATE approvals SET decided = ?2 WHERE id = ?1 AND decided IS NULL")?;
     let counts = update.execute(params![id.as_str(), json(decided)?])? > 0;
@@ -106,14 +106,14 @@ pub(super) fn decide(
 }
 
 /// Says that one need not be looked at again. Answers whether that is news.
-pub(super) fn settle(connection: &Connection, id: &ApprovalId) -> Result<bool, Snag> {
+pub(super) fn settle(connection: &Connection, id: &ApprovalId) -> Result<bool, SqliteError> {
     let mut update =
         connection.prepare_cached("UPDATE approvals SET settled = 1 WHERE id = ?1 AND settled = 0")?;
     Ok(update.execute([id.as_str()])? > 0)
 }
 
 /// Forgets those that were asked before this moment and are settled.
-pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<(), Snag> {
+pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<(), SqliteError> {
     connection.execute("DELETE FROM approvals WHERE settled = 1 AND asked_at < ?1", [At(moment)])?;
     Ok(())
 }

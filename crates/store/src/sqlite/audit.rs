@@ -1,4 +1,4 @@
-//! The audit trail: what the bus announced, in order, each record sealed together with all before it ([`crate::chain`]).
+//! The audit trail: what the bus announced, in order, each record sealed together with all before it ([`crate::audit_chain`]).
 
 use std::sync::{
     Arc,
@@ -19,28 +19,29 @@ use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 use super::{
     SqliteStore,
     column::At,
-    costs, meta,
-    note::{Note, Record},
+    costs,
+    journal_record::{EncodedAuditEvent, JournalRecord},
+    meta,
 };
 use crate::{
-    chain::{Link, hex, number},
-    fault::Snag,
+    audit_chain::{ChainLink, hex, number},
+    error::SqliteError,
 };
 
 /// How many records go at most in one sweep, so that nobody waits long for it.
-const BATCH: u64 = 5_000;
+const MAX_SWEPT_RECORDS: u64 = 5_000;
 
 /// Whoever reads along is given no more text than about this at once.
-const MUCH: usize = 1024 * 1024;
+const MAX_PAGE_BYTES: usize = 1024 * 1024;
 
 /// Where the trail ends, and what was swept from its beginning.
-const LAST: &str = "audit_last";
-const SWEPT: &str = "audit_swept";
+const LAST_KEY: &str = "audit_last";
+const SWEPT_KEY: &str = "audit_swept";
 
 #[async_trait]
 impl AuditStore for SqliteStore {
     async fn audit(&self, events: Vec<VerbEvent>) -> Result<(), StoreError> {
-        self.write_journal(Note::audit(&events)?).await
+        self.write_journal(JournalRecord::audit(&events)?).await
     }
 
     async fn audit_trail(&self, scope: &Scope, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError> {
@@ -66,9 +67,9 @@ impl AuditStore for SqliteStore {
     }
 }
 
-// === impl Link ===
+// === impl ChainLink ===
 
-impl Link {
+impl ChainLink {
     fn read(connection: &Connection, key: &str) -> rusqlite::Result<Option<Self>> {
         let Some(text) = meta::text(connection, key)? else { return Ok(None) };
         // What cannot be read is no link, and then the records do not fit it.
@@ -86,8 +87,8 @@ impl Link {
 /// Adds records to the trail.
 pub(super) fn append<'a>(
     connection: &Connection,
-    records: impl IntoIterator<Item = Record<'a>>,
-) -> Result<(), Snag> {
+    records: impl IntoIterator<Item = EncodedAuditEvent<'a>>,
+) -> Result<(), SqliteError> {
     let mut records = records.into_iter().peekable();
     if records.peek().is_none() {
         return Ok(());
@@ -95,11 +96,11 @@ pub(super) fn append<'a>(
     let mut link = last(connection)?;
     let mut insert = connection
         .prepare_cached("INSERT INTO audit (row, org, at, event, seal) VALUES (?1, ?2, ?3, ?4, ?5)")?;
-    for Record { org, at, event } in records {
+    for EncodedAuditEvent { org, at, event } in records {
         link = link.next(org.bytes(), at, event.bytes());
         insert.execute(params![link.record, org, at, event, link.seal])?;
     }
-    Ok(link.write(connection, LAST)?)
+    Ok(link.write(connection, LAST_KEY)?)
 }
 
 /// The records of an org that were asked for, newest first.
@@ -107,7 +108,7 @@ pub(super) fn trail(
     connection: &Connection,
     org: &OrgId,
     filter: &AuditFilter,
-) -> Result<Vec<Audited>, Snag> {
+) -> Result<Vec<Audited>, SqliteError> {
     let (since, until) = (filter.since.map(nearest), filter.until.map(nearest));
     let outcome = filter.outcome.map(|outcome| match outcome {
         AuditOutcome::Completed => " AND event ->> 'outcome' = 'completed'",
@@ -150,12 +151,12 @@ pub(super) fn trail(
 }
 
 /// At most so many records behind this one, in order.
-pub(super) fn after(connection: &Connection, record: u64, limit: usize) -> Result<Vec<Audited>, Snag> {
+pub(super) fn after(connection: &Connection, record: u64, limit: usize) -> Result<Vec<Audited>, SqliteError> {
     let mut select = connection
         .prepare_cached("SELECT row, seal, event FROM audit WHERE row > ?1 ORDER BY row LIMIT ?2")?;
     let mut rows = select.query(params![i64::try_from(record).unwrap_or(i64::MAX), limit])?;
     let (mut records, mut bytes) = (Vec::new(), 0);
-    while bytes < MUCH
+    while bytes < MAX_PAGE_BYTES
         && let Some(row) = rows.next()?
     {
         bytes += row.get_ref("event")?.as_bytes().map_or(0, <[u8]>::len);
@@ -165,10 +166,10 @@ pub(super) fn after(connection: &Connection, record: u64, limit: usize) -> Resul
 }
 
 /// Compares every record with its seal.
-pub(super) fn verify(connection: &Connection, reached: &AtomicU64) -> Result<Verdict, Snag> {
+pub(super) fn verify(connection: &Connection, reached: &AtomicU64) -> Result<Verdict, SqliteError> {
     // All of it is read at one moment: records that are added meanwhile are the next look's.
     let reading = connection.unchecked_transaction()?;
-    let mut link = Link::read(&reading, SWEPT)?.unwrap_or(Link::START);
+    let mut link = ChainLink::read(&reading, SWEPT_KEY)?.unwrap_or(ChainLink::START);
     let swept = link.record;
     let mut select = reading.prepare("SELECT row, org, at, event, seal FROM audit ORDER BY row")?;
     let mut rows = select.query([])?;
@@ -179,24 +180,24 @@ pub(super) fn verify(connection: &Connection, reached: &AtomicU64) -> Result<Ver
         }
         reached.store(number(link.record), Ordering::Relaxed);
     }
-    let last = Link::read(&reading, LAST)?.unwrap_or(Link::START);
+    let last = ChainLink::read(&reading, LAST_KEY)?.unwrap_or(ChainLink::START);
     Ok(link.verdict(swept, &last))
 }
 
 /// Forgets the oldest records from before `moment`. Answers how many went.
-pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<u64, Snag> {
+pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<u64, SqliteError> {
     // Announcements are written in about the order they were made; the first younger one ends the sweep.
-    let swept = Link::read(connection, SWEPT)?.unwrap_or(Link::START).record;
+    let swept = ChainLink::read(connection, SWEPT_KEY)?.unwrap_or(ChainLink::START).record;
     let keep_from: Option<i64> = connection
         .query_row("SELECT row FROM audit WHERE at >= ?1 ORDER BY row LIMIT 1", [At(moment)], |row| {
             row.get(0)
         })
         .optional()?;
     let last = last(connection)?.record;
-    let up_to = keep_from.map_or(last, |row| row - 1).min(swept.saturating_add_unsigned(BATCH));
+    let up_to = keep_from.map_or(last, |row| row - 1).min(swept.saturating_add_unsigned(MAX_SWEPT_RECORDS));
     let seal = connection.query_row("SELECT seal FROM audit WHERE row = ?1", [up_to], |row| row.get(0));
     let Some(seal) = seal.optional()? else { return Ok(0) };
-    Link { record: up_to, seal }.write(connection, SWEPT)?;
+    ChainLink { record: up_to, seal }.write(connection, SWEPT_KEY)?;
     Ok(connection.execute("DELETE FROM audit WHERE row <= ?1", [up_to])? as u64)
 }
 
@@ -206,12 +207,12 @@ pub(super) fn end(connection: &Connection) -> rusqlite::Result<u64> {
 }
 
 /// The end of the trail.
-fn last(connection: &Connection) -> rusqlite::Result<Link> {
-    Ok(Link::read(connection, LAST)?.unwrap_or(Link::START))
+fn last(connection: &Connection) -> rusqlite::Result<ChainLink> {
+    Ok(ChainLink::read(connection, LAST_KEY)?.unwrap_or(ChainLink::START))
 }
 
 /// Whether a record is the one that follows `link`.
-fn follow(link: &Link, row: &Row<'_>) -> Result<Result<Link, Verdict>, Snag> {
+fn follow(link: &ChainLink, row: &Row<'_>) -> Result<Result<ChainLink, Verdict>, SqliteError> {
     let (record, at): (i64, i64) = (row.get("row")?, row.get("at")?);
     let broken = |record: i64, why: String| Ok(Err(Verdict::Broken { record: number(record), why }));
     if record != link.record + 1 {
@@ -227,7 +228,7 @@ fn follow(link: &Link, row: &Row<'_>) -> Result<Result<Link, Verdict>, Snag> {
     Ok(Ok(next))
 }
 
-fn audited(row: &Row<'_>) -> Result<Audited, Snag> {
+fn audited(row: &Row<'_>) -> Result<Audited, SqliteError> {
     let record: u64 = row.get("row")?;
     let text = row.get_ref("event")?.as_str().map_err(rusqlite::Error::from)?;
     let event = serde_json::from_str(text)

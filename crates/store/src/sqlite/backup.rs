@@ -14,12 +14,12 @@ use rusqlite::{
 
 use super::{
     SqliteStore, connect,
-    daybook::neighbours::{self, Found},
+    write_buffer::other_writers::{self, FlushState},
     writer::Job,
 };
 use crate::{
     archive::create_private,
-    fault::{Fault, Snag},
+    error::{DatabaseError, SqliteError},
 };
 
 /// Longest wait for other processes to flush what they have acknowledged.
@@ -50,7 +50,9 @@ impl SqliteStore {
         progress: impl Fn(CopyProgress) + Send + 'static,
     ) -> Result<(), StoreError> {
         let Some(readers) = &self.readers else {
-            return Err(Fault::plain("a store in memory cannot be backed up; use a data folder").into());
+            return Err(
+                DatabaseError::plain("a store in memory cannot be backed up; use a data folder").into()
+            );
         };
         self.flush_all(readers.folder()).await?;
         create_private(target).map_err(|error| not_written(target, error))?;
@@ -64,17 +66,20 @@ impl SqliteStore {
 
     /// Has everything in the database that any process has acknowledged by now.
     async fn flush_all(&self, folder: &Path) -> Result<(), StoreError> {
-        self.settle().await?;
-        let own = self.daybook.as_ref().map_or_else(String::new, |daybook| daybook.name().to_owned());
+        self.flush_buffer().await?;
+        let own = self
+            .write_buffer
+            .as_ref()
+            .map_or_else(String::new, |write_buffer| write_buffer.name().to_owned());
         for _ in 0..MAX_ADOPTIONS {
             let (folder, own) = (folder.to_owned(), own.clone());
             let waiting = move |connection: &Connection| {
-                Ok(neighbours::wait(connection, &folder, &own, FLUSH_TIMEOUT)?)
+                Ok(other_writers::wait_for_flush(connection, &folder, &own, FLUSH_TIMEOUT)?)
             };
             match self.read(waiting).await? {
-                Found::Posted => return Ok(()),
-                Found::Orphan => self.ask(Job::Adopt).await.map(drop)?,
-                Found::Late => break,
+                FlushState::Flushed => return Ok(()),
+                FlushState::Orphan => self.ask(Job::RecoverBuffers).await.map(drop)?,
+                FlushState::Late => break,
             }
         }
         let what = format!(
@@ -82,11 +87,11 @@ impl SqliteStore {
             self.place,
             FLUSH_TIMEOUT.as_secs()
         );
-        Err(Fault::plain(what).into())
+        Err(DatabaseError::plain(what).into())
     }
 }
 
-fn copy(connection: &Connection, target: &Path, progress: &impl Fn(CopyProgress)) -> Result<(), Snag> {
+fn copy(connection: &Connection, target: &Path, progress: &impl Fn(CopyProgress)) -> Result<(), SqliteError> {
     let mut into = Connection::open(target)?;
     // Held from here on, so that no writer can make the copy begin anew.
     let snapshot = connection.unchecked_transaction()?;
@@ -116,7 +121,7 @@ fn copy(connection: &Connection, target: &Path, progress: &impl Fn(CopyProgress)
         Some(finding) => {
             let what =
                 format!("the database is damaged and was not backed up: {finding}; run `rialto check`");
-            Err(Snag::Refused(Fault::plain(what).into()))
+            Err(SqliteError::Refused(DatabaseError::plain(what).into()))
         }
     }
 }
@@ -130,5 +135,5 @@ fn remove_copy(target: &Path) {
 
 fn not_written(target: &Path, error: io::Error) -> StoreError {
     let what = format!("{} could not be written; name a folder with room for the database", target.display());
-    Fault::new(what, error).into()
+    DatabaseError::new(what, error).into()
 }

@@ -16,13 +16,13 @@ use rusqlite::{Connection, config::DbConfig};
 use super::{
     agents, audit, checksum,
     connect::{self, FILE, SCHEMA},
-    daybook::orphans,
-    flows, leftovers, policies, secrets, tasks, tenants, tokens, use_lock, wal, webhooks,
+    flows, policies, secrets, startup_check, tasks, tenants, tokens, use_lock, wal, webhooks,
+    write_buffer::recovery,
 };
 use crate::{
     archive::restored,
     check::CheckReport,
-    fault::{Fault, Place, Snag},
+    error::{DatabaseError, DatabaseLocation, SqliteError},
     open::CardParser,
 };
 
@@ -44,16 +44,18 @@ pub fn check_folder(
     parse: CardParser,
     progress: &dyn Fn(&str),
 ) -> Result<CheckReport, StoreError> {
-    let (path, place) = (folder.join(FILE), Place::file(&folder.join(FILE)));
+    let (path, place) = (folder.join(FILE), DatabaseLocation::file(&folder.join(FILE)));
     if !path.is_file() {
         let what = format!("there is no database in {}; name the data folder with --data", folder.display());
-        return Err(Fault::plain(what).into());
+        return Err(DatabaseError::plain(what).into());
     }
     let mut report = CheckReport::default();
     if !use_lock::is_in_use(folder) {
         restored::compare(folder, None).iter().for_each(|what| report.add("files", what));
         match wal::inspect(&path) {
-            Ok(state) => leftovers::describe(&path, state).iter().for_each(|what| report.add("files", what)),
+            Ok(state) => {
+                startup_check::describe(&path, state).iter().for_each(|what| report.add("files", what))
+            }
             Err(error) => report.add("files", format!("{}-wal cannot be read: {error}", path.display())),
         }
     }
@@ -72,7 +74,7 @@ pub fn check_folder(
 // === impl Checker ===
 
 impl Checker<'_> {
-    fn run(&mut self, place: &Place) {
+    fn run(&mut self, place: &DatabaseLocation) {
         (self.progress)("pages and indexes");
         self.pages(place);
         match connect::schema_of(&self.connection) {
@@ -95,23 +97,25 @@ impl Checker<'_> {
         self.audit(place);
     }
 
-    fn pages(&mut self, place: &Place) {
+    fn pages(&mut self, place: &DatabaseLocation) {
         match connect::findings(&self.connection, "PRAGMA integrity_check(100)") {
             Ok(findings) => findings.iter().for_each(|finding| self.report.add("pages", finding)),
             Err(error) => self.report.add("pages", with_cause(&place.fault(error))),
         }
     }
 
-    fn buffers(&mut self, place: &Place) {
-        match orphans::damaged(&self.connection, self.folder) {
+    fn buffers(&mut self, place: &DatabaseLocation) {
+        match recovery::damaged(&self.connection, self.folder) {
             Ok(damaged) => {
-                damaged.iter().for_each(|path| self.report.add("files", leftovers::describe_buffer(path)));
+                damaged
+                    .iter()
+                    .for_each(|path| self.report.add("files", startup_check::describe_buffer(path)));
             }
             Err(error) => self.report.add("files", with_cause(&place.fault(error))),
         }
     }
 
-    fn references(&mut self, place: &Place) {
+    fn references(&mut self, place: &DatabaseLocation) {
         // Claims of messages are made before their tasks and may outlive a process that dies in between: they are no finding.
         let counts = [
             (
@@ -139,9 +143,9 @@ impl Checker<'_> {
     }
 
     /// Reads the small tables as the program reads them.
-    fn tables(&mut self, place: &Place) {
+    fn tables(&mut self, place: &DatabaseLocation) {
         let (connection, parse) = (&self.connection, self.parse);
-        let read: [(&'static str, Result<(), Snag>); 7] = [
+        let read: [(&'static str, Result<(), SqliteError>); 7] = [
             ("agents", agents::all(connection, parse).map(drop)),
             ("tokens", tokens::all(connection).map(drop)),
             ("secrets", secrets::all(connection).map(drop)),
@@ -151,27 +155,27 @@ impl Checker<'_> {
             ("flows", flows::read_all(connection)),
         ];
         for (check, outcome) in read {
-            if let Err(snag) = outcome {
-                self.report.add(check, with_cause(&place.explain(snag)));
+            if let Err(failure) = outcome {
+                self.report.add(check, with_cause(&place.explain(failure)));
             }
         }
     }
 
-    fn all_tasks(&mut self, place: &Place) {
+    fn all_tasks(&mut self, place: &DatabaseLocation) {
         let mut after = i64::MIN;
         loop {
             match self.batch(after, place) {
                 Ok(Some(last)) => after = last,
                 Ok(None) => return,
                 // The pages that cannot be read are listed above.
-                Err(snag) => return self.report.add("tasks", with_cause(&place.explain(snag))),
+                Err(failure) => return self.report.add("tasks", with_cause(&place.explain(failure))),
             }
             (self.progress)(&format!("{} tasks", self.report.tasks));
         }
     }
 
     /// Reads the tasks behind row `after` with their events. Answers the last row, if there is one.
-    fn batch(&mut self, after: i64, place: &Place) -> Result<Option<i64>, Snag> {
+    fn batch(&mut self, after: i64, place: &DatabaseLocation) -> Result<Option<i64>, SqliteError> {
         let reading = self.connection.unchecked_transaction()?;
         let mut select =
             reading.prepare_cached("SELECT * FROM tasks WHERE row > ?1 ORDER BY row LIMIT ?2")?;
@@ -182,9 +186,9 @@ impl Checker<'_> {
             self.report.tasks += 1;
             let head = match tasks::head(row) {
                 Ok(head) => head,
-                Err(snag) => {
+                Err(failure) => {
                     let id: String = row.get("id").unwrap_or_default();
-                    self.report.add("tasks", format!("task {id}: {}", with_cause(&place.explain(snag))));
+                    self.report.add("tasks", format!("task {id}: {}", with_cause(&place.explain(failure))));
                     continue;
                 }
             };
@@ -212,21 +216,21 @@ impl Checker<'_> {
                         format!("task {} has {has} events and should have {expected}", head.id),
                     );
                 }
-                Err(snag) => self
+                Err(failure) => self
                     .report
-                    .add("events", format!("task {}: {}", head.id, with_cause(&place.explain(snag)))),
+                    .add("events", format!("task {}: {}", head.id, with_cause(&place.explain(failure)))),
             }
         }
         Ok(last)
     }
 
-    fn audit(&mut self, place: &Place) {
+    fn audit(&mut self, place: &DatabaseLocation) {
         match audit::verify(&self.connection, &AtomicU64::new(0)) {
             Ok(Verdict::Sound { records, .. }) => self.report.audit_records = records,
             Ok(Verdict::Broken { record, why }) => {
                 self.report.add("audit", format!("record {record} is not as it was written: {why}"));
             }
-            Err(snag) => self.report.add("audit", with_cause(&place.explain(snag))),
+            Err(failure) => self.report.add("audit", with_cause(&place.explain(failure))),
         }
     }
 }

@@ -9,11 +9,11 @@ use refinery::{Migration, Runner};
 use rialto_model::store::StoreError;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
-use super::{daybook::orphans, leftovers::Leftovers, meta, use_lock::UseLock};
+use super::{meta, startup_check::StartupCheck, use_lock::UseLock, write_buffer::recovery};
 use crate::{
     config::{Config, Durability},
-    fault::{Fault, Place},
-    generation::Slot,
+    error::{DatabaseError, DatabaseLocation},
+    generation::GenerationFile,
 };
 
 /// The database's name in its folder.
@@ -47,10 +47,10 @@ const MIGRATIONS: &[(&str, &str)] = &[
 ];
 
 /// How often a lock that another process holds is tried again, one millisecond apart.
-const PATIENCE: i32 = 10_000;
+const MAX_LOCK_RETRIES: i32 = 10_000;
 
 /// Statements kept ready per connection: every one we have, with room for the combinations of a task filter.
-const STATEMENTS: usize = 64;
+const CACHED_STATEMENTS: usize = 64;
 
 /// Makes the folder, if need be for its owner alone: what was said to agents is in it.
 pub(super) fn make_folder(folder: &Path) -> Result<(), StoreError> {
@@ -60,7 +60,7 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), StoreError> {
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder).map_err(|error| {
         let what = format!("the folder {} cannot be made; choose another one", folder.display());
-        Fault::new(what, error).into()
+        DatabaseError::new(what, error).into()
     })
 }
 
@@ -84,40 +84,40 @@ fn private_file(path: &Path) -> std::io::Result<File> {
 }
 
 /// The file with the copy of the generation number.
-pub(super) fn slot(folder: &Path) -> Result<Slot, StoreError> {
+pub(super) fn slot(folder: &Path) -> Result<GenerationFile, StoreError> {
     let file = private_file(&folder.join("generation")).map_err(|error| not_writable(folder, error))?;
-    Ok(Slot::new(file))
+    Ok(GenerationFile::new(file))
 }
 
 /// The connection that writes.
 pub(super) fn writer(
     folder: &Path,
-    slot: &Slot,
+    slot: &GenerationFile,
     in_use: &mut UseLock,
     config: &Config,
-    place: &Place,
+    place: &DatabaseLocation,
 ) -> Result<Connection, StoreError> {
     let path = folder.join(FILE);
     // SQLite gives its own files the permissions that it finds on this one.
     drop(private_file(&path).map_err(|error| not_writable(folder, error))?);
     let open_and_copy = || {
-        let left = Leftovers::inspect(folder, in_use);
+        let left = StartupCheck::inspect(folder, in_use);
         left.refuse_damage(folder, config.accept_damage, place)?;
         let mut connection = open(&path).map_err(|error| place.fault(error))?;
         left.check_pages(&mut connection, config.accept_damage, place)?;
         let mut connection = prepare(connection, config, place)?;
         left.refuse_damaged_buffers(&connection, folder, config.accept_damage, place)?;
-        orphans::adopt(&mut connection, folder).map_err(|trouble| trouble.explain(place))?;
+        recovery::recover_buffers(&mut connection, folder).map_err(|trouble| trouble.explain(place))?;
         // Another process may have died between a commit and its copy.
         let number = meta::generation(&connection).map_err(|error| place.fault(error))?;
         slot.set(number).map_err(|error| not_writable(folder, error))?;
         Ok(connection)
     };
-    slot.locked(open_and_copy).map_err(|error| not_writable(folder, error))?
+    slot.with_lock(open_and_copy).map_err(|error| not_writable(folder, error))?
 }
 
 /// The only connection of a database in memory.
-pub(super) fn in_memory(place: &Place) -> Result<Connection, StoreError> {
+pub(super) fn in_memory(place: &DatabaseLocation) -> Result<Connection, StoreError> {
     let connection = Connection::open_in_memory().map_err(|error| place.fault(error))?;
     prepare(connection, &Config::default(), place)
 }
@@ -125,7 +125,7 @@ pub(super) fn in_memory(place: &Place) -> Result<Connection, StoreError> {
 /// A connection that only reads.
 pub(super) fn reader(folder: &Path) -> rusqlite::Result<Connection> {
     let mut connection = open(&folder.join(FILE))?;
-    settle(&mut connection)?;
+    configure(&mut connection)?;
     connection.execute_batch("PRAGMA query_only = ON")?;
     Ok(connection)
 }
@@ -152,9 +152,9 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
 
 /// What every connection needs. The page caches stay at a megabyte: the whole program must stay small, and the system's own
 /// cache is behind them.
-fn settle(connection: &mut Connection) -> rusqlite::Result<()> {
+fn configure(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(Some(wait_for_lock))?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
     connection
         .execute_batch("PRAGMA foreign_keys = ON; PRAGMA cache_size = -1024; PRAGMA temp_store = MEMORY")
 }
@@ -162,11 +162,15 @@ fn settle(connection: &mut Connection) -> rusqlite::Result<()> {
 /// Tries again soon: the built-in handler waits up to 100 ms between tries, and a busy neighbour lets go for less.
 fn wait_for_lock(tries: i32) -> bool {
     thread::sleep(Duration::from_millis(1));
-    tries < PATIENCE
+    tries < MAX_LOCK_RETRIES
 }
 
-fn prepare(mut connection: Connection, config: &Config, place: &Place) -> Result<Connection, StoreError> {
-    settle(&mut connection).map_err(|error| place.fault(error))?;
+fn prepare(
+    mut connection: Connection,
+    config: &Config,
+    place: &DatabaseLocation,
+) -> Result<Connection, StoreError> {
+    configure(&mut connection).map_err(|error| place.fault(error))?;
     let schema = schema_of(&connection).map_err(|error| place.fault(error))?;
     // A newer program says whether its changes are such that this one still works with them.
     let works = || meta::schema_floor(&connection).is_some_and(|floor| floor <= SCHEMA);
@@ -195,7 +199,7 @@ pub(super) fn schema_of(connection: &Connection) -> rusqlite::Result<i32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-fn migrate(connection: &mut Connection, place: &Place) -> Result<(), StoreError> {
+fn migrate(connection: &mut Connection, place: &DatabaseLocation) -> Result<(), StoreError> {
     // The rows of a call are a kilobyte or two: large pages waste less of themselves, and fewer of them are written. Both
     // settings are kept in the file, so they are made once. A database in memory has its own mode and says so.
     connection.execute_batch("PRAGMA page_size = 16384").map_err(|error| place.fault(error))?;
@@ -203,7 +207,8 @@ fn migrate(connection: &mut Connection, place: &Place) -> Result<(), StoreError>
         .pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))
         .map_err(|error| place.fault(error))?;
     connection.set_transaction_behavior(TransactionBehavior::Immediate);
-    let failed = |error| Fault::new(format!("{place} could not be brought to the present schema"), error);
+    let failed =
+        |error| DatabaseError::new(format!("{place} could not be brought to the present schema"), error);
     migrations().map_err(failed)?.set_grouped(true).run(connection).map_err(failed)?;
     meta::set_migrated_by(connection).map_err(|error| place.fault(error))?;
     Ok(())
@@ -211,7 +216,7 @@ fn migrate(connection: &mut Connection, place: &Place) -> Result<(), StoreError>
 
 fn not_writable(folder: &Path, error: io::Error) -> StoreError {
     let what = format!("the folder {} may not be written; change its permissions", folder.display());
-    Fault::new(what, error).into()
+    DatabaseError::new(what, error).into()
 }
 
 fn migrations() -> Result<Runner, refinery::Error> {
@@ -220,11 +225,13 @@ fn migrations() -> Result<Runner, refinery::Error> {
     Ok(Runner::new(&each?))
 }
 
-fn newer(connection: &Connection, place: &Place) -> Fault {
+fn newer(connection: &Connection, place: &DatabaseLocation) -> DatabaseError {
     let writer = meta::migrated_by(connection)
         .map_or_else(|| "a newer rialto".to_owned(), |version| format!("rialto {version}"));
     let own = env!("CARGO_PKG_VERSION");
-    Fault::plain(format!("{place} was last written by {writer}, and this is {own}; update this program"))
+    DatabaseError::plain(format!(
+        "{place} was last written by {writer}, and this is {own}; update this program"
+    ))
 }
 
 #[cfg(test)]
@@ -233,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_last_migration_leaves_the_schema_this_program_knows() {
-        let connection = in_memory(&Place::memory()).unwrap();
+        let connection = in_memory(&DatabaseLocation::memory()).unwrap();
         assert_eq!(schema_of(&connection).unwrap(), SCHEMA);
     }
 }

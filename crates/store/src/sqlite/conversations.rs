@@ -8,10 +8,14 @@ use rialto_model::{
 use rusqlite::{Connection, ToSql};
 
 use super::{column::At, tasks::head};
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 /// A caller's tasks, the last changed first.
-pub(super) fn list(connection: &Connection, scope: &Scope, filter: &TalkFilter) -> Result<Talks, Snag> {
+pub(super) fn list(
+    connection: &Connection,
+    scope: &Scope,
+    filter: &TalkFilter,
+) -> Result<Talks, SqliteError> {
     let (org, project, caller) = (scope.org.as_str(), scope.project.as_str(), filter.caller.as_str());
     let context = filter.context.as_ref().map(ContextId::as_str);
     let agent = filter.agent.as_ref().map(AgentId::as_str);

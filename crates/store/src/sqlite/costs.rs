@@ -8,10 +8,14 @@ use rialto_model::{
 use rusqlite::{Connection, Row, ToSql};
 
 use super::audit::nearest;
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 /// One sum for each key, in the order of the keys.
-pub(super) fn sums(connection: &Connection, org: &OrgId, query: &CostQuery) -> Result<Vec<CostSum>, Snag> {
+pub(super) fn sums(
+    connection: &Connection,
+    org: &OrgId,
+    query: &CostQuery,
+) -> Result<Vec<CostSum>, SqliteError> {
     let key = match query.by {
         CostBy::Agent => "agent_id",
         CostBy::Skill => "verb",

@@ -6,19 +6,19 @@
 use rialto_model::store::StoreError;
 
 /// First character of a text without arguments; JSON never begins with it.
-const MARK: char = '@';
+const ELIDED_MARK: char = '@';
 
 /// Returns the events whole. Loads the arguments only where they were left out.
 pub(super) fn restore<E: From<StoreError>>(
     text: String,
     load_args: impl FnOnce() -> Result<String, E>,
 ) -> Result<String, E> {
-    let Some(elided) = text.strip_prefix(MARK) else { return Ok(text) };
+    let Some(elided) = text.strip_prefix(ELIDED_MARK) else { return Ok(text) };
     let digits = elided.bytes().take_while(u8::is_ascii_digit).count();
     let (offset, events) = elided.split_at(digits);
     let parts = offset.parse().ok().and_then(|offset| events.split_at_checked(offset));
     let (before, after) = parts.ok_or_else(|| {
-        StoreError::Corrupt(format!("events that begin with {MARK}{offset} do not have that place"))
+        StoreError::Corrupt(format!("events that begin with {ELIDED_MARK}{offset} do not have that place"))
     })?;
     Ok([before, &load_args()?, after].concat())
 }

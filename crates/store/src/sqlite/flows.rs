@@ -19,12 +19,12 @@ use rusqlite::{
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::SqliteStore;
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 pub(super) use self::runs::sweep;
 
 /// Reads all definitions, to see whether they can be read.
-pub(super) fn read_all(connection: &Connection) -> Result<(), Snag> {
+pub(super) fn read_all(connection: &Connection) -> Result<(), SqliteError> {
     definitions::all(connection, None).map(drop)
 }
 

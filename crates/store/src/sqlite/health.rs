@@ -21,7 +21,7 @@ use rusqlite::{Connection, Error as SqlError, ErrorCode};
 use tokio::sync::mpsc;
 
 use super::{connect::FILE, writer::Job};
-use crate::fault::{Fault, Place};
+use crate::error::{DatabaseError, DatabaseLocation};
 
 /// Time between two looks at the files: what is acknowledged in between may be lost with a deleted folder.
 const WATCH_INTERVAL: Duration = Duration::from_millis(250);
@@ -34,7 +34,7 @@ const PROBE_LOOKS: u32 = 4;
 
 /// Condition of a database, shared by all that use it.
 pub(super) struct StoreHealth {
-    place: Place,
+    place: DatabaseLocation,
     /// None for a store in memory.
     database: Option<(PathBuf, FileId)>,
     /// Condition that writes have reported.
@@ -59,7 +59,7 @@ pub(super) struct HealthWatch {
 
 impl StoreHealth {
     /// Health of the database in `folder`, or of one in memory.
-    pub(super) fn new(folder: Option<&Path>, place: Place) -> Self {
+    pub(super) fn new(folder: Option<&Path>, place: DatabaseLocation) -> Self {
         let database = folder.map(|folder| folder.join(FILE));
         let database = database.and_then(|path| FileId::read(&path).ok().map(|id| (path, id)));
         Self { place, database, writes: AtomicU8::new(0), files: AtomicU8::new(0) }
@@ -71,11 +71,11 @@ impl StoreHealth {
     }
 
     /// Refuses a write to a database that was deleted.
-    pub(super) fn refuse_deleted(&self) -> Result<(), Fault> {
+    pub(super) fn refuse_deleted(&self) -> Result<(), DatabaseError> {
         if decode(self.files.load(Ordering::Relaxed)) != Some(StoreProblem::Deleted) {
             return Ok(());
         }
-        Err(Fault::plain(format!("{}: {}", self.place, StoreProblem::Deleted.message())))
+        Err(DatabaseError::plain(format!("{}: {}", self.place, StoreProblem::Deleted.message())))
     }
 
     /// A write failed.
@@ -219,7 +219,10 @@ const fn decode(code: u8) -> Option<StoreProblem> {
 
 #[cfg(test)]
 mod tests {
-    use rialto_model::{ids::Scope, store::{Store, TaskStore}};
+    use rialto_model::{
+        ids::Scope,
+        store::{Store, TaskStore},
+    };
     use rialto_testkit::store_suite::head;
 
     use super::*;
@@ -278,7 +281,9 @@ mod tests {
             SqliteStore::open(folder.path(), &Config::default(), |_| Err("no cards here".into())).unwrap();
         store.open_task(&head("task-000"), Vec::new()).await.unwrap();
         let find = |id: &'static str| {
-            store.peek(move |connection| crate::sqlite::tasks::find(connection, &Scope::default(), id))
+            store.read_unflushed(move |connection| {
+                crate::sqlite::tasks::find(connection, &Scope::default(), id)
+            })
         };
         assert!(find("task-000").await.unwrap().is_some());
         assert!(find("task-001").await.unwrap().is_none());

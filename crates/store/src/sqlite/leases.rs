@@ -11,13 +11,13 @@ use rialto_model::{
 };
 use rusqlite::{Connection, params};
 
-use super::{SqliteStore, column::At, presence, tasks::head, writer::Job};
-use crate::fault::Snag;
+use super::{SqliteStore, column::At, process_locks, tasks::head, writer::Job};
+use crate::error::SqliteError;
 
 /// Which of the tasks are taken over whose process has not said that it is at work.
-pub(super) struct Left<'a> {
+pub(super) struct TakeoverFilter<'a> {
     /// Whether a process may be at work without having said so.
-    pub(super) is_shown: &'a dyn Fn(Runner) -> bool,
+    pub(super) may_be_alive: &'a dyn Fn(Runner) -> bool,
     /// At most so many.
     pub(super) limit: usize,
 }
@@ -26,7 +26,7 @@ pub(super) struct Left<'a> {
 impl LeaseStore for SqliteStore {
     async fn beat(&self, runner: Runner, until: Timestamp) -> Result<(), StoreError> {
         if let Some(readers) = &self.readers {
-            self.presence.show(readers.folder(), runner);
+            self.process_locks.acquire(readers.folder(), runner);
         }
         self.transact(move |transaction| beat(transaction, runner, until)).await
     }
@@ -36,12 +36,13 @@ impl LeaseStore for SqliteStore {
     }
 
     async fn attend(&self, runner: Runner) -> Result<bool, StoreError> {
-        Ok(self.readers.as_ref().is_some_and(|readers| self.presence.show(readers.folder(), runner)))
+        Ok(self.readers.as_ref().is_some_and(|readers| self.process_locks.acquire(readers.folder(), runner)))
     }
 
     async fn is_at_work(&self, runner: Runner, now: Timestamp) -> Result<bool, StoreError> {
-        let told = self.readers.as_ref().and_then(|readers| presence::is_alive(readers.folder(), runner));
-        match told {
+        let locked =
+            self.readers.as_ref().and_then(|readers| process_locks::is_alive(readers.folder(), runner));
+        match locked {
             Some(is_alive) => Ok(is_alive),
             None => self.read(move |connection| is_at_work(connection, runner, now)).await,
         }
@@ -49,15 +50,15 @@ impl LeaseStore for SqliteStore {
 
     async fn claim(&self, task: &TaskId, runner: Runner) -> Result<(), StoreError> {
         let task = task.clone();
-        self.settle().await?;
+        self.flush_buffer().await?;
         self.transact(move |transaction| assign_task(transaction, &task, runner)).await
     }
 
     async fn retire(&self, runner: Runner) -> Result<(), StoreError> {
-        self.settle().await?;
+        self.flush_buffer().await?;
         self.transact(move |transaction| retire(transaction, runner)).await?;
         if let Some(readers) = &self.readers {
-            self.presence.hide(readers.folder(), runner);
+            self.process_locks.release(readers.folder(), runner);
         }
         Ok(())
     }
@@ -68,32 +69,33 @@ impl LeaseStore for SqliteStore {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<TaskHead>, StoreError> {
-        // Those that died are found before their last notes are: whoever is found has none to make any more.
+        // Those that died are found before their last records are: whoever is found has none to make any more.
         let folder = self.readers.as_ref().map(|readers| readers.folder().to_owned());
-        let gone = folder.as_deref().map(presence::gone).unwrap_or_default();
-        self.ask(Job::Adopt).await?;
+        let gone = folder.as_deref().map(process_locks::find_dead).unwrap_or_default();
+        self.ask(Job::RecoverBuffers).await?;
         let place = folder.clone();
         let taken = self.transact(move |transaction| {
             gone.iter().try_for_each(|dead| retire(transaction, *dead))?;
             let gone = [gone, forget_late(transaction, now)?].concat();
-            // One that keeps a file and was not found dead may have notes that nobody has adopted: it is looked at next time.
-            let is_shown = |other| {
+            // One that keeps a file and was not found dead may have records that nobody has adopted: it is looked at next time.
+            let may_be_alive = |other| {
                 !gone.contains(&other)
-                    && place.as_deref().is_some_and(|place| presence::is_known(place, other))
+                    && place.as_deref().is_some_and(|place| process_locks::has_lock_file(place, other))
             };
-            let taken = take_over(transaction, runner, &Left { is_shown: &is_shown, limit })?;
+            let taken =
+                take_over(transaction, runner, &TakeoverFilter { may_be_alive: &may_be_alive, limit })?;
             Ok((taken, gone))
         });
         let (taken, gone) = taken.await?;
         for runner in gone {
-            folder.iter().for_each(|folder| presence::forget(folder, runner));
+            folder.iter().for_each(|folder| process_locks::remove_lock_file(folder, runner));
         }
         Ok(taken)
     }
 }
 
 /// A process is at work. Those that have long been gone, and left nothing, are forgotten on the way.
-pub(super) fn beat(connection: &Connection, runner: Runner, until: Timestamp) -> Result<(), Snag> {
+pub(super) fn beat(connection: &Connection, runner: Runner, until: Timestamp) -> Result<(), SqliteError> {
     let mut upsert = connection.prepare_cached(
         "INSERT INTO runners (id, until) VALUES (?1, ?2) ON CONFLICT (id) DO UPDATE SET until = excluded.until",
     )?;
@@ -102,33 +104,37 @@ pub(super) fn beat(connection: &Connection, runner: Runner, until: Timestamp) ->
 }
 
 /// A process is still at work. Answers whether nobody has taken it for gone.
-pub(super) fn renew(connection: &Connection, runner: Runner, until: Timestamp) -> Result<bool, Snag> {
+pub(super) fn renew(connection: &Connection, runner: Runner, until: Timestamp) -> Result<bool, SqliteError> {
     let mut update = connection.prepare_cached("UPDATE runners SET until = ?2 WHERE id = ?1")?;
     Ok(update.execute(params![runner.get().cast_signed(), At(until)])? == 1)
 }
 
 /// A process works no more.
-pub(super) fn retire(connection: &Connection, runner: Runner) -> Result<(), Snag> {
+pub(super) fn retire(connection: &Connection, runner: Runner) -> Result<(), SqliteError> {
     connection.prepare_cached("DELETE FROM runners WHERE id = ?1")?.execute([runner.get().cast_signed()])?;
     Ok(())
 }
 
 /// Whether a process has said that it is at work, and is not late to say so again.
-pub(super) fn is_at_work(connection: &Connection, runner: Runner, now: Timestamp) -> Result<bool, Snag> {
+pub(super) fn is_at_work(
+    connection: &Connection,
+    runner: Runner,
+    now: Timestamp,
+) -> Result<bool, SqliteError> {
     let mut found =
         connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM runners WHERE id = ?1 AND until >= ?2)")?;
     Ok(found.query_row(params![runner.get().cast_signed(), At(now)], |row| row.get(0))?)
 }
 
 /// A task is that process's.
-fn assign_task(connection: &Connection, task: &TaskId, runner: Runner) -> Result<(), Snag> {
+fn assign_task(connection: &Connection, task: &TaskId, runner: Runner) -> Result<(), SqliteError> {
     let mut update = connection.prepare_cached("UPDATE tasks SET runner = ?2 WHERE id = ?1")?;
     update.execute(params![task.as_str(), runner.get().cast_signed()])?;
     Ok(())
 }
 
 /// Forgets the processes that are late to say again that they are at work, and says which they were.
-pub(super) fn forget_late(connection: &Connection, now: Timestamp) -> Result<Vec<Runner>, Snag> {
+pub(super) fn forget_late(connection: &Connection, now: Timestamp) -> Result<Vec<Runner>, SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM runners WHERE until < ?1 RETURNING id")?;
     let late = delete.query_map([At(now)], |row| row.get(0).map(i64::cast_unsigned).map(Runner::from))?;
     Ok(late.collect::<rusqlite::Result<_>>()?)
@@ -138,8 +144,8 @@ pub(super) fn forget_late(connection: &Connection, now: Timestamp) -> Result<Vec
 pub(super) fn take_over(
     connection: &Connection,
     runner: Runner,
-    left: &Left<'_>,
-) -> Result<Vec<TaskHead>, Snag> {
+    filter: &TakeoverFilter<'_>,
+) -> Result<Vec<TaskHead>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT * FROM tasks INDEXED BY tasks_open
          WHERE open = 1 AND runner <> 0 AND runner <> ?1 AND runner NOT IN (SELECT id FROM runners) ORDER BY id",
@@ -148,11 +154,11 @@ pub(super) fn take_over(
     let mut rows = select.query([number])?;
     let mut update = connection.prepare_cached("UPDATE tasks SET runner = ?2 WHERE row = ?1")?;
     let (mut taken, mut passed_by) = (Vec::new(), HashSet::new());
-    while taken.len() < left.limit
+    while taken.len() < filter.limit
         && let Some(row) = rows.next()?
     {
         let head = head(row)?;
-        if passed_by.contains(&head.runner.get()) || (left.is_shown)(head.runner) {
+        if passed_by.contains(&head.runner.get()) || (filter.may_be_alive)(head.runner) {
             passed_by.insert(head.runner.get());
             continue;
         }

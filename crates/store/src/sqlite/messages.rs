@@ -11,7 +11,7 @@ use rialto_model::{
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use super::{SqliteStore, column::At, tasks::head};
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 /// The first task that a message began: it is looked for in every stretch of the index.
 const MESSAGE: &str = "
@@ -63,7 +63,7 @@ pub(super) fn of_message(
     scope: &Scope,
     caller: &CallerId,
     message: &str,
-) -> Result<Vec<TaskHead>, Snag> {
+) -> Result<Vec<TaskHead>, SqliteError> {
     let (org, project, caller) = (scope.org.as_str(), scope.project.as_str(), caller.as_str());
     let number = number_of_message(org.as_bytes(), project.as_bytes(), caller.as_bytes(), message.as_bytes());
     let values: [(&str, &dyn ToSql); 6] = [
@@ -91,7 +91,7 @@ pub(super) fn messages(
     connection: &Connection,
     runner: Runner,
     limit: usize,
-) -> Result<Option<Vec<u64>>, Snag> {
+) -> Result<Option<Vec<u64>>, SqliteError> {
     let mut others = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM runners WHERE id <> ?1)")?;
     if others.query_row([runner.get().cast_signed()], |row| row.get(0))? {
         return Ok(None);
@@ -114,7 +114,7 @@ pub(super) fn messages(
 }
 
 /// Makes a claim, or finds the one that another task has.
-fn insert_claim(connection: &Connection, claim: &MessageClaim) -> Result<Option<MessageClaim>, Snag> {
+fn insert_claim(connection: &Connection, claim: &MessageClaim) -> Result<Option<MessageClaim>, SqliteError> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO message_claims (key, task, runner, at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT (key) DO NOTHING",
     )?;
@@ -136,14 +136,14 @@ fn insert_claim(connection: &Connection, claim: &MessageClaim) -> Result<Option<
 }
 
 /// Removes a claim, if it is still that task's.
-fn delete_claim(connection: &Connection, claim: &MessageClaim) -> Result<(), Snag> {
+fn delete_claim(connection: &Connection, claim: &MessageClaim) -> Result<(), SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM message_claims WHERE key = ?1 AND task = ?2")?;
     delete.execute(params![claim.key, claim.task.as_str()])?;
     Ok(())
 }
 
 /// Removes claims from before a moment.
-pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<(), Snag> {
+pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<(), SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM message_claims WHERE at < ?1")?;
     delete.execute([At(moment)])?;
     Ok(())

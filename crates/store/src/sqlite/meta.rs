@@ -52,20 +52,20 @@ pub(super) fn text_or(connection: &Connection, key: &str, fresh: &str) -> rusqli
     connection.query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))
 }
 
-/// The number of the last note of a daybook that is in the database.
-pub(super) fn posted(connection: &Connection, daybook: &str) -> rusqlite::Result<u64> {
+/// The number of the last record of a write buffer that is in the database.
+pub(super) fn flushed(connection: &Connection, write_buffer: &str) -> rusqlite::Result<u64> {
     let mut select = connection.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
-    Ok(select.query_row([daybook], |row| row.get(0)).optional()?.unwrap_or(0))
+    Ok(select.query_row([write_buffer], |row| row.get(0)).optional()?.unwrap_or(0))
 }
 
-/// Says how far a daybook is posted. It belongs into the transaction that posts it.
-pub(super) fn set_posted(connection: &Connection, daybook: &str, number: u64) -> rusqlite::Result<()> {
+/// Says how far a write buffer is flushed. It belongs into the transaction that flushes it.
+pub(super) fn set_flushed(connection: &Connection, write_buffer: &str, number: u64) -> rusqlite::Result<()> {
     let mut replace =
         connection.prepare_cached("INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)")?;
-    replace.execute(rusqlite::params![daybook, number]).map(drop)
+    replace.execute(rusqlite::params![write_buffer, number]).map(drop)
 }
 
-/// Forgets a daybook whose files are gone.
-pub(super) fn forget_daybook(connection: &Connection, daybook: &str) -> rusqlite::Result<()> {
-    connection.execute("DELETE FROM meta WHERE key = ?1", [daybook]).map(drop)
+/// Forgets a write buffer whose files are gone.
+pub(super) fn forget_write_buffer(connection: &Connection, write_buffer: &str) -> rusqlite::Result<()> {
+    connection.execute("DELETE FROM meta WHERE key = ?1", [write_buffer]).map(drop)
 }

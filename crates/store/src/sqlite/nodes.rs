@@ -11,9 +11,9 @@ use rialto_model::{
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{SqliteStore, column::At, leases, presence};
+use super::{SqliteStore, column::At, leases, process_locks};
 use crate::{
-    fault::Snag,
+    error::SqliteError,
     nodes::{forgotten_before, process_from},
 };
 
@@ -54,7 +54,7 @@ impl SqliteStore {
     }
 }
 
-fn beat(connection: &Connection, folder: Option<&Path>, node: &Node) -> Result<NodeBeat, Snag> {
+fn beat(connection: &Connection, folder: Option<&Path>, node: &Node) -> Result<NodeBeat, SqliteError> {
     let mut select = connection.prepare_cached("SELECT runner, address FROM nodes WHERE name = ?1")?;
     let read = |row: &Row<'_>| Ok((Runner::from(row.get::<_, i64>(0)?.cast_unsigned()), row.get(1)?));
     let known: Option<(Runner, String)> = select.query_row([&node.name], read).optional()?;
@@ -88,7 +88,11 @@ fn beat(connection: &Connection, folder: Option<&Path>, node: &Node) -> Result<N
     Ok(NodeBeat::Accepted { is_draining })
 }
 
-fn list(connection: &Connection, folder: Option<&Path>, now: Timestamp) -> Result<Vec<NodeStatus>, Snag> {
+fn list(
+    connection: &Connection,
+    folder: Option<&Path>,
+    now: Timestamp,
+) -> Result<Vec<NodeStatus>, SqliteError> {
     let mut select = connection.prepare_cached(&format!("{SELECT} ORDER BY name"))?;
     let mut nodes: Vec<NodeStatus> = select.query_map([], status)?.collect::<rusqlite::Result<_>>()?;
     for status in &mut nodes {
@@ -97,7 +101,7 @@ fn list(connection: &Connection, folder: Option<&Path>, now: Timestamp) -> Resul
     Ok(nodes)
 }
 
-fn set_drain(connection: &Connection, name: &str, drain: Option<&NodeDrain>) -> Result<bool, Snag> {
+fn set_drain(connection: &Connection, name: &str, drain: Option<&NodeDrain>) -> Result<bool, SqliteError> {
     let mut update =
         connection.prepare_cached("UPDATE nodes SET drained_by = ?2, drained_at = ?3 WHERE name = ?1")?;
     let (by, at) = drain.map(|drain| (drain.by.as_str(), At(drain.at))).unzip();
@@ -107,7 +111,7 @@ fn set_drain(connection: &Connection, name: &str, drain: Option<&NodeDrain>) -> 
     Ok(is_there)
 }
 
-fn retire(connection: &Connection, runner: Runner) -> Result<(), Snag> {
+fn retire(connection: &Connection, runner: Runner) -> Result<(), SqliteError> {
     let runner = runner.get().cast_signed();
     connection.execute("DELETE FROM nodes WHERE runner = ?1 AND drained_at IS NULL", [runner])?;
     connection.execute("UPDATE nodes SET runner = 0 WHERE runner = ?1", [runner])?;
@@ -120,11 +124,11 @@ fn is_alive(
     folder: Option<&Path>,
     runner: Runner,
     now: Timestamp,
-) -> Result<bool, Snag> {
+) -> Result<bool, SqliteError> {
     if runner == Runner::NOBODY {
         return Ok(false);
     }
-    match folder.and_then(|folder| presence::is_alive(folder, runner)) {
+    match folder.and_then(|folder| process_locks::is_alive(folder, runner)) {
         Some(is_alive) => Ok(is_alive),
         None => leases::is_at_work(connection, runner, now),
     }

@@ -8,7 +8,7 @@ use rialto_model::{
 use rusqlite::{Connection, Row, params};
 
 use super::{SqliteStore, column::At, meta};
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 #[async_trait]
 impl PolicyStore for SqliteStore {
@@ -18,7 +18,8 @@ impl PolicyStore for SqliteStore {
 
     async fn change_policy(&self, change: &PolicyChange, expected: u64) -> Result<u64, StoreError> {
         let change = change.clone();
-        let made = self.transact_change(move |transaction| write_change(transaction, &change, expected).map(Some));
+        let made =
+            self.transact_change(move |transaction| write_change(transaction, &change, expected).map(Some));
         Ok(made.await?.unwrap_or_else(|| self.generation.get()))
     }
 
@@ -29,7 +30,7 @@ impl PolicyStore for SqliteStore {
 }
 
 /// Those in force.
-pub(super) fn all(connection: &Connection) -> Result<PolicySet, Snag> {
+pub(super) fn all(connection: &Connection) -> Result<PolicySet, SqliteError> {
     // Both are read at one moment.
     let reading = connection.unchecked_transaction()?;
     let version = last(&reading)?;
@@ -43,7 +44,7 @@ pub(super) fn all(connection: &Connection) -> Result<PolicySet, Snag> {
 }
 
 /// Makes a change, if no other has been made since `expected`. Answers the generation that this makes.
-fn write_change(connection: &Connection, change: &PolicyChange, expected: u64) -> Result<u64, Snag> {
+fn write_change(connection: &Connection, change: &PolicyChange, expected: u64) -> Result<u64, SqliteError> {
     if last(connection)? != expected {
         return Err(StoreError::Conflict.into());
     }
@@ -60,7 +61,7 @@ fn write_change(connection: &Connection, change: &PolicyChange, expected: u64) -
 }
 
 /// The changes of one, newest first.
-pub(super) fn history(connection: &Connection, name: &str) -> Result<Vec<PolicyVersion>, Snag> {
+pub(super) fn history(connection: &Connection, name: &str) -> Result<Vec<PolicyVersion>, SqliteError> {
     let mut select =
         connection.prepare_cached("SELECT * FROM policy_changes WHERE name = ?1 ORDER BY version DESC")?;
     let version = |row: &Row<'_>| {

@@ -19,13 +19,13 @@ use super::{
     SqliteStore,
     column::{At, scope},
 };
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 #[async_trait]
 impl PushConfigStore for SqliteStore {
     async fn put_push(&self, push: &Push) -> Result<(), StoreError> {
         // The task must be there before somebody is to be told of it.
-        self.settle().await?;
+        self.flush_buffer().await?;
         let push = push.clone();
         self.transact(move |transaction| put(transaction, &push)).await
     }
@@ -41,7 +41,7 @@ impl PushConfigStore for SqliteStore {
     }
 
     async fn due_pushes(&self, lease: &Lease, limit: usize) -> Result<Vec<Push>, StoreError> {
-        self.settle().await?;
+        self.flush_buffer().await?;
         let lease = lease.clone();
         self.transact(move |transaction| due(transaction, &lease, limit)).await
     }
@@ -67,7 +67,7 @@ impl PushConfigStore for SqliteStore {
 }
 
 /// Adds one, or replaces the one with that name. It begins where the task stands when it is new.
-pub(super) fn put(connection: &Connection, push: &Push) -> Result<(), Snag> {
+pub(super) fn put(connection: &Connection, push: &Push) -> Result<(), SqliteError> {
     let login = push.login.as_ref();
     let schemes = login.map(|login| login.schemes.join(" "));
     let credentials = login.and_then(|login| login.credentials.as_ref()).map(Secret::expose);
@@ -102,7 +102,7 @@ pub(super) fn put(connection: &Connection, push: &Push) -> Result<(), Snag> {
 }
 
 /// All of a task, in the order they were asked for.
-pub(super) fn of_task(connection: &Connection, task: &TaskId) -> Result<Vec<Push>, Snag> {
+pub(super) fn of_task(connection: &Connection, task: &TaskId) -> Result<Vec<Push>, SqliteError> {
     let mut select =
         connection.prepare_cached("SELECT * FROM push_configs WHERE task = ?1 ORDER BY created_at, id")?;
     let pushes = select.query_map([task.as_str()], push)?.collect::<Result<_, _>>()?;
@@ -110,13 +110,13 @@ pub(super) fn of_task(connection: &Connection, task: &TaskId) -> Result<Vec<Push
 }
 
 /// Removes one. Answers whether it was there.
-pub(super) fn remove(connection: &Connection, task: &TaskId, id: &str) -> Result<bool, Snag> {
+pub(super) fn remove(connection: &Connection, task: &TaskId, id: &str) -> Result<bool, SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM push_configs WHERE task = ?1 AND id = ?2")?;
     Ok(delete.execute([task.as_str(), id])? > 0)
 }
 
 /// The access tokens that configs were set with, each once.
-pub(super) fn tokens(connection: &Connection) -> Result<Vec<TokenId>, Snag> {
+pub(super) fn tokens(connection: &Connection) -> Result<Vec<TokenId>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT DISTINCT created_with FROM push_configs WHERE created_with IS NOT NULL ORDER BY created_with",
     )?;
@@ -125,13 +125,13 @@ pub(super) fn tokens(connection: &Connection) -> Result<Vec<TokenId>, Snag> {
 }
 
 /// Removes the configs that were set with an access token.
-pub(super) fn remove_of(connection: &Connection, token: &TokenId) -> Result<u64, Snag> {
+pub(super) fn remove_of(connection: &Connection, token: &TokenId) -> Result<u64, SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM push_configs WHERE created_with = ?1")?;
     Ok(u64::try_from(delete.execute([token.as_str()])?).unwrap_or(u64::MAX))
 }
 
 /// Those that have something to be told now, and are ours to tell from now on.
-pub(super) fn due(connection: &Connection, lease: &Lease, limit: usize) -> Result<Vec<Push>, Snag> {
+pub(super) fn due(connection: &Connection, lease: &Lease, limit: usize) -> Result<Vec<Push>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT p.* FROM push_configs p JOIN tasks t ON t.id = p.task
          WHERE p.dead = 0 AND p.told < t.version AND coalesce(p.next_attempt_at, 0) <= :now
@@ -149,7 +149,7 @@ pub(super) fn due(connection: &Connection, lease: &Lease, limit: usize) -> Resul
 }
 
 /// Writes down how far one was told, if its holder is still the one who says so; then it is anybody's again.
-pub(super) fn note(connection: &Connection, push: &Push, holder: &str) -> Result<bool, Snag> {
+pub(super) fn note(connection: &Connection, push: &Push, holder: &str) -> Result<bool, SqliteError> {
     let mut update = connection.prepare_cached(
         "UPDATE push_configs SET told = :told, failures = :failures, next_attempt_at = :next_attempt_at,
              last_error = :last_error, dead = :dead, holder = NULL, held_until = NULL
@@ -170,7 +170,7 @@ pub(super) fn note(connection: &Connection, push: &Push, holder: &str) -> Result
 }
 
 /// Those that were given up, the newest first.
-pub(super) fn dead(connection: &Connection, of: &Scope, limit: usize) -> Result<Vec<Push>, Snag> {
+pub(super) fn dead(connection: &Connection, of: &Scope, limit: usize) -> Result<Vec<Push>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT * FROM push_configs WHERE dead = 1 AND org = ?1 AND project = ?2 ORDER BY created_at DESC LIMIT ?3",
     )?;
@@ -180,7 +180,7 @@ pub(super) fn dead(connection: &Connection, of: &Scope, limit: usize) -> Result<
 }
 
 /// Forgets those whose tasks are gone.
-pub(super) fn sweep(connection: &Connection) -> Result<(), Snag> {
+pub(super) fn sweep(connection: &Connection) -> Result<(), SqliteError> {
     connection.execute(
         "DELETE FROM push_configs WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.id = push_configs.task)",
         [],

@@ -10,18 +10,18 @@ use rusqlite::Connection;
 use tokio::{sync::Semaphore, task};
 
 use super::connect;
-use crate::fault::{Fault, Snag};
+use crate::error::{DatabaseError, SqliteError};
 
 /// How many reads may run at once, and how many connections are kept for them.
-const READERS: usize = 3;
+const MAX_READERS: usize = 3;
 
 /// The connections that read.
 pub(super) struct Readers {
     permits: Arc<Semaphore>,
-    pool: Arc<Pool>,
+    pool: Arc<IdleConnections>,
 }
 
-struct Pool {
+struct IdleConnections {
     folder: PathBuf,
     idle: Mutex<Vec<Connection>>,
 }
@@ -30,8 +30,8 @@ struct Pool {
 
 impl Readers {
     pub(super) fn new(folder: PathBuf) -> Self {
-        let pool = Pool { folder, idle: Mutex::new(Vec::new()) };
-        Self { permits: Arc::new(Semaphore::new(READERS)), pool: Arc::new(pool) }
+        let pool = IdleConnections { folder, idle: Mutex::new(Vec::new()) };
+        Self { permits: Arc::new(Semaphore::new(MAX_READERS)), pool: Arc::new(pool) }
     }
 
     /// Where the file is.
@@ -40,10 +40,10 @@ impl Readers {
     }
 
     /// Runs `work` where it may block.
-    pub(super) async fn run<T, F>(&self, work: F) -> Result<T, Snag>
+    pub(super) async fn run<T, F>(&self, work: F) -> Result<T, SqliteError>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Snag> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, SqliteError> + Send + 'static,
     {
         // The permit goes along: when the asker goes away, the work does not stop and still holds a connection.
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|_| closed())?;
@@ -55,7 +55,7 @@ impl Readers {
             pool.give_back(connection);
             outcome
         });
-        done.await.map_err(|error| StoreError::from(Fault::new("a read was broken off", error)))?
+        done.await.map_err(|error| StoreError::from(DatabaseError::new("a read was broken off", error)))?
     }
 
     /// Closes the connections that are not in use.
@@ -64,9 +64,9 @@ impl Readers {
     }
 }
 
-// === impl Pool ===
+// === impl IdleConnections ===
 
-impl Pool {
+impl IdleConnections {
     fn take(&self) -> rusqlite::Result<Connection> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.map_or_else(|| connect::reader(&self.folder), Ok)
@@ -78,5 +78,5 @@ impl Pool {
 }
 
 fn closed() -> StoreError {
-    Fault::closed().into()
+    DatabaseError::closed().into()
 }

@@ -9,7 +9,7 @@ use rialto_model::{
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{SqliteStore, column::At};
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 #[async_trait]
 impl RelayStore for SqliteStore {
@@ -79,7 +79,7 @@ fn runner(row: &Row<'_>, column: usize) -> rusqlite::Result<Runner> {
     row.get::<_, i64>(column).map(i64::cast_unsigned).map(Runner::from)
 }
 
-fn hold(connection: &Connection, program: &str, candidates: &[Runner]) -> Result<Runner, Snag> {
+fn hold(connection: &Connection, program: &str, candidates: &[Runner]) -> Result<Runner, SqliteError> {
     let mut select = connection.prepare_cached("SELECT runner FROM program_holders WHERE program = ?1")?;
     let known = select.query_row([program], |row| runner(row, 0)).optional()?;
     if let Some(known) = known.filter(|known| candidates.contains(known)) {
@@ -92,7 +92,7 @@ fn hold(connection: &Connection, program: &str, candidates: &[Runner]) -> Result
     Ok(first)
 }
 
-fn put(connection: &Connection, call: &RelayedCall) -> Result<(), Snag> {
+fn put(connection: &Connection, call: &RelayedCall) -> Result<(), SqliteError> {
     let old = call.at.checked_sub(MAX_RELAYED_CALL_AGE).unwrap_or(call.at);
     connection.prepare_cached("DELETE FROM relayed_calls WHERE at < ?1")?.execute([At(old)])?;
     let mut insert = connection.prepare_cached(
@@ -103,7 +103,7 @@ fn put(connection: &Connection, call: &RelayedCall) -> Result<(), Snag> {
     Ok(())
 }
 
-fn take(connection: &Connection, receiver: i64) -> Result<Vec<RelayedCall>, Snag> {
+fn take(connection: &Connection, receiver: i64) -> Result<Vec<RelayedCall>, SqliteError> {
     let mut update = connection.prepare_cached(
         "UPDATE relayed_calls SET is_taken = 1 WHERE receiver = ?1 AND is_taken = 0
          RETURNING id, sender, receiver, body, at",
@@ -121,13 +121,13 @@ fn take(connection: &Connection, receiver: i64) -> Result<Vec<RelayedCall>, Snag
     Ok(calls)
 }
 
-fn is_there(connection: &Connection, call: &str) -> Result<bool, Snag> {
+fn is_there(connection: &Connection, call: &str) -> Result<bool, SqliteError> {
     let mut select =
         connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM relayed_calls WHERE id = ?1)")?;
     Ok(select.query_row([call], |row| row.get(0))?)
 }
 
-fn add(connection: &Connection, call: &str, known: u64, events: &[String]) -> Result<bool, Snag> {
+fn add(connection: &Connection, call: &str, known: u64, events: &[String]) -> Result<bool, SqliteError> {
     if !is_there(connection, call)? {
         return Ok(false);
     }
@@ -140,7 +140,7 @@ fn add(connection: &Connection, call: &str, known: u64, events: &[String]) -> Re
     Ok(true)
 }
 
-fn progress(connection: &Connection, call: &str, known: u64) -> Result<Option<RelayProgress>, Snag> {
+fn progress(connection: &Connection, call: &str, known: u64) -> Result<Option<RelayProgress>, SqliteError> {
     let mut select = connection.prepare_cached("SELECT is_taken FROM relayed_calls WHERE id = ?1")?;
     let is_taken: Option<bool> = select.query_row([call], |row| row.get(0)).optional()?;
     let Some(is_taken) = is_taken else { return Ok(None) };

@@ -10,7 +10,7 @@ use rialto_model::{
 use rusqlite::Connection;
 
 use super::{SqliteStore, approvals, audit, flows, messages, pushes, routing, tasks, writer::Job};
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 #[async_trait]
 impl RetentionStore for SqliteStore {
@@ -19,9 +19,9 @@ impl RetentionStore for SqliteStore {
     }
 
     async fn sweep(&self, sweep: Sweep) -> Result<Swept, StoreError> {
-        self.settle().await?;
-        // A process that died left its last notes behind; whoever only reads along would never have them posted.
-        self.ask(Job::Adopt).await?;
+        self.flush_buffer().await?;
+        // A process that died left its last records behind; whoever only reads along would never have them flushed.
+        self.ask(Job::RecoverBuffers).await?;
         self.transact(move |transaction| {
             let old = sweep.tasks_before.map_or(Ok(0), |moment| tasks::sweep(transaction, moment))?;
             let beyond = sweep.max_bytes.filter(|_| old == 0);
@@ -41,7 +41,7 @@ impl RetentionStore for SqliteStore {
 }
 
 /// Bytes of tasks, their events and audit records by org. Lengths of texts are in their rows' headers, so no text is read.
-pub(super) fn org_bytes(connection: &Connection) -> Result<BTreeMap<OrgId, u64>, Snag> {
+pub(super) fn org_bytes(connection: &Connection) -> Result<BTreeMap<OrgId, u64>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT org, sum(bytes) FROM (
              SELECT org, octet_length(args) AS bytes FROM tasks

@@ -18,10 +18,10 @@ use super::{
     SqliteStore,
     column::{At, Word},
 };
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 /// So many are forgotten at once.
-const SWEPT_AT_ONCE: u64 = 1_000;
+const MAX_SWEPT_DISPATCHES: u64 = 1_000;
 
 #[async_trait]
 impl RoutingStore for SqliteStore {
@@ -64,7 +64,7 @@ impl RoutingStore for SqliteStore {
 pub(super) fn standings(
     connection: &Connection,
     query: &StandingQuery,
-) -> Result<BTreeMap<AgentId, Standing>, Snag> {
+) -> Result<BTreeMap<AgentId, Standing>, SqliteError> {
     // All is read at one moment.
     let reading = connection.unchecked_transaction()?;
     let agents: Vec<&str> = query.agents.iter().map(AgentId::as_str).collect();
@@ -104,7 +104,7 @@ pub(super) fn works(
     org: &OrgId,
     agent: &AgentId,
     limit: usize,
-) -> Result<Vec<(String, Posterior)>, Snag> {
+) -> Result<Vec<(String, Posterior)>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT work_type, wins, losses, recent_wins, recent_losses, observed FROM arms
          WHERE org = ?1 AND agent = ?2 ORDER BY updated_at DESC, work_type LIMIT ?3",
@@ -117,7 +117,7 @@ pub(super) fn works(
 }
 
 /// Takes a slot and writes the decision down, if there is one left.
-pub(super) fn reserve(connection: &Connection, wanted: &Reservation) -> Result<bool, Snag> {
+pub(super) fn reserve(connection: &Connection, wanted: &Reservation) -> Result<bool, SqliteError> {
     let (dispatch, play) = (&wanted.dispatch, &wanted.play);
     let org = &dispatch.scope.org;
     if active(connection, org, &play.agent, wanted.window)? >= wanted.hard_cap {
@@ -149,7 +149,7 @@ pub(super) fn reserve(connection: &Connection, wanted: &Reservation) -> Result<b
 }
 
 /// How many tasks one agent has: those that are open, and those that were promised to it.
-fn active(connection: &Connection, org: &OrgId, agent: &AgentId, window: Window) -> Result<u64, Snag> {
+fn active(connection: &Connection, org: &OrgId, agent: &AgentId, window: Window) -> Result<u64, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT (SELECT count(*) FROM a2a_task_instances
                  WHERE active = 1 AND org = ?1 AND agent_id = ?2 AND updated_at >= ?3)
@@ -162,7 +162,7 @@ fn active(connection: &Connection, org: &OrgId, agent: &AgentId, window: Window)
 }
 
 /// Ends a play, once, and has the agent's posterior learn from it.
-fn record_end(connection: &Connection, task: &TaskId, end: &PlayEnd) -> Result<bool, Snag> {
+fn record_end(connection: &Connection, task: &TaskId, end: &PlayEnd) -> Result<bool, SqliteError> {
     let mut update = connection.prepare_cached(
         "UPDATE plays SET outcome = ?2, ended_at = ?3 WHERE task = ?1 AND outcome IS NULL
          RETURNING org, agent, work_type",
@@ -200,7 +200,7 @@ fn posterior(row: &Row<'_>) -> rusqlite::Result<Posterior> {
 }
 
 /// Plays whose tasks are over.
-pub(super) fn unsettled(connection: &Connection, limit: usize) -> Result<Vec<Unsettled>, Snag> {
+pub(super) fn unsettled(connection: &Connection, limit: usize) -> Result<Vec<Unsettled>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT tasks.id, tasks.state, tasks.created_at, tasks.updated_at
          FROM plays INDEXED BY plays_open JOIN tasks ON tasks.id = plays.task
@@ -223,7 +223,7 @@ pub(super) fn list(
     connection: &Connection,
     scope: &Scope,
     filter: &DispatchFilter,
-) -> Result<Vec<Dispatch>, Snag> {
+) -> Result<Vec<Dispatch>, SqliteError> {
     let (org, project) = (scope.org.as_str(), scope.project.as_str());
     let mut sql = "SELECT id, record FROM dispatches WHERE org = :org AND project = :project".to_owned();
     let mut values: Vec<(&str, &dyn ToSql)> = vec![(":org", &org), (":project", &project)];
@@ -261,7 +261,7 @@ pub(super) fn list(
 }
 
 /// How each attempt ended, as far as it is known.
-fn fill_in(connection: &Connection, dispatch: &mut Dispatch) -> Result<(), Snag> {
+fn fill_in(connection: &Connection, dispatch: &mut Dispatch) -> Result<(), SqliteError> {
     let mut select =
         connection.prepare_cached("SELECT outcome FROM plays WHERE task = ?1 AND outcome IS NOT NULL")?;
     for attempt in &mut dispatch.attempts {
@@ -272,17 +272,17 @@ fn fill_in(connection: &Connection, dispatch: &mut Dispatch) -> Result<(), Snag>
 }
 
 /// Forgets decisions that were made before this moment, and plays of tasks that are forgotten.
-pub(super) fn sweep(connection: &Connection, moment: jiff::Timestamp) -> Result<(), Snag> {
+pub(super) fn sweep(connection: &Connection, moment: jiff::Timestamp) -> Result<(), SqliteError> {
     let mut delete = connection.prepare_cached(
         "DELETE FROM dispatches WHERE id IN (SELECT id FROM dispatches WHERE at < ?1 ORDER BY id LIMIT ?2)",
     )?;
-    delete.execute(params![At(moment), SWEPT_AT_ONCE])?;
+    delete.execute(params![At(moment), MAX_SWEPT_DISPATCHES])?;
     let mut delete = connection.prepare_cached(
         "DELETE FROM plays WHERE task IN (
              SELECT task FROM plays WHERE until < ?1 AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.id = plays.task)
              ORDER BY task LIMIT ?2)",
     )?;
-    delete.execute(params![At(moment), SWEPT_AT_ONCE])?;
+    delete.execute(params![At(moment), MAX_SWEPT_DISPATCHES])?;
     Ok(())
 }
 

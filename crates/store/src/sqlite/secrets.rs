@@ -8,7 +8,7 @@ use rialto_model::{
 use rusqlite::{Connection, Row, params};
 
 use super::{SqliteStore, column::At, meta, writer::Write};
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 /// A change of the secrets.
 pub(super) enum SecretWrite {
@@ -40,7 +40,7 @@ impl SecretStore for SqliteStore {
 }
 
 /// Writes it. Answers whether anything has changed.
-pub(super) fn write(connection: &Connection, write: &SecretWrite) -> Result<bool, Snag> {
+pub(super) fn write(connection: &Connection, write: &SecretWrite) -> Result<bool, SqliteError> {
     match write {
         SecretWrite::Put(secrets) => {
             let mut put = connection.prepare_cached(
@@ -59,7 +59,7 @@ pub(super) fn write(connection: &Connection, write: &SecretWrite) -> Result<bool
 }
 
 /// All of them, in the order of their names.
-pub(super) fn all(connection: &Connection) -> Result<Vec<Sealed>, Snag> {
+pub(super) fn all(connection: &Connection) -> Result<Vec<Sealed>, SqliteError> {
     let mut select = connection.prepare_cached("SELECT * FROM secrets ORDER BY name")?;
     let secrets = select.query_map([], secret)?.collect::<Result<_, _>>()?;
     Ok(secrets)

@@ -8,7 +8,7 @@ use rialto_model::store::{
 use rusqlite::{Connection, params};
 
 use super::{SqliteStore, column::At};
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 #[async_trait]
 impl SessionStore for SqliteStore {
@@ -40,7 +40,7 @@ impl SessionStore for SqliteStore {
 }
 
 /// Adds a message, and removes those that are too old to matter.
-pub(super) fn put(connection: &Connection, message: &SessionMessage) -> Result<(), Snag> {
+pub(super) fn put(connection: &Connection, message: &SessionMessage) -> Result<(), SqliteError> {
     let (messages_before, ends_before) =
         (At(message.at - MAX_SESSION_MESSAGE_AGE), At(message.at - MAX_SESSION_AGE));
     let mut delete =
@@ -60,7 +60,7 @@ pub(super) fn list(
     connection: &Connection,
     after: u64,
     limit: usize,
-) -> Result<Vec<NumberedSessionMessage>, Snag> {
+) -> Result<Vec<NumberedSessionMessage>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT number, session, body, at FROM session_messages WHERE number > ?1 ORDER BY number LIMIT ?2",
     )?;
@@ -73,20 +73,20 @@ pub(super) fn list(
 }
 
 /// Number of the last message.
-pub(super) fn last(connection: &Connection) -> Result<u64, Snag> {
+pub(super) fn last(connection: &Connection) -> Result<u64, SqliteError> {
     let mut select = connection.prepare_cached("SELECT coalesce(max(number), 0) FROM session_messages")?;
     Ok(select.query_row([], |row| row.get::<_, i64>(0))?.cast_unsigned())
 }
 
 /// Removes a message that was delivered.
-pub(super) fn remove(connection: &Connection, number: u64) -> Result<(), Snag> {
+pub(super) fn remove(connection: &Connection, number: u64) -> Result<(), SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM session_messages WHERE number = ?1")?;
     delete.execute([i64::try_from(number).unwrap_or(i64::MAX)])?;
     Ok(())
 }
 
 /// Whether a session was ended by its client.
-pub(super) fn is_ended(connection: &Connection, session: &str) -> Result<bool, Snag> {
+pub(super) fn is_ended(connection: &Connection, session: &str) -> Result<bool, SqliteError> {
     let mut select =
         connection.prepare_cached("SELECT 1 FROM session_messages WHERE session = ?1 AND body IS NULL")?;
     Ok(select.exists([session])?)

@@ -10,7 +10,7 @@ use rialto_model::{
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{SqliteStore, column::At};
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 #[async_trait]
 impl UsageStore for SqliteStore {
@@ -28,7 +28,7 @@ impl UsageStore for SqliteStore {
 }
 
 /// Adds the counts and openings of a process, and removes those that are of no use any more.
-pub(super) fn add(connection: &Connection, report: &UsageReport) -> Result<(), Snag> {
+pub(super) fn add(connection: &Connection, report: &UsageReport) -> Result<(), SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM call_counts WHERE ends_at < ?1")?;
     delete.execute([report.at.as_second()])?;
     let mut add = connection.prepare_cached(
@@ -55,7 +55,7 @@ pub(super) fn add(connection: &Connection, report: &UsageReport) -> Result<(), S
 }
 
 /// The totals that a process asks for, and the openings of all.
-pub(super) fn read(connection: &Connection, report: &UsageReport) -> Result<SharedUsage, Snag> {
+pub(super) fn read(connection: &Connection, report: &UsageReport) -> Result<SharedUsage, SqliteError> {
     let mut select =
         connection.prepare_cached("SELECT calls FROM call_counts WHERE key = ?1 AND began_at = ?2")?;
     let mut total = |count: &CallCount| -> rusqlite::Result<u64> {

@@ -1,6 +1,6 @@
 //! The journal: tasks and their events.
 //!
-//! Most of what is written here was noted in the daybook first and is posted together.
+//! Most of what is written here was buffered in the write buffer first and is flushed together.
 
 use std::{collections::BTreeMap, iter};
 
@@ -23,15 +23,15 @@ use super::{
     SqliteStore, audit, checksum,
     column::{At, Word, scope, taken},
     conversations, elided_args,
-    note::{Addition, Note, Opening, Text, View, view},
+    journal_record::{EventsRecord, JournalRecord, NewTaskRecord, RecordText, RecordView, parse_record},
 };
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 /// The task with that id.
-const OURS: &str = "SELECT * FROM tasks WHERE id = :id AND org = :org AND project = :project";
+const SELECT_BY_ID: &str = "SELECT * FROM tasks WHERE id = :id AND org = :org AND project = :project";
 
 /// The newest with that remote id: it is looked for in every stretch of the index.
-const THEIRS: &str = "
+const SELECT_BY_REMOTE_ID: &str = "
     WITH RECURSIVE stretch (n) AS (
         SELECT max(row) / 1024 FROM tasks UNION ALL SELECT n - 1 FROM stretch WHERE n > 0
     )
@@ -41,10 +41,10 @@ const THEIRS: &str = "
     ORDER BY id DESC LIMIT 1";
 
 /// How many tasks go at most in one sweep, so that nobody waits long for it.
-const SWEPT_AT_ONCE: usize = 1_000;
+const MAX_SWEPT_TASKS: usize = 1_000;
 
 /// A task's events stand under its row number times this, and the number of the last of those written together.
-const STRIDE: i64 = 1 << 24;
+const EVENT_KEY_STRIDE: i64 = 1 << 24;
 
 /// Writes new tasks and events. Its statements are looked up once, however many are written.
 pub(super) struct Inserts<'c> {
@@ -56,7 +56,7 @@ pub(super) struct Inserts<'c> {
 #[async_trait]
 impl TaskStore for SqliteStore {
     async fn open_task(&self, head: &TaskHead, audit: Vec<VerbEvent>) -> Result<(), StoreError> {
-        self.write_journal(Note::open(head, &audit)?).await
+        self.write_journal(JournalRecord::open(head, &audit)?).await
     }
 
     async fn begin_task(
@@ -65,11 +65,11 @@ impl TaskStore for SqliteStore {
         first: &[Event],
         audit: Vec<VerbEvent>,
     ) -> Result<(), StoreError> {
-        self.write_journal(Note::begin(head, first, &audit)?).await
+        self.write_journal(JournalRecord::begin(head, first, &audit)?).await
     }
 
     async fn append(&self, entry: Entry) -> Result<(), StoreError> {
-        self.write_journal(Note::append(&entry)?).await
+        self.write_journal(JournalRecord::append(&entry)?).await
     }
 
     async fn task(&self, scope: &Scope, id: &str) -> Result<Option<TaskHead>, StoreError> {
@@ -98,21 +98,23 @@ impl TaskStore for SqliteStore {
     }
 }
 
-/// Writes what a note says.
-pub(super) fn write(connection: &Connection, note: &Note) -> Result<(), Snag> {
-    match view(note.bytes()).ok_or_else(|| StoreError::Corrupt("a note that says nothing".to_owned()))? {
-        View::Open(opening) => {
+/// Writes what a record says.
+pub(super) fn write(connection: &Connection, record: &JournalRecord) -> Result<(), SqliteError> {
+    match parse_record(record.bytes())
+        .ok_or_else(|| StoreError::Corrupt("a journal record that cannot be read".to_owned()))?
+    {
+        RecordView::Open(opening) => {
             let mut inserts = Inserts::new(connection)?;
             let row = inserts.task(&opening)?;
             opening.first().map_or(Ok(()), |first| inserts.events(row, &first))?;
             audit::append(connection, opening.audit)
         }
-        View::Append(addition) => {
+        RecordView::Append(addition) => {
             let row = advance(connection, &addition)?;
             Inserts::new(connection)?.events(row, &addition)?;
             audit::append(connection, addition.audit)
         }
-        View::Audit(records) => audit::append(connection, records),
+        RecordView::Audit(records) => audit::append(connection, records),
     }
 }
 
@@ -137,7 +139,7 @@ impl<'c> Inserts<'c> {
     }
 
     /// Writes a new task. Answers its row number.
-    pub(super) fn task(&mut self, task: &Opening<'_>) -> Result<i64, Snag> {
+    pub(super) fn task(&mut self, task: &NewTaskRecord<'_>) -> Result<i64, SqliteError> {
         let number = task.message.map(|message| {
             let [org, project, caller, message] = [&task.org, &task.project, &task.caller, &message];
             number_of_message(org.bytes(), project.bytes(), caller.bytes(), message.bytes()).cast_signed()
@@ -176,30 +178,30 @@ impl<'c> Inserts<'c> {
     }
 
     /// Writes events that happened together to the task in `row`.
-    pub(super) fn events(&mut self, row: i64, addition: &Addition<'_>) -> Result<(), Snag> {
+    pub(super) fn events(&mut self, row: i64, addition: &EventsRecord<'_>) -> Result<(), SqliteError> {
         if addition.brief.version == addition.expected {
             return Ok(());
         }
         let last = i64::try_from(addition.brief.version).unwrap_or(i64::MAX);
-        if last >= STRIDE {
+        if last >= EVENT_KEY_STRIDE {
             let message = format!("task {} has more events than can be kept", addition.brief.task);
             return Err(StoreError::Unwritable(message).into());
         }
-        let key = row * STRIDE + last;
+        let key = row * EVENT_KEY_STRIDE + last;
         let values = [ValueRef::Integer(key), ValueRef::Integer(addition.at), addition.events.into()];
         self.events.execute(params![key, addition.at, addition.events, checksum::hash_values(values)])?;
         Ok(())
     }
 }
 
-fn checksum_of_task(task: &Opening<'_>) -> i64 {
+fn checksum_of_task(task: &NewTaskRecord<'_>) -> i64 {
     let id = ValueRef::Text(task.brief.task.as_bytes());
     let names = [task.org, task.project, task.caller, task.door, task.agent, task.agent_url];
     let rest = [task.skill, Some(task.session), Some(task.args), task.context, task.message];
     checksum::hash_values(iter::once(id).chain(names.map(ValueRef::from)).chain(rest.map(text_or_null)))
 }
 
-fn text_or_null(text: Option<Text<'_>>) -> ValueRef<'_> {
+fn text_or_null(text: Option<RecordText<'_>>) -> ValueRef<'_> {
     text.map_or(ValueRef::Null, ValueRef::from)
 }
 
@@ -207,11 +209,11 @@ fn text_or_null(text: Option<Text<'_>>) -> ValueRef<'_> {
 pub(super) fn damaged_events(connection: &Connection, row: i64) -> rusqlite::Result<Vec<i64>> {
     let mut select =
         connection.prepare_cached("SELECT * FROM task_events WHERE key > ?1 AND key < ?2 ORDER BY key")?;
-    let mut rows = select.query([row * STRIDE, (row + 1) * STRIDE])?;
+    let mut rows = select.query([row * EVENT_KEY_STRIDE, (row + 1) * EVENT_KEY_STRIDE])?;
     let mut damaged = Vec::new();
     while let Some(batch) = rows.next()? {
         if !checksum::is_intact(batch, &checksum::EVENT_COLUMNS)? {
-            damaged.push(batch.get::<_, i64>("key")? - row * STRIDE);
+            damaged.push(batch.get::<_, i64>("key")? - row * EVENT_KEY_STRIDE);
         }
     }
     Ok(damaged)
@@ -225,7 +227,7 @@ pub(super) fn newest(connection: &Connection) -> rusqlite::Result<String> {
 /// Moves a task on, if it has as many events as expected. Answers its row number.
 ///
 /// `UPDATE … RETURNING` would do the same in one statement, but SQLite opens a temporary table for it each time.
-fn advance(connection: &Connection, addition: &Addition<'_>) -> Result<i64, Snag> {
+fn advance(connection: &Connection, addition: &EventsRecord<'_>) -> Result<i64, SqliteError> {
     let mut select = connection.prepare_cached("SELECT row FROM tasks WHERE id = ?1 AND version = ?2")?;
     let row =
         select.query_row(params![addition.brief.task, addition.expected], |row| row.get(0)).optional()?;
@@ -249,8 +251,12 @@ fn advance(connection: &Connection, addition: &Addition<'_>) -> Result<i64, Snag
 }
 
 /// The task with that id, or else the newest with that remote id.
-pub(super) fn find(connection: &Connection, scope: &Scope, id: &str) -> Result<Option<TaskHead>, Snag> {
-    for sql in [OURS, THEIRS] {
+pub(super) fn find(
+    connection: &Connection,
+    scope: &Scope,
+    id: &str,
+) -> Result<Option<TaskHead>, SqliteError> {
+    for sql in [SELECT_BY_ID, SELECT_BY_REMOTE_ID] {
         let mut select = connection.prepare_cached(sql)?;
         let values =
             named_params! { ":id": id, ":org": scope.org.as_str(), ":project": scope.project.as_str() };
@@ -266,7 +272,7 @@ pub(super) fn list(
     connection: &Connection,
     scope: &Scope,
     filter: &TaskFilter,
-) -> Result<Vec<TaskHead>, Snag> {
+) -> Result<Vec<TaskHead>, SqliteError> {
     let narrowing = [
         (" AND caller = :caller", ":caller", filter.caller.as_ref().map(CallerId::as_str)),
         (" AND agent = :agent", ":agent", filter.agent.as_ref().map(AgentId::as_str)),
@@ -305,7 +311,7 @@ pub(super) fn list(
 }
 
 /// How many open tasks each agent of an org has.
-pub(super) fn load(connection: &Connection, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, Snag> {
+pub(super) fn load(connection: &Connection, org: &OrgId) -> Result<BTreeMap<AgentId, u64>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT agent_id, count(*) FROM a2a_task_instances WHERE active = 1 AND org = ?1 GROUP BY agent_id",
     )?;
@@ -315,18 +321,22 @@ pub(super) fn load(connection: &Connection, org: &OrgId) -> Result<BTreeMap<Agen
 }
 
 /// A task's events, from the one after `after`.
-pub(super) fn events(connection: &Connection, task: &TaskId, after: u64) -> Result<Vec<Recorded>, Snag> {
+pub(super) fn events(
+    connection: &Connection,
+    task: &TaskId,
+    after: u64,
+) -> Result<Vec<Recorded>, SqliteError> {
     let mut select = connection.prepare_cached("SELECT row FROM tasks WHERE id = ?1")?;
     let row: Option<i64> = select.query_row([task.as_str()], |row| row.get(0)).optional()?;
-    let Some(first) = row.map(|row| row * STRIDE) else { return Ok(Vec::new()) };
+    let Some(first) = row.map(|row| row * EVENT_KEY_STRIDE) else { return Ok(Vec::new()) };
     let mut select = connection
         .prepare_cached("SELECT key, at, events FROM task_events WHERE key > ?1 AND key < ?2 ORDER BY key")?;
-    let past = i64::try_from(after).unwrap_or(STRIDE).min(STRIDE);
-    let mut rows = select.query(params![first + past, first + STRIDE])?;
+    let past = i64::try_from(after).unwrap_or(EVENT_KEY_STRIDE).min(EVENT_KEY_STRIDE);
+    let mut rows = select.query(params![first + past, first + EVENT_KEY_STRIDE])?;
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
         let (last, at) = (row.get::<_, i64>("key")? - first, row.get::<_, At>("at")?.0);
-        let text = elided_args::restore(row.get("events")?, || args(connection, first / STRIDE))?;
+        let text = elided_args::restore(row.get("events")?, || args(connection, first / EVENT_KEY_STRIDE))?;
         let batch: Vec<Event> = serde_json::from_str(&text)
             .map_err(|error| StoreError::Corrupt(format!("events up to {last} of {task}: {error}")))?;
         let first = (last.unsigned_abs() + 1).saturating_sub(batch.len() as u64);
@@ -336,19 +346,19 @@ pub(super) fn events(connection: &Connection, task: &TaskId, after: u64) -> Resu
     Ok(events)
 }
 
-fn args(connection: &Connection, row: i64) -> Result<String, Snag> {
+fn args(connection: &Connection, row: i64) -> Result<String, SqliteError> {
     let mut select = connection.prepare_cached("SELECT args FROM tasks WHERE row = ?1")?;
     Ok(select.query_row([row], |row| row.get(0))?)
 }
 
 /// Removes tasks that ended before `moment`, the oldest first. Answers how many went.
-pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<u64, Snag> {
+pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<u64, SqliteError> {
     // Rows are in the order of their making, so nothing behind the first younger one can have ended that early.
     let mut select = connection.prepare_cached(
         "SELECT row, created_at >= ?1, open = 0 AND updated_at < ?1 FROM tasks ORDER BY row",
     )?;
     let (mut rows, mut old) = (select.query([At(moment)])?, Vec::new());
-    while old.len() < SWEPT_AT_ONCE
+    while old.len() < MAX_SWEPT_TASKS
         && let Some(row) = rows.next()?
         && !row.get::<_, bool>(1)?
     {
@@ -360,7 +370,7 @@ pub(super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<u64, S
 }
 
 /// Removes the oldest tasks that have ended, if the database holds more than `most` bytes. Answers how many went.
-pub(super) fn sweep_beyond(connection: &Connection, most: u64) -> Result<u64, Snag> {
+pub(super) fn sweep_beyond(connection: &Connection, most: u64) -> Result<u64, SqliteError> {
     let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
     let pages = pragma("page_count")?.saturating_sub(pragma("freelist_count")?);
     if pages.saturating_mul(pragma("page_size")?) <= most {
@@ -368,21 +378,22 @@ pub(super) fn sweep_beyond(connection: &Connection, most: u64) -> Result<u64, Sn
     }
     let mut select =
         connection.prepare_cached("SELECT row FROM tasks WHERE open = 0 ORDER BY row LIMIT ?1")?;
-    let old = select.query_map([SWEPT_AT_ONCE], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
+    let old =
+        select.query_map([MAX_SWEPT_TASKS], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
     remove(connection, &old)
 }
 
-fn remove(connection: &Connection, rows: &[i64]) -> Result<u64, Snag> {
+fn remove(connection: &Connection, rows: &[i64]) -> Result<u64, SqliteError> {
     let mut events = connection.prepare_cached("DELETE FROM task_events WHERE key > ?1 AND key < ?2")?;
     let mut task = connection.prepare_cached("DELETE FROM tasks WHERE row = ?1")?;
     for row in rows {
-        events.execute([row * STRIDE, (row + 1) * STRIDE])?;
+        events.execute([row * EVENT_KEY_STRIDE, (row + 1) * EVENT_KEY_STRIDE])?;
         task.execute([row])?;
     }
     Ok(rows.len() as u64)
 }
 
-pub(super) fn head(row: &Row<'_>) -> Result<TaskHead, Snag> {
+pub(super) fn head(row: &Row<'_>) -> Result<TaskHead, SqliteError> {
     let id = TaskId::from(row.get::<_, String>("id")?);
     let args = Json::parse(row.get::<_, String>("args")?)
         .map_err(|error| StoreError::Corrupt(format!("the arguments of {id}: {error}")))?;

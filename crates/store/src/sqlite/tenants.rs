@@ -11,7 +11,7 @@ use super::{
     SqliteStore,
     column::{At, scope},
 };
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 #[async_trait]
 impl TenantStore for SqliteStore {
@@ -31,14 +31,14 @@ impl TenantStore for SqliteStore {
 }
 
 /// All of them, in their order.
-pub(super) fn all(connection: &Connection) -> Result<Vec<CreatedTenant>, Snag> {
+pub(super) fn all(connection: &Connection) -> Result<Vec<CreatedTenant>, SqliteError> {
     let mut select = connection.prepare_cached("SELECT * FROM tenants ORDER BY org, project")?;
     let tenants = select.query_map([], tenant)?.collect::<Result<_, _>>()?;
     Ok(tenants)
 }
 
 /// Adds one. Answers whether it is new.
-pub(super) fn create(connection: &Connection, tenant: &CreatedTenant) -> Result<bool, Snag> {
+pub(super) fn create(connection: &Connection, tenant: &CreatedTenant) -> Result<bool, SqliteError> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO tenants (org, project, created_at, created_by) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
     )?;
@@ -48,7 +48,7 @@ pub(super) fn create(connection: &Connection, tenant: &CreatedTenant) -> Result<
 }
 
 /// Removes one. Answers whether it was there.
-pub(super) fn remove(connection: &Connection, scope: &Scope) -> Result<bool, Snag> {
+pub(super) fn remove(connection: &Connection, scope: &Scope) -> Result<bool, SqliteError> {
     let mut delete = connection.prepare_cached("DELETE FROM tenants WHERE org = ?1 AND project = ?2")?;
     Ok(delete.execute(params![scope.org.as_str(), scope.project.as_str()])? == 1)
 }

@@ -14,7 +14,7 @@ use super::{
     column::{At, Word, scope, taken},
     writer::Write,
 };
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 /// A change of the tokens.
 pub(super) enum TokenWrite {
@@ -45,20 +45,20 @@ impl TokenStore for SqliteStore {
 }
 
 /// Writes it. Answers whether anything has changed.
-pub(super) fn write(connection: &Connection, write: &TokenWrite) -> Result<bool, Snag> {
+pub(super) fn write(connection: &Connection, write: &TokenWrite) -> Result<bool, SqliteError> {
     match write {
         TokenWrite::Add(token) => add(connection, token).map(|()| true),
         TokenWrite::Revoke { id, at } => revoke(connection, id, *at),
     }
 }
 
-fn revoke(connection: &Connection, id: &str, at: Timestamp) -> Result<bool, Snag> {
+fn revoke(connection: &Connection, id: &str, at: Timestamp) -> Result<bool, SqliteError> {
     let mut update = connection
         .prepare_cached("UPDATE tokens SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL")?;
     Ok(update.execute(params![id, At(at)])? > 0)
 }
 
-fn add(connection: &Connection, token: &Token) -> Result<(), Snag> {
+fn add(connection: &Connection, token: &Token) -> Result<(), SqliteError> {
     if token.session_of.is_some() {
         // Console sessions that ended are of no use to anybody, and each sign-in makes one.
         let mut delete = connection
@@ -98,7 +98,7 @@ fn add(connection: &Connection, token: &Token) -> Result<(), Snag> {
 }
 
 /// All of them, in the order of their names.
-pub(super) fn all(connection: &Connection) -> Result<Vec<Token>, Snag> {
+pub(super) fn all(connection: &Connection) -> Result<Vec<Token>, SqliteError> {
     let mut select = connection.prepare_cached("SELECT * FROM tokens ORDER BY id")?;
     let tokens = select.query_map([], token)?.collect::<Result<_, _>>()?;
     Ok(tokens)

@@ -18,7 +18,7 @@ use super::{
     column::{At, taken},
     meta,
 };
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 #[async_trait]
 impl WebhookStore for SqliteStore {
@@ -28,7 +28,7 @@ impl WebhookStore for SqliteStore {
 
     async fn put_webhook(&self, webhook: &Webhook) -> Result<u64, StoreError> {
         // What was acknowledged before is not news to it.
-        self.settle().await?;
+        self.flush_buffer().await?;
         let webhook = webhook.clone();
         let made = self.transact_change(move |transaction| add(transaction, &webhook).map(Some));
         Ok(made.await?.unwrap_or_else(|| self.generation.get()))
@@ -56,14 +56,14 @@ impl WebhookStore for SqliteStore {
 }
 
 /// All of them, in the order they were added.
-pub(super) fn all(connection: &Connection) -> Result<Vec<Webhook>, Snag> {
+pub(super) fn all(connection: &Connection) -> Result<Vec<Webhook>, SqliteError> {
     let mut select = connection.prepare_cached("SELECT * FROM webhooks ORDER BY created_at, id")?;
     let webhooks = select.query_map([], webhook)?.collect::<Result<_, _>>()?;
     Ok(webhooks)
 }
 
 /// Adds one that hears of what comes behind the end of the trail. Answers the generation that this makes.
-pub(super) fn add(connection: &Connection, webhook: &Webhook) -> Result<u64, Snag> {
+pub(super) fn add(connection: &Connection, webhook: &Webhook) -> Result<u64, SqliteError> {
     let phases: Vec<&str> = webhook.phases.iter().map(|phase| phase.as_str()).collect();
     let secret = serde_json::to_string(&webhook.secret)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;
@@ -91,18 +91,18 @@ pub(super) fn add(connection: &Connection, webhook: &Webhook) -> Result<u64, Sna
 }
 
 /// Removes one. Answers the generation that this makes, if it was there.
-pub(super) fn remove(connection: &Connection, id: &str) -> Result<Option<u64>, Snag> {
+pub(super) fn remove(connection: &Connection, id: &str) -> Result<Option<u64>, SqliteError> {
     counted(connection, connection.execute("DELETE FROM webhooks WHERE id = ?1", [id])?)
 }
 
 /// Forgets what keeps one from being tried now. Answers the generation that this makes, if it is there.
-pub(super) fn retry(connection: &Connection, id: &str) -> Result<Option<u64>, Snag> {
+pub(super) fn retry(connection: &Connection, id: &str) -> Result<Option<u64>, SqliteError> {
     let sql = "UPDATE webhooks SET failures = 0, next_attempt_at = NULL, disabled = NULL WHERE id = ?1";
     counted(connection, connection.execute(sql, [id])?)
 }
 
 /// Takes or prolongs the right to deliver, unless somebody else has it.
-fn take_lease(connection: &Connection, id: &str, lease: &Lease) -> Result<Leased, Snag> {
+fn take_lease(connection: &Connection, id: &str, lease: &Lease) -> Result<Leased, SqliteError> {
     let mut select = connection.prepare_cached("SELECT * FROM webhooks WHERE id = ?1")?;
     let found = select.query_row([id], |row| Ok((webhook(row)?, is_held(row, lease)?))).optional()?;
     match found {
@@ -123,7 +123,7 @@ pub(super) fn note(
     id: &str,
     holder: &str,
     standing: &Standing,
-) -> Result<bool, Snag> {
+) -> Result<bool, SqliteError> {
     let mut update = connection.prepare_cached(
         "UPDATE webhooks SET handled = :handled, delivered = :delivered, lost = :lost, failures = :failures,
              next_attempt_at = :next_attempt_at, last_error = :last_error, disabled = :disabled
@@ -143,7 +143,7 @@ pub(super) fn note(
     Ok(changed > 0)
 }
 
-fn counted(connection: &Connection, changed: usize) -> Result<Option<u64>, Snag> {
+fn counted(connection: &Connection, changed: usize) -> Result<Option<u64>, SqliteError> {
     Ok(if changed > 0 { Some(meta::next_generation(connection)?) } else { None })
 }
 

@@ -16,38 +16,38 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     agents::{self, AgentWrite},
-    daybook::{Daybook, Posting, Turn, orphans},
+    checkpointer::Checkpointer,
+    flush,
     health::StoreHealth,
+    journal_record::JournalRecord,
     meta,
-    note::Note,
-    posting,
     secrets::{self, SecretWrite},
     tasks,
-    tidier::Tidier,
     tokens::{self, TokenWrite},
+    write_buffer::{FlushBatch, FlushScope, WriteBuffer, recovery},
 };
 use crate::{
-    fault::{Fault, Place, Snag},
-    generation::Generation,
+    error::{DatabaseError, DatabaseLocation, SqliteError},
+    generation::GenerationCounter,
 };
 
 /// At most so many jobs go into one commit.
-const BATCH: usize = 256;
+const MAX_BATCH_JOBS: usize = 256;
 
 /// So many jobs may wait; then their askers wait.
-const QUEUE: usize = 1024;
+const QUEUE_JOBS: usize = 1024;
 
 /// So many jobs in one commit are a crowd: the next commit waits a moment for the others, because a commit for each
 /// few of them would cost all of them more. Fewer are not made to wait.
-const CROWD: usize = 4;
+const MIN_BATCH_TO_WAIT: usize = 4;
 
 /// That moment. Each commit writes the last page of every table and index anew, whoever shares it shares that cost.
-const MOMENT: Duration = Duration::from_micros(500);
+const BATCH_DELAY: Duration = Duration::from_micros(500);
 
 /// Something to be written. Its answer is the generation it made, if it made one.
 pub(super) enum Write {
     /// To the journal or the audit trail.
-    Journal(Note),
+    Journal(JournalRecord),
     /// To the registry.
     Agent(AgentWrite),
     /// To the tokens.
@@ -62,12 +62,12 @@ pub(super) enum Write {
 pub(super) enum Job {
     /// Write, and answer after the commit.
     Write(Write, Reply),
-    /// Post what the daybook holds, and say when it is done.
-    Post(Turn, Reply),
-    /// Post what dead processes have noted.
-    Adopt(Reply),
-    /// Read with everything in sight that was noted, though it cannot be posted now.
-    Peek(Box<dyn FnOnce(&Connection) + Send>),
+    /// Flush what the write buffer holds, and say when it is done.
+    Flush(FlushScope, Reply),
+    /// Flush what dead processes have buffered.
+    RecoverBuffers(Reply),
+    /// Read with everything in sight that was buffered, though it cannot be flushed now.
+    ReadUnflushed(Box<dyn FnOnce(&Connection) + Send>),
     /// Something else that wants this connection to itself.
     Run(Box<dyn FnOnce(&Connection) + Send>),
     /// Finish what is waiting, close the file, and say so.
@@ -82,24 +82,24 @@ pub(super) type Reply = oneshot::Sender<Outcome>;
 /// What the thread works with.
 pub(super) struct Writer {
     pub(super) connection: Connection,
-    pub(super) tidier: Tidier,
-    pub(super) place: Place,
-    pub(super) generation: Arc<Generation>,
+    pub(super) checkpointer: Checkpointer,
+    pub(super) place: DatabaseLocation,
+    pub(super) generation: Arc<GenerationCounter>,
     /// None where everything is written to the database at once.
-    pub(super) daybook: Option<Arc<Daybook>>,
-    /// A page that could not be posted. Nothing else is written before it.
-    pub(super) stuck: Option<Posting>,
+    pub(super) write_buffer: Option<Arc<WriteBuffer>>,
+    /// A page that could not be flushed. Nothing else is written before it.
+    pub(super) unflushed: Option<FlushBatch>,
     pub(super) health: Arc<StoreHealth>,
 }
 
 /// What spoiled a whole batch.
-enum Spoiled {
+enum BatchError {
     /// One of the jobs broke.
     Job(rusqlite::Error),
     /// The transaction could not begin or end.
     Commit(rusqlite::Error),
-    /// A page of the daybook that goes first could not be posted.
-    Page(Fault),
+    /// A page of the write buffer that goes first could not be flushed.
+    Flush(DatabaseError),
 }
 
 // === impl Writer ===
@@ -107,21 +107,21 @@ enum Spoiled {
 impl Writer {
     /// Starts the thread. It ends when it is told to close, or when the last sender is gone.
     pub(super) fn start(self) -> Result<(mpsc::Sender<Job>, JoinHandle<()>), StoreError> {
-        let (sender, jobs) = mpsc::channel(QUEUE);
+        let (sender, jobs) = mpsc::channel(QUEUE_JOBS);
         let thread = thread::Builder::new()
             .name("rialto-store".to_owned())
             .spawn(move || self.run(jobs))
-            .map_err(|error| Fault::new("the thread that writes could not be started", error))?;
+            .map_err(|error| DatabaseError::new("the thread that writes could not be started", error))?;
         Ok((sender, thread))
     }
 
     fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
-        let mut waiting = Vec::with_capacity(BATCH);
+        let mut waiting = Vec::with_capacity(MAX_BATCH_JOBS);
         let mut closers = Vec::new();
         let mut last = 0;
-        while jobs.blocking_recv_many(&mut waiting, BATCH) > 0 {
-            if last >= CROWD {
-                gather(&mut jobs, &mut waiting);
+        while jobs.blocking_recv_many(&mut waiting, MAX_BATCH_JOBS) > 0 {
+            if last >= MIN_BATCH_TO_WAIT {
+                collect_more(&mut jobs, &mut waiting);
             }
             last = waiting.len();
             let mut batch = Vec::with_capacity(waiting.len());
@@ -132,18 +132,18 @@ impl Writer {
                         self.commit(std::mem::take(&mut batch));
                         work(&self.connection);
                     }
-                    Job::Peek(work) => {
+                    Job::ReadUnflushed(work) => {
                         self.commit(std::mem::take(&mut batch));
-                        self.peek(work);
+                        self.read_unflushed(work);
                     }
-                    Job::Post(what, reply) => {
+                    Job::Flush(scope, reply) => {
                         self.commit(std::mem::take(&mut batch));
-                        // Whoever asked may have gone away.
-                        let _ = reply.send(self.post(what).map(|()| None).map_err(Into::into));
+                        // The asker may have gone away.
+                        let _ = reply.send(self.flush(scope).map(|()| None).map_err(Into::into));
                     }
-                    Job::Adopt(reply) => {
+                    Job::RecoverBuffers(reply) => {
                         self.commit(std::mem::take(&mut batch));
-                        let _ = reply.send(self.adopt().map(|()| None));
+                        let _ = reply.send(self.recover_buffers().map(|()| None));
                     }
                     Job::Close(done) => {
                         jobs.close();
@@ -153,17 +153,17 @@ impl Writer {
             }
             self.commit(batch);
             // Now that everybody has their answers.
-            self.tidier.finish(&self.connection);
+            self.checkpointer.finish_checkpoint(&self.connection);
         }
-        // What is left on the page, if anything, is posted by whoever opens the store next.
-        if self.post(Turn::Everything).is_ok()
-            && let Some(daybook) = &self.daybook
+        // What is left on the page, if anything, is flushed by whoever opens the store next.
+        if self.flush(FlushScope::Everything).is_ok()
+            && let Some(write_buffer) = &self.write_buffer
         {
-            daybook.remove(&self.connection);
+            write_buffer.remove(&self.connection);
         }
         drop(self.connection);
         for done in closers {
-            // Whoever asked may have gone away.
+            // The asker may have gone away.
             let _ = done.send(());
         }
     }
@@ -172,73 +172,76 @@ impl Writer {
         if batch.is_empty() {
             return;
         }
-        self.tidier.committed(batch.len());
+        self.checkpointer.count_commit(batch.len());
         let (writes, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
-        let outcomes = match self.unstick().map_err(Spoiled::Page).and_then(|()| self.together(&writes)) {
-            Ok(outcomes) => outcomes,
-            Err(Spoiled::Job(_)) if writes.len() > 1 => {
-                writes.iter().map(|write| self.alone(write)).collect()
-            }
-            Err(Spoiled::Job(error)) => {
-                self.health.failed(&error);
-                vec![Err(self.place.explain(Snag::Broken(error)))]
-            }
-            Err(Spoiled::Commit(error)) => all_failed(&writes, &self.place.fault(error)),
-            Err(Spoiled::Page(fault)) => all_failed(&writes, &fault),
-        };
+        let outcomes =
+            match self.retry_flush().map_err(BatchError::Flush).and_then(|()| self.commit_batch(&writes)) {
+                Ok(outcomes) => outcomes,
+                Err(BatchError::Job(_)) if writes.len() > 1 => {
+                    writes.iter().map(|write| self.commit_one(write)).collect()
+                }
+                Err(BatchError::Job(error)) => {
+                    self.health.failed(&error);
+                    vec![Err(self.place.explain(SqliteError::Broken(error)))]
+                }
+                Err(BatchError::Commit(error)) => fail_all(&writes, &self.place.fault(error)),
+                Err(BatchError::Flush(fault)) => fail_all(&writes, &fault),
+            };
         for (reply, outcome) in replies.into_iter().zip(outcomes) {
-            // Whoever asked may have gone away; what was written stays written.
+            // The asker may have gone away; what was written stays written.
             let _ = reply.send(outcome);
         }
     }
 
-    fn alone(&mut self, write: &Write) -> Outcome {
-        match self.together(std::slice::from_ref(write)) {
+    fn commit_one(&mut self, write: &Write) -> Outcome {
+        match self.commit_batch(std::slice::from_ref(write)) {
             Ok(mut outcomes) => outcomes.pop().unwrap_or(Ok(None)),
-            Err(Spoiled::Job(error) | Spoiled::Commit(error)) => {
+            Err(BatchError::Job(error) | BatchError::Commit(error)) => {
                 self.health.failed(&error);
-                Err(self.place.explain(Snag::Broken(error)))
+                Err(self.place.explain(SqliteError::Broken(error)))
             }
-            Err(Spoiled::Page(fault)) => Err(fault.into()),
+            Err(BatchError::Flush(fault)) => Err(fault.into()),
         }
     }
 
-    /// Posts what the daybook holds.
-    fn post(&mut self, what: Turn) -> Result<(), Fault> {
-        self.unstick()?;
-        let Some(daybook) = &self.daybook else { return Ok(()) };
-        self.stuck = daybook.turn(what);
-        self.unstick()
+    /// Flushes what the write buffer holds.
+    fn flush(&mut self, scope: FlushScope) -> Result<(), DatabaseError> {
+        self.retry_flush()?;
+        let Some(write_buffer) = &self.write_buffer else { return Ok(()) };
+        self.unflushed = write_buffer.start_flush(scope);
+        self.retry_flush()
     }
 
-    /// Posts the page that was handed over, if there is one.
-    fn unstick(&mut self) -> Result<(), Fault> {
-        let Some(daybook) = &self.daybook else { return Ok(()) };
-        let Some(page) = self.stuck.take() else { return Ok(()) };
-        if let Err(snag) = posting::post(&mut self.connection, daybook.name(), &page) {
-            if let Snag::Broken(error) = &snag {
+    /// Flushes the page that was handed over, if there is one.
+    fn retry_flush(&mut self) -> Result<(), DatabaseError> {
+        let Some(write_buffer) = &self.write_buffer else { return Ok(()) };
+        let Some(batch) = self.unflushed.take() else { return Ok(()) };
+        if let Err(failure) = flush::flush_batch(&mut self.connection, write_buffer.name(), &batch) {
+            if let SqliteError::Broken(error) = &failure {
                 self.health.failed(error);
             }
-            let fault = self.place.unwritten(snag);
+            let fault = self.place.unwritten(failure);
             tracing::debug!("notes wait to be posted: {fault}");
-            self.stuck = Some(page);
+            self.unflushed = Some(batch);
             return Err(fault);
         }
         self.health.written();
-        self.tidier.committed(page.drafts().len());
-        daybook.posted(page);
+        self.checkpointer.count_commit(batch.tasks().len());
+        write_buffer.finish_flush(batch);
         Ok(())
     }
 
-    /// Runs `work` in a transaction that has everything noted so far in it, and takes it back: pages that are not committed stay in memory, so
+    /// Runs `work` in a transaction that has everything buffered so far in it, and takes it back: pages that are not committed stay in memory, so
     /// this needs no room on the disk.
-    fn peek(&mut self, work: Box<dyn FnOnce(&Connection) + Send>) {
-        let page = self.daybook.as_ref().map(|daybook| (daybook, daybook.copy_page()));
+    fn read_unflushed(&mut self, work: Box<dyn FnOnce(&Connection) + Send>) {
+        let batch = self.write_buffer.as_ref().map(|write_buffer| (write_buffer, write_buffer.copy_batch()));
         let staged = Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate).ok();
         let staged = staged.and_then(|transaction| {
-            let (daybook, page) = page?;
-            let mut pages = self.stuck.iter().chain([&page]);
-            pages.try_for_each(|page| posting::stage(&transaction, daybook.name(), page)).ok()?;
+            let (write_buffer, batch) = batch?;
+            let mut batches = self.unflushed.iter().chain([&batch]);
+            batches
+                .try_for_each(|batch| flush::write_uncommitted(&transaction, write_buffer.name(), batch))
+                .ok()?;
             Some(transaction)
         });
         match staged {
@@ -248,18 +251,20 @@ impl Writer {
         }
     }
 
-    fn adopt(&mut self) -> Result<(), StoreError> {
-        let Some(daybook) = &self.daybook else { return Ok(()) };
-        let adopted = self.generation.locked(|| orphans::adopt(&mut self.connection, daybook.folder()));
+    fn recover_buffers(&mut self) -> Result<(), StoreError> {
+        let Some(write_buffer) = &self.write_buffer else { return Ok(()) };
+        let adopted = self
+            .generation
+            .with_lock(|| recovery::recover_buffers(&mut self.connection, write_buffer.folder()));
         let outcome = adopted.unwrap_or_else(|error| Err(error.into()));
-        outcome.map_err(|trouble| trouble.explain(&self.place))
+        outcome.map_err(|error| error.explain(&self.place))
     }
 
-    fn together(&mut self, writes: &[Write]) -> Result<Vec<Outcome>, Spoiled> {
+    fn commit_batch(&mut self, writes: &[Write]) -> Result<Vec<Outcome>, BatchError> {
         let transaction =
             self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(|error| {
                 self.health.failed(&error);
-                Spoiled::Commit(error)
+                BatchError::Commit(error)
             })?;
         let mut outcomes = Vec::with_capacity(writes.len());
         let mut newest = None;
@@ -269,13 +274,13 @@ impl Writer {
                     newest = newest.max(made);
                     outcomes.push(Ok(made));
                 }
-                Err(Snag::Refused(error)) => outcomes.push(Err(error)),
-                Err(Snag::Broken(error)) => return Err(Spoiled::Job(error)),
+                Err(SqliteError::Refused(error)) => outcomes.push(Err(error)),
+                Err(SqliteError::Broken(error)) => return Err(BatchError::Job(error)),
             }
         }
         transaction.commit().map_err(|error| {
             self.health.failed(&error);
-            Spoiled::Commit(error)
+            BatchError::Commit(error)
         })?;
         self.health.written();
         if let Some(number) = newest {
@@ -285,14 +290,14 @@ impl Writer {
     }
 }
 
-fn all_failed(writes: &[Write], fault: &Fault) -> Vec<Outcome> {
+fn fail_all(writes: &[Write], fault: &DatabaseError) -> Vec<Outcome> {
     writes.iter().map(|_| Err(fault.clone().into())).collect()
 }
 
 /// Gives the others of a crowd a moment to say what they want too.
-fn gather(jobs: &mut mpsc::Receiver<Job>, waiting: &mut Vec<Job>) {
-    thread::sleep(MOMENT);
-    while waiting.len() < BATCH {
+fn collect_more(jobs: &mut mpsc::Receiver<Job>, waiting: &mut Vec<Job>) {
+    thread::sleep(BATCH_DELAY);
+    while waiting.len() < MAX_BATCH_JOBS {
         match jobs.try_recv() {
             Ok(job) => waiting.push(job),
             Err(_) => break,
@@ -303,9 +308,9 @@ fn gather(jobs: &mut mpsc::Receiver<Job>, waiting: &mut Vec<Job>) {
 // === impl Write ===
 
 impl Write {
-    fn apply(&self, connection: &Connection) -> Result<Option<u64>, Snag> {
+    fn apply(&self, connection: &Connection) -> Result<Option<u64>, SqliteError> {
         let registry_changed = match self {
-            Self::Journal(note) => tasks::write(connection, note).map(|()| false)?,
+            Self::Journal(record) => tasks::write(connection, record).map(|()| false)?,
             Self::Agent(write) => agents::write(connection, write)?,
             Self::Token(write) => tokens::write(connection, write)?,
             Self::Secret(write) => secrets::write(connection, write)?,

@@ -4,9 +4,9 @@
 
 mod backup;
 mod crash;
-mod daybook;
 mod file;
 mod foreign;
+mod write_buffer;
 
 mod in_memory {
     use rialto_store::SqliteStore;

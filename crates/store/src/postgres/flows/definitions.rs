@@ -11,12 +11,12 @@ use tokio_postgres::Row;
 use super::super::{
     column::{Cells, nanoseconds, signed, word},
     connection::GenericClient,
-    snag::Snag,
+    error::PostgresError,
     sql::{self, Value},
 };
 
 /// The last version of each, unless it took the definition away.
-pub(super) async fn all(client: &impl GenericClient, of: Option<&Scope>) -> Result<Vec<Flow>, Snag> {
+pub(super) async fn all(client: &impl GenericClient, of: Option<&Scope>) -> Result<Vec<Flow>, PostgresError> {
     let select = "
         SELECT * FROM (
             SELECT DISTINCT ON (org, project, name) * FROM flow_versions
@@ -33,7 +33,7 @@ pub(super) async fn find(
     of: &Scope,
     name: &str,
     version: Option<u64>,
-) -> Result<Option<Flow>, Snag> {
+) -> Result<Option<Flow>, PostgresError> {
     let select = "
         SELECT * FROM (
             SELECT * FROM flow_versions
@@ -45,28 +45,36 @@ pub(super) async fn find(
 }
 
 /// Adds a version behind the last one. Of two that want the same number, the key lets one in.
-pub(super) async fn put(client: &impl GenericClient, flow: &Flow, expected: u64) -> Result<u64, Snag> {
+pub(super) async fn put(
+    client: &impl GenericClient,
+    flow: &Flow,
+    expected: u64,
+) -> Result<u64, PostgresError> {
     let in_force = find(client, &flow.scope, &flow.name, None).await?.map_or(0, |known| known.version);
     if in_force != expected {
         return Err(StoreError::Conflict.into());
     }
     let version = last(client, &flow.scope, &flow.name).await? + 1;
     let inserted = insert(client, &Flow { version, ..flow.clone() }, Some(&flow.text)).await;
-    inserted.map(|()| version).map_err(|snag| match snag.or_taken("flow_version", String::new) {
-        Snag::Refused(StoreError::Taken(_)) => StoreError::Conflict.into(),
-        snag => snag,
+    inserted.map(|()| version).map_err(|failure| match failure.or_taken("flow_version", String::new) {
+        PostgresError::Refused(StoreError::Taken(_)) => StoreError::Conflict.into(),
+        failure => failure,
     })
 }
 
 /// Takes one away. Answers whether it was there.
-pub(super) async fn remove(client: &impl GenericClient, of: &Scope, name: &str) -> Result<bool, Snag> {
+pub(super) async fn remove(
+    client: &impl GenericClient,
+    of: &Scope,
+    name: &str,
+) -> Result<bool, PostgresError> {
     let Some(mut known) = find(client, of, name, None).await? else { return Ok(false) };
     known.version += 1;
     insert(client, &known, None).await?;
     Ok(true)
 }
 
-async fn insert(client: &impl GenericClient, flow: &Flow, text: Option<&str>) -> Result<(), Snag> {
+async fn insert(client: &impl GenericClient, flow: &Flow, text: Option<&str>) -> Result<(), PostgresError> {
     let insert = "
         INSERT INTO flow_versions (org, project, name, version, kind, status, text, configured, by, at, token)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
@@ -87,7 +95,7 @@ async fn insert(client: &impl GenericClient, flow: &Flow, text: Option<&str>) ->
 }
 
 /// The number of the last version there ever was.
-async fn last(client: &impl GenericClient, of: &Scope, name: &str) -> Result<u64, Snag> {
+async fn last(client: &impl GenericClient, of: &Scope, name: &str) -> Result<u64, PostgresError> {
     let select = "
         SELECT coalesce(max(version), 0) AS version FROM flow_versions
         WHERE org = $1 AND project = $2 AND name = $3";
@@ -95,7 +103,7 @@ async fn last(client: &impl GenericClient, of: &Scope, name: &str) -> Result<u64
     Cells(&row).number("version")
 }
 
-fn flow(row: &Row) -> Result<Flow, Snag> {
+fn flow(row: &Row) -> Result<Flow, PostgresError> {
     let row = Cells(row);
     Ok(Flow {
         scope: row.scope()?,

@@ -13,12 +13,12 @@ use tokio_postgres::Row;
 use super::super::{
     column::{Cells, json, limit, maybe_nanoseconds, nanoseconds, nearest, signed, word},
     connection::GenericClient,
-    snag::Snag,
+    error::PostgresError,
     sql::{self, Value},
 };
 
 /// So many are forgotten at once.
-const SWEPT_AT_ONCE: i64 = 1_000;
+const MAX_SWEPT_RUNS: i64 = 1_000;
 
 /// Writes a new one down, unless it is there.
 pub(super) async fn begin(
@@ -26,7 +26,7 @@ pub(super) async fn begin(
     run: &FlowRun,
     driver: &str,
     steps: &[FlowStep],
-) -> Result<bool, Snag> {
+) -> Result<bool, PostgresError> {
     let insert = "
         INSERT INTO flow_runs (id, org, project, caller, name, version, definition, input, depth, state, output, failure,
             wakes_at, driver, created_at, updated_at, token, hops)
@@ -64,7 +64,7 @@ pub(super) async fn take(
     client: &impl GenericClient,
     id: &TaskId,
     driver: &str,
-) -> Result<Option<RunRecord>, Snag> {
+) -> Result<Option<RunRecord>, PostgresError> {
     let update = "
         UPDATE flow_runs SET driver = $2, wakes_at = NULL WHERE id = $1 AND state IN ('running', 'waiting')";
     sql::execute(client, update, &[&id.as_str(), &driver]).await?;
@@ -72,7 +72,10 @@ pub(super) async fn take(
 }
 
 /// One with its steps.
-pub(super) async fn find(client: &impl GenericClient, id: &TaskId) -> Result<Option<RunRecord>, Snag> {
+pub(super) async fn find(
+    client: &impl GenericClient,
+    id: &TaskId,
+) -> Result<Option<RunRecord>, PostgresError> {
     let found = sql::maybe_row(client, "SELECT * FROM flow_runs WHERE id = $1", &[&id.as_str()]).await?;
     let Some(found) = found else { return Ok(None) };
     let select = "SELECT * FROM flow_steps WHERE run = $1 ORDER BY row";
@@ -85,7 +88,7 @@ pub(super) async fn list(
     client: &impl GenericClient,
     of: &Scope,
     filter: &RunFilter,
-) -> Result<Vec<FlowRun>, Snag> {
+) -> Result<Vec<FlowRun>, PostgresError> {
     let select = "
         SELECT * FROM flow_runs
         WHERE org = $1 AND project = $2 AND ($3::text IS NULL OR caller = $3) AND ($4::text IS NULL OR name = $4)
@@ -104,7 +107,7 @@ pub(super) async fn list(
 }
 
 /// Writes down what has changed, if whoever says so has the run.
-pub(super) async fn change(client: &impl GenericClient, change: &RunChange) -> Result<bool, Snag> {
+pub(super) async fn change(client: &impl GenericClient, change: &RunChange) -> Result<bool, PostgresError> {
     let update = "
         UPDATE flow_runs SET state = $3, output = $4, failure = $5, wakes_at = $6, updated_at = $7, token = $8
         WHERE id = $1 AND driver = $2 AND state IN ('running', 'waiting')";
@@ -130,7 +133,7 @@ pub(super) async fn cancel(
     client: &impl GenericClient,
     id: &TaskId,
     at: Timestamp,
-) -> Result<Option<RunRecord>, Snag> {
+) -> Result<Option<RunRecord>, PostgresError> {
     // Locked before it is looked at: whoever writes to it is done, or finds it called off.
     sql::maybe_row(client, "SELECT id FROM flow_runs WHERE id = $1 FOR UPDATE", &[&id.as_str()]).await?;
     let Some(found) = find(client, id).await?.filter(|found| !found.run.state.is_over()) else {
@@ -153,7 +156,7 @@ pub(super) async fn wake(
     now: Timestamp,
     again: Timestamp,
     most: usize,
-) -> Result<Vec<FlowRun>, Snag> {
+) -> Result<Vec<FlowRun>, PostgresError> {
     let update = "
         UPDATE flow_runs SET wakes_at = $3 WHERE id IN (
             SELECT id FROM flow_runs WHERE wakes_at <= $1 AND state = 'waiting'
@@ -167,7 +170,10 @@ pub(super) async fn wake(
 }
 
 /// Forgets those that were over before this moment, whose tasks are forgotten.
-pub(in super::super) async fn sweep(client: &impl GenericClient, moment: Timestamp) -> Result<(), Snag> {
+pub(in super::super) async fn sweep(
+    client: &impl GenericClient,
+    moment: Timestamp,
+) -> Result<(), PostgresError> {
     let delete = "
         WITH old AS (
             DELETE FROM flow_runs WHERE id IN (
@@ -178,10 +184,14 @@ pub(in super::super) async fn sweep(client: &impl GenericClient, moment: Timesta
             RETURNING id
         )
         DELETE FROM flow_steps WHERE run IN (SELECT id FROM old)";
-    sql::execute(client, delete, &[&nearest(moment), &SWEPT_AT_ONCE]).await.map(drop)
+    sql::execute(client, delete, &[&nearest(moment), &MAX_SWEPT_RUNS]).await.map(drop)
 }
 
-async fn write_steps(client: &impl GenericClient, run: &TaskId, steps: &[FlowStep]) -> Result<(), Snag> {
+async fn write_steps(
+    client: &impl GenericClient,
+    run: &TaskId,
+    steps: &[FlowStep],
+) -> Result<(), PostgresError> {
     let upsert = "
         INSERT INTO flow_steps (run, node, item, attempt, task, state, input, output, failure, question, begun_at,
             ended_at)
@@ -209,11 +219,11 @@ async fn write_steps(client: &impl GenericClient, run: &TaskId, steps: &[FlowSte
     Ok(())
 }
 
-fn maybe<T: Serialize>(value: Option<&T>) -> Result<Option<String>, Snag> {
+fn maybe<T: Serialize>(value: Option<&T>) -> Result<Option<String>, PostgresError> {
     value.map(json).transpose()
 }
 
-fn run(row: &Row) -> Result<FlowRun, Snag> {
+fn run(row: &Row) -> Result<FlowRun, PostgresError> {
     let row = Cells(row);
     Ok(FlowRun {
         id: TaskId::from(row.text("id")?),
@@ -235,7 +245,7 @@ fn run(row: &Row) -> Result<FlowRun, Snag> {
     })
 }
 
-fn step(row: &Row) -> Result<FlowStep, Snag> {
+fn step(row: &Row) -> Result<FlowStep, PostgresError> {
     let row = Cells(row);
     Ok(FlowStep {
         node: row.text("node")?,

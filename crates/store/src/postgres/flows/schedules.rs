@@ -10,7 +10,7 @@ use tokio_postgres::Row;
 use super::super::{
     column::{Cells, limit, nanoseconds},
     connection::GenericClient,
-    snag::Snag,
+    error::PostgresError,
     sql::{self, Value},
 };
 
@@ -20,7 +20,7 @@ pub(super) async fn replace(
     of: &Scope,
     name: &str,
     schedules: &[Schedule],
-) -> Result<(), Snag> {
+) -> Result<(), PostgresError> {
     let (org, project) = (of.org.as_str(), of.project.as_str());
     let delete = "DELETE FROM flow_schedules WHERE org = $1 AND project = $2 AND name = $3";
     sql::execute(client, delete, &[&org, &project, &name]).await?;
@@ -35,7 +35,7 @@ pub(super) async fn replace(
 }
 
 /// Those of a project.
-pub(super) async fn all(client: &impl GenericClient, of: &Scope) -> Result<Vec<Schedule>, Snag> {
+pub(super) async fn all(client: &impl GenericClient, of: &Scope) -> Result<Vec<Schedule>, PostgresError> {
     let select = "SELECT * FROM flow_schedules WHERE org = $1 AND project = $2 ORDER BY name, number";
     let values: [Value<'_>; 2] = [&of.org.as_str(), &of.project.as_str()];
     sql::rows(client, select, &values).await?.iter().map(schedule).collect()
@@ -46,7 +46,7 @@ pub(super) async fn due(
     client: &impl GenericClient,
     lease: &Lease,
     most: usize,
-) -> Result<Vec<Schedule>, Snag> {
+) -> Result<Vec<Schedule>, PostgresError> {
     let take = "
         WITH due AS (
             SELECT org, project, name, number FROM flow_schedules
@@ -68,7 +68,7 @@ pub(super) async fn note(
     client: &impl GenericClient,
     schedule: &Schedule,
     holder: &str,
-) -> Result<bool, Snag> {
+) -> Result<bool, PostgresError> {
     let update = "
         UPDATE flow_schedules SET next_at = $6, task = $7, holder = NULL, held_until = NULL
         WHERE org = $1 AND project = $2 AND name = $3 AND number = $4 AND holder = $5";
@@ -84,7 +84,7 @@ pub(super) async fn note(
     Ok(sql::execute(client, update, &values).await? > 0)
 }
 
-fn schedule(row: &Row) -> Result<Schedule, Snag> {
+fn schedule(row: &Row) -> Result<Schedule, PostgresError> {
     let row = Cells(row);
     Ok(Schedule {
         scope: row.scope()?,

@@ -12,15 +12,15 @@ use rialto_model::{
 use super::{
     super::{
         audit,
-        chains::{self, Chain, SealedRecords},
+        audit_chains::{self, Chain, SealedRecords},
         column::{Cells, json, nanoseconds, signed},
-        connection::{Client, GenericClient},
+        connection::{GenericClient, PgClient},
+        error::PostgresError,
         leases::OwnRunners,
         messages,
-        snag::Snag,
         sql::{self, Value},
     },
-    Line,
+    JournalWrite,
 };
 
 /// Writes new tasks, and answers which were new.
@@ -57,9 +57,9 @@ pub(super) struct PendingBatch {
 }
 
 /// Prepares what this connection has not prepared before, so that the statements of a transaction can leave together.
-pub(super) async fn prepare(client: &Client) -> Result<(), Snag> {
+pub(super) async fn prepare(client: &PgClient) -> Result<(), PostgresError> {
     for statement in
-        [OPEN, ADVANCE, ADD_EVENTS, messages::CLAIM, audit::HOLD, chains::ADVANCE, chains::INSERT]
+        [OPEN, ADVANCE, ADD_EVENTS, messages::CLAIM, audit::HOLD, audit_chains::ADVANCE, audit_chains::INSERT]
     {
         sql::prepare(client, statement).await?;
     }
@@ -68,12 +68,12 @@ pub(super) async fn prepare(client: &Client) -> Result<(), Snag> {
 
 /// Begins a transaction and writes these lines. All statements leave before the first is answered, and are carried out in their order.
 pub(super) async fn write(
-    client: &Client,
-    lines: &[&Line],
+    client: &PgClient,
+    lines: &[&JournalWrite],
     chain: &Chain,
     sealed: &SealedRecords<'_>,
     (own, now): (&OwnRunners, Timestamp),
-) -> Result<PendingBatch, Snag> {
+) -> Result<PendingBatch, PostgresError> {
     let begin = async { Ok(client.batch_execute("BEGIN").await?) };
     let ((), opened, advanced, (), claimed, generation, is_ours, ()) = futures::try_join!(
         begin,
@@ -93,18 +93,23 @@ pub(super) async fn write(
 }
 
 /// Why a line cannot be written, if it cannot.
-fn refusal(line: &Line, opened: &HashSet<String>, advanced: &HashSet<String>) -> Option<StoreError> {
+fn refusal(line: &JournalWrite, opened: &HashSet<String>, advanced: &HashSet<String>) -> Option<StoreError> {
     match line {
-        Line::Open(entry) if !opened.contains(entry.head.id.as_str()) => {
+        JournalWrite::Open(entry) if !opened.contains(entry.head.id.as_str()) => {
             Some(StoreError::Taken(format!("the task id {}", entry.head.id)))
         }
-        Line::Append(entry) if !advanced.contains(entry.head.id.as_str()) => Some(StoreError::Conflict),
+        JournalWrite::Append(entry) if !advanced.contains(entry.head.id.as_str()) => {
+            Some(StoreError::Conflict)
+        }
         _ => None,
     }
 }
 
 /// Writes new tasks. Answers which were new.
-async fn open(client: &impl GenericClient, lines: &[&Line]) -> Result<HashSet<String>, Snag> {
+async fn open(
+    client: &impl GenericClient,
+    lines: &[&JournalWrite],
+) -> Result<HashSet<String>, PostgresError> {
     let heads: Vec<&TaskHead> = lines.iter().filter_map(|line| line.head()).collect();
     if heads.is_empty() {
         return Ok(HashSet::new());
@@ -137,9 +142,9 @@ async fn open(client: &impl GenericClient, lines: &[&Line]) -> Result<HashSet<St
 /// Moves tasks on that have as many events as expected. Answers which.
 async fn advance(
     client: &impl GenericClient,
-    lines: &[&Line],
+    lines: &[&JournalWrite],
     own: &OwnRunners,
-) -> Result<HashSet<String>, Snag> {
+) -> Result<HashSet<String>, PostgresError> {
     let entries: Vec<&Entry> = lines.iter().filter_map(|line| line.entry()).collect();
     if entries.is_empty() {
         return Ok(HashSet::new());
@@ -159,7 +164,7 @@ async fn advance(
 }
 
 /// Writes the events of new tasks and of those that were there.
-async fn add_events(client: &impl GenericClient, lines: &[&Line]) -> Result<(), Snag> {
+async fn add_events(client: &impl GenericClient, lines: &[&JournalWrite]) -> Result<(), PostgresError> {
     let entries: Vec<&Entry> =
         lines.iter().filter_map(|line| line.told()).filter(|entry| !entry.events.is_empty()).collect();
     if entries.is_empty() {
@@ -176,7 +181,10 @@ async fn add_events(client: &impl GenericClient, lines: &[&Line]) -> Result<(), 
 }
 
 /// Makes claims of messages. Answers the keys of those that nobody has made before.
-async fn claim(client: &impl GenericClient, lines: &[&Line]) -> Result<HashSet<String>, Snag> {
+async fn claim(
+    client: &impl GenericClient,
+    lines: &[&JournalWrite],
+) -> Result<HashSet<String>, PostgresError> {
     let claims: Vec<&MessageClaim> = lines.iter().filter_map(|line| line.claim()).collect();
     if claims.is_empty() {
         return Ok(HashSet::new());
@@ -199,7 +207,7 @@ async fn ids(
     client: &impl GenericClient,
     statement: &str,
     values: &[Value<'_>],
-) -> Result<HashSet<String>, Snag> {
+) -> Result<HashSet<String>, PostgresError> {
     let rows = sql::rows(client, statement, values).await?;
     rows.iter().map(|row| Cells(row).text("id")).collect()
 }
@@ -208,6 +216,6 @@ fn each<'a, S, T>(all: &[&'a S], of: impl Fn(&'a S) -> T) -> Vec<T> {
     all.iter().map(|one| of(one)).collect()
 }
 
-fn moments<S>(all: &[&S], of: impl Fn(&S) -> jiff::Timestamp) -> Result<Vec<i64>, Snag> {
+fn moments<S>(all: &[&S], of: impl Fn(&S) -> jiff::Timestamp) -> Result<Vec<i64>, PostgresError> {
     all.iter().map(|one| nanoseconds(of(one))).collect()
 }

@@ -12,10 +12,10 @@ use super::super::{
     column::{At, Word, scope},
     meta,
 };
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 /// The last version of each, unless it took the definition away.
-pub(super) fn all(connection: &Connection, of: Option<&Scope>) -> Result<Vec<Flow>, Snag> {
+pub(super) fn all(connection: &Connection, of: Option<&Scope>) -> Result<Vec<Flow>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT * FROM flow_versions AS f
          WHERE (?1 IS NULL OR (org = ?1 AND project = ?2)) AND text IS NOT NULL
@@ -33,7 +33,7 @@ pub(super) fn find(
     of: &Scope,
     name: &str,
     version: Option<u64>,
-) -> Result<Option<Flow>, Snag> {
+) -> Result<Option<Flow>, SqliteError> {
     let last = version.map_or_else(|| last(connection, of, name), Ok)?;
     let mut select = connection.prepare_cached(
         "SELECT * FROM flow_versions
@@ -43,7 +43,7 @@ pub(super) fn find(
 }
 
 /// Adds a version behind the last one. Answers its number, and the generation that this makes.
-pub(super) fn put(connection: &Connection, flow: &Flow, expected: u64) -> Result<(u64, u64), Snag> {
+pub(super) fn put(connection: &Connection, flow: &Flow, expected: u64) -> Result<(u64, u64), SqliteError> {
     let in_force = find(connection, &flow.scope, &flow.name, None)?.map_or(0, |known| known.version);
     if in_force != expected {
         return Err(StoreError::Conflict.into());
@@ -54,14 +54,14 @@ pub(super) fn put(connection: &Connection, flow: &Flow, expected: u64) -> Result
 }
 
 /// Takes one away.
-pub(super) fn remove(connection: &Connection, of: &Scope, name: &str) -> Result<Option<u64>, Snag> {
+pub(super) fn remove(connection: &Connection, of: &Scope, name: &str) -> Result<Option<u64>, SqliteError> {
     let Some(mut known) = find(connection, of, name, None)? else { return Ok(None) };
     known.version += 1;
     insert(connection, &known, None)?;
     Ok(Some(meta::next_generation(connection)?))
 }
 
-fn insert(connection: &Connection, flow: &Flow, text: Option<&str>) -> Result<(), Snag> {
+fn insert(connection: &Connection, flow: &Flow, text: Option<&str>) -> Result<(), SqliteError> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO flow_versions (org, project, name, version, kind, status, text, configured, by, at, token)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
@@ -84,7 +84,7 @@ fn insert(connection: &Connection, flow: &Flow, text: Option<&str>) -> Result<()
 }
 
 /// The number of the last version there ever was.
-fn last(connection: &Connection, of: &Scope, name: &str) -> Result<u64, Snag> {
+fn last(connection: &Connection, of: &Scope, name: &str) -> Result<u64, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT coalesce(max(version), 0) FROM flow_versions WHERE org = ?1 AND project = ?2 AND name = ?3",
     )?;

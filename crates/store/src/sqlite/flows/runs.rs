@@ -13,10 +13,10 @@ use super::{
     super::column::{At, Word, scope},
     maybe_json, maybe_read, read_json,
 };
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 /// So many are forgotten at once.
-const SWEPT_AT_ONCE: u64 = 1_000;
+const MAX_SWEPT_RUNS: u64 = 1_000;
 
 /// Writes a new one down, unless it is there.
 pub(super) fn begin(
@@ -24,7 +24,7 @@ pub(super) fn begin(
     run: &FlowRun,
     driver: &str,
     steps: &[FlowStep],
-) -> Result<bool, Snag> {
+) -> Result<bool, SqliteError> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO flow_runs (id, org, project, caller, token, hops, name, version, definition, input, depth, state, output,
              failure, wakes_at, driver, created_at, updated_at)
@@ -59,7 +59,11 @@ pub(super) fn begin(
 }
 
 /// Gives one to a driver, unless it is over.
-pub(super) fn take(connection: &Connection, id: &TaskId, driver: &str) -> Result<Option<RunRecord>, Snag> {
+pub(super) fn take(
+    connection: &Connection,
+    id: &TaskId,
+    driver: &str,
+) -> Result<Option<RunRecord>, SqliteError> {
     let mut update = connection.prepare_cached(
         "UPDATE flow_runs SET driver = ?2, wakes_at = NULL WHERE id = ?1 AND state IN ('running', 'waiting')",
     )?;
@@ -68,7 +72,7 @@ pub(super) fn take(connection: &Connection, id: &TaskId, driver: &str) -> Result
 }
 
 /// One with its steps.
-pub(super) fn find(connection: &Connection, id: &TaskId) -> Result<Option<RunRecord>, Snag> {
+pub(super) fn find(connection: &Connection, id: &TaskId) -> Result<Option<RunRecord>, SqliteError> {
     let mut select = connection.prepare_cached("SELECT * FROM flow_runs WHERE id = ?1")?;
     let Some(run) = select.query_row([id.as_str()], run).optional()? else { return Ok(None) };
     let mut select = connection.prepare_cached("SELECT * FROM flow_steps WHERE run = ?1 ORDER BY row")?;
@@ -77,7 +81,11 @@ pub(super) fn find(connection: &Connection, id: &TaskId) -> Result<Option<RunRec
 }
 
 /// Those of a project, newest first.
-pub(super) fn list(connection: &Connection, of: &Scope, filter: &RunFilter) -> Result<Vec<FlowRun>, Snag> {
+pub(super) fn list(
+    connection: &Connection,
+    of: &Scope,
+    filter: &RunFilter,
+) -> Result<Vec<FlowRun>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT * FROM flow_runs
          WHERE org = ?1 AND project = ?2 AND (?3 IS NULL OR caller = ?3) AND (?4 IS NULL OR name = ?4)
@@ -92,7 +100,7 @@ pub(super) fn list(connection: &Connection, of: &Scope, filter: &RunFilter) -> R
 }
 
 /// Writes down what has changed, if whoever says so has the run.
-pub(super) fn change(connection: &Connection, change: &RunChange) -> Result<bool, Snag> {
+pub(super) fn change(connection: &Connection, change: &RunChange) -> Result<bool, SqliteError> {
     let mut update = connection.prepare_cached(
         "UPDATE flow_runs SET token = :token, state = :state, output = :output, failure = :failure, wakes_at = :wakes_at,
              updated_at = :at
@@ -115,7 +123,11 @@ pub(super) fn change(connection: &Connection, change: &RunChange) -> Result<bool
 }
 
 /// Calls one off that is not over, and says how it stood.
-pub(super) fn cancel(connection: &Connection, id: &TaskId, at: Timestamp) -> Result<Option<RunRecord>, Snag> {
+pub(super) fn cancel(
+    connection: &Connection,
+    id: &TaskId,
+    at: Timestamp,
+) -> Result<Option<RunRecord>, SqliteError> {
     let Some(found) = find(connection, id)?.filter(|found| !found.run.state.is_over()) else {
         return Ok(None);
     };
@@ -137,7 +149,7 @@ pub(super) fn wake(
     now: Timestamp,
     again: Timestamp,
     limit: usize,
-) -> Result<Vec<FlowRun>, Snag> {
+) -> Result<Vec<FlowRun>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT * FROM flow_runs WHERE wakes_at <= ?1 AND state = 'waiting' ORDER BY wakes_at LIMIT ?2",
     )?;
@@ -151,7 +163,7 @@ pub(super) fn wake(
 }
 
 /// Forgets those that were over before this moment, whose tasks are forgotten.
-pub(in super::super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<(), Snag> {
+pub(in super::super) fn sweep(connection: &Connection, moment: Timestamp) -> Result<(), SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT id FROM flow_runs
          WHERE updated_at < ?1 AND state NOT IN ('running', 'waiting')
@@ -159,7 +171,7 @@ pub(in super::super) fn sweep(connection: &Connection, moment: Timestamp) -> Res
          ORDER BY id LIMIT ?2",
     )?;
     let old: Vec<String> = select
-        .query_map(params![At(moment), SWEPT_AT_ONCE], |row| row.get(0))?
+        .query_map(params![At(moment), MAX_SWEPT_RUNS], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for id in old {
         connection.prepare_cached("DELETE FROM flow_steps WHERE run = ?1")?.execute([&id])?;
@@ -168,7 +180,7 @@ pub(in super::super) fn sweep(connection: &Connection, moment: Timestamp) -> Res
     Ok(())
 }
 
-fn write_steps(connection: &Connection, run: &TaskId, steps: &[FlowStep]) -> Result<(), Snag> {
+fn write_steps(connection: &Connection, run: &TaskId, steps: &[FlowStep]) -> Result<(), SqliteError> {
     let mut upsert = connection.prepare_cached(
         "INSERT INTO flow_steps (run, node, item, attempt, task, state, input, output, failure, question, begun_at,
              ended_at)

@@ -8,7 +8,7 @@ use rialto_model::{
 use rusqlite::{Connection, Row, params};
 
 use super::super::column::{At, scope};
-use crate::fault::Snag;
+use crate::error::SqliteError;
 
 /// Gives a definition these schedules, in place of those it had.
 pub(super) fn replace(
@@ -16,7 +16,7 @@ pub(super) fn replace(
     of: &Scope,
     name: &str,
     schedules: &[Schedule],
-) -> Result<(), Snag> {
+) -> Result<(), SqliteError> {
     let (org, project) = (of.org.as_str(), of.project.as_str());
     let mut delete = connection
         .prepare_cached("DELETE FROM flow_schedules WHERE org = ?1 AND project = ?2 AND name = ?3")?;
@@ -32,7 +32,7 @@ pub(super) fn replace(
 }
 
 /// Those of a project.
-pub(super) fn all(connection: &Connection, of: &Scope) -> Result<Vec<Schedule>, Snag> {
+pub(super) fn all(connection: &Connection, of: &Scope) -> Result<Vec<Schedule>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT * FROM flow_schedules WHERE org = ?1 AND project = ?2 ORDER BY name, number",
     )?;
@@ -41,7 +41,11 @@ pub(super) fn all(connection: &Connection, of: &Scope) -> Result<Vec<Schedule>, 
 }
 
 /// Those whose moment has come, and which are ours from now on.
-pub(super) fn due(connection: &Connection, lease: &Lease, limit: usize) -> Result<Vec<Schedule>, Snag> {
+pub(super) fn due(
+    connection: &Connection,
+    lease: &Lease,
+    limit: usize,
+) -> Result<Vec<Schedule>, SqliteError> {
     let mut select = connection.prepare_cached(
         "SELECT * FROM flow_schedules
          WHERE next_at <= ?1 AND (holder IS NULL OR holder = ?2 OR held_until <= ?1)
@@ -61,7 +65,7 @@ pub(super) fn due(connection: &Connection, lease: &Lease, limit: usize) -> Resul
 }
 
 /// Says when one comes next, if its holder is still the one who says so; then it is anybody's again.
-pub(super) fn note(connection: &Connection, schedule: &Schedule, holder: &str) -> Result<bool, Snag> {
+pub(super) fn note(connection: &Connection, schedule: &Schedule, holder: &str) -> Result<bool, SqliteError> {
     let mut update = connection.prepare_cached(
         "UPDATE flow_schedules SET next_at = ?6, task = ?7, holder = NULL, held_until = NULL
          WHERE org = ?1 AND project = ?2 AND name = ?3 AND number = ?4 AND holder = ?5",

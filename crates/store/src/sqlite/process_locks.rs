@@ -14,27 +14,27 @@ use parking_lot::Mutex;
 use rialto_model::ids::Runner;
 
 /// How the files are named: this, and the process's number.
-const PREFIX: &str = "runner-";
+const FILE_PREFIX: &str = "runner-";
 
 /// How a file is named that is not locked yet.
-const UNREADY: &str = ".new";
+const UNLOCKED_SUFFIX: &str = ".new";
 
 /// The files that this process keeps locked.
 #[derive(Default)]
-pub(super) struct Presence(Mutex<Vec<(Runner, File)>>);
+pub(super) struct ProcessLocks(Mutex<Vec<(Runner, File)>>);
 
-// === impl Presence ===
+// === impl ProcessLocks ===
 
-impl Presence {
+impl ProcessLocks {
     /// Shows that a process is alive, if it is not shown yet. Whether that worked.
-    pub(super) fn show(&self, folder: &Path, runner: Runner) -> bool {
-        let mut shown = self.0.lock();
-        if shown.iter().any(|(known, _)| *known == runner) {
+    pub(super) fn acquire(&self, folder: &Path, runner: Runner) -> bool {
+        let mut held = self.0.lock();
+        if held.iter().any(|(holder, _)| *holder == runner) {
             return true;
         }
-        match locked(folder, runner) {
+        match create_locked(folder, runner) {
             Ok(file) => {
-                shown.push((runner, file));
+                held.push((runner, file));
                 true
             }
             Err(error) => {
@@ -49,44 +49,44 @@ impl Presence {
     }
 
     /// Shows it no more.
-    pub(super) fn hide(&self, folder: &Path, runner: Runner) {
-        self.0.lock().retain(|(known, _)| *known != runner);
-        forget(folder, runner);
+    pub(super) fn release(&self, folder: &Path, runner: Runner) {
+        self.0.lock().retain(|(holder, _)| *holder != runner);
+        remove_lock_file(folder, runner);
     }
 }
 
 /// The processes that have died without a word.
-pub(super) fn gone(folder: &Path) -> Vec<Runner> {
+pub(super) fn find_dead(folder: &Path) -> Vec<Runner> {
     let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let number = |name: &std::ffi::OsStr| name.to_str()?.strip_prefix(PREFIX)?.parse::<u64>().ok();
+    let number = |name: &std::ffi::OsStr| name.to_str()?.strip_prefix(FILE_PREFIX)?.parse::<u64>().ok();
     let runners = names.filter_map(|name| number(&name)).map(Runner::from);
-    runners.filter(|runner| is_free(&path(folder, *runner))).collect()
+    runners.filter(|runner| is_unlocked(&path(folder, *runner))).collect()
 }
 
 /// Removes what one of them has left.
-pub(super) fn forget(folder: &Path, runner: Runner) {
+pub(super) fn remove_lock_file(folder: &Path, runner: Runner) {
     // One that stays is found, and removed, by whoever looks next.
     let _ = fs::remove_file(path(folder, runner));
 }
 
 /// Whether a process has a file: it is alive, or nobody has noticed yet that it died.
-pub(super) fn is_known(folder: &Path, runner: Runner) -> bool {
+pub(super) fn has_lock_file(folder: &Path, runner: Runner) -> bool {
     path(folder, runner).exists()
 }
 
 /// Whether a process has a file and keeps it locked; none where it has no file.
 pub(super) fn is_alive(folder: &Path, runner: Runner) -> Option<bool> {
-    is_known(folder, runner).then(|| !is_free(&path(folder, runner)))
+    has_lock_file(folder, runner).then(|| !is_unlocked(&path(folder, runner)))
 }
 
-fn is_free(path: &Path) -> bool {
+fn is_unlocked(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 
 /// A process's file. It has its name only once it is locked, so nobody ever finds it free while its process lives.
-fn locked(folder: &Path, runner: Runner) -> io::Result<File> {
+fn create_locked(folder: &Path, runner: Runner) -> io::Result<File> {
     let path = path(folder, runner);
-    let unready = path.with_extension(&UNREADY[1..]);
+    let unready = path.with_extension(&UNLOCKED_SUFFIX[1..]);
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]
@@ -98,7 +98,7 @@ fn locked(folder: &Path, runner: Runner) -> io::Result<File> {
 }
 
 fn path(folder: &Path, runner: Runner) -> PathBuf {
-    folder.join(format!("{PREFIX}{}", runner.get()))
+    folder.join(format!("{FILE_PREFIX}{}", runner.get()))
 }
 
 #[cfg(test)]
@@ -108,17 +108,17 @@ mod tests {
     #[test]
     fn a_process_is_gone_when_its_lock_is_free() {
         let folder = tempfile::tempdir().unwrap();
-        let (alive, dead) = (Presence::default(), Presence::default());
-        alive.show(folder.path(), Runner::from(1));
-        alive.show(folder.path(), Runner::from(1));
-        dead.show(folder.path(), Runner::from(2));
-        assert!(gone(folder.path()).is_empty());
+        let (alive, dead) = (ProcessLocks::default(), ProcessLocks::default());
+        alive.acquire(folder.path(), Runner::from(1));
+        alive.acquire(folder.path(), Runner::from(1));
+        dead.acquire(folder.path(), Runner::from(2));
+        assert!(find_dead(folder.path()).is_empty());
         drop(dead);
-        assert_eq!(gone(folder.path()), [Runner::from(2)]);
+        assert_eq!(find_dead(folder.path()), [Runner::from(2)]);
         let is_alive = |number| is_alive(folder.path(), Runner::from(number));
         assert_eq!((is_alive(1), is_alive(2), is_alive(3)), (Some(true), Some(false), None));
-        forget(folder.path(), Runner::from(2));
-        alive.hide(folder.path(), Runner::from(1));
+        remove_lock_file(folder.path(), Runner::from(2));
+        alive.release(folder.path(), Runner::from(1));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

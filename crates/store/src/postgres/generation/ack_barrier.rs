@@ -18,73 +18,77 @@ use parking_lot::Mutex;
 use tokio::time::{self, Instant};
 use tokio_postgres::{Client, types::Type};
 
-use super::super::snag::Snag;
+use super::super::error::PostgresError;
 
 /// How long somebody is waited for. Whoever misses the message looks by itself before that.
-const PATIENCE: Duration = Duration::from_secs(2);
+const ACK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How soon it is looked again for the first time, and at most.
-const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
+const POLL_DELAYS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
 
 /// Locks have 32 bits for a number, one of them for its sign.
-const ROUND: u64 = 1 << 31;
+const KEY_RANGE: u64 = 1 << 31;
 
 /// The lock's first half is the table, so that others in the same database may do the same.
-const HOLD: &str = "SELECT pg_advisory_lock_shared('generation'::regclass::oid::int4, $1)";
-const LET_GO: &str = "SELECT pg_advisory_unlock_shared('generation'::regclass::oid::int4, $1)";
-const HELD: &str = "SELECT pid, objid::int8 FROM pg_locks \
+const LOCK_SHARED: &str = "SELECT pg_advisory_lock_shared('generation'::regclass::oid::int4, $1)";
+const UNLOCK_SHARED: &str = "SELECT pg_advisory_unlock_shared('generation'::regclass::oid::int4, $1)";
+const SELECT_HELD: &str = "SELECT pid, objid::int8 FROM pg_locks \
     WHERE locktype = 'advisory' AND objsubid = 2 AND classid = 'generation'::regclass::oid AND pid <> $1 \
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
 
 /// What a connection that follows says about itself.
-pub(super) struct Notice<'a> {
+pub(super) struct Acknowledger<'a> {
     client: &'a Client,
     held: Option<i32>,
 }
 
 /// The other processes at the database.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Others {
+pub(in super::super) struct AckBarrier {
     /// Which connection is our own that follows; zero before there is one.
     own: Arc<AtomicI32>,
     /// Who was waited for in vain, and how far each had heard then.
     slow: Arc<Mutex<HashMap<i32, i64>>>,
 }
 
-// === impl Others ===
+// === impl AckBarrier ===
 
-impl Others {
+impl AckBarrier {
     /// Begins to tell them how far we have heard.
-    pub(super) async fn join<'a>(&self, client: &'a Client, number: u64) -> Result<Notice<'a>, Snag> {
+    pub(super) async fn join<'a>(
+        &self,
+        client: &'a Client,
+        number: u64,
+    ) -> Result<Acknowledger<'a>, PostgresError> {
         let row = client.query_typed_one("SELECT pg_backend_pid()", &[]).await?;
         self.own.store(row.try_get(0)?, Ordering::Relaxed);
-        let mut notice = Notice { client, held: None };
-        notice.give(number).await?;
+        let mut notice = Acknowledger { client, held: None };
+        notice.acknowledge(number).await?;
         Ok(notice)
     }
 
     /// Waits until all of them have heard of this change, which is committed. It is so whether they can be asked or not.
     pub(in super::super) async fn wait(&self, client: &Client, number: u64) {
-        if let Err(snag) = self.try_wait(client, number).await {
-            let fault = snag.fault();
+        if let Err(failure) = self.try_wait(client, number).await {
+            let fault = failure.fault();
             tracing::warn!("it is not known whether other processes have heard of a change yet: {fault}");
         }
     }
 
-    async fn try_wait(&self, client: &Client, number: u64) -> Result<(), Snag> {
-        let end = Instant::now() + PATIENCE;
-        let [mut pause, longest] = PAUSES;
+    async fn try_wait(&self, client: &Client, number: u64) -> Result<(), PostgresError> {
+        let end = Instant::now() + ACK_TIMEOUT;
+        let [mut pause, longest] = POLL_DELAYS;
         loop {
-            let behind = self.behind(client, number).await?;
-            if behind.is_empty() {
+            let find_lagging = self.find_lagging(client, number).await?;
+            if find_lagging.is_empty() {
                 return Ok(());
             }
             if Instant::now() >= end {
                 tracing::warn!(
                     "{} other processes at the database have not heard of a change yet; they go by it when they do",
-                    behind.len()
+                    find_lagging.len()
                 );
-                self.slow.lock().extend(behind);
+                self.slow.lock().extend(find_lagging);
                 return Ok(());
             }
             time::sleep(pause).await;
@@ -93,46 +97,49 @@ impl Others {
     }
 
     /// Who is behind, and how far it has heard, but for those that have stood still since they were waited for.
-    async fn behind(&self, client: &Client, number: u64) -> Result<HashMap<i32, i64>, Snag> {
-        let rows = client.query_typed(HELD, &[(&self.own.load(Ordering::Relaxed), Type::INT4)]).await?;
+    async fn find_lagging(&self, client: &Client, number: u64) -> Result<HashMap<i32, i64>, PostgresError> {
+        let rows =
+            client.query_typed(SELECT_HELD, &[(&self.own.load(Ordering::Relaxed), Type::INT4)]).await?;
         let held = rows.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
-        let held = held.collect::<Result<Vec<(i32, i64)>, Snag>>()?;
+        let held = held.collect::<Result<Vec<(i32, i64)>, PostgresError>>()?;
         // For a moment, who moves on holds two.
-        let is_behind = |process| !held.iter().any(|held| held.0 == process && has_heard(held.1, number));
-        let mut behind: HashMap<_, _> = held.iter().copied().filter(|held| is_behind(held.0)).collect();
+        let is_lagging =
+            |process| !held.iter().any(|held| held.0 == process && has_acknowledged(held.1, number));
+        let mut find_lagging: HashMap<_, _> =
+            held.iter().copied().filter(|held| is_lagging(held.0)).collect();
         let mut slow = self.slow.lock();
-        slow.retain(|process, heard| behind.get(process) == Some(heard));
-        behind.retain(|process, _| !slow.contains_key(process));
-        Ok(behind)
+        slow.retain(|process, acknowledged| find_lagging.get(process) == Some(acknowledged));
+        find_lagging.retain(|process, _| !slow.contains_key(process));
+        Ok(find_lagging)
     }
 }
 
-// === impl Notice ===
+// === impl Acknowledger ===
 
-impl Notice<'_> {
+impl Acknowledger<'_> {
     /// Says that we have heard of everything up to this.
-    pub(super) async fn give(&mut self, number: u64) -> Result<(), Snag> {
+    pub(super) async fn acknowledge(&mut self, number: u64) -> Result<(), PostgresError> {
         let new = key(number);
         if self.held == Some(new) {
             return Ok(());
         }
         // The new one first: whoever holds none is not waited for.
-        self.client.execute_typed(HOLD, &[(&new, Type::INT4)]).await?;
+        self.client.execute_typed(LOCK_SHARED, &[(&new, Type::INT4)]).await?;
         if let Some(old) = self.held.replace(new) {
-            self.client.execute_typed(LET_GO, &[(&old, Type::INT4)]).await?;
+            self.client.execute_typed(UNLOCK_SHARED, &[(&old, Type::INT4)]).await?;
         }
         Ok(())
     }
 }
 
 fn key(number: u64) -> i32 {
-    i32::try_from(number % ROUND).unwrap_or_default()
+    i32::try_from(number % KEY_RANGE).unwrap_or_default()
 }
 
 /// Whether somebody with this lock has heard of that change; numbers begin anew after a long time.
-fn has_heard(lock: i64, number: u64) -> bool {
-    let ahead = (u64::try_from(lock).unwrap_or_default() + ROUND - number % ROUND) % ROUND;
-    ahead < ROUND / 2
+fn has_acknowledged(lock: i64, number: u64) -> bool {
+    let ahead = (u64::try_from(lock).unwrap_or_default() + KEY_RANGE - number % KEY_RANGE) % KEY_RANGE;
+    ahead < KEY_RANGE / 2
 }
 
 #[cfg(test)]
@@ -141,13 +148,13 @@ mod tests {
 
     #[test]
     fn who_has_heard_is_known_also_where_numbers_begin_anew() {
-        for number in [0, 7, ROUND - 1, ROUND, 5 * ROUND + 3] {
+        for number in [0, 7, KEY_RANGE - 1, KEY_RANGE, 5 * KEY_RANGE + 3] {
             let lock = |other: u64| i64::from(key(other));
-            assert!(has_heard(lock(number), number), "{number}");
-            assert!(has_heard(lock(number + 1), number), "{number}");
-            assert!(has_heard(lock(number + 1_000), number), "{number}");
-            assert!(!has_heard(lock(number), number + 1), "{number}");
-            assert!(!has_heard(lock(number), number + 1_000), "{number}");
+            assert!(has_acknowledged(lock(number), number), "{number}");
+            assert!(has_acknowledged(lock(number + 1), number), "{number}");
+            assert!(has_acknowledged(lock(number + 1_000), number), "{number}");
+            assert!(!has_acknowledged(lock(number), number + 1), "{number}");
+            assert!(!has_acknowledged(lock(number), number + 1_000), "{number}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! One of the two files of a daybook: records, one after the other.
+//! One of the two files of a write buffer: records, one after the other.
 //!
-//! A record is the length of its note, a checksum of it, the note's number, and the note. The writer's death can cut
+//! A record is the length of its record, a checksum of it, the record's number, and the record. The writer's death can cut
 //! off the last one, which nobody was told about then; a power cut can leave anything. Reading ends at the first record
 //! that is not whole, or older than the one before it.
 
@@ -11,13 +11,13 @@ use std::{
     sync::Arc,
 };
 
-use crate::{mapped::Mapped, sqlite::note::ROOM};
+use crate::{mmap_file::MmapFile, sqlite::journal_record::HEADER_BYTES};
 
 /// The two files' endings. Whoever has the first one locked is alive and writes.
-const ENDINGS: [&str; 2] = [".a", ".b"];
+const FILE_SUFFIXES: [&str; 2] = [".a", ".b"];
 
-/// So much of a file is memory: what stands on a page when it is posted, and some more.
-const MAPPED: usize = 896 << 10;
+/// So much of a file is memory: what stands in a batch when it is flushed, and some more.
+const MAPPED_BYTES: usize = 896 << 10;
 
 /// A record behind a damaged one has a number at most this much higher.
 const MAX_NUMBER_GAP: u64 = 1 << 24;
@@ -28,14 +28,14 @@ const MAX_NUMBER_GAP: u64 = 1 << 24;
 /// still behind the new ones have smaller numbers.
 pub(super) struct Segment {
     file: Arc<File>,
-    mapped: Option<Mapped>,
+    mapped: Option<MmapFile>,
     end: u64,
 }
 
-/// A note and its number.
-pub(super) struct Record<'a> {
+/// A record and its number.
+pub(super) struct BufferRecord<'a> {
     pub(super) number: u64,
-    pub(super) note: &'a [u8],
+    pub(super) bytes: &'a [u8],
 }
 
 // === impl Segment ===
@@ -54,8 +54,8 @@ impl Segment {
     /// Makes its beginning memory, if that is possible.
     fn map(&mut self) -> io::Result<()> {
         // Zeros are no record. They are written, not left out, so that the disk has room for all that comes there.
-        write_at(&self.file, 0, &vec![0; MAPPED])?;
-        self.mapped = Mapped::new(&self.file, MAPPED).ok();
+        write_at(&self.file, 0, &vec![0; MAPPED_BYTES])?;
+        self.mapped = MmapFile::new(&self.file, MAPPED_BYTES).ok();
         Ok(())
     }
 
@@ -78,25 +78,25 @@ fn write_at(file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// Makes a note a record; its number is still missing.
-pub(super) fn seal(note: &mut [u8]) -> io::Result<()> {
-    let text = note.get(ROOM..).unwrap_or_default();
+/// Makes a record a record; its number is still missing.
+pub(super) fn write_header(record_bytes: &mut [u8]) -> io::Result<()> {
+    let text = record_bytes.get(HEADER_BYTES..).unwrap_or_default();
     let length = u32::try_from(text.len()).map_err(io::Error::other)?;
     let checksum = crc32fast::hash(text);
-    put(note, 0, &length.to_le_bytes());
-    put(note, 4, &checksum.to_le_bytes());
+    copy_at(record_bytes, 0, &length.to_le_bytes());
+    copy_at(record_bytes, 4, &checksum.to_le_bytes());
     Ok(())
 }
 
 /// Gives a record its number.
-pub(super) fn number(note: &mut [u8], number: u64) {
-    put(note, 8, &number.to_le_bytes());
+pub(super) fn write_number(record_bytes: &mut [u8], number: u64) {
+    copy_at(record_bytes, 8, &number.to_le_bytes());
 }
 
 /// The whole records at the beginning of `bytes`.
-pub(super) fn records(mut bytes: &[u8]) -> Vec<Record<'_>> {
-    let mut records: Vec<Record<'_>> = Vec::new();
-    while let Some((record, rest)) = first(bytes)
+pub(super) fn parse_records(mut bytes: &[u8]) -> Vec<BufferRecord<'_>> {
+    let mut records: Vec<BufferRecord<'_>> = Vec::new();
+    while let Some((record, rest)) = parse_first(bytes)
         && records.last().is_none_or(|before| before.number < record.number)
     {
         records.push(record);
@@ -106,14 +106,14 @@ pub(super) fn records(mut bytes: &[u8]) -> Vec<Record<'_>> {
 }
 
 /// Whether a record that is whole stands behind the end of `bytes` as they are read, under a number that was given after the
-/// last one that can be read, and after `posted`: then something before it was damaged. Records of earlier pages are behind those of the
-/// present one, and all of them are posted.
+/// last one that can be read, and after `flushed`: then something before it was damaged. Records of earlier batches are behind those of the
+/// present one, and all of them are flushed.
 pub(super) fn is_damaged(bytes: &[u8], posted: u64) -> bool {
     let (mut rest, mut last) = (bytes, None);
-    while let Some((record, behind)) = first(rest)
+    while let Some((record, behind)) = parse_first(rest)
         && last.is_none_or(|last| last < record.number)
     {
-        // Numbers of one page follow each other without a gap.
+        // Numbers of one batch follow each other without a gap.
         if last.is_some_and(|last| last + 1 != record.number) {
             return true;
         }
@@ -123,14 +123,14 @@ pub(super) fn is_damaged(bytes: &[u8], posted: u64) -> bool {
     let is_newer = |number: u64| number > newest && number - newest < MAX_NUMBER_GAP;
     let is_record = |at: &[u8]| {
         let number = at.get(8..16).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
-        number.is_some_and(is_newer) && head(at).is_some()
+        number.is_some_and(is_newer) && parse_header(at).is_some()
     };
     (1..rest.len()).filter_map(|at| rest.get(at..)).any(is_record)
 }
 
-/// Makes both files of a daybook, empty and locked.
-pub(super) fn create(folder: &Path, name: &str) -> io::Result<[Segment; 2]> {
-    let [first, second] = paths(folder, name).map(|path| open(&path, true));
+/// Makes both files of a write buffer, empty and locked.
+pub(super) fn create_files(folder: &Path, name: &str) -> io::Result<[Segment; 2]> {
+    let [first, second] = file_paths(folder, name).map(|path| open(&path, true));
     let (mut first, mut second) = (first?, second?);
     first.file.lock()?;
     first.map()?;
@@ -138,9 +138,9 @@ pub(super) fn create(folder: &Path, name: &str) -> io::Result<[Segment; 2]> {
     Ok([first, second])
 }
 
-/// Opens both files of a daybook, if its writer is dead.
+/// Opens both files of a write buffer, if its writer is dead.
 pub(super) fn open_orphan(folder: &Path, name: &str) -> io::Result<Option<[Segment; 2]>> {
-    let [first, second] = paths(folder, name).map(|path| open(&path, true));
+    let [first, second] = file_paths(folder, name).map(|path| open(&path, true));
     let (first, second) = (first?, second?);
     match first.file.try_lock() {
         Ok(()) => Ok(Some([first, second])),
@@ -149,9 +149,9 @@ pub(super) fn open_orphan(folder: &Path, name: &str) -> io::Result<Option<[Segme
     }
 }
 
-/// Whether the writer of a daybook is dead.
-pub(super) fn is_orphan(folder: &Path, name: &str) -> io::Result<bool> {
-    let [first, _] = paths(folder, name);
+/// Whether the writer of a write buffer is dead.
+pub(super) fn is_orphaned(folder: &Path, name: &str) -> io::Result<bool> {
+    let [first, _] = file_paths(folder, name);
     match open(&first, false)?.file.try_lock() {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
@@ -160,8 +160,8 @@ pub(super) fn is_orphan(folder: &Path, name: &str) -> io::Result<bool> {
 }
 
 /// What both files hold.
-pub(super) fn read(folder: &Path, name: &str) -> io::Result<[Vec<u8>; 2]> {
-    let [first, second] = paths(folder, name).map(|path| {
+pub(super) fn read_files(folder: &Path, name: &str) -> io::Result<[Vec<u8>; 2]> {
+    let [first, second] = file_paths(folder, name).map(|path| {
         let mut bytes = Vec::new();
         let file = open(&path, false)?.file;
         let mut file = &*file;
@@ -172,11 +172,11 @@ pub(super) fn read(folder: &Path, name: &str) -> io::Result<[Vec<u8>; 2]> {
     Ok([first?, second?])
 }
 
-/// Removes both files. What the database knows of them may be forgotten only then: notes in a file that is still there
-/// would otherwise be posted once more.
-pub(super) fn remove(folder: &Path, name: &str) -> io::Result<()> {
+/// Removes both files. What the database knows of them may be forgotten only then: records in a file that is still there
+/// would otherwise be flushed once more.
+pub(super) fn remove_files(folder: &Path, name: &str) -> io::Result<()> {
     // The locked one goes last: as long as it is there, nobody else touches the other.
-    for path in paths(folder, name).iter().rev() {
+    for path in file_paths(folder, name).iter().rev() {
         match std::fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -185,19 +185,19 @@ pub(super) fn remove(folder: &Path, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The names of all daybooks in `folder`.
-pub(super) fn names(folder: &Path) -> io::Result<Vec<String>> {
+/// The names of all write buffers in `folder`.
+pub(super) fn list_buffers(folder: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let file = entry?.file_name();
-        let name = file.to_str().and_then(|file| file.strip_suffix(ENDINGS[0]));
-        names.extend(name.filter(|name| name.starts_with(super::PREFIX)).map(str::to_owned));
+        let name = file.to_str().and_then(|file| file.strip_suffix(FILE_SUFFIXES[0]));
+        names.extend(name.filter(|name| name.starts_with(super::FILE_PREFIX)).map(str::to_owned));
     }
     Ok(names)
 }
 
-pub(super) fn paths(folder: &Path, name: &str) -> [PathBuf; 2] {
-    ENDINGS.map(|ending| folder.join(format!("{name}{ending}")))
+pub(super) fn file_paths(folder: &Path, name: &str) -> [PathBuf; 2] {
+    FILE_SUFFIXES.map(|ending| folder.join(format!("{name}{ending}")))
 }
 
 fn open(path: &Path, create: bool) -> io::Result<Segment> {
@@ -208,25 +208,25 @@ fn open(path: &Path, create: bool) -> io::Result<Segment> {
     Ok(Segment { file: Arc::new(options.open(path)?), mapped: None, end: 0 })
 }
 
-fn first(bytes: &[u8]) -> Option<(Record<'_>, &[u8])> {
-    let (number, whole) = head(bytes)?;
-    let (note, rest) = bytes.split_at_checked(whole)?;
-    Some((Record { number, note }, rest))
+fn parse_first(bytes: &[u8]) -> Option<(BufferRecord<'_>, &[u8])> {
+    let (number, whole) = parse_header(bytes)?;
+    let (record_bytes, rest) = bytes.split_at_checked(whole)?;
+    Some((BufferRecord { number, bytes: record_bytes }, rest))
 }
 
 /// The number and the length of the first record, if it is whole.
-fn head(bytes: &[u8]) -> Option<(u64, usize)> {
-    let (head, rest) = bytes.split_at_checked(ROOM)?;
-    let length = u32::from_le_bytes(head.get(0..4)?.try_into().ok()?);
-    let checksum = u32::from_le_bytes(head.get(4..8)?.try_into().ok()?);
-    let number = u64::from_le_bytes(head.get(8..16)?.try_into().ok()?);
+fn parse_header(bytes: &[u8]) -> Option<(u64, usize)> {
+    let (header, rest) = bytes.split_at_checked(HEADER_BYTES)?;
+    let length = u32::from_le_bytes(header.get(0..4)?.try_into().ok()?);
+    let checksum = u32::from_le_bytes(header.get(4..8)?.try_into().ok()?);
+    let number = u64::from_le_bytes(header.get(8..16)?.try_into().ok()?);
     let text = rest.get(..usize::try_from(length).ok()?)?;
     let is_whole = length > 0 && crc32fast::hash(text) == checksum;
-    is_whole.then_some((number, ROOM + text.len()))
+    is_whole.then_some((number, HEADER_BYTES + text.len()))
 }
 
-fn put(note: &mut [u8], at: usize, bytes: &[u8]) {
-    if let Some(place) = note.get_mut(at..at + bytes.len()) {
+fn copy_at(record_bytes: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(place) = record_bytes.get_mut(at..at + bytes.len()) {
         place.copy_from_slice(bytes);
     }
 }

@@ -19,42 +19,42 @@ use rusqlite::Connection;
 use super::connect;
 
 /// The pages of so many jobs are worth moving.
-const JOBS: usize = 2048;
+const CHECKPOINT_JOBS: usize = 2048;
 
 /// A commit writes some pages, whatever little is in it: as many as so many jobs of a large one.
-const LEAST: usize = 16;
+const MIN_COMMIT_JOBS: usize = 16;
 
 /// A log of so many pages is long.
-const LONG: i64 = 2000;
+const LONG_LOG_PAGES: i64 = 2000;
 
 /// Asks for pages to be moved now and then; the thread ends with it.
-pub(super) struct Tidier {
+pub(super) struct Checkpointer {
     wake: Option<SyncSender<()>>,
     jobs: usize,
     /// Whether nearly all of a long log was moved just now.
-    is_ripe: Arc<AtomicBool>,
+    is_moved: Arc<AtomicBool>,
 }
 
-// === impl Tidier ===
+// === impl Checkpointer ===
 
-impl Tidier {
+impl Checkpointer {
     /// A tidier for the file in `folder`, or none for a store in memory. Its thread starts when there is work.
     pub(super) fn new(folder: Option<PathBuf>) -> Self {
-        let is_ripe = Arc::<AtomicBool>::default();
+        let is_moved = Arc::<AtomicBool>::default();
         let wake = folder.and_then(|folder| {
-            let ((wake, woken), ripe) = (sync_channel(1), Arc::clone(&is_ripe));
-            let work = move || run(&folder, &woken, &ripe);
-            let started = thread::Builder::new().name("rialto-tidier".to_owned()).spawn(work);
+            let ((wake, woken), moved) = (sync_channel(1), Arc::clone(&is_moved));
+            let work = move || run(&folder, &woken, &moved);
+            let started = thread::Builder::new().name("rialto-ckpt".to_owned()).spawn(work);
             // Without it the writer does all of this work; slower, not wrong.
             started.ok().map(|_| wake)
         });
-        Self { wake, jobs: 0, is_ripe }
+        Self { wake, jobs: 0, is_moved }
     }
 
     /// Hears of a commit of so many jobs.
-    pub(super) fn committed(&mut self, jobs: usize) {
-        self.jobs += jobs.max(LEAST);
-        if self.jobs >= JOBS {
+    pub(super) fn count_commit(&mut self, jobs: usize) {
+        self.jobs += jobs.max(MIN_COMMIT_JOBS);
+        if self.jobs >= CHECKPOINT_JOBS {
             self.jobs = 0;
             // One wish is enough: whoever is at work sees the newest pages anyway.
             let _ = self.wake.as_ref().map(|wake| wake.try_send(()));
@@ -62,29 +62,29 @@ impl Tidier {
     }
 
     /// Moves what is left of a long log, by the connection that writes, so that it begins anew with the next commit.
-    pub(super) fn finish(&self, writer: &Connection) {
-        if self.is_ripe.swap(false, Ordering::Relaxed) {
-            move_pages(writer);
+    pub(super) fn finish_checkpoint(&self, writer: &Connection) {
+        if self.is_moved.swap(false, Ordering::Relaxed) {
+            checkpoint_passive(writer);
         }
     }
 }
 
-fn run(folder: &Path, woken: &Receiver<()>, is_ripe: &AtomicBool) {
+fn run(folder: &Path, woken: &Receiver<()>, is_moved: &AtomicBool) {
     let mut connection = None;
     while woken.recv().is_ok() {
         if connection.is_none() {
             connection = connect::reader(folder).ok();
         }
         let Some(connection) = &connection else { continue };
-        if move_pages(connection).is_some_and(|length| length >= LONG) {
-            is_ripe.store(true, Ordering::Relaxed);
+        if checkpoint_passive(connection).is_some_and(|length| length >= LONG_LOG_PAGES) {
+            is_moved.store(true, Ordering::Relaxed);
         }
     }
 }
 
 /// Moves what can be moved without making anybody else wait, and says how long the log is. What could not be moved, the next one
 /// will.
-fn move_pages(connection: &Connection) -> Option<i64> {
+fn checkpoint_passive(connection: &Connection) -> Option<i64> {
     let moved = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get(1));
     moved.inspect_err(|error| tracing::debug!("pages stay in the log until the next round: {error}")).ok()
 }

@@ -9,22 +9,22 @@ use deadpool_postgres::PoolError;
 use rialto_model::store::StoreError;
 use tokio_postgres::{Error as SqlError, error::SqlState};
 
-use crate::fault::Fault;
+use crate::error::DatabaseError;
 
 /// Why something came to nothing.
 #[derive(Debug)]
-pub(super) enum Snag {
+pub(super) enum PostgresError {
     /// It was looked at and refused.
     Refused(StoreError),
     /// The server did not do its part; what was written in the transaction does not stay.
     Broken(SqlError),
     /// There was no connection to be had.
-    Unreached(Fault),
+    Unreached(DatabaseError),
 }
 
-// === impl Snag ===
+// === impl PostgresError ===
 
-impl Snag {
+impl PostgresError {
     /// Something that is stored cannot be read.
     pub(super) fn corrupt(what: impl std::fmt::Display) -> Self {
         Self::Refused(StoreError::Corrupt(what.to_string()))
@@ -40,9 +40,9 @@ impl Snag {
     }
 
     /// What everybody is told who waited for the same.
-    pub(super) fn fault(&self) -> Fault {
+    pub(super) fn fault(&self) -> DatabaseError {
         match self {
-            Self::Refused(error) => Fault::plain(error.to_string()),
+            Self::Refused(error) => DatabaseError::plain(error.to_string()),
             Self::Broken(error) => fault(error),
             Self::Unreached(fault) => fault.clone(),
         }
@@ -60,49 +60,49 @@ impl Snag {
     }
 }
 
-impl From<SqlError> for Snag {
+impl From<SqlError> for PostgresError {
     fn from(error: SqlError) -> Self {
         Self::Broken(error)
     }
 }
 
-impl From<StoreError> for Snag {
+impl From<StoreError> for PostgresError {
     fn from(error: StoreError) -> Self {
         Self::Refused(error)
     }
 }
 
-impl From<PoolError> for Snag {
+impl From<PoolError> for PostgresError {
     fn from(error: PoolError) -> Self {
         match error {
             PoolError::Backend(error) => Self::Broken(error),
             PoolError::Timeout(_) => {
                 let what = "all connections to PostgreSQL are in use, and none was free in time; raise [store] connections";
-                Self::Unreached(Fault::plain(what))
+                Self::Unreached(DatabaseError::plain(what))
             }
-            PoolError::Closed => Self::Unreached(Fault::closed()),
-            other => Self::Unreached(Fault::new("no connection to PostgreSQL could be made", other)),
+            PoolError::Closed => Self::Unreached(DatabaseError::closed()),
+            other => Self::Unreached(DatabaseError::new("no connection to PostgreSQL could be made", other)),
         }
     }
 }
 
-impl From<Snag> for StoreError {
-    fn from(snag: Snag) -> Self {
-        match snag {
-            Snag::Refused(error) => error,
-            Snag::Broken(error) if is_unreadable(&error) => Self::Corrupt(last_cause(&error)),
-            Snag::Broken(error) if is_unwritable(&error) => Self::Unwritable(last_cause(&error)),
-            snag => snag.fault().into(),
+impl From<PostgresError> for StoreError {
+    fn from(failure: PostgresError) -> Self {
+        match failure {
+            PostgresError::Refused(error) => error,
+            PostgresError::Broken(error) if is_unreadable(&error) => Self::Corrupt(last_cause(&error)),
+            PostgresError::Broken(error) if is_unwritable(&error) => Self::Unwritable(last_cause(&error)),
+            failure => failure.fault().into(),
         }
     }
 }
 
 /// What to do about an error of the server or of the way there.
-fn fault(error: &SqlError) -> Fault {
+fn fault(error: &SqlError) -> DatabaseError {
     let Some(server) = error.as_db_error() else {
         let what =
             "the PostgreSQL server cannot be reached; start it, or mend [store] url (RIALTO_STORE_URL)";
-        return Fault::new(what, std::io::Error::other(last_cause(error)));
+        return DatabaseError::new(what, std::io::Error::other(last_cause(error)));
     };
     let code = server.code();
     let fix = match *code {
@@ -131,7 +131,7 @@ fn fault(error: &SqlError) -> Fault {
         _ => "PostgreSQL did not do its part",
     };
     let said = format!("{} ({})", server.message(), code.code());
-    Fault::new(fix, std::io::Error::other(said))
+    DatabaseError::new(fix, std::io::Error::other(said))
 }
 
 /// The constraint that a row has violated by being the second.

@@ -15,11 +15,11 @@ use tokio_postgres::Row;
 
 use super::{
     column::{json, nanoseconds, signed},
-    connection::{Client, GenericClient},
-    snag::Snag,
+    connection::{GenericClient, PgClient},
+    error::PostgresError,
     sql::{self, Value},
 };
-use crate::chain::{Link, hex};
+use crate::audit_chain::{ChainLink, hex};
 
 /// A chain that was not used for so long can be taken by another process.
 const REUSE_AFTER: Duration = Duration::from_secs(60);
@@ -46,7 +46,7 @@ pub(super) const INSERT: &str = "
 pub(super) struct Chain {
     id: i64,
     /// Its last record.
-    end: Link,
+    end: ChainLink,
     /// When it says next where the others end.
     cross_links_at: Instant,
 }
@@ -83,7 +83,7 @@ struct UnsealedRecord<'a> {
 /// Records behind the end of a chain, sealed.
 pub(super) struct SealedRecords<'a> {
     records: Vec<UnsealedRecord<'a>>,
-    links: Vec<Link>,
+    links: Vec<ChainLink>,
 }
 
 // === impl Chain ===
@@ -91,10 +91,10 @@ pub(super) struct SealedRecords<'a> {
 impl Chain {
     /// Takes a chain: this one, if it is given and nobody else uses it, or else one that was not used for a while, or else a new one.
     pub(super) async fn acquire(
-        client: &Client,
+        client: &PgClient,
         preferred: Option<i64>,
         now: Timestamp,
-    ) -> Result<Self, Snag> {
+    ) -> Result<Self, PostgresError> {
         let cross_links_at = Instant::now();
         if let Some(id) = preferred {
             let select = "SELECT chain, last_number, last_seal FROM audit_chains WHERE chain = $1";
@@ -135,7 +135,7 @@ impl Chain {
     }
 
     /// Where the others end, if that is to be said now.
-    pub(super) async fn read_cross_links(&self, client: &Client) -> Result<Vec<CrossLink>, Snag> {
+    pub(super) async fn read_cross_links(&self, client: &PgClient) -> Result<Vec<CrossLink>, PostgresError> {
         if Instant::now() < self.cross_links_at {
             return Ok(Vec::new());
         }
@@ -155,7 +155,7 @@ impl Chain {
         cross_links: &[CrossLink],
         events: &[&'a VerbEvent],
         now: Timestamp,
-    ) -> Result<SealedRecords<'a>, Snag> {
+    ) -> Result<SealedRecords<'a>, PostgresError> {
         let mut records = Vec::with_capacity(events.len() + 1);
         if !cross_links.is_empty() {
             let filed = Filed::cross_link();
@@ -179,7 +179,7 @@ impl Chain {
         client: &impl GenericClient,
         sealed: &SealedRecords<'_>,
         now: Timestamp,
-    ) -> Result<bool, Snag> {
+    ) -> Result<bool, PostgresError> {
         let Some(last) = sealed.links.last() else { return Ok(true) };
         let values: [Value<'_>; 6] = [
             &last.record,
@@ -210,7 +210,7 @@ impl SealedRecords<'_> {
         self.links.is_empty()
     }
 
-    pub(super) async fn insert(&self, client: &impl GenericClient, chain: i64) -> Result<(), Snag> {
+    pub(super) async fn insert(&self, client: &impl GenericClient, chain: i64) -> Result<(), PostgresError> {
         if self.is_empty() {
             return Ok(());
         }
@@ -243,11 +243,11 @@ impl SealedRecords<'_> {
 // === impl UnsealedRecord ===
 
 impl<'a> UnsealedRecord<'a> {
-    fn of(event: &'a VerbEvent) -> Result<Self, Snag> {
+    fn of(event: &'a VerbEvent) -> Result<Self, PostgresError> {
         Ok(Self {
             org: &event.verb.org_id,
             at: nanoseconds(event.emitted_at)?,
-            text: serde_json::to_string(event).map_err(Snag::corrupt)?,
+            text: serde_json::to_string(event).map_err(PostgresError::corrupt)?,
             filed: Filed::of(event),
         })
     }
@@ -278,7 +278,7 @@ impl<'a> Filed<'a> {
         }
     }
 
-    pub(super) fn read(row: &'a Row) -> Result<Self, Snag> {
+    pub(super) fn read(row: &'a Row) -> Result<Self, PostgresError> {
         Ok(Self {
             phase: row.try_get("phase")?,
             verb: row.try_get("verb")?,
@@ -293,15 +293,15 @@ impl<'a> Filed<'a> {
 }
 
 /// Before the first record of a chain. Chains begin with different seals, so that none can be passed off as another.
-pub(super) fn start(chain: i64) -> Link {
+pub(super) fn start(chain: i64) -> ChainLink {
     if chain == 0 {
-        return Link::START;
+        return ChainLink::START;
     }
-    Link { record: 0, seal: Sha256::digest(chain.to_le_bytes()).into() }
+    ChainLink { record: 0, seal: Sha256::digest(chain.to_le_bytes()).into() }
 }
 
 /// A link that stands in two columns. What cannot be read is no link, and then the records do not fit it.
-pub(super) fn link(row: &Row, number: &str, seal: &str) -> Result<Link, Snag> {
+pub(super) fn link(row: &Row, number: &str, seal: &str) -> Result<ChainLink, PostgresError> {
     let bytes: &[u8] = row.try_get(seal)?;
-    Ok(Link { record: row.try_get(number)?, seal: bytes.try_into().unwrap_or([0xff; 32]) })
+    Ok(ChainLink { record: row.try_get(number)?, seal: bytes.try_into().unwrap_or([0xff; 32]) })
 }

@@ -8,14 +8,14 @@ use sha2::{Digest, Sha256};
 
 /// A place in the trail: a record's number and seal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Link {
+pub(crate) struct ChainLink {
     pub(crate) record: i64,
     pub(crate) seal: [u8; 32],
 }
 
-// === impl Link ===
+// === impl ChainLink ===
 
-impl Link {
+impl ChainLink {
     /// Before the first record.
     pub(crate) const START: Self = Self { record: 0, seal: [0; 32] };
 

@@ -1,4 +1,4 @@
-//! What is noted beside the database: it can be read by everybody, it is posted by whoever comes next, and files do not
+//! What is buffered beside the database: it can be read by everybody, it is flushed by whoever comes next, and files do not
 //! stay behind.
 
 use std::{fs, path::PathBuf};
@@ -17,7 +17,7 @@ use crate::file::Folder;
 // === impl Folder ===
 
 impl Folder {
-    /// The files of all daybooks, the first of each pair first.
+    /// The files of all write buffers, the first of each pair first.
     fn daybooks(&self) -> Vec<PathBuf> {
         let files = fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap().path());
         let is_daybook = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("daybook-");
@@ -27,7 +27,7 @@ impl Folder {
     }
 
     /// Another folder as a process leaves it that dies at this moment. A moment is when nothing changes between two looks:
-    /// what is noted may be on its way to another file.
+    /// what is buffered may be on its way to another file.
     fn copy(&self) -> Self {
         let look = || -> Vec<(PathBuf, Option<Vec<u8>>)> {
             let paths = fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap().path());
@@ -101,7 +101,7 @@ async fn nothing_is_posted_twice() {
     let store = folder.open();
     call(&store, "task_1").await;
     let noted: Vec<_> = folder.daybooks().into_iter().map(|path| (fs::read(&path).unwrap(), path)).collect();
-    // This has it posted.
+    // This has it flushed.
     store.audit_trail(&Scope::default(), &AuditFilter::newest(10)).await.unwrap();
     let left = folder.copy();
     for (bytes, path) in noted {

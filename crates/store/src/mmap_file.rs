@@ -9,15 +9,15 @@ use std::{fs::File, io, sync::Arc};
 
 /// The first bytes of a file. Other processes may have the same.
 #[derive(Debug)]
-pub(crate) struct Mapped(Region);
+pub(crate) struct MmapFile(Region);
 
-// === impl Mapped ===
+// === impl MmapFile ===
 
 #[cfg(unix)]
 type Region = vm_memory::MmapRegion;
 
 #[cfg(unix)]
-impl Mapped {
+impl MmapFile {
     /// The first `length` bytes of `file`, which has to have so many.
     pub(crate) fn new(file: &Arc<File>, length: usize) -> io::Result<Self> {
         if file.metadata()?.len() < length as u64 {
@@ -54,7 +54,7 @@ impl Mapped {
 type Region = std::convert::Infallible;
 
 #[cfg(not(unix))]
-impl Mapped {
+impl MmapFile {
     pub(crate) fn new(_: &Arc<File>, _: usize) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn what_is_written_to_it_is_in_the_file() {
         let file = file(4096);
-        let mapped = Mapped::new(&file, 4096).unwrap();
+        let mapped = MmapFile::new(&file, 4096).unwrap();
         assert!(mapped.write(10, b"noted"));
         let mut bytes = [0; 5];
         file.read_exact_at(&mut bytes, 10).unwrap();
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn what_reaches_past_its_end_is_not_begun() {
         let file = file(16);
-        let mapped = Mapped::new(&file, 16).unwrap();
+        let mapped = MmapFile::new(&file, 16).unwrap();
         assert!(!mapped.write(12, b"noted"));
         assert!(!mapped.write(u64::MAX, b"noted"));
         let mut bytes = [0; 16];
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn a_number_is_seen_by_all_who_have_the_file() {
         let file = file(8);
-        let (here, there) = (Mapped::new(&file, 8).unwrap(), Mapped::new(&file, 8).unwrap());
+        let (here, there) = (MmapFile::new(&file, 8).unwrap(), MmapFile::new(&file, 8).unwrap());
         assert!(here.set_number(7));
         assert_eq!(there.number(), Some(7));
         file.write_all_at(&9_u64.to_le_bytes(), 0).unwrap();
@@ -118,6 +118,6 @@ mod tests {
 
     #[test]
     fn a_file_that_is_too_short_is_not_mapped() {
-        Mapped::new(&file(4), 8).unwrap_err();
+        MmapFile::new(&file(4), 8).unwrap_err();
     }
 }

@@ -7,11 +7,11 @@ use rusqlite::{Error as SqlError, ErrorCode};
 
 /// Where the database is, as it is called in messages.
 #[derive(Clone, Debug)]
-pub(crate) struct Place(Arc<str>);
+pub(crate) struct DatabaseLocation(Arc<str>);
 
 /// Why a job came to nothing.
 #[derive(Debug)]
-pub(crate) enum Snag {
+pub(crate) enum SqliteError {
     /// It was looked at and refused; it has written nothing.
     Refused(StoreError),
     /// The database did not do its part; what the job has written must not stay.
@@ -20,14 +20,14 @@ pub(crate) enum Snag {
 
 /// A fault with its fix. It can be told to all who waited for the same commit.
 #[derive(Clone, Debug)]
-pub(crate) struct Fault {
+pub(crate) struct DatabaseError {
     what: String,
     source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
-// === impl Place ===
+// === impl DatabaseLocation ===
 
-impl Place {
+impl DatabaseLocation {
     /// A file.
     pub(crate) fn file(path: &Path) -> Self {
         Self(path.display().to_string().into())
@@ -39,32 +39,34 @@ impl Place {
     }
 
     /// What the caller is told about a job that came to nothing.
-    pub(crate) fn explain(&self, snag: Snag) -> StoreError {
-        match snag {
-            Snag::Refused(error) => error,
-            Snag::Broken(
+    pub(crate) fn explain(&self, failure: SqliteError) -> StoreError {
+        match failure {
+            SqliteError::Refused(error) => error,
+            SqliteError::Broken(
                 error @ (SqlError::FromSqlConversionFailure(..)
                 | SqlError::IntegralValueOutOfRange(..)
                 | SqlError::InvalidColumnType(..)
                 | SqlError::Utf8Error(..)),
             ) => StoreError::Corrupt(format!("{} ({self})", innermost(&error))),
-            Snag::Broken(error) if error.sqlite_error_code() == Some(ErrorCode::TooBig) => {
+            SqliteError::Broken(error) if error.sqlite_error_code() == Some(ErrorCode::TooBig) => {
                 StoreError::Unwritable(format!("{} ({self})", innermost(&error)))
             }
-            Snag::Broken(error) => self.fault(error).into(),
+            SqliteError::Broken(error) => self.fault(error).into(),
         }
     }
 
     /// What is wrong when something that was acknowledged cannot be written.
-    pub(crate) fn unwritten(&self, snag: Snag) -> Fault {
-        match snag {
-            Snag::Broken(error) => self.fault(error),
-            Snag::Refused(error) => Fault::new(format!("{self} does not take what was noted"), error),
+    pub(crate) fn unwritten(&self, failure: SqliteError) -> DatabaseError {
+        match failure {
+            SqliteError::Broken(error) => self.fault(error),
+            SqliteError::Refused(error) => {
+                DatabaseError::new(format!("{self} does not take what was noted"), error)
+            }
         }
     }
 
     /// What is wrong with the database, and how to mend it.
-    pub(crate) fn fault(&self, error: SqlError) -> Fault {
+    pub(crate) fn fault(&self, error: SqlError) -> DatabaseError {
         let what = match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => {
                 format!("{self} is not a database; move it away and start again")
@@ -84,33 +86,33 @@ impl Place {
             }
             _ => format!("{self} could not be used"),
         };
-        Fault::new(what, error)
+        DatabaseError::new(what, error)
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for DatabaseLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-// === impl Snag ===
+// === impl SqliteError ===
 
-impl From<SqlError> for Snag {
+impl From<SqlError> for SqliteError {
     fn from(error: SqlError) -> Self {
         Self::Broken(error)
     }
 }
 
-impl From<StoreError> for Snag {
+impl From<StoreError> for SqliteError {
     fn from(error: StoreError) -> Self {
         Self::Refused(error)
     }
 }
 
-// === impl Fault ===
+// === impl DatabaseError ===
 
-impl Fault {
+impl DatabaseError {
     /// A fault that something else caused.
     pub(crate) fn new(what: impl Into<String>, source: impl Error + Send + Sync + 'static) -> Self {
         Self { what: what.into(), source: Some(Arc::new(source)) }
@@ -127,20 +129,20 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for DatabaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)
     }
 }
 
-impl Error for Fault {
+impl Error for DatabaseError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_deref().map(|source| source as &(dyn Error + 'static))
     }
 }
 
-impl From<Fault> for StoreError {
-    fn from(fault: Fault) -> Self {
+impl From<DatabaseError> for StoreError {
+    fn from(fault: DatabaseError) -> Self {
         Self::Unavailable(Box::new(fault))
     }
 }

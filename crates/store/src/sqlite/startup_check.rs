@@ -18,13 +18,13 @@ use rusqlite::Connection;
 
 use super::{
     connect::{self, FILE},
-    daybook::orphans,
     use_lock::UseLock,
     wal::{self, LogState},
+    write_buffer::recovery,
 };
 use crate::{
     archive::restored,
-    fault::{Fault, Place},
+    error::{DatabaseError, DatabaseLocation},
 };
 
 /// Time for the check of all pages: a start must not take minutes.
@@ -42,7 +42,7 @@ const FIX: &str = "run `rialto check` for the whole list; restore a backup with 
 
 /// Findings about the files of a database that is about to be opened.
 #[derive(Default)]
-pub(super) struct Leftovers {
+pub(super) struct StartupCheck {
     damage: Vec<String>,
     /// Differences of a restored database from its backup.
     restored: Vec<String>,
@@ -53,9 +53,9 @@ pub(super) struct Leftovers {
     is_after_restart: bool,
 }
 
-// === impl Leftovers ===
+// === impl StartupCheck ===
 
-impl Leftovers {
+impl StartupCheck {
     /// Takes the use lock and examines the folder, unless another process has the database open.
     pub(super) fn inspect(folder: &Path, in_use: &mut UseLock) -> Self {
         let mut left = Self::default();
@@ -93,7 +93,7 @@ impl Leftovers {
         &self,
         folder: &Path,
         is_accepted: bool,
-        place: &Place,
+        place: &DatabaseLocation,
     ) -> Result<(), StoreError> {
         if let Some(finding) = self.restored.first() {
             refuse(finding, is_accepted, place)?;
@@ -108,13 +108,13 @@ impl Leftovers {
         connection: &Connection,
         folder: &Path,
         is_accepted: bool,
-        place: &Place,
+        place: &DatabaseLocation,
     ) -> Result<(), StoreError> {
-        let damaged = orphans::damaged(connection, folder).map_err(|error| place.fault(error))?;
+        let damaged = recovery::damaged(connection, folder).map_err(|error| place.fault(error))?;
         damaged.first().map_or(Ok(()), |path| self.report(&describe_buffer(path), is_accepted, place))
     }
 
-    fn report(&self, finding: &str, is_accepted: bool, place: &Place) -> Result<(), StoreError> {
+    fn report(&self, finding: &str, is_accepted: bool, place: &DatabaseLocation) -> Result<(), StoreError> {
         if self.is_after_restart {
             tracing::warn!(
                 "{place}: the machine was restarted before all commits were on disk, and the last ones are missing ({finding}); \
@@ -130,7 +130,7 @@ impl Leftovers {
         &self,
         connection: &mut Connection,
         is_accepted: bool,
-        place: &Place,
+        place: &DatabaseLocation,
     ) -> Result<(), StoreError> {
         if !self.is_small && !self.is_unclean {
             return Ok(());
@@ -176,12 +176,12 @@ pub(super) fn describe_buffer(path: &Path) -> String {
     format!("the write buffer {} is damaged, so tasks that were acknowledged are missing", path.display())
 }
 
-fn refuse(finding: &str, is_accepted: bool, place: &Place) -> Result<(), StoreError> {
+fn refuse(finding: &str, is_accepted: bool, place: &DatabaseLocation) -> Result<(), StoreError> {
     if is_accepted {
         tracing::error!("{place} is damaged, and used all the same (--accept-damage): {finding}");
         return Ok(());
     }
-    Err(Fault::plain(format!("{place} is damaged: {finding}; {FIX}")).into())
+    Err(DatabaseError::plain(format!("{place} is damaged: {finding}; {FIX}")).into())
 }
 
 /// Whether a file was last written before the machine was started.

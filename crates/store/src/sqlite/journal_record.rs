@@ -1,6 +1,6 @@
 //! Something to be written to the journal, as bytes.
 //!
-//! Whoever asks for it puts it into bytes once. The same bytes stand in the daybook and are what the writer reads, so
+//! Whoever asks for it puts it into bytes once. The same bytes stand in the write buffer and are what the writer reads, so
 //! between the two nothing is taken apart or copied text by text.
 
 use jiff::Timestamp;
@@ -17,52 +17,52 @@ use rusqlite::{
 };
 use serde::Serialize;
 
-use crate::fault::Fault;
+use crate::error::DatabaseError;
 
-/// Room that is left in front for whoever keeps notes in a file.
-pub(super) const ROOM: usize = 16;
+/// Room that is left in front for the process that keeps records in a file.
+pub(super) const HEADER_BYTES: usize = 16;
 
 /// A text that is not there.
-const NONE: u32 = u32::MAX;
+const NO_TEXT: u32 = u32::MAX;
 
-/// What names, times and numbers take, most of the time. A note that is longer grows.
-const NAMES: usize = 1280;
+/// What names, times and numbers take, most of the time. A record that is longer grows.
+const NAMES_BYTES: usize = 1280;
 
 /// What a result takes, most of the time.
-const RESULT: usize = 1536;
+const RESULT_BYTES: usize = 1536;
 
-const OPEN: u8 = 1;
-const APPEND: u8 = 2;
-const AUDIT: u8 = 3;
-const BEGIN: u8 = 4;
+const KIND_OPEN: u8 = 1;
+const KIND_APPEND: u8 = 2;
+const KIND_AUDIT: u8 = 3;
+const KIND_BEGIN: u8 = 4;
 
 /// Something to be written to the journal.
-pub(super) struct Note(Vec<u8>);
+pub(super) struct JournalRecord(Vec<u8>);
 
-/// What a note says.
-pub(super) enum View<'a> {
+/// What a record says.
+pub(super) enum RecordView<'a> {
     /// There is a new task.
-    Open(Opening<'a>),
+    Open(NewTaskRecord<'a>),
     /// Something has happened to a task.
-    Append(Addition<'a>),
+    Append(EventsRecord<'a>),
     /// Something was announced that belongs to no task.
-    Audit(Records<'a>),
+    Audit(EncodedAuditEvents<'a>),
 }
 
-/// What a note is about, in short.
+/// What a record is about, in short.
 #[derive(Clone, Copy)]
-pub(super) enum About<'a> {
+pub(super) enum RecordSubject<'a> {
     /// A new task.
-    Open(Brief<'a>),
+    Open(TaskVersion<'a>),
     /// A task that should have so many events.
-    Append(Brief<'a>, u64),
+    Append(TaskVersion<'a>, u64),
     /// No task.
     Audit,
 }
 
-/// A task, and how it stands after the note.
+/// A task, and how it stands after the record.
 #[derive(Clone, Copy)]
-pub(super) struct Brief<'a> {
+pub(super) struct TaskVersion<'a> {
     pub(super) task: &'a str,
     pub(super) version: u64,
     pub(super) is_open: bool,
@@ -70,131 +70,131 @@ pub(super) struct Brief<'a> {
 
 /// A new task.
 #[derive(Clone, Copy)]
-pub(super) struct Opening<'a> {
-    pub(super) brief: Brief<'a>,
-    pub(super) org: Text<'a>,
-    pub(super) project: Text<'a>,
-    pub(super) caller: Text<'a>,
-    pub(super) door: Text<'a>,
-    pub(super) agent: Text<'a>,
-    pub(super) agent_url: Text<'a>,
-    pub(super) skill: Option<Text<'a>>,
-    pub(super) session: Text<'a>,
-    pub(super) args: Text<'a>,
-    pub(super) context: Option<Text<'a>>,
-    pub(super) message: Option<Text<'a>>,
+pub(super) struct NewTaskRecord<'a> {
+    pub(super) brief: TaskVersion<'a>,
+    pub(super) org: RecordText<'a>,
+    pub(super) project: RecordText<'a>,
+    pub(super) caller: RecordText<'a>,
+    pub(super) door: RecordText<'a>,
+    pub(super) agent: RecordText<'a>,
+    pub(super) agent_url: RecordText<'a>,
+    pub(super) skill: Option<RecordText<'a>>,
+    pub(super) session: RecordText<'a>,
+    pub(super) args: RecordText<'a>,
+    pub(super) context: Option<RecordText<'a>>,
+    pub(super) message: Option<RecordText<'a>>,
     pub(super) runner: i64,
     pub(super) created_at: i64,
-    pub(super) standing: Standing<'a>,
+    pub(super) standing: TaskProgress<'a>,
     /// What it begins with, if it begins with something: a JSON array.
-    events: Option<Text<'a>>,
+    events: Option<RecordText<'a>>,
     /// What the bus announces with it.
-    pub(super) audit: Records<'a>,
+    pub(super) audit: EncodedAuditEvents<'a>,
 }
 
 /// What events change of a task.
 #[derive(Clone, Copy)]
-pub(super) struct Standing<'a> {
-    pub(super) state: Text<'a>,
-    pub(super) remote_task: Option<Text<'a>>,
-    pub(super) remote_context: Option<Text<'a>>,
+pub(super) struct TaskProgress<'a> {
+    pub(super) state: RecordText<'a>,
+    pub(super) remote_task: Option<RecordText<'a>>,
+    pub(super) remote_context: Option<RecordText<'a>>,
     pub(super) updated_at: i64,
 }
 
 /// Events.
 #[derive(Clone, Copy)]
-pub(super) struct Addition<'a> {
-    pub(super) brief: Brief<'a>,
+pub(super) struct EventsRecord<'a> {
+    pub(super) brief: TaskVersion<'a>,
     /// How many events there were before.
     pub(super) expected: u64,
     /// How the task stands after them.
-    pub(super) standing: Standing<'a>,
+    pub(super) standing: TaskProgress<'a>,
     /// When they happened.
     pub(super) at: i64,
     /// A JSON array.
-    pub(super) events: Text<'a>,
+    pub(super) events: RecordText<'a>,
     /// What the bus announces with them.
-    pub(super) audit: Records<'a>,
+    pub(super) audit: EncodedAuditEvents<'a>,
 }
 
 /// Announcements, one after the other.
 #[derive(Clone, Copy)]
-pub(super) struct Records<'a>(&'a [u8]);
+pub(super) struct EncodedAuditEvents<'a>(&'a [u8]);
 
 /// One announcement.
-pub(super) struct Record<'a> {
-    pub(super) org: Text<'a>,
+pub(super) struct EncodedAuditEvent<'a> {
+    pub(super) org: RecordText<'a>,
     pub(super) at: i64,
     /// JSON.
-    pub(super) event: Text<'a>,
+    pub(super) event: RecordText<'a>,
 }
 
-/// A text in a note. It was one when it was written, so it is not looked through again.
+/// A text in a record. It was one when it was written, so it is not looked through again.
 #[derive(Clone, Copy)]
-pub(super) struct Text<'a>(&'a [u8]);
+pub(super) struct RecordText<'a>(&'a [u8]);
 
 /// Takes bytes apart.
 #[derive(Clone, Copy)]
-struct Reader<'a>(&'a [u8]);
+struct RecordReader<'a>(&'a [u8]);
 
-/// What the bytes of a note, with their room, are about; none if they are not a note.
-pub(super) fn about(note: &[u8]) -> Option<About<'_>> {
-    let mut reader = Reader(note.get(ROOM..)?);
+/// What the bytes of a record, with their room, are about; none if they are not a record.
+pub(super) fn parse_subject(note: &[u8]) -> Option<RecordSubject<'_>> {
+    let mut reader = RecordReader(note.get(HEADER_BYTES..)?);
     match reader.byte()? {
-        OPEN | BEGIN => Some(About::Open(reader.brief()?)),
-        APPEND => Some(About::Append(reader.brief()?, reader.number()?.cast_unsigned())),
-        AUDIT => Some(About::Audit),
+        KIND_OPEN | KIND_BEGIN => Some(RecordSubject::Open(reader.brief()?)),
+        KIND_APPEND => Some(RecordSubject::Append(reader.brief()?, reader.number()?.cast_unsigned())),
+        KIND_AUDIT => Some(RecordSubject::Audit),
         _ => None,
     }
 }
 
-/// What the bytes of a note, with their room, say; none if they are not a note.
-pub(super) fn view(note: &[u8]) -> Option<View<'_>> {
-    let mut reader = Reader(note.get(ROOM..)?);
+/// What the bytes of a record, with their room, say; none if they are not a record.
+pub(super) fn parse_record(note: &[u8]) -> Option<RecordView<'_>> {
+    let mut reader = RecordReader(note.get(HEADER_BYTES..)?);
     match reader.byte()? {
-        kind @ (OPEN | BEGIN) => reader.opening(kind == BEGIN).map(View::Open),
-        APPEND => reader.addition().map(View::Append),
-        AUDIT => Some(View::Audit(Records(reader.0))),
+        kind @ (KIND_OPEN | KIND_BEGIN) => reader.opening(kind == KIND_BEGIN).map(RecordView::Open),
+        KIND_APPEND => reader.addition().map(RecordView::Append),
+        KIND_AUDIT => Some(RecordView::Audit(EncodedAuditEvents(reader.0))),
         _ => None,
     }
 }
 
-// === impl Note ===
+// === impl JournalRecord ===
 
-impl Note {
+impl JournalRecord {
     pub(super) fn open(head: &TaskHead, audit: &[VerbEvent]) -> Result<Self, StoreError> {
         // The arguments stand here and in the announcement; the rest is names.
-        let mut note = Self::new(OPEN, 2 * head.args.get().len());
+        let mut note = Self::new(KIND_OPEN, 2 * head.args.get().len());
         note.head(head)?;
-        note.announce(audit)
+        note.audit_events(audit)
     }
 
     /// A new task that begins with these events.
     pub(super) fn begin(head: &TaskHead, first: &[Event], audit: &[VerbEvent]) -> Result<Self, StoreError> {
         // What is said is most often what the arguments are.
-        let mut note = Self::new(BEGIN, 3 * head.args.get().len());
+        let mut note = Self::new(KIND_BEGIN, 3 * head.args.get().len());
         note.head(head)?;
         note.json(first)?;
-        note.announce(audit)
+        note.audit_events(audit)
     }
 
     pub(super) fn append(entry: &Entry) -> Result<Self, StoreError> {
-        let mut note = Self::new(APPEND, RESULT);
+        let mut note = Self::new(KIND_APPEND, RESULT_BYTES);
         let version = entry.expected + entry.events.len() as u64;
         note.brief(entry.head.id.as_str(), version, entry.head.state).number(entry.expected.cast_signed());
         let Remote { task_id, context_id } = &entry.head.remote;
         note.standing(entry.head.state, task_id.as_deref(), context_id.as_deref(), entry.head.updated_at)?;
         note.number(nanoseconds(entry.at)?).json(&entry.events)?;
-        note.announce(&entry.audit)
+        note.audit_events(&entry.audit)
     }
 
     pub(super) fn audit(events: &[VerbEvent]) -> Result<Self, StoreError> {
-        Self::new(AUDIT, 0).announce(events)
+        Self::new(KIND_AUDIT, 0).audit_events(events)
     }
 
     /// Whether it is about something that was not there before: a task, or what belongs to none.
     pub(super) fn is_new(&self) -> bool {
-        matches!(self.0.get(ROOM), Some(&(OPEN | BEGIN | AUDIT)))
+        matches!(self.0.get(HEADER_BYTES), Some(&(KIND_OPEN | KIND_BEGIN | KIND_AUDIT)))
     }
 
     /// The bytes, with room in front.
@@ -214,33 +214,34 @@ impl Note {
             .text(head.scope.org.as_str())
             .text(head.scope.project.as_str());
         self.text(head.caller.as_str()).text(head.door.as_str()).text(head.agent.as_str());
-        self.text(&head.agent_url).maybe(skill).text(&head.session).text(head.args.get());
-        self.maybe(head.context.as_ref().map(ContextId::as_str)).maybe(head.message.as_deref());
+        self.text(&head.agent_url).optional_text(skill).text(&head.session).text(head.args.get());
+        self.optional_text(head.context.as_ref().map(ContextId::as_str))
+            .optional_text(head.message.as_deref());
         self.number(head.runner.get().cast_signed()).number(nanoseconds(head.created_at)?);
         let Remote { task_id, context_id } = &head.remote;
         self.standing(head.state, task_id.as_deref(), context_id.as_deref(), head.updated_at)
     }
 
-    /// The beginning of a note that has so much to say besides names.
+    /// The beginning of a record that has so much to say besides names.
     fn new(kind: u8, length: usize) -> Self {
-        let mut bytes = Vec::with_capacity(NAMES + length);
-        bytes.extend_from_slice(&[0; ROOM]);
+        let mut bytes = Vec::with_capacity(NAMES_BYTES + length);
+        bytes.extend_from_slice(&[0; HEADER_BYTES]);
         bytes.push(kind);
         Self(bytes)
     }
 
     fn text(&mut self, text: &str) -> &mut Self {
         // Nothing that came through a door is larger than four gigabytes.
-        self.0.extend_from_slice(&u32::try_from(text.len()).unwrap_or(NONE - 1).to_le_bytes());
+        self.0.extend_from_slice(&u32::try_from(text.len()).unwrap_or(NO_TEXT - 1).to_le_bytes());
         self.0.extend_from_slice(text.as_bytes());
         self
     }
 
-    fn maybe(&mut self, text: Option<&str>) -> &mut Self {
+    fn optional_text(&mut self, text: Option<&str>) -> &mut Self {
         match text {
             Some(text) => self.text(text),
             None => {
-                self.0.extend_from_slice(&NONE.to_le_bytes());
+                self.0.extend_from_slice(&NO_TEXT.to_le_bytes());
                 self
             }
         }
@@ -263,7 +264,7 @@ impl Note {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         self.text(state.as_str());
-        self.maybe(remote_task).maybe(remote_context).number(nanoseconds(at)?);
+        self.optional_text(remote_task).optional_text(remote_context).number(nanoseconds(at)?);
         Ok(())
     }
 
@@ -271,7 +272,7 @@ impl Note {
     fn json<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), StoreError> {
         self.prefixed(|bytes| {
             serde_json::to_writer(bytes, value)
-                .map_err(|error| Fault::new("an event cannot be written as text", error).into())
+                .map_err(|error| DatabaseError::new("an event cannot be written as text", error).into())
         })
     }
 
@@ -283,14 +284,14 @@ impl Note {
         let at = self.0.len();
         self.0.extend_from_slice(&[0; 4]);
         write(&mut self.0)?;
-        let length = u32::try_from(self.0.len() - at - 4).unwrap_or(NONE - 1);
+        let length = u32::try_from(self.0.len() - at - 4).unwrap_or(NO_TEXT - 1);
         if let Some(place) = self.0.get_mut(at..at + 4) {
             place.copy_from_slice(&length.to_le_bytes());
         }
         Ok(())
     }
 
-    fn announce(mut self, events: &[VerbEvent]) -> Result<Self, StoreError> {
+    fn audit_events(mut self, events: &[VerbEvent]) -> Result<Self, StoreError> {
         for event in events {
             self.text(&event.verb.org_id).number(nanoseconds(event.emitted_at)?);
             self.json(event)?;
@@ -299,9 +300,9 @@ impl Note {
     }
 }
 
-// === impl About ===
+// === impl RecordSubject ===
 
-impl<'a> About<'a> {
+impl<'a> RecordSubject<'a> {
     /// The task it is about, if it is about one.
     pub(super) const fn task(&self) -> Option<&'a str> {
         match self {
@@ -311,62 +312,62 @@ impl<'a> About<'a> {
     }
 }
 
-// === impl Opening ===
+// === impl NewTaskRecord ===
 
-impl<'a> Opening<'a> {
+impl<'a> NewTaskRecord<'a> {
     /// What it begins with, as if it had happened to a task that was there.
-    pub(super) fn first(&self) -> Option<Addition<'a>> {
+    pub(super) fn first(&self) -> Option<EventsRecord<'a>> {
         let Self { brief, standing, .. } = *self;
-        let (at, audit) = (standing.updated_at, Records(&[]));
-        self.events.map(|events| Addition { brief, expected: 0, standing, at, events, audit })
+        let (at, audit) = (standing.updated_at, EncodedAuditEvents(&[]));
+        self.events.map(|events| EventsRecord { brief, expected: 0, standing, at, events, audit })
     }
 }
 
-// === impl Records ===
+// === impl AuditRecords ===
 
-impl<'a> Iterator for Records<'a> {
-    type Item = Record<'a>;
+impl<'a> Iterator for EncodedAuditEvents<'a> {
+    type Item = EncodedAuditEvent<'a>;
 
-    fn next(&mut self) -> Option<Record<'a>> {
-        let mut reader = Reader(self.0);
-        let record = Record { org: reader.text()?, at: reader.number()?, event: reader.text()? };
+    fn next(&mut self) -> Option<EncodedAuditEvent<'a>> {
+        let mut reader = RecordReader(self.0);
+        let record = EncodedAuditEvent { org: reader.text()?, at: reader.number()?, event: reader.text()? };
         self.0 = reader.0;
         Some(record)
     }
 }
 
-// === impl Text ===
+// === impl RecordText ===
 
-impl<'a> From<&'a [u8]> for Text<'a> {
+impl<'a> From<&'a [u8]> for RecordText<'a> {
     /// Of bytes that are a text.
     fn from(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 }
 
-impl<'a> From<Text<'a>> for ValueRef<'a> {
-    fn from(text: Text<'a>) -> Self {
+impl<'a> From<RecordText<'a>> for ValueRef<'a> {
+    fn from(text: RecordText<'a>) -> Self {
         Self::Text(text.0)
     }
 }
 
-impl<'a> Text<'a> {
+impl<'a> RecordText<'a> {
     pub(super) const fn bytes(&self) -> &'a [u8] {
         self.0
     }
 }
 
-impl ToSql for Text<'_> {
+impl ToSql for RecordText<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(ValueRef::Text(self.0)))
     }
 }
 
-// === impl Reader ===
+// === impl RecordReader ===
 
-impl<'a> Reader<'a> {
-    fn opening(&mut self, has_events: bool) -> Option<Opening<'a>> {
-        Some(Opening {
+impl<'a> RecordReader<'a> {
+    fn opening(&mut self, has_events: bool) -> Option<NewTaskRecord<'a>> {
+        Some(NewTaskRecord {
             brief: self.brief()?,
             org: self.text()?,
             project: self.text()?,
@@ -374,43 +375,43 @@ impl<'a> Reader<'a> {
             door: self.text()?,
             agent: self.text()?,
             agent_url: self.text()?,
-            skill: self.maybe()?,
+            skill: self.optional_text()?,
             session: self.text()?,
             args: self.text()?,
-            context: self.maybe()?,
-            message: self.maybe()?,
+            context: self.optional_text()?,
+            message: self.optional_text()?,
             runner: self.number()?,
             created_at: self.number()?,
             standing: self.standing()?,
             events: if has_events { Some(self.text()?) } else { None },
-            audit: Records(self.0),
+            audit: EncodedAuditEvents(self.0),
         })
     }
 
-    fn addition(&mut self) -> Option<Addition<'a>> {
-        Some(Addition {
+    fn addition(&mut self) -> Option<EventsRecord<'a>> {
+        Some(EventsRecord {
             brief: self.brief()?,
             expected: self.number()?.cast_unsigned(),
             standing: self.standing()?,
             at: self.number()?,
             events: self.text()?,
-            audit: Records(self.0),
+            audit: EncodedAuditEvents(self.0),
         })
     }
 
-    fn brief(&mut self) -> Option<Brief<'a>> {
-        Some(Brief {
+    fn brief(&mut self) -> Option<TaskVersion<'a>> {
+        Some(TaskVersion {
             task: std::str::from_utf8(self.text()?.0).ok()?,
             version: self.number()?.cast_unsigned(),
             is_open: self.number()? != 0,
         })
     }
 
-    fn standing(&mut self) -> Option<Standing<'a>> {
-        Some(Standing {
+    fn standing(&mut self) -> Option<TaskProgress<'a>> {
+        Some(TaskProgress {
             state: self.text()?,
-            remote_task: self.maybe()?,
-            remote_context: self.maybe()?,
+            remote_task: self.optional_text()?,
+            remote_context: self.optional_text()?,
             updated_at: self.number()?,
         })
     }
@@ -423,16 +424,16 @@ impl<'a> Reader<'a> {
         Some(i64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    fn text(&mut self) -> Option<Text<'a>> {
-        self.maybe()?
+    fn text(&mut self) -> Option<RecordText<'a>> {
+        self.optional_text()?
     }
 
-    fn maybe(&mut self) -> Option<Option<Text<'a>>> {
+    fn optional_text(&mut self) -> Option<Option<RecordText<'a>>> {
         let length = u32::from_le_bytes(self.take(4)?.try_into().ok()?);
-        if length == NONE {
+        if length == NO_TEXT {
             return Some(None);
         }
-        self.take(usize::try_from(length).ok()?).map(|bytes| Some(Text(bytes)))
+        self.take(usize::try_from(length).ok()?).map(|bytes| Some(RecordText(bytes)))
     }
 
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
@@ -444,5 +445,5 @@ impl<'a> Reader<'a> {
 
 fn nanoseconds(at: Timestamp) -> Result<i64, StoreError> {
     let nanoseconds = i64::try_from(at.as_nanosecond());
-    Ok(nanoseconds.map_err(|error| Fault::new("a time is too far away to be written down", error))?)
+    Ok(nanoseconds.map_err(|error| DatabaseError::new("a time is too far away to be written down", error))?)
 }
