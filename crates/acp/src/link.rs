@@ -27,7 +27,7 @@ use agent_client_protocol::{
 };
 use futures::{SinkExt, TryStreamExt};
 use parking_lot::Mutex;
-use rialto_edge::process::{Child, Launcher};
+use rialto_edge::process::{ChildProcess, Launcher};
 use rialto_model::{
     deployed::{Command, Files, LocalAgent, Via},
     failure::{Failure, Kind},
@@ -107,7 +107,7 @@ impl Link {
         };
         let folder = folder(command)?;
         let mut child = launcher.start(command, &local.name).await?;
-        let said = child.said();
+        let said = child.stderr_tail();
         let (Some(stdin), Some(stdout)) = (child.stdin(), child.stdout()) else {
             return Err("its pipes could not be had".to_owned());
         };
@@ -242,7 +242,7 @@ type Ready = oneshot::Sender<(ConnectionTo<Agent>, AgentCapabilities)>;
 /// Speaks with a program until it ends.
 async fn drive<O, I>(
     lines: Lines<O, I>,
-    mut child: Child,
+    mut child: ChildProcess,
     ears: Arc<Ears>,
     (folder, may): (PathBuf, Files),
     (ready, stop): (Ready, CancellationToken),

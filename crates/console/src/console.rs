@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use rialto_edge::{site::Site, streams::StreamLimits};
+use rialto_edge::{public_url::PublicUrl, stream_limits::StreamLimits};
 use rialto_engine::Engine;
 use rialto_flow::run::Runner;
 use rialto_hooks::live::Live;
@@ -39,7 +39,7 @@ pub struct Parts {
     /// What only the program can do.
     pub office: Arc<dyn Office>,
     /// How this server is reached.
-    pub site: Site,
+    pub site: PublicUrl,
     /// Whether callers have to sign in.
     pub needs_token: bool,
     /// Whether whoever asks works at this machine, and needs no policy.

@@ -22,7 +22,7 @@ pub(crate) fn of_task(task: &Task, asked: &HeaderMap) -> Response {
     if let Ok(id) = HeaderValue::from_str(task.head.id.as_str()) {
         response.headers_mut().insert(TASK, id);
     }
-    rialto_edge::warning::put(response.headers_mut(), task.guardrail().as_ref());
+    rialto_edge::guardrail_header::insert(response.headers_mut(), task.guardrail().as_ref());
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }

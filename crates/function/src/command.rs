@@ -1,6 +1,6 @@
 //! A program as a function: arguments on stdin, result on stdout.
 
-use rialto_edge::process::{Child, Launcher};
+use rialto_edge::process::{ChildProcess, Launcher};
 use rialto_model::{
     call::Call,
     deployed::{Command, Function},
@@ -58,14 +58,14 @@ pub(crate) async fn call(
 }
 
 /// Waits for the program's end, which must be a good one.
-async fn ended(child: &mut Child, function: &Function) -> Result<(), Failure> {
+async fn ended(child: &mut ChildProcess, function: &Function) -> Result<(), Failure> {
     let status = child.wait().await;
     let status =
         status.map_err(|error| Failure::new(Kind::Internal, format!("{}: {error}", function.name)))?;
     if status.success() {
         return Ok(());
     }
-    let last = child.said().last(LAST_LINES);
+    let last = child.stderr_tail().last(LAST_LINES);
     let words = if last.is_empty() { String::new() } else { format!(": {last}") };
     let message = format!("{} failed ({status}){words}", function.name);
     let data = json!({ "exitCode": status.code(), "stderr": last });

@@ -44,10 +44,10 @@ pub fn router(engine: Engine, max_body_bytes: usize, needs_token: bool) -> Route
 async fn describe(State(plain): State<Plain>, request: Request) -> Response {
     let caller = match caller(&request, Right::Discover) {
         Ok(caller) => caller,
-        Err(failure) => return problem::answer(&failure),
+        Err(failure) => return problem::respond(&failure),
     };
     if let Err(failure) = plain.engine.sync().await {
-        return problem::answer(&failure);
+        return problem::respond(&failure);
     }
     let document = plain.descriptions.document(&plain.engine, &caller, plain.needs_token);
     let headers = [
@@ -61,7 +61,7 @@ async fn call(State(plain): State<Plain>, Path(name): Path<String>, request: Req
     let headers = request.headers().clone();
     match plain.make(name.trim_end_matches('/'), request).await {
         Ok(task) => answer::of_task(&task, &headers),
-        Err(failure) => problem::answer(&failure),
+        Err(failure) => problem::respond(&failure),
     }
 }
 
@@ -71,7 +71,7 @@ impl Plain {
     async fn make(&self, name: &str, request: Request) -> Result<rialto_model::task::Task, Failure> {
         let caller = caller(&request, Right::Call)?;
         let headers = request.headers().clone();
-        let trace = rialto_edge::trace::of(request.headers());
+        let trace = rialto_edge::trace::from_headers(request.headers());
         let body = to_bytes(request.into_body(), self.max_body_bytes).await.map_err(|_| {
             let message =
                 format!("the body did not come whole, or is larger than {} bytes", self.max_body_bytes);

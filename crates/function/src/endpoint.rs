@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Uri, header};
 use rialto_edge::{
     address::Reach,
-    fetch::{FetchError, Request},
-    settings,
+    fetch::{FetchError, FetchRequest},
+    secret_templates,
 };
 use rialto_model::{
     call::{Call, HOPS_HEADER},
@@ -45,8 +45,8 @@ pub(crate) async fn call(
         .url
         .parse()
         .map_err(|error| unreachable(format!("the address of {} is not one: {error}", function.name)))?;
-    let headers = settings::headers(&endpoint.headers, &ports.secrets).await;
-    let mut request = Request::new(Method::POST, uri);
+    let headers = secret_templates::resolve_headers(&endpoint.headers, &ports.secrets).await;
+    let mut request = FetchRequest::new(Method::POST, uri);
     request.headers =
         headers.map_err(|why| unreachable(format!("{} was not called: {why}", function.name)))?;
     request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -9,7 +9,7 @@ use futures::{
     future::{self, BoxFuture},
     stream::{self, BoxStream},
 };
-use rialto_edge::{fetch::Fetch, process::Launcher, settings::Resolver};
+use rialto_edge::{fetch::Fetch, process::Launcher, secret_templates::SecretResolver};
 use rialto_engine::{announce_working::announced, peer::Peer, schema::Schemas};
 use rialto_model::{
     call::{Call, Cancel, Follow},
@@ -33,7 +33,7 @@ pub struct Ports {
     /// Starts programs.
     pub launcher: Launcher,
     /// Reads the secrets that headers are made of.
-    pub secrets: Resolver,
+    pub secrets: SecretResolver,
 }
 
 /// Calls functions.

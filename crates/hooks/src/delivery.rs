@@ -7,7 +7,7 @@ use http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser};
 use rialto_edge::{
     address::Reach,
-    fetch::{Fetch, FetchError, Request, Response},
+    fetch::{Fetch, FetchError, FetchRequest, FetchResponse},
 };
 use rialto_model::{
     credential::{Secret, Source},
@@ -86,13 +86,13 @@ impl Delivery {
         secret: &Secret,
         event: &CloudEvent<'_, T>,
         now: Timestamp,
-    ) -> Result<Request, String> {
+    ) -> Result<FetchRequest, String> {
         let key = Key::parse(secret.expose()).map_err(|error| error.to_string())?;
         let body = serde_json::to_vec(event).map_err(|error| error.to_string())?;
         let uri = webhook.url.parse::<Uri>().map_err(|_| "its address is not valid".to_owned())?;
         let timestamp = now.as_second();
         let value = |text: &str| HeaderValue::from_str(text).map_err(|error| error.to_string());
-        let mut request = Request::new(Method::POST, uri)
+        let mut request = FetchRequest::new(Method::POST, uri)
             .header(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE))
             .header(HeaderName::from_static("webhook-id"), value(&event.id)?)
             .header(HeaderName::from_static("webhook-timestamp"), timestamp.into())
@@ -116,7 +116,7 @@ impl Outcome {
     }
 }
 
-async fn judged(answer: Response, now: Timestamp) -> Outcome {
+async fn judged(answer: FetchResponse, now: Timestamp) -> Outcome {
     let (status, wait) = (answer.status, wish(&answer, now));
     // Whatever it is, and whether or not it comes whole: the status was said.
     let _ = answer.body.read().await;
@@ -131,7 +131,7 @@ async fn judged(answer: Response, now: Timestamp) -> Outcome {
 }
 
 /// What `Retry-After` says: seconds, or a date.
-fn wish(answer: &Response, now: Timestamp) -> Option<Duration> {
+fn wish(answer: &FetchResponse, now: Timestamp) -> Option<Duration> {
     let text = answer.headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = match text.parse() {
         Ok(seconds) => Duration::from_secs(seconds),
@@ -186,9 +186,11 @@ mod tests {
     }
 
     /// What comes of an event that is answered like this.
-    async fn answered(answer: impl Fn() -> Result<Response, FetchError> + Send + Sync + 'static) -> Outcome {
+    async fn answered(
+        answer: impl Fn() -> Result<FetchResponse, FetchError> + Send + Sync + 'static,
+    ) -> Outcome {
         let delivery = Delivery {
-            fetch: Arc::new(move |_: Request| answer()),
+            fetch: Arc::new(move |_: FetchRequest| answer()),
             secrets: Arc::new(|_| Box::pin(std::future::ready(Ok(key())))),
             timeout: Duration::from_secs(10),
         };
@@ -198,7 +200,7 @@ mod tests {
 
     async fn asked_to_wait(text: &'static str) -> Option<u64> {
         let busy = move || {
-            let answer = Response::fixed(StatusCode::SERVICE_UNAVAILABLE, "");
+            let answer = FetchResponse::fixed(StatusCode::SERVICE_UNAVAILABLE, "");
             Ok(answer.header(header::RETRY_AFTER, HeaderValue::from_static(text)))
         };
         match answered(busy).await {
@@ -225,10 +227,10 @@ mod tests {
     async fn only_success_counts_as_taken() {
         for (status, is_taken) in [(200, true), (204, true), (301, false), (404, false), (500, false)] {
             let outcome =
-                answered(move || Ok(Response::fixed(StatusCode::from_u16(status).unwrap(), "ok"))).await;
+                answered(move || Ok(FetchResponse::fixed(StatusCode::from_u16(status).unwrap(), "ok"))).await;
             assert_eq!(outcome == Outcome::Taken, is_taken, "{status}: {outcome:?}");
         }
-        assert_eq!(answered(|| Ok(Response::fixed(StatusCode::GONE, ""))).await, Outcome::Unwanted);
+        assert_eq!(answered(|| Ok(FetchResponse::fixed(StatusCode::GONE, ""))).await, Outcome::Unwanted);
         let outcome = answered(|| Err(FetchError::Timeout(Duration::from_secs(10)))).await;
         let why = "it could not be reached: took longer than 10 s to answer".to_owned();
         assert_eq!(outcome, Outcome::failed(why));
@@ -237,7 +239,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_sent_says_who_it_is_for_and_nothing_of_the_key() {
         let delivery = Delivery {
-            fetch: Arc::new(|_: Request| Err(FetchError::TooLarge(0))),
+            fetch: Arc::new(|_: FetchRequest| Err(FetchError::TooLarge(0))),
             secrets: Arc::new(|_| Box::pin(std::future::ready(Ok(key())))),
             timeout: Duration::from_secs(10),
         };

@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use futures::FutureExt;
 use http::{HeaderValue, Method, StatusCode, Uri, header};
-use rialto_a2a::credential::Resolver;
+use rialto_a2a::credential::SecretResolver;
 use rialto_edge::{
     address::Reach,
-    fetch::{Fetch, Request},
+    fetch::{Fetch, FetchRequest},
 };
 use rialto_engine::{guardrails::Asker, search::distance};
 use rialto_guard::{
@@ -27,7 +27,7 @@ struct Question {
 }
 
 /// Asks model servers through the one client.
-pub(crate) fn asker(fetch: Arc<dyn Fetch>, secrets: Resolver) -> Asker {
+pub(crate) fn asker(fetch: Arc<dyn Fetch>, secrets: SecretResolver) -> Asker {
     Arc::new(move |classifier: &Classifier, text: &str| {
         let (fetch, secrets, question) =
             (Arc::clone(&fetch), Arc::clone(&secrets), question(classifier, text));
@@ -45,8 +45,8 @@ fn question(classifier: &Classifier, text: &str) -> Result<Question, String> {
     })
 }
 
-async fn ask(fetch: &dyn Fetch, secrets: &Resolver, question: Question) -> Result<Answer, String> {
-    let mut request = Request::new(Method::POST, question.uri)
+async fn ask(fetch: &dyn Fetch, secrets: &SecretResolver, question: Question) -> Result<Answer, String> {
+    let mut request = FetchRequest::new(Method::POST, question.uri)
         .header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(source) = &question.token {
         let token = secrets(source).await?;

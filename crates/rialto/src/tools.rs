@@ -8,7 +8,7 @@ use std::{mem, sync::Arc, time::Duration};
 
 use futures::{StreamExt, future};
 use parking_lot::Mutex;
-use rialto_a2a::{backend::A2aBackend, credential::Resolver, discover::Discoverer};
+use rialto_a2a::{backend::A2aBackend, credential::SecretResolver, discover::Discoverer};
 use rialto_acp::AcpPeer;
 use rialto_edge::{fetch::Fetch, process::Launcher};
 use rialto_engine::{
@@ -58,7 +58,7 @@ struct Changes {
 // === impl Tools ===
 
 impl Tools {
-    pub(crate) fn new(fetch: &Arc<dyn Fetch>, secrets: &Resolver, environment: &Environment) -> Self {
+    pub(crate) fn new(fetch: &Arc<dyn Fetch>, secrets: &SecretResolver, environment: &Environment) -> Self {
         let env = |name: &str| environment.get(name).map(str::to_owned);
         let launcher = Launcher::new(env, Arc::clone(secrets));
         let changes = Arc::new(Changes::default());

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use rialto_a2a::credential::Resolver;
+use rialto_a2a::credential::SecretResolver;
 use rialto_hooks::{
     courier::{Couriers, Parts},
     delivery::{Delivery, Secrets},
@@ -82,7 +82,7 @@ fn key_path(id: &str) -> PathBuf {
     Path::new(FOLDER).join(format!("{id}.key"))
 }
 
-fn secrets(data: PathBuf, read: Resolver) -> Secrets {
+fn secrets(data: PathBuf, read: SecretResolver) -> Secrets {
     Arc::new(move |secret| match secret {
         Source::File(path) => read(&Source::File(data.join(path).display().to_string())),
         secret => read(secret),

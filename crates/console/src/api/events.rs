@@ -14,7 +14,7 @@ use axum::response::{
 };
 use futures::{Stream, StreamExt, stream};
 use rialto_api_types::audit::AuditRecord;
-use rialto_edge::streams::StreamSlot;
+use rialto_edge::stream_limits::StreamSlot;
 use rialto_hooks::live::{News, Watch};
 use rialto_model::{
     call::Caller,
@@ -57,7 +57,7 @@ pub(super) async fn watch(asking: Asking) -> Result<Response, Failure> {
         return Err(Right::Call.lacking());
     }
     console.engine().sync().await?;
-    let slot = console.parts().streams.take(&caller)?;
+    let slot = console.parts().streams.acquire(&caller)?;
     let sees_all = console.sees_all(&caller);
     let most = if sees_all { u64::MAX } else { LATELY };
     let records = match Console::need(&caller, Right::Call) {

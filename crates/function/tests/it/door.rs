@@ -1,7 +1,7 @@
 //! `/call`: what goes over the wire.
 
 use http::StatusCode;
-use rialto_edge::fetch::Response;
+use rialto_edge::fetch::FetchResponse;
 use rialto_engine::registry::Registration;
 use rialto_model::{agent::Trust, deployed::Function, json::Json, message::Part};
 use rialto_testkit::{
@@ -16,7 +16,7 @@ const ANY: &str = "*/*";
 
 /// A house with the function `run` that answers `body`, and an agent `Desk` whose skill `ask` tells these parts.
 async fn house(body: &'static str, parts: Vec<Part>) -> House {
-    let reply = Box::new(move || Ok(Response::fixed(StatusCode::OK, body)));
+    let reply = Box::new(move || Ok(FetchResponse::fixed(StatusCode::OK, body)));
     let house = House::new(reply, ScriptedPeer::telling(finished_with(parts))).await;
     let schema = Some(Json::from(json!({ "type": "object", "properties": { "n": { "type": "integer" } } })));
     house.deploy(vec![Function { input_schema: schema, ..function("run") }], false).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use rialto_edge::{
     address::Reach,
-    fetch::{FetchError, Response},
+    fetch::{FetchError, FetchResponse},
 };
 use rialto_model::{
     deployed::{Endpoint, Function, Setting, Via},
@@ -23,7 +23,7 @@ async fn house(reply: Reply) -> House {
 }
 
 fn answers(status: u16, body: &'static str) -> Reply {
-    Box::new(move || Ok(Response::fixed(StatusCode::from_u16(status).unwrap(), body)))
+    Box::new(move || Ok(FetchResponse::fixed(StatusCode::from_u16(status).unwrap(), body)))
 }
 
 #[tokio::test]

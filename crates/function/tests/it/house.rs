@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use axum::{Router, body::Body};
 use futures::FutureExt;
 use http::{Request, header};
-use rialto_edge::{fetch, process::Launcher, settings::Resolver};
+use rialto_edge::{fetch, process::Launcher, secret_templates::SecretResolver};
 use rialto_engine::{Config, Engine, Parts, Registry, peer_by_backing::Peers, registry::Deployment};
 use rialto_function::peer::{FunctionPeer, Ports};
 use rialto_model::{
@@ -25,13 +25,13 @@ use rialto_testkit::{agents, peer::ScriptedDiscovery, peer::ScriptedPeer};
 use tower::ServiceExt;
 
 /// What came back from the network.
-pub(crate) type Reply = Box<dyn Fn() -> Result<fetch::Response, fetch::FetchError> + Send + Sync>;
+pub(crate) type Reply = Box<dyn Fn() -> Result<fetch::FetchResponse, fetch::FetchError> + Send + Sync>;
 
 pub(crate) struct House {
     pub(crate) engine: Engine,
     pub(crate) discovery: Arc<ScriptedDiscovery>,
     /// What went out.
-    pub(crate) sent: Arc<Mutex<Vec<fetch::Request>>>,
+    pub(crate) sent: Arc<Mutex<Vec<fetch::FetchRequest>>>,
     router: Router,
 }
 
@@ -52,13 +52,13 @@ impl House {
         let discovery = Arc::new(ScriptedDiscovery::default());
         let clock = Arc::new(SystemClock);
         let registry = Registry::new(store.clone(), discovery.clone(), clock.clone(), Config::default());
-        let sent: Arc<Mutex<Vec<fetch::Request>>> = Arc::default();
+        let sent: Arc<Mutex<Vec<fetch::FetchRequest>>> = Arc::default();
         let heard = Arc::clone(&sent);
-        let network = move |request: fetch::Request| {
+        let network = move |request: fetch::FetchRequest| {
             heard.lock().unwrap().push(request);
             reply()
         };
-        let secrets: Resolver = Arc::new(|source| {
+        let secrets: SecretResolver = Arc::new(|source| {
             let found = match source {
                 Source::Env(name) if name == "TOKEN" => Ok(Secret::from("hunter2")),
                 source => Err(format!("{source} is missing")),

@@ -7,7 +7,7 @@ use std::{
 
 use futures::{FutureExt as _, future::ready};
 use jiff::{SignedDuration, Timestamp};
-use rialto_edge::client::{self, Client};
+use rialto_edge::client::{self, HttpClient};
 use rialto_hooks::{
     Config,
     courier::{Couriers, Parts},
@@ -101,7 +101,7 @@ impl World {
             let key = is_known.then(|| Secret::from(Key::text(&[7; 32])));
             ready(key.ok_or_else(|| "there is no such key".to_owned())).boxed()
         };
-        let fetch = Arc::new(Client::new(&client::Config::default()));
+        let fetch = Arc::new(HttpClient::new(&client::Config::default()));
         Couriers::new(Parts {
             draining: Arc::default(),
             store: Arc::clone(&self.store),

@@ -310,7 +310,7 @@ async fn webhooks(program: &Program) -> Vec<Finding> {
 
 async fn address(program: &Program) -> Finding {
     let address = &program.config.server.addr;
-    match rialto_edge::serve::Door::open(address).await {
+    match rialto_edge::listener::HttpListener::open(address).await {
         Ok(_) => good("address", format!("{address} is free for `rialto serve`")),
         Err(_) => warn(
             "address",

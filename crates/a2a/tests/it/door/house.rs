@@ -11,7 +11,7 @@ use axum::{
 use futures::{StreamExt, stream};
 use http::{Request, StatusCode, header};
 use rialto_a2a::server::{A2aServer, Config};
-use rialto_edge::site::Site;
+use rialto_edge::public_url::PublicUrl;
 use rialto_engine::{Engine, Parts, Registry, registry::Deployment, registry::Registration};
 use rialto_model::{
     agent::{Keep, Trust},
@@ -124,7 +124,7 @@ impl House {
             config: calls,
         });
         engine.sync().await.unwrap();
-        let door = A2aServer::new(engine.clone(), config, Site::default());
+        let door = A2aServer::new(engine.clone(), config, PublicUrl::default());
         let stop = CancellationToken::new();
         let router = door.router(stop.clone());
         Self { engine, peer, store, clock, door, stop, gate, router }
