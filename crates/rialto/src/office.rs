@@ -18,8 +18,8 @@ use rialto_edge::{
 };
 use rialto_engine::{Engine, registry::Deployment};
 use rialto_hooks::{
-    cloud::CloudEvent,
-    delivery::{Delivery, Outcome},
+    cloud_event::CloudEvent,
+    delivery::{Delivery, DeliveryOutcome},
 };
 use rialto_model::{
     agent::Agent,
@@ -217,17 +217,17 @@ impl Office for Clerk {
         let source = credential::Source::Env(variable.to_owned());
         let Ok(held) = (self.secrets)(&source).await else { return Ok(()) };
         let wrong = |error| Failure::new(Kind::Invalid, format!("{variable}: {error}"));
-        rialto_hooks::key::Key::parse(held.expose().trim()).map(drop).map_err(wrong)
+        rialto_hooks::signing_key::SigningKey::parse(held.expose().trim()).map(drop).map_err(wrong)
     }
 
     async fn try_webhook(&self, webhook: &Webhook) -> Result<(), Failure> {
         let now = SystemClock.now();
         let event = CloudEvent::test(format!("test-{}", fresh()), &self.source, now);
         let failed = |message: String| Err(Failure::new(Kind::PeerFailed, message));
-        match self.delivery.bring(webhook, &event, now).await {
-            Outcome::Taken => Ok(()),
-            Outcome::Unwanted => failed("it answered 410 Gone: it wants no events any more".to_owned()),
-            Outcome::Failed { why, .. } => failed(format!("{} did not take it: {why}", webhook.id)),
+        match self.delivery.deliver(webhook, &event, now).await {
+            DeliveryOutcome::Accepted => Ok(()),
+            DeliveryOutcome::Gone => failed("it answered 410 Gone: it wants no events any more".to_owned()),
+            DeliveryOutcome::Failed { why, .. } => failed(format!("{} did not take it: {why}", webhook.id)),
         }
     }
 

@@ -1,21 +1,21 @@
-//! An event as receivers read it: CloudEvents 1.0, structured JSON.
+//! CloudEvents 1.0 in structured JSON mode.
 
 use jiff::Timestamp;
 use rialto_model::{store::Audited, verb::Phase};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The media type of what [`CloudEvent`] is written as.
-pub const MEDIA_TYPE: &str = "application/cloudevents+json";
+/// Media type of a serialized [`CloudEvent`].
+pub const CLOUD_EVENT_MEDIA_TYPE: &str = "application/cloudevents+json";
 
-/// How much of a seal is in an id: enough to tell two trails apart.
-const SEAL: usize = 12;
+/// Characters of a seal that an id contains: enough to tell two trails apart.
+const SEAL_PREFIX_LENGTH: usize = 12;
 
-/// One event.
+/// CloudEvent as it is delivered.
 #[derive(Debug, Serialize)]
 pub struct CloudEvent<'a, T> {
     specversion: &'static str,
-    /// The same each time this event is sent.
+    /// Id, equal for each attempt to deliver the event.
     pub id: String,
     source: &'a str,
     r#type: &'static str,
@@ -29,11 +29,11 @@ pub struct CloudEvent<'a, T> {
 // === impl CloudEvent ===
 
 impl<'a> CloudEvent<'a, &'a rialto_model::verb::VerbEvent> {
-    /// What a record of the trail says.
-    pub fn of(record: &'a Audited, source: &'a str) -> Self {
+    /// Event of an audit record.
+    pub fn from_record(record: &'a Audited, source: &'a str) -> Self {
         Self {
             specversion: "1.0",
-            id: id_of(record),
+            id: event_id(record),
             source,
             r#type: match record.event.phase {
                 Phase::PreVerb => "dev.rialto.verb.pre",
@@ -52,7 +52,7 @@ impl<'a> CloudEvent<'a, &'a rialto_model::verb::VerbEvent> {
 }
 
 impl<'a> CloudEvent<'a, Value> {
-    /// Something to try a receiver out with.
+    /// Event that tests a receiver.
     pub fn test(id: String, source: &'a str, time: Timestamp) -> Self {
         let data = serde_json::json!({ "message": "This is a test; nothing has happened." });
         let (specversion, datacontenttype) = ("1.0", "application/json");
@@ -69,9 +69,9 @@ impl<'a> CloudEvent<'a, Value> {
     }
 }
 
-/// Names a record for all time: its number, and the beginning of its seal, in case the trail was begun anew.
-pub fn id_of(record: &Audited) -> String {
-    format!("{}-{}", record.record, record.seal.get(..SEAL).unwrap_or(&record.seal))
+/// Id of a record: its number, and the beginning of its seal in case the trail was started anew.
+pub fn event_id(record: &Audited) -> String {
+    format!("{}-{}", record.record, record.seal.get(..SEAL_PREFIX_LENGTH).unwrap_or(&record.seal))
 }
 
 #[cfg(test)]
@@ -85,7 +85,7 @@ mod tests {
         let seal = "0123456789abcdef".repeat(4);
         let record =
             Audited { record: 42, follows: 41, seal, event: announced(Phase::PreVerb, "default", "task_1") };
-        let event = CloudEvent::of(&record, "https://bridge.example");
+        let event = CloudEvent::from_record(&record, "https://bridge.example");
         insta::assert_snapshot!(serde_json::to_string_pretty(&event).unwrap());
     }
 

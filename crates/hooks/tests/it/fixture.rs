@@ -1,4 +1,4 @@
-//! A store with webhooks in it, and couriers that deliver from it.
+//! Store with webhooks, and dispatchers that deliver from it.
 
 use std::{
     sync::{Arc, Mutex},
@@ -10,9 +10,9 @@ use jiff::{SignedDuration, Timestamp};
 use rialto_edge::client::{self, HttpClient};
 use rialto_hooks::{
     Config,
-    courier::{Couriers, Parts},
     delivery::Delivery,
-    key::Key,
+    dispatcher::{DispatcherDeps, WebhookDispatcher},
+    signing_key::SigningKey,
 };
 use rialto_model::{
     clock::{Clock, SystemClock},
@@ -27,43 +27,43 @@ use rialto_testkit::store_suite::{announced, parse_card};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Longer than anything here takes on a machine that has other things to do.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Timeout of tests.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The machine's clock, set forward.
+/// System clock, shifted forward.
 #[derive(Default)]
-pub(crate) struct Ahead(Mutex<SignedDuration>);
+pub(crate) struct ShiftedClock(Mutex<SignedDuration>);
 
-pub(crate) struct World {
+pub(crate) struct Fixture {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) clock: Arc<Ahead>,
-    /// How long a receiver may take.
+    pub(crate) clock: Arc<ShiftedClock>,
+    /// Timeout of a delivery.
     pub(crate) timeout: Duration,
 }
 
-/// Couriers at work.
-pub(crate) struct AtWork {
+/// Running dispatcher.
+pub(crate) struct RunningDispatcher {
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
-// === impl Ahead ===
+// === impl ShiftedClock ===
 
-impl Ahead {
+impl ShiftedClock {
     pub(crate) fn set_forward(&self, span: SignedDuration) {
         *self.0.lock().unwrap() += span;
     }
 }
 
-impl Clock for Ahead {
+impl Clock for ShiftedClock {
     fn now(&self) -> Timestamp {
         SystemClock.now() + *self.0.lock().unwrap()
     }
 }
 
-// === impl World ===
+// === impl Fixture ===
 
-impl World {
+impl Fixture {
     pub(crate) fn new() -> Self {
         Self::with(SqliteStore::in_memory(parse_card).unwrap())
     }
@@ -88,21 +88,21 @@ impl World {
         webhook
     }
 
-    /// Begins to deliver.
-    pub(crate) fn deliver(&self) -> AtWork {
-        let (stop, couriers) = (CancellationToken::new(), self.couriers());
-        AtWork { task: tokio::spawn(couriers.run(stop.clone())), stop }
+    /// Starts a dispatcher.
+    pub(crate) fn start(&self) -> RunningDispatcher {
+        let (stop, dispatcher) = (CancellationToken::new(), self.dispatcher());
+        RunningDispatcher { task: tokio::spawn(dispatcher.run(stop.clone())), stop }
     }
 
-    fn couriers(&self) -> Couriers {
+    fn dispatcher(&self) -> WebhookDispatcher {
         let config = Config { retry_ms: 10, max_retry_ms: 50, ..Config::default() };
         let key = |secret: &Source| {
             let is_known = *secret == Source::Env("KEY".to_owned());
-            let key = is_known.then(|| Secret::from(Key::text(&[7; 32])));
+            let key = is_known.then(|| Secret::from(SigningKey::encode(&[7; 32])));
             ready(key.ok_or_else(|| "there is no such key".to_owned())).boxed()
         };
         let fetch = Arc::new(HttpClient::new(&client::Config::default()));
-        Couriers::new(Parts {
+        WebhookDispatcher::new(DispatcherDeps {
             draining: Arc::default(),
             store: Arc::clone(&self.store),
             delivery: Delivery { fetch, secrets: Arc::new(key), timeout: self.timeout },
@@ -112,7 +112,7 @@ impl World {
         })
     }
 
-    /// Puts so many announcements on record, just now.
+    /// Writes this number of records.
     pub(crate) async fn announce(&self, count: usize) {
         let event = announced(Phase::PreVerb, "default", "task_1");
         self.record(vec![VerbEvent { emitted_at: self.clock.now(), ..event }; count]).await;
@@ -122,9 +122,9 @@ impl World {
         self.store.audit(events).await.unwrap();
     }
 
-    /// Waits until a webhook stands like this.
+    /// Waits until the state of a webhook matches.
     pub(crate) async fn until(&self, id: &str, is_so: impl Fn(&Standing) -> bool) -> Standing {
-        let look = async {
+        let poll = async {
             loop {
                 let hooks = self.store.webhooks().await.unwrap();
                 let standing = hooks.into_iter().find(|hook| hook.id == id).unwrap().standing;
@@ -134,27 +134,27 @@ impl World {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        within(look).await
+        within(poll).await
     }
 }
 
-// === impl AtWork ===
+// === impl RunningDispatcher ===
 
-impl AtWork {
-    /// Lets them finish.
+impl RunningDispatcher {
+    /// Stops the dispatcher and waits for it.
     pub(crate) async fn stop(self) {
         self.stop.cancel();
         within(self.task).await.unwrap();
     }
 
-    /// Ends them where they stand, as the death of their process would.
+    /// Aborts the dispatcher, as the death of its process would.
     pub(crate) async fn kill(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
     }
 }
 
-/// Waits, but not for ever.
+/// Waits with a timeout.
 pub(crate) async fn within<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, what).await.unwrap()
+    tokio::time::timeout(TEST_TIMEOUT, what).await.unwrap()
 }
