@@ -9,7 +9,7 @@ use std::{mem, sync::Arc, time::Duration};
 use futures::{StreamExt, future};
 use parking_lot::Mutex;
 use rialto_a2a::{backend::A2aBackend, credential::SecretResolver, discover::Discoverer};
-use rialto_acp::AcpPeer;
+use rialto_acp::AcpBackend;
 use rialto_edge::{fetch::Fetch, process::Launcher};
 use rialto_engine::{
     Engine, EngineLink, PlacedDiscovery, PlacedPeer, Registry,
@@ -40,7 +40,7 @@ type Change = (Scope, String);
 pub(crate) struct Tools {
     mcp: McpBackend,
     functions: FunctionPeer,
-    acp: AcpPeer,
+    acp: AcpBackend,
     changes: Arc<Changes>,
     engine: sampling::Later,
     /// Rows that somebody has yet to be asked about.
@@ -77,7 +77,7 @@ impl Tools {
             launcher: launcher.clone(),
             secrets: Arc::clone(secrets),
         });
-        let acp = AcpPeer::new(launcher);
+        let acp = AcpBackend::new(launcher);
         let (unasked, first_lists) = (Mutex::default(), FirstLists::default());
         Self { mcp, functions, acp, changes, engine, unasked, first_lists }
     }
@@ -191,7 +191,7 @@ async fn follow(registry: Arc<Registry>, changes: Arc<Changes>) {
 }
 
 /// Ends what is removed.
-async fn let_go(mcp: McpBackend, acp: AcpPeer, registry: Arc<Registry>) {
+async fn let_go(mcp: McpBackend, acp: AcpBackend, registry: Arc<Registry>) {
     let mut versions = registry.watch();
     while versions.changed().await.is_ok() {
         let rows = registry.all();
@@ -201,7 +201,7 @@ async fn let_go(mcp: McpBackend, acp: AcpPeer, registry: Arc<Registry>) {
 }
 
 /// Ends programs that another node runs: this process may have been taken for gone, and learned so when it could go on.
-async fn end_misplaced(mcp: McpBackend, acp: AcpPeer, engine: Engine) {
+async fn end_misplaced(mcp: McpBackend, acp: AcpBackend, engine: Engine) {
     loop {
         tokio::time::sleep(PLACEMENT_CHECK).await;
         let elsewhere = match engine.programs_elsewhere().await {

@@ -1,4 +1,4 @@
-//! Coding agents, as the engine calls them.
+//! Backend that executes calls to coding agents.
 
 use std::{
     collections::HashMap,
@@ -32,89 +32,89 @@ use rialto_policy::Permitted;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    blocks,
-    line::Line,
-    link::Link,
-    turn::{News, Turn},
+    connection::AgentConnection,
+    content_blocks,
+    supervisor::AgentSupervisor,
+    turn::{AgentTurn, TurnUpdate},
 };
 
-/// How long an agent may take to stop when its task is called off.
-const STOPPING: Duration = Duration::from_secs(5);
+/// Time that an agent may take to stop when its task is cancelled.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// So many of a caller's tasks, the latest, are looked through for the session that it names.
-const LOOKED_THROUGH: usize = 500;
+/// Maximum number of a caller's latest tasks that are searched for a session.
+const MAX_SEARCHED_TASKS: usize = 500;
 
-/// Prompts coding agents on this machine.
+/// Executes calls to coding agents on this machine.
 #[derive(Clone)]
-pub struct AcpPeer(Arc<Inner>);
+pub struct AcpBackend(Arc<AcpInner>);
 
-struct Inner {
+struct AcpInner {
     launcher: Launcher,
     engine: OnceLock<FaintEngine>,
-    lines: Mutex<HashMap<AgentId, Arc<Line>>>,
+    supervisors: Mutex<HashMap<AgentId, Arc<AgentSupervisor>>>,
     /// Turns that wait for approval.
-    waiting: Mutex<HashMap<String, Turn>>,
-    /// Turns that are not over, to be called off.
-    handles: Mutex<HashMap<String, Handle>>,
+    waiting: Mutex<HashMap<String, AgentTurn>>,
+    /// Turns that are not over, for cancellation.
+    handles: Mutex<HashMap<String, CancelHandle>>,
 }
 
-/// What calling a turn off needs. The program does not stay because of it.
-struct Handle {
-    link: Weak<Link>,
+/// Handle to cancel a turn. It does not keep the program running.
+struct CancelHandle {
+    connection: Weak<AgentConnection>,
     session: agent_client_protocol::v1::schema::SessionId,
-    over: CancellationToken,
+    ended: CancellationToken,
 }
 
-// === impl AcpPeer ===
+// === impl AcpBackend ===
 
-impl AcpPeer {
-    /// A peer that has not started anything yet.
+impl AcpBackend {
+    /// Creates the backend. Nothing is started yet.
     pub fn new(launcher: Launcher) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(AcpInner {
             launcher,
             engine: OnceLock::new(),
-            lines: Mutex::default(),
+            supervisors: Mutex::default(),
             waiting: Mutex::default(),
             handles: Mutex::default(),
         }))
     }
 
-    /// Who is asked for approval, once it is there.
+    /// Sets the engine, which holds calls for approval.
     pub fn join(&self, engine: FaintEngine) {
         let _ = self.0.engine.set(engine);
     }
 
-    /// Ends the programs of all rows but these.
+    /// Stops the programs of all rows but these.
     pub fn keep_only(&self, rows: &[Arc<Agent>]) {
-        self.0.lines.lock().retain(|id, line| {
+        self.0.supervisors.lock().retain(|id, supervisor| {
             rows.iter().any(|row| {
-                row.id == *id && matches!(&row.backing, Backing::Acp(local) if *local == line.local)
+                row.id == *id && matches!(&row.backing, Backing::Acp(local) if *local == supervisor.local)
             })
         });
     }
 
-    /// Ends every program that was started.
+    /// Stops every program.
     pub fn close(&self) {
         self.0.waiting.lock().clear();
-        self.0.lines.lock().clear();
+        self.0.supervisors.lock().clear();
     }
 }
 
-impl Peer for AcpPeer {
+impl Peer for AcpBackend {
     fn send(&self, call: Permitted<Call>) -> BoxStream<'static, Event> {
         let (inner, call) = (Arc::clone(&self.0), Arc::new(call.into_inner()));
-        let told = async move {
-            match inner.begin(&call).await {
-                Ok((turn, first)) => stream::iter(first).chain(inner.listen(call, turn)).boxed(),
+        let events = async move {
+            match inner.begin_turn(&call).await {
+                Ok((turn, first)) => stream::iter(first).chain(inner.stream_updates(call, turn)).boxed(),
                 Err(failure) => stream::iter([Event::failed(failure)]).boxed(),
             }
         };
-        told.flatten_stream().boxed()
+        events.flatten_stream().boxed()
     }
 
     fn follow(&self, follow: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
         if !follow.get().to_the_end {
-            // What is known is in the journal.
+            // Everything known is in the journal.
             return stream::empty().boxed();
         }
         let message = "the process that ran the agent has ended, and its turn with it; the agent may have done some of it: check before you \
@@ -127,13 +127,13 @@ impl Peer for AcpPeer {
         let id = cancel.get().remote.task_id.clone().unwrap_or_default();
         async move {
             let handle = inner.handles.lock().remove(&id);
-            // One that waits for approval is called off by letting go of it.
+            // A turn that waits for approval is cancelled by dropping it.
             drop(inner.waiting.lock().remove(&id));
-            if let Some(handle) = handle.filter(|handle| !handle.over.is_cancelled()) {
-                if let Some(link) = handle.link.upgrade() {
-                    link.cancel(&handle.session);
+            if let Some(handle) = handle.filter(|handle| !handle.ended.is_cancelled()) {
+                if let Some(connection) = handle.connection.upgrade() {
+                    connection.cancel(&handle.session);
                 }
-                let _ = tokio::time::timeout(STOPPING, handle.over.cancelled()).await;
+                let _ = tokio::time::timeout(CANCEL_TIMEOUT, handle.ended.cancelled()).await;
             }
             Ok(vec![Event::Canceled { message: None, aside: Aside::default() }])
         }
@@ -141,11 +141,11 @@ impl Peer for AcpPeer {
     }
 }
 
-// === impl Inner ===
+// === impl AcpInner ===
 
-impl Inner {
-    /// Begins a turn, or goes on with one that waited.
-    async fn begin(&self, call: &Call) -> Result<(Turn, Vec<Event>), Failure> {
+impl AcpInner {
+    /// Starts a turn, or resumes one that waited.
+    async fn begin_turn(&self, call: &Call) -> Result<(AgentTurn, Vec<Event>), Failure> {
         if let Some(id) = &call.continues.task_id {
             let lost = "the process in which the agent waited for this has ended; send it again, in the same context";
             let verdict = Verdict::of(&call.parts);
@@ -156,37 +156,38 @@ impl Inner {
             turn.decide(verdict.approved);
             return Ok((turn, vec![working()]));
         }
-        let local = local(call)?;
+        let local = local_agent(call)?;
         let unreachable = |why: String| {
             Failure::new(Kind::PeerUnreachable, format!("the agent {} cannot be had: {why}", local.name))
         };
-        let line = self.line(&call.target.agent.id, local);
-        let link = line.link(&self.launcher, &call.caller).await.map_err(unreachable)?;
-        let takes = &link.capabilities.prompt_capabilities;
-        let blocks = blocks::of(&call.parts, local.instructions(call.target.skill_id()), takes)?;
+        let supervisor = self.supervisor(&call.target.agent.id, local);
+        let connection = supervisor.connect(&self.launcher, &call.caller).await.map_err(unreachable)?;
+        let takes = &connection.capabilities.prompt_capabilities;
+        let blocks =
+            content_blocks::from_parts(&call.parts, local.instructions(call.target.skill_id()), takes)?;
         let named = self.own_session(call).await;
-        let taken = link.session(named).await.map_err(unreachable)?;
-        link.prompt(&taken, blocks);
-        let turn = Turn::new(format!("turn_{}", fresh()), link, taken);
-        let handle = Handle {
-            link: Arc::downgrade(&turn.link),
+        let claimed = connection.claim_session(named).await.map_err(unreachable)?;
+        connection.prompt(&claimed, blocks);
+        let turn = AgentTurn::new(format!("turn_{}", fresh()), connection, claimed);
+        let handle = CancelHandle {
+            connection: Arc::downgrade(&turn.connection),
             session: turn.session().clone(),
-            over: turn.over.clone(),
+            ended: turn.ended.clone(),
         };
         let mut handles = self.handles.lock();
-        handles.retain(|_, handle| !handle.over.is_cancelled());
+        handles.retain(|_, handle| !handle.ended.is_cancelled());
         handles.insert(turn.id.clone(), handle);
         drop(handles);
         let remote = Remote { task_id: Some(turn.id.clone()), context_id: Some(turn.session().to_string()) };
         Ok((turn, vec![Event::Accepted { remote, aside: Aside::default() }, working()]))
     }
 
-    /// The session that a call names, if it is one in which its caller has worked before: nobody else's is.
+    /// Session that a call names, if its caller has worked in it before.
     async fn own_session<'a>(&self, call: &'a Call) -> Option<&'a str> {
         let named = call.continues.context_id.as_deref()?;
         let engine = self.engine.get().and_then(FaintEngine::get)?;
         let agent = Some(call.target.agent.id.clone());
-        let filter = TaskFilter { agent, limit: LOOKED_THROUGH, ..TaskFilter::default() };
+        let filter = TaskFilter { agent, limit: MAX_SEARCHED_TASKS, ..TaskFilter::default() };
         let heads = engine.tasks(&call.caller, filter).await.ok()?;
         // A task that was never taken has the name that its caller gave, which proves nothing.
         let is_own = |head: &TaskHead| {
@@ -197,30 +198,36 @@ impl Inner {
         heads.iter().any(is_own).then_some(named)
     }
 
-    fn line(&self, id: &AgentId, local: &Arc<LocalAgent>) -> Arc<Line> {
-        let mut lines = self.lines.lock();
-        let line = lines.entry(id.clone()).or_insert_with(|| Arc::new(Line::new(Arc::clone(local))));
-        if line.local != *local {
-            // It was configured anew.
-            *line = Arc::new(Line::new(Arc::clone(local)));
+    fn supervisor(&self, id: &AgentId, local: &Arc<LocalAgent>) -> Arc<AgentSupervisor> {
+        let mut supervisors = self.supervisors.lock();
+        let supervisor = supervisors
+            .entry(id.clone())
+            .or_insert_with(|| Arc::new(AgentSupervisor::new(Arc::clone(local))));
+        if supervisor.local != *local {
+            // Its configuration has changed.
+            *supervisor = Arc::new(AgentSupervisor::new(Arc::clone(local)));
         }
-        Arc::clone(line)
+        Arc::clone(supervisor)
     }
 
-    /// What happens in a turn, up to its end or to something that must be approved.
-    fn listen(self: Arc<Self>, call: Arc<Call>, turn: Turn) -> BoxStream<'static, Event> {
+    /// Events of a turn, up to its end or to a request for approval.
+    fn stream_updates(self: Arc<Self>, call: Arc<Call>, turn: AgentTurn) -> BoxStream<'static, Event> {
         let state = Some((self, call, turn));
         let batches = stream::unfold(state, |state| async move {
             let (inner, call, mut turn) = state?;
             loop {
-                match turn.news().await {
-                    News::Events(events) => return Some((stream::iter(events), Some((inner, call, turn)))),
-                    News::End(events) => {
+                match turn.next_update().await {
+                    TurnUpdate::Events(events) => {
+                        return Some((stream::iter(events), Some((inner, call, turn))));
+                    }
+                    TurnUpdate::End(events) => {
                         inner.handles.lock().remove(&turn.id);
                         return Some((stream::iter(events), None));
                     }
-                    News::Wish(tool, args) => {
-                        let Some(asked) = inner.ask(&call, &mut turn, tool, args).await else { continue };
+                    TurnUpdate::Permission(tool, args) => {
+                        let Some(asked) = inner.request_approval(&call, &mut turn, tool, args).await else {
+                            continue;
+                        };
                         inner.waiting.lock().insert(turn.id.clone(), turn);
                         return Some((stream::iter(vec![asked]), None));
                     }
@@ -230,15 +237,15 @@ impl Inner {
         batches.flatten().boxed()
     }
 
-    /// Has somebody asked about a wish, unless it is settled how such wishes are answered.
-    async fn ask(
+    /// Asks for approval of a permission request, unless the configuration decides.
+    async fn request_approval(
         &self,
         call: &Call,
-        turn: &mut Turn,
+        turn: &mut AgentTurn,
         tool: String,
         args: rialto_model::json::Json,
     ) -> Option<Event> {
-        let permission = local(call).map_or(Permission::Deny, |local| local.permission);
+        let permission = local_agent(call).map_or(Permission::Deny, |local| local.permission);
         match permission {
             Permission::Allow => turn.decide(true),
             Permission::Deny => turn.decide(false),
@@ -251,7 +258,7 @@ impl Inner {
                 if asked.is_some() {
                     return asked;
                 }
-                // Nobody can be asked, so nobody has approved it.
+                // Without an engine no approval is possible.
                 turn.decide(false);
             }
         }
@@ -259,7 +266,7 @@ impl Inner {
     }
 }
 
-fn local(call: &Call) -> Result<&Arc<LocalAgent>, Failure> {
+fn local_agent(call: &Call) -> Result<&Arc<LocalAgent>, Failure> {
     match &call.target.agent.backing {
         Backing::Acp(local) => Ok(local),
         _ => Err(Failure::new(Kind::Internal, "this is no coding agent on this machine")),
