@@ -18,7 +18,7 @@ use rialto_engine::{
     registry::RegistryError,
 };
 use rialto_flow::run::Runner;
-use rialto_function::peer::FunctionPeer;
+use rialto_function::backend::FunctionBackend;
 use rialto_mcp::backend::{self, McpBackend};
 use rialto_model::{agent::Agent, ids::Scope};
 use tokio::sync::Notify;
@@ -39,7 +39,7 @@ type Change = (Scope, String);
 /// What reaches MCP servers and functions.
 pub(crate) struct Tools {
     mcp: McpBackend,
-    functions: FunctionPeer,
+    functions: FunctionBackend,
     acp: AcpBackend,
     changes: Arc<Changes>,
     engine: sampling::Later,
@@ -72,7 +72,7 @@ impl Tools {
             changed,
             sampler: sampling::sampler(&engine),
         });
-        let functions = FunctionPeer::new(rialto_function::peer::Ports {
+        let functions = FunctionBackend::new(rialto_function::backend::FunctionDeps {
             fetch: Arc::clone(fetch),
             launcher: launcher.clone(),
             secrets: Arc::clone(secrets),

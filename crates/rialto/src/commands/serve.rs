@@ -21,7 +21,7 @@ use rialto_edge::{
     worker_threads::WorkerThreads,
 };
 use rialto_engine::{AdminRecord, NodeIdentity};
-use rialto_function::door;
+use rialto_function::call_endpoint;
 use rialto_mcp::{AgentRegistrar, AgentToLoad, LoadAgents, McpEndpointOptions};
 use rialto_model::{
     call::Caller,
@@ -196,7 +196,8 @@ pub(crate) fn app(
     let first_lists = program.tools.first_lists().clone();
     let readiness = Readiness::new(engine, store, Arc::clone(&program.shutdown.leaving), first_lists);
     let pages = telemetry::router(metrics, readiness);
-    let plain = door::router(program.engine.clone(), program.config.server.max_body_bytes, needs_token);
+    let plain =
+        call_endpoint::router(program.engine.clone(), program.config.server.max_body_bytes, needs_token);
     let mcp = mcp_door(program, console(program, needs_token)?).router(program.stop().clone());
     let mut router = pages.merge(mcp).merge(plain);
     router = router.merge(flows::hooks::router(program)).merge(console(program, needs_token)?.router());
@@ -235,7 +236,7 @@ fn gate(
             RouteRule { path: "/extendedAgentCard", needs: Rights::of([Right::Discover]) },
             RouteRule { path: "/agent", needs: Rights::of([Right::Discover]) },
             RouteRule { path: "/.well-known", needs: Rights::of([Right::Call, Right::Discover]) },
-            RouteRule { path: door::PATH, needs: Rights::of([Right::Call, Right::Discover]) },
+            RouteRule { path: call_endpoint::CALL_PATH, needs: Rights::of([Right::Call, Right::Discover]) },
             RouteRule { path: METRICS, needs: Rights::of([Right::Admin]) },
             RouteRule { path: HOOKS, needs: Rights::of([Right::Call]) },
             // Each operation asks for what it needs.

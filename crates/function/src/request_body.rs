@@ -20,30 +20,34 @@ use rialto_model::{
 const FORM_URLENCODED: &str = "application/x-www-form-urlencoded";
 
 /// Name of the form field whose value is the arguments as one JSON object.
-const ARGUMENTS: &str = "arguments";
+const ARGUMENTS_FIELD: &str = "arguments";
 
 /// Reads a body into parts: the arguments first, then files.
-pub(crate) async fn parts(headers: &HeaderMap, body: Bytes, target: &Target) -> Result<Vec<Part>, Failure> {
+pub(crate) async fn read_parts(
+    headers: &HeaderMap,
+    body: Bytes,
+    target: &Target,
+) -> Result<Vec<Part>, Failure> {
     let declared = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = media::bare(declared);
     if kind == "multipart/form-data" {
-        return form(declared, body, target).await;
+        return read_form(declared, body, target).await;
     }
     let is_file =
         !kind.is_empty() && kind != FORM_URLENCODED && !kind.starts_with("text/") && !media::is_json(&kind);
     if is_file && !body.is_empty() {
-        return Ok(vec![file(&body, kind, None, target)?]);
+        return Ok(vec![file_part(&body, kind, None, target)?]);
     }
     let text = std::str::from_utf8(&body).map_err(|_| {
         invalid(
             "the body is not UTF-8 text; send a file with its own Content-Type, such as image/png".to_owned(),
         )
     })?;
-    Ok(vec![Part::data(arguments(text, kind.starts_with("text/"), target)?)])
+    Ok(vec![Part::data(parse_arguments(text, kind.starts_with("text/"), target)?)])
 }
 
 /// Arguments from text: JSON, or words where the caller says that it is text and the skill takes words.
-fn arguments(text: &str, is_text: bool, target: &Target) -> Result<Json, Failure> {
+fn parse_arguments(text: &str, is_text: bool, target: &Target) -> Result<Json, Failure> {
     if text.trim().is_empty() {
         return Ok(Json::empty_object());
     }
@@ -63,7 +67,7 @@ fn arguments(text: &str, is_text: bool, target: &Target) -> Result<Json, Failure
 }
 
 /// Reads a form: a field is a text argument, a field with a file name is a file, `arguments` is a JSON object of arguments.
-async fn form(declared: &str, body: Bytes, target: &Target) -> Result<Vec<Part>, Failure> {
+async fn read_form(declared: &str, body: Bytes, target: &Target) -> Result<Vec<Part>, Failure> {
     let unreadable = |error: multer::Error| invalid(format!("the form could not be read: {error}"));
     let boundary = multer::parse_boundary(declared).map_err(unreadable)?;
     let mut fields = Multipart::new(stream::iter([Ok::<_, std::convert::Infallible>(body)]), boundary);
@@ -73,14 +77,14 @@ async fn form(declared: &str, body: Bytes, target: &Target) -> Result<Vec<Part>,
             let kind = field.content_type().map_or("application/octet-stream", AsRef::as_ref).to_owned();
             let name = field.file_name().map(str::to_owned);
             let bytes = field.bytes().await.map_err(unreadable)?;
-            files.push(file(&bytes, kind, name, target)?);
+            files.push(file_part(&bytes, kind, name, target)?);
             continue;
         }
         let name = field.name().unwrap_or_default().to_owned();
         let text = field.text().await.map_err(unreadable)?;
-        if name == ARGUMENTS && text.trim_start().starts_with('{') {
+        if name == ARGUMENTS_FIELD && text.trim_start().starts_with('{') {
             let given: Extra =
-                arguments(&text, false, target)?.read().map_err(|error| invalid(error.to_string()))?;
+                parse_arguments(&text, false, target)?.read().map_err(|error| invalid(error.to_string()))?;
             for (name, value) in given.iter() {
                 members.push(name, value.clone());
             }
@@ -102,7 +106,7 @@ fn is_media(field: &Field<'_>) -> bool {
         .is_some_and(|kind| !kind.as_ref().starts_with("text/") && !media::is_json(kind.as_ref()))
 }
 
-fn file(bytes: &[u8], kind: String, name: Option<String>, target: &Target) -> Result<Part, Failure> {
+fn file_part(bytes: &[u8], kind: String, name: Option<String>, target: &Target) -> Result<Part, Failure> {
     let taken = media::taken_by_agent(&target.agent, target.skill.as_deref());
     if !media::suits(&media::bare(&kind), &taken) {
         let message = format!("{} does not take {kind}; it takes {}", target.verb(), taken.join(", "));
@@ -134,7 +138,7 @@ mod tests {
     async fn read(kind: &str, body: &'static [u8], modes: &[&str]) -> Result<Vec<Part>, Failure> {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, kind.parse().unwrap());
-        parts(&headers, Bytes::from_static(body), &target(modes)).await
+        read_parts(&headers, Bytes::from_static(body), &target(modes)).await
     }
 
     fn data(text: &str) -> Part {

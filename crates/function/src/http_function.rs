@@ -1,4 +1,4 @@
-//! An address as a function: arguments in the body, result in the body.
+//! HTTP functions: arguments in the request body, result in the response body.
 
 use std::time::Duration;
 
@@ -19,23 +19,23 @@ use rialto_model::{
 use serde_json::json;
 
 use crate::{
-    peer::Ports,
-    result::{LARGEST, excerpt, part_of},
+    backend::FunctionDeps,
+    result::{MAX_RESULT_BYTES, excerpt, part_from_bytes},
 };
 
-/// So much of what came with a bad status is told to the caller.
-const EXCERPT: usize = 500;
+/// Maximum bytes of an error response that the failure contains.
+const MAX_EXCERPT_BYTES: usize = 500;
 
-/// The same for every attempt at one call, so that a function can tell whether it did it before.
-const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const HOPS: HeaderName = HeaderName::from_static(HOPS_HEADER);
+/// Idempotency key, equal for every attempt at one call.
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const HOPS_NAME: HeaderName = HeaderName::from_static(HOPS_HEADER);
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 
-/// Posts the arguments and reads what comes back.
+/// Sends the arguments and reads the result.
 pub(crate) async fn call(
-    ports: &Ports,
+    deps: &FunctionDeps,
     endpoint: &Endpoint,
     function: &Function,
     call: &Call,
@@ -45,15 +45,15 @@ pub(crate) async fn call(
         .url
         .parse()
         .map_err(|error| unreachable(format!("the address of {} is not one: {error}", function.name)))?;
-    let headers = secret_templates::resolve_headers(&endpoint.headers, &ports.secrets).await;
+    let headers = secret_templates::resolve_headers(&endpoint.headers, &deps.secrets).await;
     let mut request = FetchRequest::new(Method::POST, uri);
     request.headers =
         headers.map_err(|why| unreachable(format!("{} was not called: {why}", function.name)))?;
     request.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let trace = call.trace.as_deref();
     let own = [
-        (KEY, Some(call.task.to_string())),
-        (HOPS, Some((u16::from(call.caller.hops) + 1).to_string())),
+        (IDEMPOTENCY_KEY, Some(call.task.to_string())),
+        (HOPS_NAME, Some((u16::from(call.caller.hops) + 1).to_string())),
         (TRACEPARENT, trace.map(ToString::to_string)),
         (TRACESTATE, trace.and_then(|trace| trace.state().map(str::to_owned))),
         (BAGGAGE, trace.and_then(|trace| trace.baggage().map(str::to_owned))),
@@ -67,21 +67,24 @@ pub(crate) async fn call(
     request.body = Bytes::copy_from_slice(call.args().get().as_bytes());
     request.reach = if call.target.agent.allow_private { Reach::Private } else { Reach::Public };
     request.patience = Duration::from_millis(function.timeout_ms);
-    request.limit = Some(LARGEST);
-    let answer = ports.fetch.fetch(request).await.map_err(|error| trouble(function, &error))?;
+    request.limit = Some(MAX_RESULT_BYTES);
+    let answer = deps.fetch.fetch(request).await.map_err(|error| failure_from_fetch(function, &error))?;
     let (status, media_type) = (answer.status, answer.media_type().to_owned());
-    let body = answer.body.read().await.map_err(|error| trouble(function, &error))?;
+    let body = answer.body.read().await.map_err(|error| failure_from_fetch(function, &error))?;
     if status.is_success() {
-        return Ok(part_of(&body, Some(&media_type).filter(|kind| !kind.is_empty()).map(String::as_str)));
+        return Ok(part_from_bytes(
+            &body,
+            Some(&media_type).filter(|kind| !kind.is_empty()).map(String::as_str),
+        ));
     }
-    let said = excerpt(&body, EXCERPT);
-    let words = if said.is_empty() { String::new() } else { format!(": {said}") };
-    let message = format!("{} answered with HTTP status {}{words}", function.name, status.as_u16());
-    let data = json!({ "httpStatus": status.as_u16(), "body": said });
+    let excerpt_text = excerpt(&body, MAX_EXCERPT_BYTES);
+    let detail = if excerpt_text.is_empty() { String::new() } else { format!(": {excerpt_text}") };
+    let message = format!("{} answered with HTTP status {}{detail}", function.name, status.as_u16());
+    let data = json!({ "httpStatus": status.as_u16(), "body": excerpt_text });
     Err(Failure::new(Kind::PeerFailed, message).with_data(Json::of(&data)))
 }
 
-fn trouble(function: &Function, error: &FetchError) -> Failure {
+fn failure_from_fetch(function: &Function, error: &FetchError) -> Failure {
     let kind = match error {
         FetchError::Forbidden(_) | FetchError::NotSent(_) | FetchError::Broken(_) => Kind::PeerUnreachable,
         FetchError::Local(_) => Kind::Internal,

@@ -1,4 +1,4 @@
-//! An engine with functions in it, and its door in plain HTTP.
+//! Engine with functions, and the call endpoint.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use futures::FutureExt;
 use http::{Request, header};
 use rialto_edge::{fetch, process::Launcher, secret_templates::SecretResolver};
 use rialto_engine::{Config, Engine, Parts, Registry, peer_by_backing::Peers, registry::Deployment};
-use rialto_function::peer::{FunctionPeer, Ports};
+use rialto_function::backend::{FunctionBackend, FunctionDeps};
 use rialto_model::{
     call::{Caller, Door},
     clock::SystemClock,
@@ -24,38 +24,38 @@ use rialto_store::SqliteStore;
 use rialto_testkit::{agents, peer::ScriptedDiscovery, peer::ScriptedPeer};
 use tower::ServiceExt;
 
-/// What came back from the network.
+/// Scripted response of the network.
 pub(crate) type Reply = Box<dyn Fn() -> Result<fetch::FetchResponse, fetch::FetchError> + Send + Sync>;
 
-pub(crate) struct House {
+pub(crate) struct Fixture {
     pub(crate) engine: Engine,
     pub(crate) discovery: Arc<ScriptedDiscovery>,
-    /// What went out.
+    /// Requests that were sent.
     pub(crate) sent: Arc<Mutex<Vec<fetch::FetchRequest>>>,
     router: Router,
 }
 
-/// What the door answered.
+/// Response of the endpoint.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct TestResponse {
     pub(crate) status: u16,
     pub(crate) kind: String,
     pub(crate) body: String,
 }
 
-// === impl House ===
+// === impl Fixture ===
 
-impl House {
-    /// One in which the network answers like this, and agents tell what `peer` tells.
+impl Fixture {
+    /// Fixture with this response of the network and this agent.
     pub(crate) async fn new(reply: Reply, peer: Arc<ScriptedPeer>) -> Self {
         let store: Arc<dyn Store> = Arc::new(SqliteStore::in_memory(agents::parse_card).unwrap());
         let discovery = Arc::new(ScriptedDiscovery::default());
         let clock = Arc::new(SystemClock);
         let registry = Registry::new(store.clone(), discovery.clone(), clock.clone(), Config::default());
         let sent: Arc<Mutex<Vec<fetch::FetchRequest>>> = Arc::default();
-        let heard = Arc::clone(&sent);
+        let log = Arc::clone(&sent);
         let network = move |request: fetch::FetchRequest| {
-            heard.lock().unwrap().push(request);
+            log.lock().unwrap().push(request);
             reply()
         };
         let secrets: SecretResolver = Arc::new(|source| {
@@ -67,7 +67,8 @@ impl House {
         });
         let launcher =
             Launcher::new(|name| (name == "PATH").then(|| "/usr/bin:/bin".into()), secrets.clone());
-        let function = Arc::new(FunctionPeer::new(Ports { fetch: Arc::new(network), launcher, secrets }));
+        let function =
+            Arc::new(FunctionBackend::new(FunctionDeps { fetch: Arc::new(network), launcher, secrets }));
         let engine = Engine::new(Parts {
             store,
             registry: Arc::new(registry),
@@ -84,13 +85,13 @@ impl House {
             config: Config::default(),
         });
         engine.sync().await.unwrap();
-        let router = rialto_function::door::router(engine.clone(), 1024, true);
+        let router = rialto_function::call_endpoint::router(engine.clone(), 1024, true);
         Self { engine, discovery, sent, router }
     }
 
-    /// The same, where nobody needs a token.
+    /// Fixture without tokens.
     pub(crate) fn open(mut self) -> Self {
-        self.router = rialto_function::door::router(self.engine.clone(), 1024, false);
+        self.router = rialto_function::call_endpoint::router(self.engine.clone(), 1024, false);
         self
     }
 
@@ -114,8 +115,8 @@ impl House {
         self.engine.call(request).await?.finish().await
     }
 
-    /// Asks the door, as ann.
-    pub(crate) async fn ask(&self, method: &str, path: &str, accept: &str, body: &str) -> Answer {
+    /// Sends a request to the endpoint, as ann.
+    pub(crate) async fn ask(&self, method: &str, path: &str, accept: &str, body: &str) -> TestResponse {
         let request = Request::builder().method(method).uri(path).header(header::ACCEPT, accept);
         let mut request = request.body(Body::from(body.to_owned())).unwrap();
         request.extensions_mut().insert(Caller::user("ann"));
@@ -123,7 +124,7 @@ impl House {
         let kind = response.headers()[header::CONTENT_TYPE].to_str().unwrap().to_owned();
         let status = response.status().as_u16();
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
-        Answer { status, kind, body: String::from_utf8(body.to_vec()).unwrap() }
+        TestResponse { status, kind, body: String::from_utf8(body.to_vec()).unwrap() }
     }
 }
 

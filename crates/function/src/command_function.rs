@@ -1,4 +1,4 @@
-//! A program as a function: arguments on stdin, result on stdout.
+//! Command functions: arguments on stdin, result on stdout.
 
 use rialto_edge::process::{ChildProcess, Launcher};
 use rialto_model::{
@@ -11,12 +11,12 @@ use rialto_model::{
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::result::{LARGEST, part_of};
+use crate::result::{MAX_RESULT_BYTES, part_from_bytes};
 
-/// So many lines of what a program said on stderr are told to the caller when it fails.
-const LAST_LINES: usize = 5;
+/// Number of the last lines of stderr that a failure contains.
+const MAX_STDERR_LINES: usize = 5;
 
-/// Runs a program. It ends when this is no longer waited for.
+/// Runs a command. It is killed when this future is dropped.
 pub(crate) async fn call(
     launcher: &Launcher,
     command: &Command,
@@ -27,47 +27,48 @@ pub(crate) async fn call(
     let mut child = launcher.for_caller(&call.caller).start(command, &function.name).await.map_err(failed)?;
     let (stdin, stdout) = (child.stdin(), child.stdout());
     let args = call.args();
-    let say = async {
+    let write_args = async {
         if let Some(mut stdin) = stdin {
             // A program that does not read its arguments does not need them.
             let _ = stdin.write_all(args.get().as_bytes()).await;
             let _ = stdin.shutdown().await;
         }
     };
-    let hear = async {
+    let read_output = async {
         let mut output = Vec::new();
         if let Some(stdout) = stdout {
-            let most = u64::try_from(LARGEST).unwrap_or(u64::MAX);
-            stdout.take(most + 1).read_to_end(&mut output).await?;
+            let limit = u64::try_from(MAX_RESULT_BYTES).unwrap_or(u64::MAX);
+            stdout.take(limit + 1).read_to_end(&mut output).await?;
         }
         Ok::<_, std::io::Error>(output)
     };
-    // Whoever reads until too much has come no longer waits for the rest of the arguments to be taken.
+    // The output is polled first: once too much has arrived, the rest of the arguments is not written.
     let output = tokio::select! {
         biased;
-        output = hear => output,
-        output = async { say.await; std::future::pending().await } => output,
+        output = read_output => output,
+        output = async { write_args.await; std::future::pending().await } => output,
     };
     let output = output.map_err(|error| failed(format!("{}: {error}", function.name)))?;
-    if output.len() > LARGEST {
-        let message = format!("the result of {} is larger than the limit of {LARGEST} bytes", function.name);
+    if output.len() > MAX_RESULT_BYTES {
+        let message =
+            format!("the result of {} is larger than the limit of {MAX_RESULT_BYTES} bytes", function.name);
         return Err(Failure::new(Kind::PeerGarbled, message));
     }
-    ended(&mut child, function).await?;
-    Ok(part_of(&output, None))
+    wait_for_success(&mut child, function).await?;
+    Ok(part_from_bytes(&output, None))
 }
 
-/// Waits for the program's end, which must be a good one.
-async fn ended(child: &mut ChildProcess, function: &Function) -> Result<(), Failure> {
+/// Waits for the end of the program, which must be a success.
+async fn wait_for_success(child: &mut ChildProcess, function: &Function) -> Result<(), Failure> {
     let status = child.wait().await;
     let status =
         status.map_err(|error| Failure::new(Kind::Internal, format!("{}: {error}", function.name)))?;
     if status.success() {
         return Ok(());
     }
-    let last = child.stderr_tail().last(LAST_LINES);
-    let words = if last.is_empty() { String::new() } else { format!(": {last}") };
-    let message = format!("{} failed ({status}){words}", function.name);
+    let last = child.stderr_tail().last(MAX_STDERR_LINES);
+    let detail = if last.is_empty() { String::new() } else { format!(": {last}") };
+    let message = format!("{} failed ({status}){detail}", function.name);
     let data = json!({ "exitCode": status.code(), "stderr": last });
     Err(Failure::new(Kind::PeerFailed, message).with_data(Json::of(&data)))
 }

@@ -1,4 +1,4 @@
-//! Plain HTTP: `POST /call/<skill>` with the arguments as the body, and the result as the answer.
+//! Call endpoint: `POST /call/<skill>` with the arguments as the body and the result as the response.
 
 use std::sync::Arc;
 
@@ -18,38 +18,38 @@ use rialto_model::{
     rights::Right,
 };
 
-use crate::{answer, body, openapi::Descriptions};
+use crate::{openapi::OpenApiDocuments, request_body, response};
 
-/// Where it is.
-pub const PATH: &str = "/call";
+/// Path of the endpoint.
+pub const CALL_PATH: &str = "/call";
 
 #[derive(Clone)]
-struct Plain {
+struct CallEndpoint {
     engine: Engine,
-    descriptions: Arc<Descriptions>,
+    documents: Arc<OpenApiDocuments>,
     max_body_bytes: usize,
     needs_token: bool,
 }
 
-/// The door's addresses. Requests must have come through the gate, which says who calls.
-/// The OpenAPI document says whether they need a token.
+/// Routes of the endpoint. Requests must have passed admission, which identifies the caller. The OpenAPI document says whether they need a
+/// token.
 pub fn router(engine: Engine, max_body_bytes: usize, needs_token: bool) -> Router {
-    let plain = Plain { engine, descriptions: Arc::default(), max_body_bytes, needs_token };
+    let endpoint = CallEndpoint { engine, documents: Arc::default(), max_body_bytes, needs_token };
     Router::new()
-        .route("/call/openapi.json", get(describe))
+        .route("/call/openapi.json", get(openapi))
         .route("/call/{*name}", post(call))
-        .with_state(plain)
+        .with_state(endpoint)
 }
 
-async fn describe(State(plain): State<Plain>, request: Request) -> Response {
-    let caller = match caller(&request, Right::Discover) {
+async fn openapi(State(endpoint): State<CallEndpoint>, request: Request) -> Response {
+    let caller = match authorized_caller(&request, Right::Discover) {
         Ok(caller) => caller,
         Err(failure) => return problem::respond(&failure),
     };
-    if let Err(failure) = plain.engine.sync().await {
+    if let Err(failure) = endpoint.engine.sync().await {
         return problem::respond(&failure);
     }
-    let document = plain.descriptions.document(&plain.engine, &caller, plain.needs_token);
+    let document = endpoint.documents.render(&endpoint.engine, &caller, endpoint.needs_token);
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
@@ -57,19 +57,19 @@ async fn describe(State(plain): State<Plain>, request: Request) -> Response {
     (StatusCode::OK, headers, document).into_response()
 }
 
-async fn call(State(plain): State<Plain>, Path(name): Path<String>, request: Request) -> Response {
+async fn call(State(endpoint): State<CallEndpoint>, Path(name): Path<String>, request: Request) -> Response {
     let headers = request.headers().clone();
-    match plain.make(name.trim_end_matches('/'), request).await {
-        Ok(task) => answer::of_task(&task, &headers),
+    match endpoint.execute(name.trim_end_matches('/'), request).await {
+        Ok(task) => response::render_task(&task, &headers),
         Err(failure) => problem::respond(&failure),
     }
 }
 
-// === impl Plain ===
+// === impl CallEndpoint ===
 
-impl Plain {
-    async fn make(&self, name: &str, request: Request) -> Result<rialto_model::task::Task, Failure> {
-        let caller = caller(&request, Right::Call)?;
+impl CallEndpoint {
+    async fn execute(&self, name: &str, request: Request) -> Result<rialto_model::task::Task, Failure> {
+        let caller = authorized_caller(&request, Right::Call)?;
         let headers = request.headers().clone();
         let trace = rialto_edge::trace::from_headers(request.headers());
         let body = to_bytes(request.into_body(), self.max_body_bytes).await.map_err(|_| {
@@ -79,11 +79,12 @@ impl Plain {
         })?;
         self.engine.sync().await?;
         let target = self.engine.resolve(&caller, name).ok_or_else(|| {
-            let message =
-                format!("there is no skill \"{name}\" here; GET {PATH}/openapi.json shows those there are");
+            let message = format!(
+                "there is no skill \"{name}\" here; GET {CALL_PATH}/openapi.json shows those there are"
+            );
             Failure::new(Kind::NotFound, message)
         })?;
-        let parts = Box::pin(body::parts(&headers, body, &target)).await?;
+        let parts = Box::pin(request_body::read_parts(&headers, body, &target)).await?;
         let request = rialto_engine::Request {
             trace,
             ..rialto_engine::Request::message(caller, Door::Http, target, parts)
@@ -92,8 +93,8 @@ impl Plain {
     }
 }
 
-/// Who calls, if it has this right.
-fn caller(request: &Request, right: Right) -> Result<Caller, Failure> {
+/// Caller of a request, if it has this right.
+fn authorized_caller(request: &Request, right: Right) -> Result<Caller, Failure> {
     let caller = request.extensions().get::<Caller>().cloned();
     let caller =
         caller.ok_or_else(|| Failure::new(Kind::Unauthenticated, "this request does not say who calls"))?;

@@ -1,6 +1,6 @@
-//! Functions, as the engine calls them.
+//! Backend that executes functions.
 //!
-//! A function has no tasks of its own: it runs while somebody listens, and whoever stops listening ends it.
+//! A function has no tasks of its own: it runs while its call is polled, and ends when that is dropped.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,72 +21,72 @@ use rialto_model::{
 use rialto_policy::Permitted;
 use tokio::{sync::Semaphore, time::timeout};
 
-use crate::{command, endpoint};
+use crate::{command_function, http_function};
 
-/// So many programs may run at once; calls beyond that wait for their turn, as long as they may take at all.
-const PROGRAMS: usize = 64;
+/// Maximum number of commands that run at once; further calls wait, within their timeout.
+const MAX_RUNNING_PROGRAMS: usize = 64;
 
-/// What the peer needs from outside.
-pub struct Ports {
-    /// The way out.
+/// Dependencies of the backend.
+pub struct FunctionDeps {
+    /// Outbound HTTP client.
     pub fetch: Arc<dyn Fetch>,
-    /// Starts programs.
+    /// Launcher of commands.
     pub launcher: Launcher,
-    /// Reads the secrets that headers are made of.
+    /// Resolver of secrets in headers and variables.
     pub secrets: SecretResolver,
 }
 
-/// Calls functions.
+/// Executes calls to functions.
 #[derive(Clone)]
-pub struct FunctionPeer(Arc<Inner>);
+pub struct FunctionBackend(Arc<FunctionInner>);
 
-struct Inner {
-    ports: Ports,
+struct FunctionInner {
+    deps: FunctionDeps,
     results: Schemas,
     programs: Semaphore,
 }
 
-// === impl FunctionPeer ===
+// === impl FunctionBackend ===
 
-impl FunctionPeer {
-    /// A peer that has not called anything yet.
-    pub fn new(ports: Ports) -> Self {
-        let programs = Semaphore::new(PROGRAMS);
-        Self(Arc::new(Inner { ports, results: Schemas::default(), programs }))
+impl FunctionBackend {
+    /// Creates the backend.
+    pub fn new(deps: FunctionDeps) -> Self {
+        let programs = Semaphore::new(MAX_RUNNING_PROGRAMS);
+        Self(Arc::new(FunctionInner { deps, results: Schemas::default(), programs }))
     }
 }
 
-impl Peer for FunctionPeer {
+impl Peer for FunctionBackend {
     fn send(&self, call: Permitted<Call>) -> BoxStream<'static, Event> {
         let inner = Arc::clone(&self.0);
-        let told = async move {
+        let events = async move {
             let call = call.get();
             match inner.run(call).await {
-                Ok(part) => stream::iter(finished(call, part)),
+                Ok(part) => stream::iter(result_events(call, part)),
                 Err(failure) => stream::iter(vec![Event::failed(failure)]),
             }
         };
-        announced(told.flatten_stream().boxed())
+        announced(events.flatten_stream().boxed())
     }
 
     fn follow(&self, _: Permitted<Follow>) -> BoxStream<'static, Result<Event, Failure>> {
-        stream::once(future::ready(Err(nobody_to_ask()))).boxed()
+        stream::once(future::ready(Err(not_resumable()))).boxed()
     }
 
     fn cancel(&self, _: Permitted<Cancel>) -> BoxFuture<'static, Result<Vec<Event>, Failure>> {
-        future::ready(Err(nobody_to_ask())).boxed()
+        future::ready(Err(not_resumable())).boxed()
     }
 }
 
-// === impl Inner ===
+// === impl FunctionInner ===
 
-impl Inner {
+impl FunctionInner {
     async fn run(&self, call: &Call) -> Result<Part, Failure> {
         let (Backing::Function(function), Some(_)) = (&call.target.agent.backing, &call.target.skill) else {
             return Err(Failure::new(Kind::Invalid, "a function is called by its name, with arguments"));
         };
         let limit = Duration::from_millis(function.timeout_ms);
-        let part = match timeout(limit, self.reach(function, call)).await {
+        let part = match timeout(limit, self.execute(function, call)).await {
             Ok(done) => done?,
             Err(_) => {
                 let message =
@@ -94,22 +94,22 @@ impl Inner {
                 return Err(Failure::new(Kind::PeerTimeout, message));
             }
         };
-        self.check(function, call, &part)?;
+        self.check_result(function, call, &part)?;
         Ok(part)
     }
 
-    async fn reach(&self, function: &Function, call: &Call) -> Result<Part, Failure> {
+    async fn execute(&self, function: &Function, call: &Call) -> Result<Part, Failure> {
         match &function.via {
-            Via::Http(endpoint) => endpoint::call(&self.ports, endpoint, function, call).await,
-            Via::Command(wanted) => {
-                // Nobody closes it.
-                let _turn = self.programs.acquire().await;
-                command::call(&self.ports.launcher, wanted, function, call).await
+            Via::Http(endpoint) => http_function::call(&self.deps, endpoint, function, call).await,
+            Via::Command(command) => {
+                // The semaphore is never closed.
+                let _permit = self.programs.acquire().await;
+                command_function::call(&self.deps.launcher, command, function, call).await
             }
         }
     }
 
-    fn check(&self, function: &Function, call: &Call, part: &Part) -> Result<(), Failure> {
+    fn check_result(&self, function: &Function, call: &Call, part: &Part) -> Result<(), Failure> {
         let Some(schema) = &function.output_schema else { return Ok(()) };
         let wrong = |why: &str| {
             let message = format!("the result of {} does not fit its output_schema: {why}", function.name);
@@ -120,7 +120,7 @@ impl Inner {
     }
 }
 
-fn finished(call: &Call, part: Part) -> Vec<Event> {
+fn result_events(call: &Call, part: Part) -> Vec<Event> {
     let name = Some(format!("{}-result", call.target.skill_id()));
     let artifact = Artifact { name, ..Artifact::new("result", vec![part]) };
     vec![
@@ -129,6 +129,6 @@ fn finished(call: &Call, part: Part) -> Vec<Event> {
     ]
 }
 
-fn nobody_to_ask() -> Failure {
+fn not_resumable() -> Failure {
     Failure::new(Kind::Conflict, "a function cannot be asked about what it did earlier; call it again")
 }
