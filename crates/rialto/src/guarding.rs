@@ -9,7 +9,7 @@ use rialto_edge::{
     address::Reach,
     fetch::{Fetch, FetchRequest},
 };
-use rialto_engine::{guardrails::Asker, search::distance};
+use rialto_engine::{guardrails::Asker, search::edit_distance};
 use rialto_guard::{
     classifier::{Answer, Classifier, LONGEST_ANSWER},
     config::Check,
@@ -91,7 +91,7 @@ pub(crate) fn mistake(section: &Value) -> Option<(String, String)> {
 
 fn unknown(name: &str) -> String {
     let far = 1 + name.len() / 3;
-    let near = Check::TYPES.iter().filter_map(|known| Some((distance(name, known, far)?, known))).min();
+    let near = Check::TYPES.iter().filter_map(|known| Some((edit_distance(name, known, far)?, known))).min();
     match near {
         Some((_, near)) => format!("there is no check \"{name}\"; did you mean \"{near}\"?"),
         None => format!("there is no check \"{name}\"; there are {}", Check::TYPES.join(", ")),

@@ -1,45 +1,45 @@
-//! Which skills take which media types.
+//! Index of skills by the media types they accept.
 //!
-//! Most work says nothing about media types, so this is read from the cards when it is first asked for.
+//! Most work names no media types, so it is built when it is first needed.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use rialto_model::{agent::Agent, media};
 
-/// The skills of an index by what they take.
-pub(crate) struct Modes {
-    /// By what cards say: the places of the skills that say it, in order.
+/// Skills by accepted media type.
+pub(crate) struct MediaTypeIndex {
+    /// Indices of skills by declared media type, in order.
     declared: BTreeMap<String, Vec<u32>>,
-    /// The places of those that say nothing, and so take everything.
+    /// Indices of skills that declare none, and so accept everything.
     open: Vec<u32>,
 }
 
-// === impl Modes ===
+// === impl MediaTypeIndex ===
 
-impl Modes {
-    /// Reads what the skills of these agents take, in the order of the index.
-    pub(crate) fn of(agents: &[Arc<Agent>]) -> Self {
-        let mut modes = Self { declared: BTreeMap::new(), open: Vec::new() };
+impl MediaTypeIndex {
+    /// Builds the index from these agents, in the order of the skill index.
+    pub(crate) fn new(agents: &[Arc<Agent>]) -> Self {
+        let mut index = Self { declared: BTreeMap::new(), open: Vec::new() };
         let mut place = 0;
         for agent in agents {
-            // What the agent says for all of its skills is read once.
+            // Types that the agent declares for all of its skills are read once.
             let usual = media::taken(agent, None);
             for skill in &agent.card.skills {
                 let taken = if skill.input_modes.is_empty() { &usual } else { &skill.input_modes };
                 for kind in taken {
-                    modes.declared.entry(media::bare(kind)).or_default().push(place);
+                    index.declared.entry(media::bare(kind)).or_default().push(place);
                 }
                 if taken.is_empty() {
-                    modes.open.push(place);
+                    index.open.push(place);
                 }
                 place += 1;
             }
         }
-        modes
+        index
     }
 
-    /// The places of the skills that take all of these, in order.
-    pub(crate) fn takers(&self, kinds: &[String]) -> Vec<u32> {
+    /// Indices of the skills that accept all of these types, in order.
+    pub(crate) fn skills_taking(&self, kinds: &[String]) -> Vec<u32> {
         let mut all: Option<Vec<u32>> = None;
         for kind in kinds {
             let covering = self.declared.iter().filter(|(taken, _)| media::covers(taken, kind));
