@@ -134,7 +134,7 @@ pub(crate) enum BuildError {
     Deployed(String),
     /// Guardrails do not hold up.
     #[error("{0}")]
-    Guardrails(#[from] rialto_guard::setting::SettingError),
+    Guardrails(#[from] rialto_guard::scoped_rules::ScopedRuleError),
     /// Traces cannot be sent to where they shall be.
     #[error("{0}")]
     Traces(String),

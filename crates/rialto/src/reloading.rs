@@ -13,7 +13,7 @@ use std::{
 use rialto_edge::{rate_limits::RateLimiter, stream_limits::StreamLimits};
 use rialto_engine::{Engine, Guarding, guardrails::Asker};
 use rialto_flow::run::Runner;
-use rialto_guard::setting::SettingError;
+use rialto_guard::scoped_rules::ScopedRuleError;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -80,7 +80,7 @@ impl Reloading {
         asker: Asker,
         config: &Config,
         environment: &Environment,
-    ) -> Result<Self, SettingError> {
+    ) -> Result<Self, ScopedRuleError> {
         engine.guard(Guarding::new(&config.guardrails, Arc::clone(&asker))?);
         Ok(Self {
             engine: engine.clone(),

@@ -1,37 +1,41 @@
-//! What digits mean: social security numbers, payment cards and phones.
+//! Numbers: social security numbers, payment cards and phones.
 
 use std::ops::Range;
 
-use crate::kind::Kind;
+use crate::finding_kind::FindingKind;
 
-/// No number that is looked for has more groups than this.
-const MOST_GROUPS: usize = 8;
-/// No number that is looked for has fewer digits, or is written in more bytes.
-const FEWEST: usize = 7;
-const LONGEST: usize = 28;
-/// How far before a number a word is looked for that says what it is.
-const CONTEXT: usize = 40;
+/// Maximum number of digit groups.
+const MAX_GROUPS: usize = 8;
+/// Least number of digits, and maximum bytes, of a number.
+const MIN_DIGITS: usize = 7;
+const MAX_NUMBER_BYTES: usize = 28;
+/// Bytes before a number in which a word may say what it is.
+const CONTEXT_BYTES: usize = 40;
 
-/// Digits in groups that one kind of character stands between.
-struct Groups {
-    at: [(usize, usize); MOST_GROUPS],
+/// Digits in groups, with one kind of separator.
+struct DigitGroups {
+    at: [(usize, usize); MAX_GROUPS],
     count: usize,
     separator: Option<u8>,
 }
 
-/// Looks at every number that begins within a span, and says up to where it has read.
-pub(crate) fn scan(text: &str, span: Range<usize>, found: &mut impl FnMut(Kind, Range<usize>)) -> usize {
+/// Checks every number that begins within a span, and returns the end of what was read.
+pub(crate) fn scan(
+    text: &str,
+    span: Range<usize>,
+    found: &mut impl FnMut(FindingKind, Range<usize>),
+) -> usize {
     let bytes = text.as_bytes();
     let mut at = span.start;
     while let Some(next) = bytes.get(at..span.end).and_then(|rest| rest.iter().position(u8::is_ascii_digit)) {
         let start = at + next;
-        let (end, count) = stretch(bytes, start);
-        if count < FEWEST && end < start + LONGEST {
+        let (end, count) = measure_digits(bytes, start);
+        if count < MIN_DIGITS && end < start + MAX_NUMBER_BYTES {
             at = end;
             continue;
         }
-        let groups = Groups::read(bytes, start);
-        at = match number(text, &groups) {
+        let groups = DigitGroups::read(bytes, start);
+        at = match classify_number(text, &groups) {
             Some((kind, place)) => {
                 let end = place.end;
                 found(kind, place);
@@ -45,18 +49,18 @@ pub(crate) fn scan(text: &str, span: Range<usize>, found: &mut impl FnMut(Kind, 
     at
 }
 
-/// Where the digits end that may belong together, and how many there are.
-fn stretch(bytes: &[u8], start: usize) -> (usize, usize) {
-    let rest = bytes[start..].iter().take(LONGEST).take_while(|b| is_part(b));
+/// End and count of digits that may belong together.
+fn measure_digits(bytes: &[u8], start: usize) -> (usize, usize) {
+    let rest = bytes[start..].iter().take(MAX_NUMBER_BYTES).take_while(|b| is_part(b));
     rest.fold((start, 0), |(end, count), b| (end + 1, count + usize::from(b.is_ascii_digit())))
 }
 
-/// What stands in a phone number, or between the digits of any number.
+/// True for bytes of a phone number, or between the digits of any number.
 fn is_part(b: &u8) -> bool {
     b.is_ascii_digit() || matches!(b, b' ' | b'-' | b'.' | b'(' | b')' | b'/')
 }
 
-fn number(text: &str, groups: &Groups) -> Option<(Kind, Range<usize>)> {
+fn classify_number(text: &str, groups: &DigitGroups) -> Option<(FindingKind, Range<usize>)> {
     let start = groups.at[0].0;
     let bytes = text.as_bytes();
     let before = start.checked_sub(1).map(|at| bytes[at]);
@@ -65,13 +69,13 @@ fn number(text: &str, groups: &Groups) -> Option<(Kind, Range<usize>)> {
     {
         return None;
     }
-    if let Some(end) = card(bytes, groups) {
-        return Some((Kind::PaymentCard, start..end));
+    if let Some(end) = match_card(bytes, groups) {
+        return Some((FindingKind::PaymentCard, start..end));
     }
-    if let Some(end) = ssn(text, groups) {
-        return Some((Kind::UsSsn, start..end));
+    if let Some(end) = match_ssn(text, groups) {
+        return Some((FindingKind::UsSsn, start..end));
     }
-    phone(text, start).map(|place| (Kind::Phone, place))
+    match_phone(text, start).map(|place| (FindingKind::Phone, place))
 }
 
 /// `card=4111…`: the sign only says that a value begins.
@@ -79,13 +83,13 @@ fn is_after_key(bytes: &[u8], start: usize) -> bool {
     start.checked_sub(1).is_some_and(|at| bytes[at] == b'=')
 }
 
-// === impl Groups ===
+// === impl DigitGroups ===
 
-impl Groups {
+impl DigitGroups {
     fn read(bytes: &[u8], start: usize) -> Self {
-        let mut groups = Self { at: [(start, start); MOST_GROUPS], count: 0, separator: None };
+        let mut groups = Self { at: [(start, start); MAX_GROUPS], count: 0, separator: None };
         let mut at = start;
-        while groups.count < MOST_GROUPS {
+        while groups.count < MAX_GROUPS {
             let end = at + bytes[at..].iter().take(24).take_while(|b| b.is_ascii_digit()).count();
             groups.at[groups.count] = (at, end);
             groups.count += 1;
@@ -101,9 +105,9 @@ impl Groups {
         groups
     }
 
-    /// How long the groups are.
-    fn lengths(&self) -> [usize; MOST_GROUPS] {
-        let mut lengths = [0; MOST_GROUPS];
+    /// Lengths of the groups.
+    fn lengths(&self) -> [usize; MAX_GROUPS] {
+        let mut lengths = [0; MAX_GROUPS];
         for (length, (start, end)) in lengths.iter_mut().zip(self.at).take(self.count) {
             *length = end - start;
         }
@@ -111,8 +115,8 @@ impl Groups {
     }
 }
 
-/// Where a card's number ends.
-fn card(bytes: &[u8], groups: &Groups) -> Option<usize> {
+/// End of a card number.
+fn match_card(bytes: &[u8], groups: &DigitGroups) -> Option<usize> {
     let used = match groups.lengths() {
         [13..=19, ..] => 1,
         [4, 4, 4, 4, 3, ..] => 5,
@@ -133,10 +137,10 @@ fn card(bytes: &[u8], groups: &Groups) -> Option<usize> {
         count += 1;
     }
     let digits = &digits[..count];
-    (is_issued(digits) && luhn(digits)).then_some(end)
+    (is_issued(digits) && passes_luhn(digits)).then_some(end)
 }
 
-/// Whether a point with digits stands before or behind: a number of the other sort.
+/// True if a decimal point with digits is before or after.
 fn is_decimal(bytes: &[u8], start: usize, end: usize) -> bool {
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
     let before = start >= 1
@@ -148,7 +152,7 @@ fn is_decimal(bytes: &[u8], start: usize, end: usize) -> bool {
         || (bytes.get(end) == Some(&b'-') && is_digit(end + 1))
 }
 
-/// Whether a network of cards gives out numbers that begin so and are so long.
+/// True if a card network issues numbers with this beginning and length.
 fn is_issued(digits: &[u8]) -> bool {
     let first = |count: usize| digits[..count].iter().fold(0_u32, |sum, digit| sum * 10 + u32::from(*digit));
     matches!(
@@ -161,7 +165,7 @@ fn is_issued(digits: &[u8]) -> bool {
     )
 }
 
-fn luhn(digits: &[u8]) -> bool {
+fn passes_luhn(digits: &[u8]) -> bool {
     let sum: u32 = digits
         .iter()
         .rev()
@@ -174,15 +178,15 @@ fn luhn(digits: &[u8]) -> bool {
     sum.is_multiple_of(10) && digits.iter().any(|digit| *digit != digits[0])
 }
 
-/// Where a social security number ends.
-fn ssn(text: &str, groups: &Groups) -> Option<usize> {
+/// End of a social security number.
+fn match_ssn(text: &str, groups: &DigitGroups) -> Option<usize> {
     let bytes = text.as_bytes();
     let start = groups.at[0].0;
-    let says_so = || has_word(text, start, &["ssn", "social security", "soc sec"]);
+    let has_context = || has_word(text, start, &["ssn", "social security", "soc sec"]);
     let end = match (groups.lengths(), groups.separator) {
         ([3, 2, 4, 0, ..], Some(b'-')) => groups.at[2].1,
-        ([3, 2, 4, ..], Some(b' ')) if says_so() => groups.at[2].1,
-        ([9, ..], _) if says_so() => groups.at[0].1,
+        ([3, 2, 4, ..], Some(b' ')) if has_context() => groups.at[2].1,
+        ([9, ..], _) if has_context() => groups.at[0].1,
         _ => return None,
     };
     if is_decimal(bytes, start, end) || bytes.get(end).is_some_and(u8::is_ascii_alphanumeric) {
@@ -199,8 +203,8 @@ fn ssn(text: &str, groups: &Groups) -> Option<usize> {
     is_given.then_some(end)
 }
 
-/// Where a phone number is whose first digit stands at `start`.
-fn phone(text: &str, start: usize) -> Option<Range<usize>> {
+/// Range of a phone number whose first digit is at `start`.
+fn match_phone(text: &str, start: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let begin = match start.checked_sub(1).map(|at| bytes[at]) {
         Some(b'+' | b'(') => start - 1,
@@ -208,7 +212,7 @@ fn phone(text: &str, start: usize) -> Option<Range<usize>> {
     };
     let begin =
         if begin >= 1 && bytes[begin] == b'(' && bytes[begin - 1] == b'+' { begin - 1 } else { begin };
-    let length = bytes[start..].iter().take(LONGEST).take_while(|b| is_part(b)).count();
+    let length = bytes[start..].iter().take(MAX_NUMBER_BYTES).take_while(|b| is_part(b)).count();
     let written = text.get(start..start + length)?.trim_end_matches(|c: char| !c.is_ascii_digit());
     let end = start + written.len();
     if bytes.get(end).is_some_and(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'%' | b':')) {
@@ -229,13 +233,13 @@ fn phone(text: &str, start: usize) -> Option<Range<usize>> {
         let ends = !is_decimal(bytes, start, end);
         return ends.then_some(begin..end);
     }
-    let says_so = (7..=14).contains(&count)
+    let has_context = (7..=14).contains(&count)
         && has_word(
             text,
             begin,
             &["phone", "tel", "call ", "mobile", "cell", "fax", "whatsapp", "sms", "text me at"],
         );
-    (says_so && !written.contains("..") && !is_decimal(bytes, start, end)).then_some(begin..end)
+    (has_context && !written.contains("..") && !is_decimal(bytes, start, end)).then_some(begin..end)
 }
 
 /// `(415) 555-0132`, `415-555-0132`, `415.555.0132`, each with or without a 1.
@@ -250,9 +254,9 @@ fn is_north_american(written: &str, has_bracket: bool, digits: &[u8]) -> bool {
     is_shaped && national.len() == 10 && national[0] >= b'2' && national[3] >= b'2'
 }
 
-/// Whether one of the words stands shortly before a place.
+/// True if one of the words is shortly before a place.
 fn has_word(text: &str, at: usize, words: &[&str]) -> bool {
-    let start = super::floor(text, at.saturating_sub(CONTEXT));
-    let before = text.get(start..super::floor(text, at)).unwrap_or_default().to_ascii_lowercase();
+    let start = super::floor_char(text, at.saturating_sub(CONTEXT_BYTES));
+    let before = text.get(start..super::floor_char(text, at)).unwrap_or_default().to_ascii_lowercase();
     words.iter().any(|word| before.contains(word))
 }

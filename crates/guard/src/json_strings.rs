@@ -1,31 +1,31 @@
-//! The strings and long numbers of a JSON text, where they stand.
+//! Strings and long numbers of a JSON text, with their ranges.
 //!
-//! A check reads what a string says, escapes undone; a finding is told, and cut out, where it stands in the JSON. Whatever is not
-//! cut out keeps its very text.
+//! A check reads a string without its escapes; a finding is reported, and replaced, at its range in the JSON. Everything else keeps its
+//! exact text.
 
 use std::{borrow::Cow, ops::Range};
 
 use memchr::memchr2;
 
-/// Numbers with fewer characters say nothing about anybody.
-const LONG_NUMBER: usize = 9;
+/// Least length of a number that is checked.
+const MIN_NUMBER_LENGTH: usize = 9;
 
 /// One string, key or number.
-pub(crate) struct Scrap<'a> {
-    /// Where it begins, behind the quote.
+pub(crate) struct JsonString<'a> {
+    /// Start, after the quote.
     pub(crate) start: usize,
-    /// As it is written.
+    /// Text as it is written.
     pub(crate) raw: &'a str,
-    /// As it is read.
+    /// Text without escapes.
     pub(crate) text: Cow<'a, str>,
-    /// The member it is the value of.
+    /// Member that it is the value of.
     pub(crate) key: Option<&'a str>,
-    /// Whether it is a number.
+    /// True for a number.
     is_number: bool,
 }
 
-/// Goes through a JSON text that is known to be sound.
-pub(crate) fn walk<'a>(json: &'a str, mut each: impl FnMut(Scrap<'a>)) {
+/// Visits the strings and numbers of a valid JSON text.
+pub(crate) fn visit_strings<'a>(json: &'a str, mut each: impl FnMut(JsonString<'a>)) {
     let bytes = json.as_bytes();
     let (mut at, mut key) = (0, None);
     while let Some(&byte) = bytes.get(at) {
@@ -40,15 +40,15 @@ pub(crate) fn walk<'a>(json: &'a str, mut each: impl FnMut(Scrap<'a>)) {
                 if is_key {
                     key = Some(raw);
                 }
-                let text = unescaped(json, raw, start..end);
-                each(Scrap { start, raw, text, key: key.filter(|_| !is_key), is_number: false });
+                let text = unescape(json, raw, start..end);
+                each(JsonString { start, raw, text, key: key.filter(|_| !is_key), is_number: false });
             }
             b'0'..=b'9' | b'-' => {
                 let is_part = |b: &u8| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E');
                 let length = bytes[at..].iter().take_while(|b| is_part(b)).count();
                 let raw = json.get(at..at + length).unwrap_or_default();
-                if length >= LONG_NUMBER {
-                    each(Scrap { start: at, raw, text: Cow::Borrowed(raw), key, is_number: true });
+                if length >= MIN_NUMBER_LENGTH {
+                    each(JsonString { start: at, raw, text: Cow::Borrowed(raw), key, is_number: true });
                 }
                 at += length;
             }
@@ -57,14 +57,14 @@ pub(crate) fn walk<'a>(json: &'a str, mut each: impl FnMut(Scrap<'a>)) {
     }
 }
 
-/// The same JSON with places replaced. They are in order and do not overlap.
-pub(crate) fn replaced(json: &str, places: &[(Range<usize>, String)]) -> String {
+/// Replaces ranges, which are in order and do not overlap.
+pub(crate) fn replace(json: &str, places: &[(Range<usize>, String)]) -> String {
     let mut out = String::with_capacity(json.len());
     let mut copied = 0;
-    walk(json, |scrap| {
-        let span = scrap.start..scrap.start + scrap.raw.len();
+    visit_strings(json, |string| {
+        let span = string.start..string.start + string.raw.len();
         for (place, word) in places.iter().filter(|(place, _)| span.contains(&place.start)) {
-            if scrap.is_number {
+            if string.is_number {
                 // A number cannot be half a number.
                 if copied <= span.start {
                     out.push_str(json.get(copied..span.start).unwrap_or_default());
@@ -82,13 +82,13 @@ pub(crate) fn replaced(json: &str, places: &[(Range<usize>, String)]) -> String 
     out
 }
 
-impl Scrap<'_> {
-    /// Where in the JSON something stands that was found in the text.
-    pub(crate) fn place(&self, found: &Range<usize>) -> Range<usize> {
+impl JsonString<'_> {
+    /// Range in the JSON of a range in the text.
+    pub(crate) fn range_in_json(&self, found: &Range<usize>) -> Range<usize> {
         match self.text {
             Cow::Borrowed(_) => self.start + found.start..self.start + found.end,
             Cow::Owned(_) => {
-                self.start + written(self.raw, found.start)..self.start + written(self.raw, found.end)
+                self.start + raw_offset(self.raw, found.start)..self.start + raw_offset(self.raw, found.end)
             }
         }
     }
@@ -106,7 +106,7 @@ fn end_of_string(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-fn unescaped<'a>(json: &'a str, raw: &'a str, at: Range<usize>) -> Cow<'a, str> {
+fn unescape<'a>(json: &'a str, raw: &'a str, at: Range<usize>) -> Cow<'a, str> {
     if !raw.contains('\\') {
         return Cow::Borrowed(raw);
     }
@@ -115,8 +115,8 @@ fn unescaped<'a>(json: &'a str, raw: &'a str, at: Range<usize>) -> Cow<'a, str> 
     serde_json::from_str(quoted).map_or(Cow::Borrowed(raw), Cow::Owned)
 }
 
-/// How many bytes are written for the first `read` bytes that are read.
-fn written(raw: &str, read: usize) -> usize {
+/// Number of written bytes for the first `read` bytes of the text.
+fn raw_offset(raw: &str, read: usize) -> usize {
     let bytes = raw.as_bytes();
     let hex = |at: usize| raw.get(at..at + 4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
     let (mut from, mut to) = (0, 0);
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn strings_keys_and_long_numbers_are_seen_with_their_member() {
         let mut seen = Vec::new();
-        walk(r#"{"a": ["x\ty", 12, 4111111111111111], "b":{"c":"d"}}"#, |scrap| {
-            seen.push((scrap.key.unwrap_or("-").to_owned(), scrap.text.into_owned()));
+        visit_strings(r#"{"a": ["x\ty", 12, 4111111111111111], "b":{"c":"d"}}"#, |string| {
+            seen.push((string.key.unwrap_or("-").to_owned(), string.text.into_owned()));
         });
         let expected =
             [("-", "a"), ("a", "x\ty"), ("a", "4111111111111111"), ("-", "b"), ("-", "c"), ("c", "d")];
@@ -153,12 +153,12 @@ mod tests {
 
     #[test]
     fn a_number_is_replaced_whole_and_stays_json() {
-        assert_eq!(replaced(r#"{"n":4111111111111111}"#, &[(5..21, "[x]".to_owned())]), r#"{"n":"[x]"}"#);
+        assert_eq!(replace(r#"{"n":4111111111111111}"#, &[(5..21, "[x]".to_owned())]), r#"{"n":"[x]"}"#);
     }
 
     proptest! {
         #[test]
-        fn what_is_found_behind_escapes_is_cut_out_where_it_stands(before in ".{0,9}", after in ".{0,9}") {
+        fn a_finding_behind_escapes_is_replaced_at_its_range(before in ".{0,9}", after in ".{0,9}") {
             let value = serde_json::json!({ "k": [format!("{before}NEEDLE{after}")] });
             let escaped: String = value.to_string().chars().map(|c| {
                 if c.is_ascii() { c.to_string() } else {
@@ -168,13 +168,13 @@ mod tests {
             }).collect();
             for json in [value.to_string(), escaped] {
                 let mut places = Vec::new();
-                walk(&json, |scrap| {
+                visit_strings(&json, |string| {
                     let start = before.len();
-                    if scrap.key.is_some() {
-                        places.push((scrap.place(&(start..start + 6)), "[x]".to_owned()));
+                    if string.key.is_some() {
+                        places.push((string.range_in_json(&(start..start + 6)), "[x]".to_owned()));
                     }
                 });
-                let cut: serde_json::Value = serde_json::from_str(&replaced(&json, &places)).unwrap();
+                let cut: serde_json::Value = serde_json::from_str(&replace(&json, &places)).unwrap();
                 prop_assert_eq!(&cut["k"][0], &format!("{before}[x]{after}"));
             }
         }

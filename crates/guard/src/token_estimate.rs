@@ -1,10 +1,10 @@
-//! How many tokens a text has, nearly.
+//! Estimated number of tokens of a text.
 //!
-//! Every model counts differently, and a tokenizer costs more than all other checks. So this is an estimate that rather says too
-//! much: one token for four ASCII characters, one for each other character.
+//! Every model counts differently, and a tokenizer costs more than all other checks. So this is an estimate that errs on the high side: one
+//! token for four ASCII characters, one for each other character.
 
-/// An estimate of a text's tokens.
-pub fn estimate(text: &str) -> usize {
+/// Estimates the number of tokens of a text.
+pub fn estimate_tokens(text: &str) -> usize {
     let (mut ascii, mut others) = (0, 0);
     // A block's counts fit into bytes, so that the compiler can count many at a time.
     for block in text.as_bytes().chunks(128) {
@@ -21,10 +21,10 @@ mod tests {
 
     #[test]
     fn four_ascii_characters_are_a_token_and_so_is_any_other() {
-        assert_eq!(estimate(""), 0);
-        assert_eq!(estimate("abcd"), 1);
-        assert_eq!(estimate("abcde"), 2);
-        assert_eq!(estimate("日本"), 2);
-        assert_eq!(estimate("é👍ab"), 3);
+        assert_eq!(estimate_tokens(""), 0);
+        assert_eq!(estimate_tokens("abcd"), 1);
+        assert_eq!(estimate_tokens("abcde"), 2);
+        assert_eq!(estimate_tokens("日本"), 2);
+        assert_eq!(estimate_tokens("é👍ab"), 3);
     }
 }

@@ -1,31 +1,31 @@
-//! Text files that are sent along as their bytes.
+//! Text files that are attached as bytes.
 
 use std::path::Path;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use rialto_model::{media, message::Part};
 
-/// The longest file that is looked into, in base64.
-const LONGEST: usize = 16 * 1024 * 1024;
+/// Maximum length of a file that is checked, in base64.
+const MAX_BASE64_BYTES: usize = 16 * 1024 * 1024;
 
-/// What files are called that hold text, when nothing else says so.
-const ENDINGS: [&str; 14] =
+/// File extensions of text, used when no media type is given.
+const TEXT_EXTENSIONS: [&str; 14] =
     ["txt", "md", "json", "jsonl", "csv", "tsv", "xml", "html", "yaml", "yml", "toml", "ini", "log", "env"];
 
-/// The text of a file that is one, from its bytes in base64. A file that says nothing about itself is one if its bytes are text.
-pub fn text(part: &Part, raw: &str) -> Option<String> {
-    if raw.len() > LONGEST || !may_be_text(part) {
+/// Text of a file in base64, if it is text. A file without media type and name is text if its bytes are.
+pub fn text_of_file(part: &Part, raw: &str) -> Option<String> {
+    if raw.len() > MAX_BASE64_BYTES || !is_text_type(part) {
         return None;
     }
     String::from_utf8(BASE64_STANDARD.decode(raw.trim()).ok()?).ok()
 }
 
-/// The bytes of a text, in base64.
-pub(crate) fn file(text: &str) -> String {
+/// Encodes a text in base64.
+pub(crate) fn encode(text: &str) -> String {
     BASE64_STANDARD.encode(text)
 }
 
-fn may_be_text(part: &Part) -> bool {
+fn is_text_type(part: &Part) -> bool {
     if let Some(kind) = part.media_type.as_deref().map(media::bare) {
         let known = ["application/xml", "application/yaml", "application/toml", "application/javascript"];
         return kind.starts_with("text/")
@@ -34,7 +34,7 @@ fn may_be_text(part: &Part) -> bool {
             || known.contains(&kind.as_str());
     }
     let ending = part.filename.as_deref().and_then(|name| Path::new(name).extension()?.to_str());
-    ending.is_none_or(|ending| ENDINGS.iter().any(|known| known.eq_ignore_ascii_case(ending)))
+    ending.is_none_or(|ending| TEXT_EXTENSIONS.iter().any(|known| known.eq_ignore_ascii_case(ending)))
 }
 
 #[cfg(test)]
@@ -50,7 +50,7 @@ mod tests {
             filename: filename.map(str::to_owned),
             ..Part::new(Content::Raw(raw.clone()))
         };
-        text(&part, &raw)
+        text_of_file(&part, &raw)
     }
 
     #[test]

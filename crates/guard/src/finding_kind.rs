@@ -1,11 +1,11 @@
-//! What can be found.
+//! Kinds of findings.
 
 use serde::{Serialize, Serializer};
 
-/// What the built-in checks tell apart.
+/// Kind of a finding of the built-in checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum FindingKind {
     /// A social security number of the United States.
     UsSsn,
     /// The number of a payment card.
@@ -60,13 +60,13 @@ pub enum Kind {
 
 /// A set of kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Kinds(u32);
+pub(crate) struct FindingKindSet(u32);
 
-// === impl Kind ===
+// === impl FindingKind ===
 
-impl Kind {
+impl FindingKind {
     /// Keys of clouds and other services.
-    pub(crate) const KEYS: &'static [Self] = &[
+    pub(crate) const SERVICE_KEYS: &'static [Self] = &[
         Self::AwsKey,
         Self::GcpKey,
         Self::AzureKey,
@@ -110,34 +110,34 @@ impl Kind {
         }
     }
 
-    /// Whether another finding at the same place says more.
+    /// True if another finding at that range is more specific.
     pub(crate) const fn is_vague(self) -> bool {
         matches!(self, Self::HighEntropy | Self::AssignedSecret | Self::UrlPassword)
     }
 }
 
-impl Serialize for Kind {
+impl Serialize for FindingKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
 }
 
-// === impl Kinds ===
+// === impl FindingKindSet ===
 
-impl Kinds {
-    pub(crate) fn of(kinds: &[Kind]) -> Self {
+impl FindingKindSet {
+    pub(crate) fn new(kinds: &[FindingKind]) -> Self {
         Self(kinds.iter().fold(0, |set, kind| set | 1 << *kind as u8))
     }
 
-    pub(crate) const fn with(self, other: Self) -> Self {
+    pub(crate) const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    pub(crate) const fn has(self, kind: Kind) -> bool {
+    pub(crate) const fn contains(self, kind: FindingKind) -> bool {
         self.0 & (1 << kind as u8) != 0
     }
 
-    pub(crate) const fn has_any(self, other: Self) -> bool {
+    pub(crate) const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 

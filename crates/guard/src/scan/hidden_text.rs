@@ -1,11 +1,11 @@
-//! Characters that people do not see, or that look like others: what a reader is not shown, a model still reads.
+//! Hidden text: characters that people do not see, or that look like others. A model reads them all the same.
 
 use std::ops::Range;
 
-use super::anchors::{Anchors, is_instruction};
-use crate::kind::Kind;
+use super::prefilter::{Prefilter, is_instruction};
+use crate::finding_kind::FindingKind;
 
-/// Whether a block that is not all ASCII may have something in it that is looked for: told by its bytes alone.
+/// True if a non-ASCII block may have hidden text, by its bytes alone.
 pub(crate) fn is_suspicious(text: &str, block: Range<usize>) -> bool {
     let bytes = text.as_bytes();
     let at = |n: usize| bytes.get(n).copied().unwrap_or_default();
@@ -19,17 +19,17 @@ pub(crate) fn is_suspicious(text: &str, block: Range<usize>) -> bool {
     })
 }
 
-/// Looks through a text that is not all ASCII.
-pub(crate) fn scan(text: &str, anchors: &Anchors, found: &mut impl FnMut(Kind, Range<usize>)) {
+/// Scans a text that is not all ASCII.
+pub(crate) fn scan(text: &str, prefilter: &Prefilter, found: &mut impl FnMut(FindingKind, Range<usize>)) {
     let mut broken = Vec::new();
     let (mut is_foldable, mut last, mut told, mut breaks) = (false, None, 0, 0);
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
-        // What belongs to the last finding is not looked at again.
+        // Bytes of the last finding are not checked again.
         if at >= told
             && let Some(end) = end_of_hidden(text, at, c, last)
         {
-            found(Kind::HiddenText, at..end);
+            found(FindingKind::HiddenText, at..end);
             told = end;
         }
         if is_empty(c) {
@@ -42,21 +42,21 @@ pub(crate) fn scan(text: &str, anchors: &Anchors, found: &mut impl FnMut(Kind, R
                 breaks += 1;
             }
         }
-        is_foldable |= folded(c).is_some();
+        is_foldable |= look_alike(c).is_some();
         if !is_tag(c) && !is_variation(c) {
             last = Some(c);
         }
     }
     // One may be a hint where a line can be broken.
     if breaks >= 2 {
-        broken.into_iter().for_each(|at| found(Kind::HiddenText, at));
+        broken.into_iter().for_each(|at| found(FindingKind::HiddenText, at));
     }
     if is_foldable {
-        unfold(text, anchors, found);
+        scan_unhidden(text, prefilter, found);
     }
 }
 
-/// Where something ends that begins here and that people do not see.
+/// End of hidden text that begins here.
 fn end_of_hidden(text: &str, at: usize, c: char, last: Option<char>) -> Option<usize> {
     match c {
         // Flags of England, Scotland and Wales are spelt with tags.
@@ -73,30 +73,30 @@ fn end_of_hidden(text: &str, at: usize, c: char, last: Option<char>) -> Option<u
     }
 }
 
-/// Reads the text as a model does, and tells which instructions come to light.
-fn unfold(text: &str, anchors: &Anchors, found: &mut impl FnMut(Kind, Range<usize>)) {
+/// Scans the text as a model reads it, for instructions that are not visible as such.
+fn scan_unhidden(text: &str, prefilter: &Prefilter, found: &mut impl FnMut(FindingKind, Range<usize>)) {
     let (mut plain, mut places) = (String::with_capacity(text.len()), Vec::with_capacity(text.len() + 1));
     for (at, c) in text.char_indices().filter(|(_, c)| !is_empty(*c)) {
-        plain.push(folded(c).unwrap_or(c));
+        plain.push(look_alike(c).unwrap_or(c));
         places.resize(plain.len(), at);
     }
     places.push(text.len());
-    anchors.scan(&plain, &mut |kind, at| {
+    prefilter.scan(&plain, &mut |kind, at| {
         let place = places[at.start]..places[at.end];
-        // What is plain to see is told by its own name.
+        // Visible instructions are reported as their own kind.
         if is_instruction(kind) && text.get(place.clone()) != plain.get(at) {
-            found(Kind::HiddenText, place);
+            found(FindingKind::HiddenText, place);
         }
     });
 }
 
-/// Where a run of such characters ends, and how many there are.
+/// End and length of a run of such characters.
 fn end_of_run(text: &str, at: usize, is_part: fn(char) -> bool) -> (usize, usize) {
     let run = text[at..].chars().take_while(|c| is_part(*c));
     run.fold((at, 0), |(end, count), c| (end + c.len_utf8(), count + 1))
 }
 
-/// Where text that is turned around turns back, or its line ends.
+/// End of text in reverse direction, or of its line.
 fn end_of_turn(text: &str, at: usize) -> usize {
     let end = text[at..].char_indices().find(|(_, c)| matches!(c, '\u{202c}' | '\n'));
     end.map_or(text.len(), |(end, c)| at + end + if c == '\n' { 0 } else { c.len_utf8() })
@@ -106,7 +106,7 @@ fn word_around(text: &str, at: usize) -> Range<usize> {
     let before = text[..at].char_indices().rev().take(64).take_while(|(_, c)| !c.is_whitespace());
     let start = before.last().map_or(at, |(start, _)| start);
     let end = text[at..].char_indices().take(64).find(|(_, c)| c.is_whitespace());
-    start..end.map_or_else(|| super::floor(text, (at + 192).min(text.len())), |(end, _)| at + end)
+    start..end.map_or_else(|| super::floor_char(text, (at + 192).min(text.len())), |(end, _)| at + end)
 }
 
 const fn is_tag(c: char) -> bool {
@@ -117,13 +117,13 @@ const fn is_variation(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
-/// Takes no room.
+/// True for characters of zero width.
 const fn is_empty(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
 /// The ASCII letter that a character looks like.
-fn folded(c: char) -> Option<char> {
+fn look_alike(c: char) -> Option<char> {
     let code = u32::from(c);
     match c {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(code - 0xff01 + 0x21),

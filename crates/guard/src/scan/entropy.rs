@@ -1,4 +1,4 @@
-//! Long words: what looks as random as a key, and what is an instruction once it is decoded.
+//! Long words: words as random as a key, and instructions in base64.
 
 use std::ops::Range;
 
@@ -8,15 +8,15 @@ use base64::{
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
 };
 
-use super::anchors::Anchors;
-use crate::kind::Kind;
+use super::prefilter::Prefilter;
+use crate::finding_kind::FindingKind;
 
-/// Shorter words are no keys.
-const LONG: usize = 20;
-/// Longer ones are data: pictures, archives, signatures.
-const LONGEST_KEY: usize = 128;
-/// So much of a word is decoded.
-const DECODED: usize = 8_192;
+/// Least length of a key.
+const MIN_WORD_BYTES: usize = 20;
+/// Maximum length of a key; longer words are data: pictures, archives, signatures.
+const MAX_KEY_BYTES: usize = 128;
+/// Maximum bytes of a word that are decoded.
+const MAX_DECODED_BYTES: usize = 8_192;
 
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_padding_mode(DecodePaddingMode::Indifferent)
@@ -24,14 +24,14 @@ const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
 const PLAIN: GeneralPurpose = GeneralPurpose::new(&STANDARD, LENIENT);
 const URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, LENIENT);
 
-/// Looks at every long word.
+/// Checks every long word.
 ///
-/// It leaps: where the twentieth character from here belongs to no word, no long word can begin before it.
-pub(crate) fn scan(text: &str, anchors: &Anchors, found: &mut impl FnMut(Kind, Range<usize>)) {
+/// It leaps: if the twentieth byte from here belongs to no word, no long word begins before it.
+pub(crate) fn scan(text: &str, prefilter: &Prefilter, found: &mut impl FnMut(FindingKind, Range<usize>)) {
     let bytes = text.as_bytes();
     let mut start = 0;
-    while let Some(&probe) = bytes.get(start + LONG - 1) {
-        let probed = start + LONG - 1;
+    while let Some(&probe) = bytes.get(start + MIN_WORD_BYTES - 1) {
+        let probed = start + MIN_WORD_BYTES - 1;
         if !IS_WORD[usize::from(probe)] {
             start = probed + 1;
             continue;
@@ -41,8 +41,9 @@ pub(crate) fn scan(text: &str, anchors: &Anchors, found: &mut impl FnMut(Kind, R
             start = probed - back;
             continue;
         }
-        let length = LONG + bytes[probed + 1..].iter().take_while(|b| IS_WORD[usize::from(**b)]).count();
-        word(text, start..start + length, anchors, found);
+        let length =
+            MIN_WORD_BYTES + bytes[probed + 1..].iter().take_while(|b| IS_WORD[usize::from(**b)]).count();
+        check_word(text, start..start + length, prefilter, found);
         start += length;
     }
 }
@@ -58,25 +59,32 @@ static IS_WORD: [bool; 256] = {
     is_word
 };
 
-fn word(text: &str, at: Range<usize>, anchors: &Anchors, found: &mut impl FnMut(Kind, Range<usize>)) {
+fn check_word(
+    text: &str,
+    at: Range<usize>,
+    prefilter: &Prefilter,
+    found: &mut impl FnMut(FindingKind, Range<usize>),
+) {
     let Some(word) = text.get(at.clone()) else { return };
-    if decoded(word).is_some_and(|inner| anchors.has_instruction(&inner)) {
-        return found(Kind::EncodedInstruction, at);
+    if decode_base64(word).is_some_and(|inner| prefilter.has_instruction(&inner)) {
+        return found(FindingKind::EncodedInstruction, at);
     }
     let mut start = at.start;
     for piece in word.split(['/', '=']) {
-        if (LONG..=LONGEST_KEY).contains(&piece.len()) && is_random(piece) {
-            found(Kind::HighEntropy, start..start + piece.len());
+        if (MIN_WORD_BYTES..=MAX_KEY_BYTES).contains(&piece.len()) && is_random(piece) {
+            found(FindingKind::HighEntropy, start..start + piece.len());
         }
         start += piece.len() + 1;
     }
 }
 
-/// What a word says in base64, if it says something.
-fn decoded(word: &str) -> Option<String> {
+/// Text of a word in base64, if it has one.
+fn decode_base64(word: &str) -> Option<String> {
     let word = word.trim_start_matches(['-', '_', '/', '=']).trim_end_matches('=');
-    let word =
-        word.get(..word.len().min(DECODED) / 4 * 4 + if word.len() <= DECODED { word.len() % 4 } else { 0 })?;
+    let word = word.get(
+        ..word.len().min(MAX_DECODED_BYTES) / 4 * 4
+            + if word.len() <= MAX_DECODED_BYTES { word.len() % 4 } else { 0 },
+    )?;
     let is_url = word.bytes().any(|b| matches!(b, b'-' | b'_'));
     let bytes = if is_url { URL.decode(word) } else { PLAIN.decode(word) }.ok()?;
     let text = String::from_utf8(bytes).or_else(|error| {
@@ -90,7 +98,7 @@ fn decoded(word: &str) -> Option<String> {
     text.ok().filter(|text| text.bytes().any(|b| b == b' ') || !text.is_ascii())
 }
 
-/// Letters of both cases and digits, well mixed, and hardly one of them twice.
+/// True for letters of both cases and digits, well mixed, with few repetitions.
 fn is_random(word: &str) -> bool {
     let (mut counts, mut classes, mut changes) = ([0_u8; 128], [0_usize; 4], 0);
     let mut last = 4;
@@ -115,7 +123,7 @@ fn is_random(word: &str) -> bool {
         && entropy(&counts, length) >= 3.6
 }
 
-/// Shannon's measure, in bits for each character.
+/// Shannon entropy in bits per character.
 fn entropy(counts: &[u8; 128], length: usize) -> f64 {
     let length = length as f64;
     let share = |count: &u8| f64::from(*count) / length;

@@ -1,7 +1,7 @@
-//! Guardrails of a whole installation: one for everybody, more for single orgs, and more for single skills.
+//! Guardrails of an installation: for everything, for single orgs, and for single skills.
 //!
-//! The strictest wins: all that apply hold together, and where two of them find the same, the stricter action counts. So a skill can
-//! ask for more than its org does, never for less.
+//! The strictest wins: all that apply are combined, and of two with the same finding the stricter action counts. So a skill can require
+//! more than its org, never less.
 
 use std::collections::BTreeMap;
 
@@ -9,45 +9,45 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    config::{Action, Check, Guardrail},
-    guards::CompileError,
+    config::{CheckAction, Guardrail, GuardrailCheck},
+    ruleset::CompileError,
 };
 
 /// The guardrails of an installation.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Guardrails {
-    /// Whether the guardrail for everybody counts. Those of orgs and skills say that for themselves.
+    /// True if the guardrail for everything applies. Those of orgs and skills have their own switch.
     pub enabled: bool,
-    /// What is looked for in everything that is said.
-    pub checks: Vec<Check>,
-    /// What is done when something of it is found.
-    pub action: Action,
-    /// How many bytes of a task's artifacts are held back, at most, until they were looked through. An answer that is longer is
-    /// blocked; where nothing is held back, only so much of it is looked through.
+    /// Checks of every message.
+    pub checks: Vec<GuardrailCheck>,
+    /// Action when one of them finds something.
+    pub action: CheckAction,
+    /// Maximum bytes of a task's artifacts that are held back until they are checked. A longer response is blocked; where nothing is held
+    /// back, only this much is checked.
     pub hold_bytes: usize,
-    /// More guardrails for single orgs.
+    /// Further guardrails for single orgs.
     pub orgs: BTreeMap<String, Guardrail>,
-    /// More guardrails for single skills, by their names (`<agent>.<skill>`, or what a tool is called), or for all skills of an agent
+    /// Further guardrails for single skills, by name (`<agent>.<skill>`, or the name of a tool), or for all skills of an agent
     /// (`<agent>.*`).
     pub skills: BTreeMap<String, Guardrail>,
 }
 
-/// One of them, with where it is written.
+/// Guardrail with its scope and its place in the configuration.
 #[derive(Clone, Debug)]
-pub struct Placed {
-    /// Where in the section, like `skills."desk.book"`; empty for the one for everybody.
+pub struct ScopedGuardrail {
+    /// Place in the section, like `skills."desk.book"`; empty for the one for everything.
     pub place: String,
-    /// For whom it is.
-    pub whose: Whose,
+    /// Scope.
+    pub scope: GuardrailScope,
     /// The guardrail.
     pub guardrail: Guardrail,
 }
 
-/// For whom a guardrail is.
+/// Scope of a guardrail.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// Everybody.
+pub enum GuardrailScope {
+    /// All calls.
     All,
     /// An org.
     Org(String),
@@ -57,26 +57,26 @@ pub enum Whose {
     Agent(String),
 }
 
-/// Who is called, as guardrails know it.
+/// Names of the called skill.
 #[derive(Clone, Copy, Debug)]
-pub struct Called<'a> {
+pub struct CalledSkill<'a> {
     /// The org.
     pub org: &'a str,
     /// The agent's name.
     pub agent: &'a str,
     /// The skill's name, as it is called.
     pub skill: &'a str,
-    /// The same as `<agent>.<skill>`, where that is another name.
+    /// `<agent>.<skill>`, where that is another name.
     pub canonical: &'a str,
 }
 
-/// Guardrails that do not hold up.
+/// Guardrails that cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 #[error("guardrails{}{place}: {source}", if place.is_empty() { "" } else { "." })]
-pub struct SettingError {
-    /// Where in the section; empty for the one for everybody.
+pub struct ScopedRuleError {
+    /// Place in the section; empty for the one for everything.
     pub place: String,
-    /// What is wrong.
+    /// Error.
     pub source: CompileError,
 }
 
@@ -97,32 +97,33 @@ impl Default for Guardrails {
 }
 
 impl Guardrails {
-    /// Those that look for anything, in the order of the section.
-    pub fn placed(&self) -> Vec<Placed> {
+    /// Enabled guardrails with checks, in the order of the section.
+    pub fn enabled(&self) -> Vec<ScopedGuardrail> {
         let usual = Guardrail { enabled: self.enabled, checks: self.checks.clone(), action: self.action };
-        let usual = Placed { place: String::new(), whose: Whose::All, guardrail: usual };
-        let orgs = self.orgs.iter().map(|(org, guardrail)| Placed {
+        let usual = ScopedGuardrail { place: String::new(), scope: GuardrailScope::All, guardrail: usual };
+        let orgs = self.orgs.iter().map(|(org, guardrail)| ScopedGuardrail {
             place: format!("orgs.{org}"),
-            whose: Whose::Org(org.clone()),
+            scope: GuardrailScope::Org(org.clone()),
             guardrail: guardrail.clone(),
         });
-        let skills = self.skills.iter().map(|(name, guardrail)| Placed {
+        let skills = self.skills.iter().map(|(name, guardrail)| ScopedGuardrail {
             place: format!("skills.\"{name}\""),
-            whose: name
-                .strip_suffix(".*")
-                .map_or_else(|| Whose::Skill(name.clone()), |agent| Whose::Agent(agent.to_owned())),
+            scope: name.strip_suffix(".*").map_or_else(
+                || GuardrailScope::Skill(name.clone()),
+                |agent| GuardrailScope::Agent(agent.to_owned()),
+            ),
             guardrail: guardrail.clone(),
         });
         let all = std::iter::once(usual).chain(orgs).chain(skills);
-        all.filter(|placed| placed.guardrail.enabled && !placed.guardrail.checks.is_empty()).collect()
+        all.filter(|scoped| scoped.guardrail.enabled && !scoped.guardrail.checks.is_empty()).collect()
     }
 }
 
-// === impl Whose ===
+// === impl GuardrailScope ===
 
-impl Whose {
-    /// Whether it is for this call.
-    pub fn is_for(&self, called: &Called<'_>) -> bool {
+impl GuardrailScope {
+    /// True if it applies to this call.
+    pub fn applies_to(&self, called: &CalledSkill<'_>) -> bool {
         match self {
             Self::All => true,
             Self::Org(org) => org == called.org,
@@ -140,9 +141,9 @@ mod tests {
         serde_json::from_str(text).unwrap()
     }
 
-    fn places(guardrails: &Guardrails, called: &Called<'_>) -> Vec<String> {
-        let placed = guardrails.placed().into_iter().filter(|placed| placed.whose.is_for(called));
-        placed.map(|placed| placed.place).collect()
+    fn places(guardrails: &Guardrails, called: &CalledSkill<'_>) -> Vec<String> {
+        let scoped = guardrails.enabled().into_iter().filter(|scoped| scoped.scope.applies_to(called));
+        scoped.map(|scoped| scoped.place).collect()
     }
 
     #[test]
@@ -153,13 +154,13 @@ mod tests {
                 "skills":{"desk.book":{"checks":[{"type":"pii"}]},"desk.*":{"checks":[{"type":"pii"}]},
                           "desk.off":{"enabled":false,"checks":[{"type":"pii"}]},"desk.none":{}}}"#,
         );
-        let called = |skill| Called { org: "acme", agent: "desk", skill, canonical: skill };
+        let called = |skill| CalledSkill { org: "acme", agent: "desk", skill, canonical: skill };
         assert_eq!(
             places(&all, &called("desk.book")),
             ["", "orgs.acme", "skills.\"desk.*\"", "skills.\"desk.book\""]
         );
         assert_eq!(places(&all, &called("desk.off")), ["", "orgs.acme", "skills.\"desk.*\""]);
-        let elsewhere = Called { org: "default", agent: "shop", skill: "buy", canonical: "shop.buy" };
+        let elsewhere = CalledSkill { org: "default", agent: "shop", skill: "buy", canonical: "shop.buy" };
         assert_eq!(places(&all, &elsewhere), [""]);
     }
 
@@ -167,13 +168,13 @@ mod tests {
     fn a_tool_is_found_by_what_it_is_called_and_by_its_server() {
         let all =
             read(r#"{"skills":{"buy":{"checks":[{"type":"pii"}]},"shop.buy":{"checks":[{"type":"pii"}]}}}"#);
-        let called = Called { org: "default", agent: "shop", skill: "buy", canonical: "shop.buy" };
+        let called = CalledSkill { org: "default", agent: "shop", skill: "buy", canonical: "shop.buy" };
         assert_eq!(places(&all, &called).len(), 2);
     }
 
     #[test]
-    fn who_looks_for_nothing_has_none() {
-        assert!(read("{}").placed().is_empty());
-        assert!(read(r#"{"enabled":false,"checks":[{"type":"pii"}]}"#).placed().is_empty());
+    fn a_configuration_without_checks_has_no_guardrails() {
+        assert!(read("{}").enabled().is_empty());
+        assert!(read(r#"{"enabled":false,"checks":[{"type":"pii"}]}"#).enabled().is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Takes out of a message what was found in it.
+//! Redaction: replaces findings in a message.
 
 use std::ops::Range;
 
@@ -8,42 +8,43 @@ use rialto_model::{
 };
 
 use crate::{
-    config::Action,
-    finding::{Field, Findings},
-    guards::Guards,
-    raw, strings,
+    config::CheckAction,
+    finding::{Findings, PartField},
+    json_strings,
+    ruleset::GuardrailRuleset,
+    text_attachments,
 };
 
-// === impl Guards ===
+// === impl GuardrailRuleset ===
 
-impl Guards {
-    /// The same message with everything replaced by `[kind]` that is to be redacted.
+impl GuardrailRuleset {
+    /// Replaces every finding that is to be redacted by `[kind]`.
     pub fn redact(&self, parts: &[Part], findings: &Findings) -> Vec<Part> {
         let mut parts = parts.to_vec();
         for (n, part) in parts.iter_mut().enumerate() {
-            let cuts = |field: Field| cuts(findings, n, field);
-            let inside = cuts(Field::Content);
+            let cuts = |field: PartField| redactions(findings, n, field);
+            let inside = cuts(PartField::Content);
             if let Content::Raw(raw) = &part.content
                 && !inside.is_empty()
-                && let Some(text) = raw::text(part, raw)
+                && let Some(text) = text_attachments::text_of_file(part, raw)
             {
-                part.content = Content::Raw(raw::file(&cut(&text, &inside)));
+                part.content = Content::Raw(text_attachments::encode(&replace_ranges(&text, &inside)));
             }
             match &mut part.content {
-                Content::Text(text) | Content::Url(text) => *text = cut(text, &inside),
-                Content::Data(json) | Content::Unknown(json) => cut_json(json, &inside),
+                Content::Text(text) | Content::Url(text) => *text = replace_ranges(text, &inside),
+                Content::Data(json) | Content::Unknown(json) => replace_in_json(json, &inside),
                 Content::Raw(_) => {}
             }
             if let Some(name) = &mut part.filename {
-                *name = cut(name, &cuts(Field::Filename));
+                *name = replace_ranges(name, &cuts(PartField::Filename));
             }
             if let Some(metadata) = &mut part.metadata {
-                cut_json(metadata, &cuts(Field::Metadata));
+                replace_in_json(metadata, &cuts(PartField::Metadata));
             }
-            let beside = cuts(Field::Extra);
+            let beside = cuts(PartField::Extra);
             if !beside.is_empty() {
                 let mut extra = Json::of(&part.extra);
-                cut_json(&mut extra, &beside);
+                replace_in_json(&mut extra, &beside);
                 part.extra = extra.read::<Extra>().unwrap_or_default();
             }
         }
@@ -51,12 +52,11 @@ impl Guards {
     }
 }
 
-/// What is to be cut out of a field, in order and without overlaps.
-fn cuts(findings: &Findings, part: usize, field: Field) -> Vec<(Range<usize>, String)> {
-    let wanted = findings
-        .found
-        .iter()
-        .filter(|finding| finding.action == Action::Redact && finding.part == part && finding.field == field);
+/// Ranges to replace in a field, in order and without overlaps.
+fn redactions(findings: &Findings, part: usize, field: PartField) -> Vec<(Range<usize>, String)> {
+    let wanted = findings.found.iter().filter(|finding| {
+        finding.action == CheckAction::Redact && finding.part == part && finding.field == field
+    });
     let mut cuts: Vec<(Range<usize>, String)> =
         wanted.filter_map(|finding| Some((finding.at.clone()?, format!("[{}]", finding.kind)))).collect();
     cuts.sort_by_key(|(at, _)| (at.start, std::cmp::Reverse(at.end)));
@@ -71,7 +71,7 @@ fn cuts(findings: &Findings, part: usize, field: Field) -> Vec<(Range<usize>, St
     kept
 }
 
-fn cut(text: &str, cuts: &[(Range<usize>, String)]) -> String {
+fn replace_ranges(text: &str, cuts: &[(Range<usize>, String)]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
     for (at, word) in cuts {
@@ -83,9 +83,9 @@ fn cut(text: &str, cuts: &[(Range<usize>, String)]) -> String {
     out
 }
 
-fn cut_json(json: &mut Json, cuts: &[(Range<usize>, String)]) {
+fn replace_in_json(json: &mut Json, cuts: &[(Range<usize>, String)]) {
     if !cuts.is_empty() {
-        // Cutting within strings leaves JSON; if it ever did not, nothing of it goes on.
-        *json = Json::parse(strings::replaced(json.get(), cuts)).unwrap_or_else(|_| Json::null());
+        // Cutting within strings leaves JSON; if it ever did not, nothing of it is passed on.
+        *json = Json::parse(json_strings::replace(json.get(), cuts)).unwrap_or_else(|_| Json::null());
     }
 }
