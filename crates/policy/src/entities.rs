@@ -1,4 +1,4 @@
-//! Registry rows as Cedar sees them.
+//! Registry rows as Cedar entities.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,14 +13,14 @@ use rialto_model::{
     ids::{AgentId, OrgId, Scope, SkillId},
 };
 
-use crate::question::{Action, Question, Resource};
+use crate::request::{Action, Question, Resource};
 
-/// The role whose callers administer their org on a fresh install.
+/// Role whose callers administer their org on a fresh install.
 pub(crate) const OWNER: &str = "owner";
 
-/// The names of Cedar's entity types, parsed once: they stand in every question.
+/// Names of Cedar's entity types, parsed once: every request has them.
 #[derive(Debug)]
-pub(crate) struct Names {
+pub(crate) struct CedarNames {
     org: EntityTypeName,
     role: EntityTypeName,
     user: EntityTypeName,
@@ -28,34 +28,34 @@ pub(crate) struct Names {
     agent: EntityTypeName,
     skill: EntityTypeName,
     action: EntityTypeName,
-    /// The context of a call that nobody has approved.
+    /// Context of a call without approval.
     unapproved: Context,
-    /// The context of one that somebody has.
+    /// Context of an approved call.
     approved: Context,
 }
 
-/// Whose policies are asked: it says how the names of callers are spelt.
+/// Spelling of caller names, by the owner of the policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum View {
-    /// Policies of the caller's own org, where a name is that org's.
+pub(crate) enum CallerNaming {
+    /// Policies of the caller's own org, where a name belongs to that org.
     Org,
-    /// Policies for all orgs, where a name carries its org unless that is `default`.
+    /// Policies for all orgs, where a name has its org as prefix unless that is `default`.
     AllOrgs,
 }
 
-/// A question in Cedar's words.
-pub(crate) struct Asked {
+/// Request in Cedar's terms.
+pub(crate) struct CedarRequest {
     pub(crate) request: Request,
     pub(crate) entities: Entities,
-    /// The principal and what it is in, as the entities say.
+    /// Principal and its ancestors.
     pub(crate) principal: Vec<EntityUid>,
-    /// The resource and what it is in, as the entities say.
+    /// Resource and its ancestors.
     pub(crate) resource: Vec<EntityUid>,
 }
 
-// === impl Names ===
+// === impl CedarNames ===
 
-impl Names {
+impl CedarNames {
     pub(crate) fn parse() -> Result<Self, String> {
         let name = |name: &str| name.parse::<EntityTypeName>().map_err(|error| error.to_string());
         let context = |approved| {
@@ -75,8 +75,12 @@ impl Names {
         })
     }
 
-    /// Everything a policy may look at to answer the question.
-    pub(crate) fn ask(&self, question: &Question<'_>, view: View) -> Result<Asked, String> {
+    /// Builds the Cedar request with everything that a policy may read.
+    pub(crate) fn cedar_request(
+        &self,
+        question: &Question<'_>,
+        view: CallerNaming,
+    ) -> Result<CedarRequest, String> {
         let (principal, resource) = (self.principal(question, view), self.resource(question));
         let action = uid(&self.action, question.action.as_str());
         let context = match question.action {
@@ -85,17 +89,17 @@ impl Names {
             _ => Context::empty(),
         };
         let (Some((who, parents)), Some(whom)) = (principal.split_first(), resource.first()) else {
-            return Err("the question is about nobody".to_owned());
+            return Err("the request has no principal or resource".to_owned());
         };
         let request = Request::new(who.clone(), action, whom.clone(), context, None)
             .map_err(|error| error.to_string())?;
         let entities = self.entities(question, who, parents).map_err(|error| error.to_string())?;
         let entities = Entities::from_entities(entities, None).map_err(|error| error.to_string())?;
-        Ok(Asked { request, entities, principal, resource })
+        Ok(CedarRequest { request, entities, principal, resource })
     }
 
-    /// The caller, its org and its roles.
-    fn principal(&self, question: &Question<'_>, view: View) -> Vec<EntityUid> {
+    /// Caller, its org and its roles.
+    fn principal(&self, question: &Question<'_>, view: CallerNaming) -> Vec<EntityUid> {
         let (caller, org) = (question.caller, &question.caller.scope.org);
         let kind = match caller.kind {
             CallerKind::User => &self.user,
@@ -104,8 +108,8 @@ impl Names {
             CallerKind::Agent => return vec![uid(&self.agent, caller.id.as_str()), self.org(question)],
         };
         let name = match view {
-            View::Org => caller.id.to_string(),
-            View::AllOrgs => qualified(org, caller.id.as_str()),
+            CallerNaming::Org => caller.id.to_string(),
+            CallerNaming::AllOrgs => qualified(org, caller.id.as_str()),
         };
         let mut principal = vec![uid(kind, &name), self.org(question)];
         if caller.rights.is_owner() {
@@ -115,7 +119,7 @@ impl Names {
         principal
     }
 
-    /// What it is done to, and what that is in.
+    /// Resource and its ancestors.
     fn resource(&self, question: &Question<'_>) -> Vec<EntityUid> {
         let org = self.org(question);
         match question.resource {
@@ -177,7 +181,7 @@ impl Names {
         Entity::new(self.skill_uid(&agent.id, &skill.id), attributes, HashSet::from([home])).map_err(Box::new)
     }
 
-    /// Caller and resource are of one org: [`Question::bar`] sees to that.
+    /// Org of the request. Caller and resource are of one org: [`Question::bar`] checks that.
     fn org(&self, question: &Question<'_>) -> EntityUid {
         uid(&self.org, question.caller.scope.org.as_str())
     }
@@ -191,8 +195,8 @@ impl Names {
     }
 }
 
-/// A caller's name where policies are for all orgs. One without a slash is of the org `default`; before the first slash stands
-/// the org, whose name has none. So no caller of one org can have a name that is another's of another org.
+/// Caller's name in policies for all orgs. A name without a slash belongs to the org `default`; otherwise the org stands before the first
+/// slash, and org names have none. So no caller can have a name of another org's caller.
 fn qualified(org: &OrgId, name: &str) -> String {
     if *org == Scope::default().org && !name.contains('/') {
         name.to_owned()
@@ -201,7 +205,7 @@ fn qualified(org: &OrgId, name: &str) -> String {
     }
 }
 
-/// A skill's id as an entity. Our agent ids have no slash, so the first one ends the agent's id.
+/// Entity id of a skill. Our agent ids have no slash, so the first one ends the agent's id.
 pub(crate) fn skill_key(agent: &AgentId, skill: &SkillId) -> String {
     format!("{agent}/{skill}")
 }

@@ -1,38 +1,38 @@
-//! Why a question was answered as it was, policy by policy.
+//! Explanation of a decision, policy by policy.
 
 use cedar_policy::{Authorizer, EntityUid, Policy, PolicySet, PrincipalConstraint, ResourceConstraint};
 
 use crate::{
-    entities::Asked,
-    index::{Verdict, concerns},
+    entities::CedarRequest,
+    index::{PolicyEvaluation, concerns},
     policy::Decision,
-    question::Action,
-    rules::{Effect, Rule},
+    policy_rule::{Effect, Rule},
+    request::Action,
 };
 
-/// What one policy says to a question.
+/// Result of one policy for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The policy.
+    /// Policy.
     pub rule: Rule,
-    /// What it says.
+    /// Its result.
     pub outcome: Outcome,
 }
 
-/// What a policy says to a question.
+/// Result of a policy for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It matches, and decides.
     Decides,
     /// It is a permit that matches, and a forbid is stronger.
     Overruled,
-    /// It is about other actions.
+    /// It applies to other actions.
     OtherAction,
-    /// It is about other callers.
+    /// It applies to other callers.
     OtherCaller,
-    /// It is about something else that is called.
+    /// It applies to other agents or skills.
     OtherTarget,
-    /// It is about this, and its conditions do not hold.
+    /// It applies, but its conditions are not met.
     Unmet,
     /// It could not be evaluated, and does not count.
     Failed(String),
@@ -41,21 +41,21 @@ pub enum Outcome {
 // === impl Finding ===
 
 impl Finding {
-    pub(crate) fn of(rule: Rule, policy: &Policy, action: Action, asked: &Asked) -> Self {
+    pub(crate) fn new(rule: Rule, policy: &Policy, action: Action, cedar: &CedarRequest) -> Self {
         let outcome = if !concerns(policy, action) {
             Outcome::OtherAction
-        } else if !is_from(policy, &asked.principal) {
+        } else if !matches_principal(policy, &cedar.principal) {
             Outcome::OtherCaller
-        } else if !is_to(policy, &asked.resource) {
+        } else if !matches_resource(policy, &cedar.resource) {
             Outcome::OtherTarget
         } else {
-            evaluate(policy, asked)
+            evaluate(policy, cedar)
         };
         Self { rule, outcome }
     }
 
-    /// A permit that matches decides only when it was allowed.
-    pub(crate) fn weighed(mut self, decision: &Decision) -> Self {
+    /// A matching permit decides only when the request was allowed.
+    pub(crate) fn after_decision(mut self, decision: &Decision) -> Self {
         if self.outcome == Outcome::Decides && self.rule.effect == Effect::Permit && !decision.allowed {
             self.outcome = Outcome::Overruled;
         }
@@ -66,7 +66,7 @@ impl Finding {
 // === impl Outcome ===
 
 impl Outcome {
-    /// One word for programs.
+    /// Name for programs.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Decides => "decides",
@@ -94,21 +94,21 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-fn evaluate(policy: &Policy, asked: &Asked) -> Outcome {
+fn evaluate(policy: &Policy, cedar: &CedarRequest) -> Outcome {
     let mut alone = PolicySet::new();
     if let Err(error) = alone.add(policy.clone()) {
         return Outcome::Failed(error.to_string());
     }
-    let verdict = Verdict::of(&Authorizer::new(), &alone, asked);
-    match verdict.errors.into_iter().next() {
+    let evaluation = PolicyEvaluation::evaluate(&Authorizer::new(), &alone, cedar);
+    match evaluation.errors.into_iter().next() {
         Some(error) => Outcome::Failed(error),
-        None if verdict.permits.is_empty() && verdict.forbids.is_empty() => Outcome::Unmet,
+        None if evaluation.permits.is_empty() && evaluation.forbids.is_empty() => Outcome::Unmet,
         None => Outcome::Decides,
     }
 }
 
-/// Whether a policy's scope has room for a principal, which is followed by what it is in.
-fn is_from(policy: &Policy, line: &[EntityUid]) -> bool {
+/// True if a policy's scope matches a principal, given with its ancestors.
+fn matches_principal(policy: &Policy, line: &[EntityUid]) -> bool {
     let is_kind = |kind| line.first().is_some_and(|uid| *uid.type_name() == kind);
     match policy.principal_constraint() {
         PrincipalConstraint::Any => true,
@@ -119,8 +119,8 @@ fn is_from(policy: &Policy, line: &[EntityUid]) -> bool {
     }
 }
 
-/// Whether a policy's scope has room for a resource, which is followed by what it is in.
-fn is_to(policy: &Policy, line: &[EntityUid]) -> bool {
+/// True if a policy's scope matches a resource, given with its ancestors.
+fn matches_resource(policy: &Policy, line: &[EntityUid]) -> bool {
     let is_kind = |kind| line.first().is_some_and(|uid| *uid.type_name() == kind);
     match policy.resource_constraint() {
         ResourceConstraint::Any => true,
@@ -138,9 +138,9 @@ mod tests {
     use super::*;
     use crate::{
         policy::Policy,
-        question::{Question, Resource},
+        request::{Question, Resource},
         samples,
-        text::Source,
+        source::Source,
     };
 
     #[test]

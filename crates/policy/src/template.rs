@@ -1,7 +1,7 @@
-//! Policies that people ask for most, written for them as Cedar text.
+//! Templates of common policies, compiled to Cedar text.
 //!
-//! What others chose (an agent's address, a skill's id, a tag) enters the text only between quotes and escaped, so no
-//! name can say more than its name. A property test reads the text back through Cedar's own parser.
+//! Texts of third parties (an agent's address, a skill's id, a tag) are always quoted and escaped, so no name can change the policy. A
+//! property test parses the text with Cedar's own parser.
 
 use rialto_model::{
     agent::{Agent, Trust},
@@ -12,36 +12,36 @@ use rialto_model::{
 
 use crate::{
     entities::{OWNER, skill_key},
-    question::Action,
-    text::{Source, format},
+    request::Action,
+    source::{Source, format},
 };
 
-/// One policy that can be asked for.
+/// Template of a policy.
 #[derive(Clone, Debug)]
 pub struct Template<'a> {
-    /// What shall be.
+    /// Effect.
     pub wish: Wish,
-    /// For whom; none means everybody.
+    /// Callers it applies to; none means every caller.
     pub caller: Option<Subject>,
-    /// What it is about.
+    /// Calls or actions it applies to.
     pub object: Object<'a>,
 }
 
-/// What shall be.
+/// Effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// It is allowed, unless something else forbids it.
+    /// Allow, unless another policy forbids it.
     Allow,
-    /// It is forbidden.
+    /// Deny.
     Deny,
-    /// It is forbidden as long as nobody has approved it.
+    /// Deny without approval.
     Approval {
-        /// Who must approve: `caller` for the caller itself, a caller's name, or words for people to read.
+        /// Approver: `caller` for the caller itself, a caller's name, or words for people to read.
         by: String,
     },
 }
 
-/// Whom a policy is for.
+/// Callers of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// One caller.
@@ -55,7 +55,7 @@ pub enum Subject {
     Owners,
 }
 
-/// What a policy is about.
+/// Calls or actions of a policy.
 #[derive(Clone, Copy, Debug)]
 pub enum Object<'a> {
     /// Calls of an agent and all its skills.
@@ -85,11 +85,11 @@ impl Template<'_> {
         };
         let caller = self.caller.as_ref().map_or("", Subject::name);
         let marker = if caller.is_empty() { "" } else { "for" };
-        let words = [self.wish.word(), agent, skill, marker, caller].map(slug);
+        let words = [self.wish.name_prefix(), agent, skill, marker, caller].map(slug);
         words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
     }
 
-    /// What it does, for people.
+    /// Summary for people.
     pub fn summary(&self) -> String {
         let who = self.caller.as_ref().map_or("everybody", Subject::name);
         let what = match self.object {
@@ -112,13 +112,13 @@ impl Template<'_> {
     pub fn compile(&self, name: &str) -> Source {
         let (resource, condition) = self.resource();
         let approval = match &self.wish {
-            Wish::Approval { by } => format!("@approval({})\n", quoted(by)),
+            Wish::Approval { by } => format!("@approval({})\n", quote_cedar(by)),
             Wish::Allow | Wish::Deny => String::new(),
         };
         let text = format!(
             "@id({})\n@summary({})\n{approval}{} ({}, action {}, {resource}){condition}{};\n",
-            quoted(name),
-            quoted(&self.summary()),
+            quote_cedar(name),
+            quote_cedar(&self.summary()),
             self.wish.effect(),
             self.caller.as_ref().map_or_else(|| "principal".to_owned(), Subject::scope),
             self.object.actions(),
@@ -136,23 +136,25 @@ impl Template<'_> {
     fn resource(&self) -> (String, String) {
         match self.object {
             Object::Agent(agent) => {
-                (format!("resource in A2AAgent::{}", quoted(agent.id.as_str())), String::new())
+                (format!("resource in A2AAgent::{}", quote_cedar(agent.id.as_str())), String::new())
             }
             Object::Skill(agent, skill) => {
-                (format!("resource == Skill::{}", quoted(&skill_key(&agent.id, skill))), String::new())
+                (format!("resource == Skill::{}", quote_cedar(&skill_key(&agent.id, skill))), String::new())
             }
             Object::Trust(level) => {
-                let level = quoted(level.as_str());
+                let level = quote_cedar(level.as_str());
                 let condition = format!(
                     " when {{ (resource is Skill && resource.agent.trustLevel == {level}) || (resource is A2AAgent && resource.trustLevel == {level}) }}"
                 );
                 ("resource".to_owned(), condition)
             }
             Object::Tag(tag) => {
-                let condition = format!(" when {{ resource.tags.contains({}) }}", quoted(tag));
+                let condition = format!(" when {{ resource.tags.contains({}) }}", quote_cedar(tag));
                 ("resource is Skill".to_owned(), condition)
             }
-            Object::Admin(_, org) => (format!("resource == Org::{}", quoted(org.as_str())), String::new()),
+            Object::Admin(_, org) => {
+                (format!("resource == Org::{}", quote_cedar(org.as_str())), String::new())
+            }
         }
     }
 }
@@ -160,7 +162,7 @@ impl Template<'_> {
 // === impl Wish ===
 
 impl Wish {
-    const fn word(&self) -> &'static str {
+    const fn name_prefix(&self) -> &'static str {
         match self {
             Self::Allow => "allow",
             Self::Deny => "deny",
@@ -198,9 +200,9 @@ impl Subject {
             Self::Caller { kind: CallerKind::User, id } => ("User", id),
             Self::Caller { kind: CallerKind::Session, id } => ("Session", id),
             Self::Caller { kind: CallerKind::Agent, id } => ("A2AAgent", id),
-            Self::Owners => return format!("principal in Role::{}", quoted(OWNER)),
+            Self::Owners => return format!("principal in Role::{}", quote_cedar(OWNER)),
         };
-        format!("principal == {kind}::{}", quoted(id.as_str()))
+        format!("principal == {kind}::{}", quote_cedar(id.as_str()))
     }
 }
 
@@ -209,7 +211,7 @@ impl Subject {
 impl Object<'_> {
     /// The scope's action.
     fn actions(&self) -> String {
-        let literal = |action: &Action| format!("Action::{}", quoted(action.as_str()));
+        let literal = |action: &Action| format!("Action::{}", quote_cedar(action.as_str()));
         match self {
             Self::Agent(_) | Self::Skill(..) | Self::Trust(_) | Self::Tag(_) => {
                 format!("== {}", literal(&Action::Invoke))
@@ -222,8 +224,8 @@ impl Object<'_> {
     }
 }
 
-/// A text as Cedar reads it back: its escapes are Rust's.
-fn quoted(text: &str) -> String {
+/// Quotes a text as Cedar parses it: its escapes are Rust's.
+fn quote_cedar(text: &str) -> String {
     format!("\"{}\"", text.escape_debug())
 }
 

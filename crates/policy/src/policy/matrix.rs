@@ -9,7 +9,7 @@ use rialto_model::{
 };
 
 use super::*;
-use crate::{question::Resource, samples};
+use crate::{request::Resource, samples};
 
 const RICH: &str = r#"
     @id("public") permit (principal, action == Action::"a2a_invoke", resource is Skill)

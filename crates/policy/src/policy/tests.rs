@@ -93,7 +93,7 @@ fn a_denial_names_the_command_that_would_allow_it() {
     let external = agent(Trust::External);
     let caller = Caller::user("ann");
     let denied = Policy::starter().unwrap().allow(&about_agent(&caller, &external)).unwrap_err();
-    insta::assert_snapshot!(denied, @r#"caller "ann" is not allowed to call vercel_ops: no policy permits it. Allow it: `rialto policy allow vercel_ops --caller ann`; or let everybody call the agent: `rialto agents trust vercel_ops trusted`"#);
+    insta::assert_snapshot!(denied, @r#"caller "ann" is not allowed to call vercel_ops: no policy permits it. Allow it: `rialto policy allow vercel_ops --caller ann`; or let all callers call the agent: `rialto agents trust vercel_ops trusted`"#);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn no_policy_opens_one_org_to_another() {
 }
 
 #[test]
-fn administration_is_nobodys_until_a_policy_says_whose() {
+fn administration_needs_a_policy() {
     let ann = Caller::user("ann");
     let question = Question::admin(&ann, Action::AdminTokens);
     let denied = Policy::starter().unwrap().allow(&question).unwrap_err();
@@ -202,7 +202,7 @@ fn a_call_that_would_be_allowed_with_approval_can_be_held_and_no_other() {
             let approvers = ["the ops team"];
             assert!(matches!(&leave, Leave::OnceApproved(_, decision) if decision.approvers == approvers));
         }
-        // Whoever cannot hold it refuses it.
+        // A request that cannot be held is denied.
         assert!(policy.check(Invocation(wish())).is_err());
     }
 }
@@ -223,32 +223,32 @@ fn a_forbid_that_waits_for_approval_says_who_must_give_it() {
     );
     let ann = Caller::user("ann");
     let denied = policy.allow(&about_agent(&ann, &agent(Trust::Trusted))).unwrap_err();
-    insta::assert_snapshot!(denied, @r#"caller "ann" is not allowed to call vercel_ops: it needs approval by the ops team (policy ask), which nobody has given. Allow it without: `rialto policy remove ask`"#);
+    insta::assert_snapshot!(denied, @r#"caller "ann" is not allowed to call vercel_ops: it needs approval by the ops team (policy ask), which is missing. Allow it without: `rialto policy remove ask`"#);
 }
 
 #[test]
-fn a_question_that_was_asked_before_is_told_apart_by_everything_it_depends_on() {
+fn cached_decisions_are_distinguished_by_everything_they_depend_on() {
     let policy = Policy::starter().unwrap();
     let (ann, bob) = (Caller::user("ann"), Caller::user("bob"));
     let session = Caller { kind: CallerKind::Session, ..Caller::user("ann") };
     let external = agent(Trust::External);
     let newer = Agent { version: 2, ..agent(Trust::Trusted) };
-    let asked = [&ann, &bob, &session].map(|caller| {
+    let cedar = [&ann, &bob, &session].map(|caller| {
         [&external, &newer].map(|agent| {
             [about_agent(caller, agent), about_skill(caller, Action::Invoke, agent)]
                 .map(|question| policy.decide(&question))
         })
     });
-    for (at, answers) in asked.iter().flatten().enumerate() {
+    for (at, answers) in cedar.iter().flatten().enumerate() {
         assert!(answers.iter().all(|answer| answer.allowed == (at % 2 == 1)));
     }
     // The same question again is the same answer, not a new one.
     let again = policy.decide(&about_agent(&ann, &newer));
-    assert!(Arc::ptr_eq(&again, &asked[0][1][0]));
+    assert!(Arc::ptr_eq(&again, &cedar[0][1][0]));
 }
 
 #[test]
-fn what_is_open_to_all_is_answered_without_evaluation_but_a_forbid_still_wins() {
+fn an_unconditional_permit_needs_no_evaluation_but_a_forbid_still_wins() {
     let open = Policy::starter().unwrap();
     assert_eq!(*ask(&open, &agent(Trust::External), Action::Discover).policies, ["starter-discover"]);
     let hidden =
@@ -319,7 +319,7 @@ fn a_policy_of_an_org_applies_to_that_org_alone() {
 #[test]
 fn a_name_is_that_of_one_org() {
     let ann = r#"permit (principal == User::"ann", action, resource);"#;
-    let asked = |sources: &[Source], caller: &Caller| {
+    let cedar = |sources: &[Source], caller: &Caller| {
         let row = in_org(caller.scope.org.as_str(), agent(Trust::External));
         Policy::parse(sources).unwrap().decide(&about_skill(caller, Action::Invoke, &row)).allowed
     };
@@ -330,7 +330,7 @@ fn a_name_is_that_of_one_org() {
     // A caller of the org `default` that calls itself like another org's.
     let pretender = Caller::user("acme/ann");
     let decisions = [&shared, &of_acme, &qualified]
-        .map(|sources| [&here, &there, &pretender].map(|caller| asked(sources, caller)));
+        .map(|sources| [&here, &there, &pretender].map(|caller| cedar(sources, caller)));
     assert_eq!(decisions, [[true, false, false], [false, true, false], [false, true, false]]);
 }
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     policy::Policy,
     samples,
-    text::{OWNER_ADMIN, STARTER},
+    source::{OWNER_ADMIN, STARTER},
 };
 
 fn source(template: &Template<'_>) -> Source {
@@ -111,7 +111,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn whatever_things_are_called_a_template_is_one_policy_about_exactly_them(
+    fn with_any_names_a_template_is_one_policy_about_exactly_its_target(
         wish in any_wish(),
         caller in any_who(),
         [id, slug, url, skill, tag, name, org] in prop::array::uniform7(any_text()),

@@ -1,4 +1,4 @@
-//! What policy is asked: who wants to do what to whom.
+//! Request to policy: caller, action, resource.
 
 use rialto_model::{
     agent::Agent,
@@ -6,14 +6,14 @@ use rialto_model::{
     card::Skill,
 };
 
-/// What somebody wants to do.
+/// Action that a caller requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Have an agent work.
+    /// Call an agent.
     Invoke,
-    /// See that an agent is there, and how its work goes.
+    /// See an agent, and the progress of its tasks.
     Discover,
-    /// Call work off.
+    /// Cancel a task.
     Cancel,
     /// Register, trust and remove agents.
     AdminAgents,
@@ -21,58 +21,58 @@ pub enum Action {
     AdminPolicies,
     /// Make and revoke tokens.
     AdminTokens,
-    /// Read what everybody did.
+    /// Read the audit log.
     AdminAudit,
     /// Approve or deny calls that wait for it.
     ApproveCall,
 }
 
-/// Something that must be permitted before it is done.
+/// Value that needs authorization.
 pub trait Deed {
-    /// Who, what, to whom.
+    /// Request for its authorization.
     fn question(&self) -> Question<'_>;
 }
 
-/// Who wants to do what to whom.
+/// Request: caller, action, resource.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// Who.
+    /// Caller.
     pub caller: &'a Caller,
     /// The caller's own row, when it is a registered agent: its attributes are the principal's. An agent without a
     /// row may do nothing.
     pub caller_agent: Option<&'a Agent>,
-    /// What.
+    /// Action.
     pub action: Action,
-    /// To whom.
+    /// Resource.
     pub resource: Resource<'a>,
-    /// Whether somebody has approved this very call.
+    /// True if this call has been approved.
     pub approved: bool,
 }
 
-/// To whom something is done.
+/// Resource of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Resource<'a> {
-    /// The caller's own org: what administration is about.
+    /// The caller's own org, for administration.
     Org,
-    /// An agent as such.
+    /// Agent.
     Agent(&'a Agent),
-    /// One skill of an agent.
+    /// Skill of an agent.
     Skill(&'a Agent, &'a Skill),
 }
 
-/// Why no policy is even asked.
+/// Reason for a denial without evaluating policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bar {
-    /// The caller says it is an agent, and no such agent is registered.
+    /// The caller claims to be an agent that is not registered.
     Unregistered,
-    /// What is asked for belongs to another org.
+    /// The resource belongs to another org.
     OtherOrg,
 }
 
 // === impl Action ===
 
 impl Action {
-    /// All of them.
+    /// All actions.
     pub const ALL: [Self; 8] = [
         Self::Invoke,
         Self::Discover,
@@ -84,7 +84,7 @@ impl Action {
         Self::ApproveCall,
     ];
 
-    /// Those of administration.
+    /// Actions of administration.
     pub const ADMIN: [Self; 5] =
         [Self::AdminAgents, Self::AdminPolicies, Self::AdminTokens, Self::AdminAudit, Self::ApproveCall];
 
@@ -107,7 +107,7 @@ impl Action {
         Self::ALL.into_iter().find(|action| action.as_str() == name)
     }
 
-    /// Whether it is done to an org, not to an agent.
+    /// True if its resource is an org, not an agent.
     pub const fn is_admin(self) -> bool {
         match self {
             Self::Invoke | Self::Discover | Self::Cancel => false,
@@ -120,7 +120,7 @@ impl Action {
     }
 }
 
-// === impl Deed ===
+// === impl Call ===
 
 impl Deed for Call {
     fn question(&self) -> Question<'_> {
@@ -143,7 +143,7 @@ impl Deed for Follow {
 // === impl Question ===
 
 impl<'a> Question<'a> {
-    /// A question about a resolved target.
+    /// Request about a resolved target.
     pub fn about(caller: &'a Caller, action: Action, target: &'a Target) -> Self {
         let resource = match &target.skill {
             Some(skill) => Resource::Skill(&target.agent, skill),
@@ -152,24 +152,24 @@ impl<'a> Question<'a> {
         Self { caller, caller_agent: None, action, resource, approved: false }
     }
 
-    /// A question about the caller's own org.
+    /// Request about the caller's own org.
     pub const fn admin(caller: &'a Caller, action: Action) -> Self {
         Self { caller, caller_agent: None, action, resource: Resource::Org, approved: false }
     }
 
-    /// The same question, with the caller's own row.
+    /// Adds the caller's own row.
     #[must_use]
     pub const fn by(self, caller_agent: Option<&'a Agent>) -> Self {
         Self { caller_agent, ..self }
     }
 
-    /// The same question about a call that somebody has approved.
+    /// Request for an approved call.
     #[must_use]
     pub const fn once_approved(self) -> Self {
         Self { approved: true, ..self }
     }
 
-    /// What no policy can allow.
+    /// Reason why no policy can allow it, if any.
     pub(crate) fn bar(&self) -> Option<Bar> {
         let caller = self.caller;
         let is_own = |row: &Agent| row.id.as_str() == caller.id.as_str() && row.scope.org == caller.scope.org;
@@ -184,7 +184,7 @@ impl<'a> Question<'a> {
 // === impl Resource ===
 
 impl<'a> Resource<'a> {
-    /// The agent it is, or whose skill it is.
+    /// Agent, or the agent of the skill.
     pub const fn agent(self) -> Option<&'a Agent> {
         match self {
             Self::Org => None,
@@ -192,7 +192,7 @@ impl<'a> Resource<'a> {
         }
     }
 
-    /// The skill it is.
+    /// Skill.
     pub const fn skill(self) -> Option<&'a Skill> {
         match self {
             Self::Org | Self::Agent(_) => None,

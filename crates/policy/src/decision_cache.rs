@@ -1,8 +1,7 @@
-//! Decisions that were made before.
+//! Cache of decisions.
 //!
-//! A decision depends on the policies, which never change within one memory, and on what stands in its key. An
-//! agent's version moves with each change of its row, so a change is seen by the very next question. A question that
-//! was asked before is answered without allocating anything: it is compared with the keys as it is.
+//! A decision depends on the policies, which never change within one cache, and on the key. An agent's version moves with each change of
+//! its row, so a change is seen by the next request. A lookup allocates nothing: the request is compared with the keys by reference.
 
 use std::{
     hash::{Hash, Hasher},
@@ -19,18 +18,18 @@ use rialto_model::{
 
 use crate::{
     policy::Decision,
-    question::{Action, Question},
+    request::{Action, Question},
 };
 
-/// Decisions kept in memory. Each is a few dozen bytes, and a registry of any size has a working set.
-const REMEMBERED: u64 = 50_000;
+/// Maximum number of cached decisions. Each is a few dozen bytes, and a registry of any size has a working set.
+const MAX_CACHED_DECISIONS: u64 = 50_000;
 
-/// Decisions that were made before.
-pub(crate) struct Memory(Cache<Key, Arc<Decision>, FastHash>);
+/// Cache of decisions.
+pub(crate) struct DecisionCache(Cache<DecisionKey, Arc<Decision>, FastHash>);
 
-/// What a decision depends on, to keep.
+/// Key of a decision: everything it depends on.
 #[derive(Debug)]
-struct Key {
+struct DecisionKey {
     org: OrgId,
     kind: CallerKind,
     caller: CallerId,
@@ -42,9 +41,9 @@ struct Key {
     approved: bool,
 }
 
-/// What a decision depends on, as it stands in the question.
+/// Borrowed key of a decision.
 #[derive(PartialEq, Eq, Hash)]
-struct Look<'a> {
+struct DecisionKeyRef<'a> {
     org: &'a str,
     kind: CallerKind,
     caller: &'a str,
@@ -56,29 +55,33 @@ struct Look<'a> {
     approved: bool,
 }
 
-// === impl Memory ===
+// === impl DecisionCache ===
 
-impl Memory {
-    /// Nothing is remembered yet.
+impl DecisionCache {
+    /// Creates an empty cache.
     pub(crate) fn new() -> Self {
-        Self(Cache::builder().max_capacity(REMEMBERED).build_with_hasher(FastHash::default()))
+        Self(Cache::builder().max_capacity(MAX_CACHED_DECISIONS).build_with_hasher(FastHash::default()))
     }
 
-    /// The decision that was made, or the one that `decide` makes now.
-    pub(crate) fn recall(&self, question: &Question<'_>, decide: impl FnOnce() -> Decision) -> Arc<Decision> {
-        if let Some(decision) = self.0.get(&Look::at(question)) {
+    /// Cached decision, or the one that `decide` makes.
+    pub(crate) fn get_or_decide(
+        &self,
+        question: &Question<'_>,
+        decide: impl FnOnce() -> Decision,
+    ) -> Arc<Decision> {
+        if let Some(decision) = self.0.get(&DecisionKeyRef::from_request(question)) {
             return decision;
         }
         let decision = Arc::new(decide());
-        self.0.insert(Key::of(question), Arc::clone(&decision));
+        self.0.insert(DecisionKey::from_request(question), Arc::clone(&decision));
         decision
     }
 }
 
-// === impl Key ===
+// === impl DecisionKey ===
 
-impl Key {
-    fn of(question: &Question<'_>) -> Self {
+impl DecisionKey {
+    fn from_request(question: &Question<'_>) -> Self {
         let (caller, resource) = (question.caller, question.resource);
         Self {
             org: caller.scope.org.clone(),
@@ -93,8 +96,8 @@ impl Key {
         }
     }
 
-    fn look(&self) -> Look<'_> {
-        Look {
+    fn as_ref(&self) -> DecisionKeyRef<'_> {
+        DecisionKeyRef {
             org: self.org.as_str(),
             kind: self.kind,
             caller: self.caller.as_str(),
@@ -108,24 +111,24 @@ impl Key {
     }
 }
 
-impl Hash for Key {
+impl Hash for DecisionKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.look().hash(state);
+        self.as_ref().hash(state);
     }
 }
 
-impl PartialEq for Key {
+impl PartialEq for DecisionKey {
     fn eq(&self, other: &Self) -> bool {
-        self.look() == other.look()
+        self.as_ref() == other.as_ref()
     }
 }
 
-impl Eq for Key {}
+impl Eq for DecisionKey {}
 
-// === impl Look ===
+// === impl DecisionKeyRef ===
 
-impl<'a> Look<'a> {
-    fn at(question: &Question<'a>) -> Self {
+impl<'a> DecisionKeyRef<'a> {
+    fn from_request(question: &Question<'a>) -> Self {
         let caller = question.caller;
         let version = |agent: &'a Agent| (agent.id.as_str(), agent.version);
         Self {
@@ -142,8 +145,8 @@ impl<'a> Look<'a> {
     }
 }
 
-impl Equivalent<Key> for Look<'_> {
-    fn equivalent(&self, key: &Key) -> bool {
-        *self == key.look()
+impl Equivalent<DecisionKey> for DecisionKeyRef<'_> {
+    fn equivalent(&self, key: &DecisionKey) -> bool {
+        *self == key.as_ref()
     }
 }

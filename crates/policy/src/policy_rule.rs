@@ -1,11 +1,11 @@
-//! Policies as a list shows them.
+//! Policies as list entries.
 
 use std::str::FromStr;
 
 use cedar_policy::{ActionConstraint, EntityUid, Policy, PolicySet, PrincipalConstraint, ResourceConstraint};
 use rialto_model::ids::{AgentId, OrgId};
 
-/// What a policy does when it matches.
+/// Effect of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// It allows, unless something forbids.
@@ -14,18 +14,18 @@ pub enum Effect {
     Forbid,
 }
 
-/// One policy.
+/// List entry of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Its `@id`, or its place in its file.
     pub name: String,
-    /// What it does when it matches.
+    /// Effect when it matches.
     pub effect: Effect,
     /// Its `@summary`, or what its scope says, in one line.
     pub summary: String,
-    /// Where it stands.
+    /// File it is in.
     pub file: String,
-    /// The org that it belongs to; none if it applies to all orgs.
+    /// Org that it belongs to; none if it applies to all orgs.
     pub org: Option<OrgId>,
 }
 
@@ -53,19 +53,18 @@ impl From<cedar_policy::Effect> for Effect {
 // === impl Rule ===
 
 impl Rule {
-    pub(crate) fn of(policy: &Policy, file: &str, org: Option<&OrgId>) -> Self {
+    pub(crate) fn from_cedar(policy: &Policy, file: &str, org: Option<&OrgId>) -> Self {
         Self {
             name: policy.id().to_string(),
             effect: policy.effect().into(),
-            summary: policy.annotation("summary").map_or_else(|| summary(policy), str::to_owned),
+            summary: policy.annotation("summary").map_or_else(|| describe_policy(policy), str::to_owned),
             file: file.to_owned(),
             org: org.cloned(),
         }
     }
 }
 
-/// Whether a text holds policies, and all of them are about this agent or its skills and nothing else: when the
-/// agent is gone, so is their meaning.
+/// True if all policies of a text name only this agent or its skills, so that they mean nothing without it.
 pub fn is_only_about(text: &str, agent: &AgentId) -> bool {
     let Ok(set) = PolicySet::from_str(text) else { return false };
     !set.is_empty() && set.policies().all(|policy| names_agent(policy, agent))
@@ -85,17 +84,17 @@ fn names_agent(policy: &Policy, agent: &AgentId) -> bool {
     }
 }
 
-fn summary(policy: &Policy) -> String {
+fn describe_policy(policy: &Policy) -> String {
     let subject = match (Effect::from(policy.effect()), policy.principal_constraint()) {
-        (Effect::Permit, _) => format!("{} may", who(policy)),
+        (Effect::Permit, _) => format!("{} may", describe_principal(policy)),
         (Effect::Forbid, PrincipalConstraint::Any) => "nobody may".to_owned(),
-        (Effect::Forbid, _) => format!("{} may not", who(policy)),
+        (Effect::Forbid, _) => format!("{} may not", describe_principal(policy)),
     };
     let condition = if policy.has_non_scope_constraint() { ", under conditions" } else { "" };
-    format!("{subject} {} {}{condition}", what(policy), whom(policy))
+    format!("{subject} {} {}{condition}", describe_action(policy), describe_resource(policy))
 }
 
-fn who(policy: &Policy) -> String {
+fn describe_principal(policy: &Policy) -> String {
     match policy.principal_constraint() {
         PrincipalConstraint::Any => "everybody".to_owned(),
         PrincipalConstraint::Eq(uid) => uid.to_string(),
@@ -105,7 +104,7 @@ fn who(policy: &Policy) -> String {
     }
 }
 
-fn what(policy: &Policy) -> String {
+fn describe_action(policy: &Policy) -> String {
     let name = |uid: &EntityUid| uid.id().unescaped().to_owned();
     match policy.action_constraint() {
         ActionConstraint::Any => "do anything to".to_owned(),
@@ -114,7 +113,7 @@ fn what(policy: &Policy) -> String {
     }
 }
 
-fn whom(policy: &Policy) -> String {
+fn describe_resource(policy: &Policy) -> String {
     match policy.resource_constraint() {
         ResourceConstraint::Any => "everything".to_owned(),
         ResourceConstraint::Eq(uid) => uid.to_string(),
@@ -127,21 +126,21 @@ fn whom(policy: &Policy) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{policy::Policy, text::Source};
+    use crate::{policy::Policy, source::Source};
 
     fn rules(text: &str) -> Vec<Rule> {
         Policy::parse(&[Source { name: "x.cedar".into(), text: text.into(), org: None }]).unwrap().rules()
     }
 
     #[test]
-    fn a_policy_is_told_in_one_line() {
+    fn a_policy_is_described_in_one_line() {
         let rules = rules(
             r#"permit (principal, action, resource);
             @id("b") forbid (principal is A2AAgent in Org::"o", action in [Action::"a2a_invoke", Action::"a2a_cancel"], resource is Skill) when { resource.tags.contains("x") };
             @id("a") @summary("ann may look") permit (principal == User::"ann", action, resource);"#,
         );
-        let told: Vec<_> = rules.iter().map(|r| format!("{}: {}", r.name, r.summary)).collect();
-        insta::assert_snapshot!(told.join("\n"), @r#"
+        let lines: Vec<_> = rules.iter().map(|r| format!("{}: {}", r.name, r.summary)).collect();
+        insta::assert_snapshot!(lines.join("\n"), @r#"
         x.cedar#1: everybody may do anything to everything
         b: every A2AAgent in Org::"o" may not a2a_invoke or a2a_cancel every Skill, under conditions
         a: ann may look

@@ -1,4 +1,4 @@
-//! Policy text: what is written, what is wrong with it, and how it is laid out.
+//! Policy text: parsing, validation and formatting.
 
 use std::{collections::BTreeMap, str::FromStr};
 
@@ -19,45 +19,45 @@ pub const OWNER_ADMIN: &str = include_str!("owner.cedar");
 const LINE_WIDTH: usize = 110;
 const INDENT: isize = 4;
 
-/// One piece of policy text and where it comes from.
+/// Policy text and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// A file name, or what a person would call it.
     pub name: String,
     /// Cedar policies.
     pub text: String,
-    /// The org that they belong to, and that they apply to alone; none if they apply to all orgs.
+    /// Org that the policies belong to, and apply to alone; none if they apply to all orgs.
     pub org: Option<OrgId>,
 }
 
-/// One thing that is wrong, and where.
+/// Error in a policy text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// `file:line:column`, or the file and the policy's id.
     pub place: String,
-    /// What is wrong.
+    /// Error message.
     pub message: String,
-    /// What would help.
+    /// Hint for a fix.
     pub help: Option<String>,
 }
 
-/// Why policies were not accepted. Nothing has changed.
+/// Rejected policies. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", list(.0))]
 pub struct PolicyError(pub Vec<Problem>);
 
-/// The valid policies of one owner: an org, or nobody in particular.
+/// Validated policies of one owner: an org, or all orgs.
 #[derive(Default)]
-pub(crate) struct Compiled {
+pub(crate) struct ValidatedPolicies {
     pub(crate) set: PolicySet,
     /// Each policy's id and its file, in the order they were written in.
     pub(crate) origins: Vec<(PolicyId, String)>,
 }
 
-/// The text in the one layout that everybody's has. Its meaning and its comments stay.
+/// Formats a text. Meaning and comments stay.
 pub fn format(source: &Source) -> Result<String, PolicyError> {
     let set = PolicySet::from_str(&source.text);
-    set.map_err(|errors| PolicyError(errors.iter().map(|error| problem_at(source, error)).collect()))?;
+    set.map_err(|errors| PolicyError(errors.iter().map(|error| describe_error(source, error)).collect()))?;
     let layout = cedar_policy_formatter::Config { line_width: LINE_WIDTH, indent_width: INDENT };
     cedar_policy_formatter::policies_str_to_pretty(&source.text, &layout).map_err(|report| {
         let message = format!("the text cannot be laid out: {report}");
@@ -67,23 +67,23 @@ pub fn format(source: &Source) -> Result<String, PolicyError> {
 
 /// Parses and validates policies, each named by its `@id` or by its place in its file. Policies of different owners are
 /// kept apart: they may have the same names, and none is asked about another org.
-pub(crate) fn compile(sources: &[Source]) -> Result<BTreeMap<Option<OrgId>, Compiled>, PolicyError> {
+pub(crate) fn compile(sources: &[Source]) -> Result<BTreeMap<Option<OrgId>, ValidatedPolicies>, PolicyError> {
     let schema = schema()?;
-    let mut owners: BTreeMap<Option<OrgId>, Compiled> = BTreeMap::new();
+    let mut owners: BTreeMap<Option<OrgId>, ValidatedPolicies> = BTreeMap::new();
     let mut problems = Vec::new();
     for source in sources {
         let compiled = owners.entry(source.org.clone()).or_default();
         match PolicySet::from_str(&source.text) {
             Ok(set) => problems.extend(compiled.add(source, &set)),
-            Err(errors) => problems.extend(errors.iter().map(|error| problem_at(source, error))),
+            Err(errors) => problems.extend(errors.iter().map(|error| describe_error(source, error))),
         }
     }
-    // Also when some text cannot be read: what can be is checked, so that all problems are told at once.
-    problems.extend(owners.values().flat_map(|compiled| invalid(&schema, &compiled.set)));
+    // Runs also when some text cannot be parsed, so that all problems are reported at once.
+    problems.extend(owners.values().flat_map(|compiled| validate(&schema, &compiled.set)));
     if problems.is_empty() { Ok(owners) } else { Err(PolicyError(problems)) }
 }
 
-/// The agents that policies in a text name, themselves or by a skill. A text that cannot be read names none.
+/// Agents that policies in a text name, by themselves or by a skill. An invalid text names none.
 pub fn named_agents(text: &str) -> Vec<AgentId> {
     let Ok(set) = PolicySet::from_str(text) else { return Vec::new() };
     let literals = set.policies().flat_map(Policy::entity_literals);
@@ -101,10 +101,10 @@ fn schema() -> Result<Schema, PolicyError> {
     })
 }
 
-// === impl Compiled ===
+// === impl ValidatedPolicies ===
 
-impl Compiled {
-    /// Takes the policies of one text in, but for those it answers with.
+impl ValidatedPolicies {
+    /// Adds the policies of one text and returns the problems.
     fn add(&mut self, source: &Source, set: &PolicySet) -> Vec<Problem> {
         let mut problems = Vec::new();
         if set.templates().next().is_some() {
@@ -131,20 +131,20 @@ impl Compiled {
     }
 }
 
-/// The problem of an org's policy that names another org. It would match nothing there, and whoever wrote it means that it does.
+/// Error of an org's policy that names another org: it would match nothing there, contrary to what its author intends.
 fn names_another_org(source: &Source, policy: &Policy, id: &PolicyId, org: &OrgId) -> Option<Problem> {
     let is_other =
         |uid: &EntityUid| uid.type_name().basename() == "Org" && uid.id().unescaped() != org.as_str();
     let other = policy.entity_literals().into_iter().find(is_other)?;
     let offset = source.text.find(&other.to_string());
     Some(Problem {
-        place: offset.map_or_else(|| source.name.clone(), |offset| place_of(source, offset)),
+        place: offset.map_or_else(|| source.name.clone(), |offset| line_and_column(source, offset)),
         message: format!("policy \"{id}\" belongs to org {org} and names {other}"),
         help: Some(format!("a policy of an org applies to that org alone; name Org::\"{org}\", or no org")),
     })
 }
 
-/// The policies of one text, as they are written in it.
+/// Policies of one text, in its order.
 pub(crate) fn in_order(set: &PolicySet) -> Vec<&Policy> {
     let mut policies: Vec<_> = set.policies().collect();
     policies.sort_by_key(|policy| policy_number(policy.id()));
@@ -156,33 +156,33 @@ fn policy_number(id: &PolicyId) -> usize {
     AsRef::<str>::as_ref(id).trim_start_matches("policy").parse().unwrap_or(usize::MAX)
 }
 
-fn invalid(schema: &Schema, set: &PolicySet) -> Vec<Problem> {
+fn validate(schema: &Schema, set: &PolicySet) -> Vec<Problem> {
     let result = Validator::new(schema.clone()).validate(set, ValidationMode::Strict);
     result
         .validation_errors()
         .map(|error| Problem {
             place: error.policy_id().to_string(),
-            message: strip_subject(&error.to_string()),
+            message: strip_policy_name(&error.to_string()),
             help: error.help().map(|help| help.to_string()),
         })
         .collect()
 }
 
 /// Cedar leads each message with the policy's name, which [`Problem::place`] already says.
-fn strip_subject(message: &str) -> String {
+fn strip_policy_name(message: &str) -> String {
     match message.split_once("`, ") {
         Some((subject, rest)) if subject.starts_with("for policy `") => rest.to_owned(),
         _ => message.to_owned(),
     }
 }
 
-fn problem_at(source: &Source, error: &dyn Diagnostic) -> Problem {
+fn describe_error(source: &Source, error: &dyn Diagnostic) -> Problem {
     let offset = error.labels().and_then(|mut labels| labels.next()).map(|label| label.offset());
-    let place = offset.map_or_else(|| source.name.clone(), |offset| place_of(source, offset));
+    let place = offset.map_or_else(|| source.name.clone(), |offset| line_and_column(source, offset));
     Problem { place, message: error.to_string(), help: error.help().map(|help| help.to_string()) }
 }
 
-fn place_of(source: &Source, offset: usize) -> String {
+fn line_and_column(source: &Source, offset: usize) -> String {
     let before = source.text.get(..offset).unwrap_or(&source.text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;

@@ -1,4 +1,4 @@
-//! A denial: what was refused, why, and what would allow it.
+//! Denials: what was refused, why, and what would allow it.
 
 use std::sync::Arc;
 
@@ -6,26 +6,26 @@ use rialto_model::{call::CallerKind, ids::Scope};
 
 use crate::{
     policy::Decision,
-    question::{Action, Bar, Question},
+    request::{Action, Bar, Question},
 };
 
-/// Policy says no.
+/// Denied request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("caller \"{}\" is not allowed to {}: {}", .caller, self.wanted(), self.reason())]
+#[error("caller \"{}\" is not allowed to {}: {}", .caller, self.describe_action(), self.reason())]
 pub struct Denied {
-    /// What was wanted.
+    /// Action that was requested.
     pub action: Action,
-    /// Of whom, by its canonical name.
+    /// Target of the action, by its canonical name.
     pub target: String,
-    /// The agent's slug, for the command that would help.
+    /// Slug of the agent, for the command that would help.
     pub agent: Option<String>,
-    /// Who wanted it.
+    /// Id of the caller.
     pub caller: String,
-    /// What kind of caller that is.
+    /// Kind of the caller.
     pub caller_kind: CallerKind,
-    /// Where the caller was.
+    /// Org and project of the caller.
     pub scope: Scope,
-    /// The answer, with the forbids that matched; none when no permit did.
+    /// Decision, with the forbids that matched; none when no permit did.
     pub decision: Arc<Decision>,
 }
 
@@ -50,8 +50,8 @@ impl Denied {
         }
     }
 
-    /// What was wanted, in words where it has any.
-    fn wanted(&self) -> String {
+    /// Action as words, where it has any.
+    fn describe_action(&self) -> String {
         let (name, target) = (self.action.as_str(), &self.target);
         let words = match self.action {
             Action::Invoke => return format!("call {target}"),
@@ -69,32 +69,35 @@ impl Denied {
     fn reason(&self) -> String {
         match self.decision.bar {
             Some(Bar::Unregistered) => {
-                format!("it is not a registered agent. Register it: `rialto agents add URL{}`", self.place())
+                format!(
+                    "it is not a registered agent. Register it: `rialto agents add URL{}`",
+                    self.scope_options()
+                )
             }
             Some(Bar::OtherOrg) => "it belongs to another org, which no policy can open".to_owned(),
-            None if self.decision.policies.is_empty() => self.no_permit(),
-            None if !self.decision.approvers.is_empty() => self.no_approval(),
+            None if self.decision.policies.is_empty() => self.explain_missing_permit(),
+            None if !self.decision.approvers.is_empty() => self.explain_missing_approval(),
             None => {
-                let names: Vec<_> = self.decision.policies.iter().map(|name| shell_word(name)).collect();
+                let names: Vec<_> = self.decision.policies.iter().map(|name| quote_for_shell(name)).collect();
                 format!(
                     "policy {} forbids it. Change or remove that policy: `rialto policy remove {}{}`",
                     self.decision.policies.join(", "),
                     names.first().map(String::as_str).unwrap_or_default(),
-                    self.place(),
+                    self.scope_options(),
                 )
             }
         }
     }
 
-    /// The narrowest policy that would allow it comes first: this caller, and this alone.
-    fn no_permit(&self) -> String {
+    /// Fix for a missing permit. The narrowest policy comes first: this caller, and this alone.
+    fn explain_missing_permit(&self) -> String {
         let caller = self.caller_options();
         match &self.agent {
             Some(agent) if self.action == Action::Invoke => format!(
-                "no policy permits it. Allow it: `rialto policy allow {}{caller}`; or let everybody call the agent: `rialto agents trust {} trusted{}`",
-                shell_word(&self.target),
-                shell_word(agent),
-                self.place(),
+                "no policy permits it. Allow it: `rialto policy allow {}{caller}`; or let all callers call the agent: `rialto agents trust {} trusted{}`",
+                quote_for_shell(&self.target),
+                quote_for_shell(agent),
+                self.scope_options(),
             ),
             Some(_) => {
                 "no policy permits it. Write one that does, with `rialto policy add --file FILE`".to_owned()
@@ -106,18 +109,18 @@ impl Denied {
         }
     }
 
-    /// Options that name this caller, and the place.
+    /// Options that name this caller, its org and project.
     fn caller_options(&self) -> String {
         let kind = match self.caller_kind {
             CallerKind::User => "",
             CallerKind::Session => " --caller-kind session",
             CallerKind::Agent => " --caller-kind agent",
         };
-        format!(" --caller {}{kind}{}", shell_word(&self.caller), self.place())
+        format!(" --caller {}{kind}{}", quote_for_shell(&self.caller), self.scope_options())
     }
 
-    /// Options that name the org and project, unless they are those that are meant without.
-    fn place(&self) -> String {
+    /// Options that name the org and project, unless they are the defaults.
+    fn scope_options(&self) -> String {
         let usual = Scope::default();
         let mut options = String::new();
         if self.scope.org != usual.org {
@@ -129,16 +132,16 @@ impl Denied {
         options
     }
 
-    /// It was not asked for, because nothing could wait for it: a call that is made anew asks.
-    fn no_approval(&self) -> String {
+    /// Fix for a missing approval. No approval was requested, because this request cannot be held; a new call requests one.
+    fn explain_missing_approval(&self) -> String {
         let help: Vec<_> = self
             .decision
             .policies
             .iter()
-            .map(|id| format!("`rialto policy remove {}{}`", shell_word(id), self.place()))
+            .map(|id| format!("`rialto policy remove {}{}`", quote_for_shell(id), self.scope_options()))
             .collect();
         format!(
-            "it needs approval by {} (policy {}), which nobody has given. Allow it without: {}",
+            "it needs approval by {} (policy {}), which is missing. Allow it without: {}",
             self.decision.approvers.join(" and by "),
             self.decision.policies.join(", "),
             help.join(" and ")
@@ -146,8 +149,8 @@ impl Denied {
     }
 }
 
-/// A word as a shell takes it.
-fn shell_word(word: &str) -> String {
+/// Quotes a word for a shell.
+fn quote_for_shell(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-:@".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
