@@ -17,15 +17,15 @@ use rialto_model::{
 };
 
 use crate::{
-    policy::Decision,
-    request::{Action, Question},
+    policy::PolicyDecision,
+    request::{Action, AuthorizationRequest},
 };
 
 /// Maximum number of cached decisions. Each is a few dozen bytes, and a registry of any size has a working set.
 const MAX_CACHED_DECISIONS: u64 = 50_000;
 
 /// Cache of decisions.
-pub(crate) struct DecisionCache(Cache<DecisionKey, Arc<Decision>, FastHash>);
+pub(crate) struct DecisionCache(Cache<DecisionKey, Arc<PolicyDecision>, FastHash>);
 
 /// Key of a decision: everything it depends on.
 #[derive(Debug)]
@@ -66,14 +66,14 @@ impl DecisionCache {
     /// Cached decision, or the one that `decide` makes.
     pub(crate) fn get_or_decide(
         &self,
-        question: &Question<'_>,
-        decide: impl FnOnce() -> Decision,
-    ) -> Arc<Decision> {
-        if let Some(decision) = self.0.get(&DecisionKeyRef::from_request(question)) {
+        request: &AuthorizationRequest<'_>,
+        decide: impl FnOnce() -> PolicyDecision,
+    ) -> Arc<PolicyDecision> {
+        if let Some(decision) = self.0.get(&DecisionKeyRef::from_request(request)) {
             return decision;
         }
         let decision = Arc::new(decide());
-        self.0.insert(DecisionKey::from_request(question), Arc::clone(&decision));
+        self.0.insert(DecisionKey::from_request(request), Arc::clone(&decision));
         decision
     }
 }
@@ -81,18 +81,18 @@ impl DecisionCache {
 // === impl DecisionKey ===
 
 impl DecisionKey {
-    fn from_request(question: &Question<'_>) -> Self {
-        let (caller, resource) = (question.caller, question.resource);
+    fn from_request(request: &AuthorizationRequest<'_>) -> Self {
+        let (caller, resource) = (request.caller, request.resource);
         Self {
             org: caller.scope.org.clone(),
             kind: caller.kind,
             caller: caller.id.clone(),
             is_owner: caller.rights.is_owner(),
-            caller_version: question.caller_agent.map(|row| row.version),
-            action: question.action,
+            caller_version: request.caller_agent.map(|row| row.version),
+            action: request.action,
             agent: resource.agent().map(|agent| (agent.id.clone(), agent.version)),
             skill: resource.skill().map(|skill| skill.id.clone()),
-            approved: question.approved,
+            approved: request.approved,
         }
     }
 
@@ -128,19 +128,19 @@ impl Eq for DecisionKey {}
 // === impl DecisionKeyRef ===
 
 impl<'a> DecisionKeyRef<'a> {
-    fn from_request(question: &Question<'a>) -> Self {
-        let caller = question.caller;
+    fn from_request(request: &AuthorizationRequest<'a>) -> Self {
+        let caller = request.caller;
         let version = |agent: &'a Agent| (agent.id.as_str(), agent.version);
         Self {
             org: caller.scope.org.as_str(),
             kind: caller.kind,
             caller: caller.id.as_str(),
             is_owner: caller.rights.is_owner(),
-            caller_version: question.caller_agent.map(|row| row.version),
-            action: question.action,
-            agent: question.resource.agent().map(version),
-            skill: question.resource.skill().map(|skill| skill.id.as_str()),
-            approved: question.approved,
+            caller_version: request.caller_agent.map(|row| row.version),
+            action: request.action,
+            agent: request.resource.agent().map(version),
+            skill: request.resource.skill().map(|skill| skill.id.as_str()),
+            approved: request.approved,
         }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rialto_model::{call::CallerKind, ids::Scope};
 
 use crate::{
-    policy::Decision,
-    request::{Action, Bar, Question},
+    policy::PolicyDecision,
+    request::{Action, AuthorizationRequest, HardDenial},
 };
 
 /// Denied request.
@@ -26,26 +26,26 @@ pub struct Denied {
     /// Org and project of the caller.
     pub scope: Scope,
     /// Decision, with the forbids that matched; none when no permit did.
-    pub decision: Arc<Decision>,
+    pub decision: Arc<PolicyDecision>,
 }
 
 // === impl Denied ===
 
 impl Denied {
-    pub(crate) fn new(question: &Question<'_>, decision: Arc<Decision>) -> Self {
-        let agent = question.resource.agent().map(|agent| agent.slug.clone());
-        let target = match (&agent, question.resource.skill()) {
+    pub(crate) fn new(request: &AuthorizationRequest<'_>, decision: Arc<PolicyDecision>) -> Self {
+        let agent = request.resource.agent().map(|agent| agent.slug.clone());
+        let target = match (&agent, request.resource.skill()) {
             (Some(slug), Some(skill)) => format!("{slug}.{}", skill.id),
             (Some(slug), None) => slug.clone(),
-            (None, _) => format!("org {}", question.caller.scope.org),
+            (None, _) => format!("org {}", request.caller.scope.org),
         };
         Self {
-            action: question.action,
+            action: request.action,
             target,
             agent,
-            caller: question.caller.id.to_string(),
-            caller_kind: question.caller.kind,
-            scope: question.caller.scope.clone(),
+            caller: request.caller.id.to_string(),
+            caller_kind: request.caller.kind,
+            scope: request.caller.scope.clone(),
             decision,
         }
     }
@@ -67,14 +67,14 @@ impl Denied {
     }
 
     fn reason(&self) -> String {
-        match self.decision.bar {
-            Some(Bar::Unregistered) => {
+        match self.decision.hard_denial {
+            Some(HardDenial::Unregistered) => {
                 format!(
                     "it is not a registered agent. Register it: `rialto agents add URL{}`",
                     self.scope_options()
                 )
             }
-            Some(Bar::OtherOrg) => "it belongs to another org, which no policy can open".to_owned(),
+            Some(HardDenial::OtherOrg) => "it belongs to another org, which no policy can open".to_owned(),
             None if self.decision.policies.is_empty() => self.explain_missing_permit(),
             None if !self.decision.approvers.is_empty() => self.explain_missing_approval(),
             None => {

@@ -13,7 +13,7 @@ use rialto_model::{
     ids::{AgentId, OrgId, Scope, SkillId},
 };
 
-use crate::request::{Action, Question, Resource};
+use crate::request::{Action, AuthorizationRequest, Resource};
 
 /// Role whose callers administer their org on a fresh install.
 pub(crate) const OWNER: &str = "owner";
@@ -78,40 +78,40 @@ impl CedarNames {
     /// Builds the Cedar request with everything that a policy may read.
     pub(crate) fn cedar_request(
         &self,
-        question: &Question<'_>,
+        request: &AuthorizationRequest<'_>,
         view: CallerNaming,
     ) -> Result<CedarRequest, String> {
-        let (principal, resource) = (self.principal(question, view), self.resource(question));
-        let action = uid(&self.action, question.action.as_str());
-        let context = match question.action {
-            Action::Invoke if question.approved => self.approved.clone(),
+        let (principal, resource) = (self.principal(request, view), self.resource(request));
+        let action = uid(&self.action, request.action.as_str());
+        let context = match request.action {
+            Action::Invoke if request.approved => self.approved.clone(),
             Action::Invoke => self.unapproved.clone(),
             _ => Context::empty(),
         };
         let (Some((who, parents)), Some(whom)) = (principal.split_first(), resource.first()) else {
             return Err("the request has no principal or resource".to_owned());
         };
-        let request = Request::new(who.clone(), action, whom.clone(), context, None)
+        let cedar_request = Request::new(who.clone(), action, whom.clone(), context, None)
             .map_err(|error| error.to_string())?;
-        let entities = self.entities(question, who, parents).map_err(|error| error.to_string())?;
+        let entities = self.entities(request, who, parents).map_err(|error| error.to_string())?;
         let entities = Entities::from_entities(entities, None).map_err(|error| error.to_string())?;
-        Ok(CedarRequest { request, entities, principal, resource })
+        Ok(CedarRequest { request: cedar_request, entities, principal, resource })
     }
 
     /// Caller, its org and its roles.
-    fn principal(&self, question: &Question<'_>, view: CallerNaming) -> Vec<EntityUid> {
-        let (caller, org) = (question.caller, &question.caller.scope.org);
+    fn principal(&self, request: &AuthorizationRequest<'_>, view: CallerNaming) -> Vec<EntityUid> {
+        let (caller, org) = (request.caller, &request.caller.scope.org);
         let kind = match caller.kind {
             CallerKind::User => &self.user,
             CallerKind::Session => &self.session,
             // Ids of agents are unique on the whole server.
-            CallerKind::Agent => return vec![uid(&self.agent, caller.id.as_str()), self.org(question)],
+            CallerKind::Agent => return vec![uid(&self.agent, caller.id.as_str()), self.org(request)],
         };
         let name = match view {
             CallerNaming::Org => caller.id.to_string(),
             CallerNaming::AllOrgs => qualified(org, caller.id.as_str()),
         };
-        let mut principal = vec![uid(kind, &name), self.org(question)];
+        let mut principal = vec![uid(kind, &name), self.org(request)];
         if caller.rights.is_owner() {
             principal.push(uid(&self.role, OWNER));
             principal.push(uid(&self.role, &format!("{org}/{OWNER}")));
@@ -120,9 +120,9 @@ impl CedarNames {
     }
 
     /// Resource and its ancestors.
-    fn resource(&self, question: &Question<'_>) -> Vec<EntityUid> {
-        let org = self.org(question);
-        match question.resource {
+    fn resource(&self, request: &AuthorizationRequest<'_>) -> Vec<EntityUid> {
+        let org = self.org(request);
+        match request.resource {
             Resource::Org => vec![org],
             Resource::Agent(agent) => vec![self.agent_uid(&agent.id), org],
             Resource::Skill(agent, skill) => {
@@ -133,24 +133,24 @@ impl CedarNames {
 
     fn entities(
         &self,
-        question: &Question<'_>,
+        request: &AuthorizationRequest<'_>,
         principal: &EntityUid,
         parents: &[EntityUid],
     ) -> Result<Vec<Entity>, Box<EntityAttrEvaluationError>> {
-        let org = self.org(question);
-        let mut entities = vec![match question.caller_agent {
+        let org = self.org(request);
+        let mut entities = vec![match request.caller_agent {
             Some(row) => self.agent_entity(row, &org)?,
             None => Entity::new_no_attrs(principal.clone(), parents.iter().cloned().collect()),
         }];
         let roles = parents.iter().filter(|uid| *uid.type_name() == self.role);
         entities.extend(roles.map(|role| Entity::new_no_attrs(role.clone(), HashSet::from([org.clone()]))));
-        if let Some(agent) = question.resource.agent() {
+        if let Some(agent) = request.resource.agent() {
             // An agent that calls itself is one entity, not two.
             if *principal != self.agent_uid(&agent.id) {
                 entities.push(self.agent_entity(agent, &org)?);
             }
         }
-        if let Resource::Skill(agent, skill) = question.resource {
+        if let Resource::Skill(agent, skill) = request.resource {
             entities.push(self.skill_entity(agent, skill)?);
         }
         entities.push(Entity::new_no_attrs(org, HashSet::new()));
@@ -181,9 +181,9 @@ impl CedarNames {
         Entity::new(self.skill_uid(&agent.id, &skill.id), attributes, HashSet::from([home])).map_err(Box::new)
     }
 
-    /// Org of the request. Caller and resource are of one org: [`Question::bar`] checks that.
-    fn org(&self, question: &Question<'_>) -> EntityUid {
-        uid(&self.org, question.caller.scope.org.as_str())
+    /// Org of the request. Caller and resource are of one org: [`AuthorizationRequest::hard_denial`] checks that.
+    fn org(&self, request: &AuthorizationRequest<'_>) -> EntityUid {
+        uid(&self.org, request.caller.scope.org.as_str())
     }
 
     fn agent_uid(&self, agent: &AgentId) -> EntityUid {

@@ -5,23 +5,23 @@ use cedar_policy::{Authorizer, EntityUid, Policy, PolicySet, PrincipalConstraint
 use crate::{
     entities::CedarRequest,
     index::{PolicyEvaluation, concerns},
-    policy::Decision,
-    policy_rule::{Effect, Rule},
+    policy::PolicyDecision,
+    policy_rule::{Effect, PolicySummary},
     request::Action,
 };
 
 /// Result of one policy for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct PolicyExplanation {
     /// Policy.
-    pub rule: Rule,
+    pub rule: PolicySummary,
     /// Its result.
-    pub outcome: Outcome,
+    pub outcome: ExplanationOutcome,
 }
 
 /// Result of a policy for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ExplanationOutcome {
     /// It matches, and decides.
     Decides,
     /// It is a permit that matches, and a forbid is stronger.
@@ -38,16 +38,16 @@ pub enum Outcome {
     Failed(String),
 }
 
-// === impl Finding ===
+// === impl PolicyExplanation ===
 
-impl Finding {
-    pub(crate) fn new(rule: Rule, policy: &Policy, action: Action, cedar: &CedarRequest) -> Self {
+impl PolicyExplanation {
+    pub(crate) fn new(rule: PolicySummary, policy: &Policy, action: Action, cedar: &CedarRequest) -> Self {
         let outcome = if !concerns(policy, action) {
-            Outcome::OtherAction
+            ExplanationOutcome::OtherAction
         } else if !matches_principal(policy, &cedar.principal) {
-            Outcome::OtherCaller
+            ExplanationOutcome::OtherCaller
         } else if !matches_resource(policy, &cedar.resource) {
-            Outcome::OtherTarget
+            ExplanationOutcome::OtherTarget
         } else {
             evaluate(policy, cedar)
         };
@@ -55,17 +55,20 @@ impl Finding {
     }
 
     /// A matching permit decides only when the request was allowed.
-    pub(crate) fn after_decision(mut self, decision: &Decision) -> Self {
-        if self.outcome == Outcome::Decides && self.rule.effect == Effect::Permit && !decision.allowed {
-            self.outcome = Outcome::Overruled;
+    pub(crate) fn after_decision(mut self, decision: &PolicyDecision) -> Self {
+        if self.outcome == ExplanationOutcome::Decides
+            && self.rule.effect == Effect::Permit
+            && !decision.allowed
+        {
+            self.outcome = ExplanationOutcome::Overruled;
         }
         self
     }
 }
 
-// === impl Outcome ===
+// === impl ExplanationOutcome ===
 
-impl Outcome {
+impl ExplanationOutcome {
     /// Name for programs.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -80,7 +83,7 @@ impl Outcome {
     }
 }
 
-impl std::fmt::Display for Outcome {
+impl std::fmt::Display for ExplanationOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Decides => "matches, and decides",
@@ -94,16 +97,16 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-fn evaluate(policy: &Policy, cedar: &CedarRequest) -> Outcome {
+fn evaluate(policy: &Policy, cedar: &CedarRequest) -> ExplanationOutcome {
     let mut alone = PolicySet::new();
     if let Err(error) = alone.add(policy.clone()) {
-        return Outcome::Failed(error.to_string());
+        return ExplanationOutcome::Failed(error.to_string());
     }
     let evaluation = PolicyEvaluation::evaluate(&Authorizer::new(), &alone, cedar);
     match evaluation.errors.into_iter().next() {
-        Some(error) => Outcome::Failed(error),
-        None if evaluation.permits.is_empty() && evaluation.forbids.is_empty() => Outcome::Unmet,
-        None => Outcome::Decides,
+        Some(error) => ExplanationOutcome::Failed(error),
+        None if evaluation.permits.is_empty() && evaluation.forbids.is_empty() => ExplanationOutcome::Unmet,
+        None => ExplanationOutcome::Decides,
     }
 }
 
@@ -138,9 +141,9 @@ mod tests {
     use super::*;
     use crate::{
         policy::Policy,
-        request::{Question, Resource},
+        request::{AuthorizationRequest, Resource},
         samples,
-        source::Source,
+        source::PolicySource,
     };
 
     #[test]
@@ -166,17 +169,17 @@ mod tests {
 
     fn explained(text: &str) -> String {
         let policy =
-            Policy::parse(&[Source { name: "x.cedar".into(), text: text.into(), org: None }]).unwrap();
+            Policy::parse(&[PolicySource { name: "x.cedar".into(), text: text.into(), org: None }]).unwrap();
         let (caller, agent) = (Caller::user("ann"), samples::agent(Trust::External));
         let resource = Resource::Skill(&agent, &agent.card.skills[0]);
-        let question = Question {
+        let request = AuthorizationRequest {
             caller: &caller,
             caller_agent: None,
             action: Action::Invoke,
             resource,
             approved: false,
         };
-        let findings = policy.explain(&question);
+        let findings = policy.explain(&request);
         let lines = findings.iter().map(|finding| format!("{}: {}", finding.rule.name, finding.outcome));
         lines.collect::<Vec<_>>().join("\n")
     }

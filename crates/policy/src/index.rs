@@ -31,7 +31,7 @@ use cedar_policy::{
     ActionConstraint, Authorizer, EntityUid, Policy, PolicySet, PrincipalConstraint, ResourceConstraint,
 };
 
-use crate::{entities::CedarRequest, question::Action};
+use crate::{entities::CedarRequest, request::Action};
 
 /// Policies by the entity they name.
 pub(crate) struct PolicyIndex {

@@ -16,9 +16,11 @@ mod source;
 mod template;
 
 pub use denial::Denied;
-pub use explain::{Finding, Outcome};
-pub use policy::{Decision, Leave, Permitted, Policy};
-pub use policy_rule::{Effect, Rule, is_only_about};
-pub use request::{Action, Bar, Deed, Question, Resource};
-pub use source::{OWNER_ADMIN, PolicyError, Problem, SCHEMA, STARTER, Source, format, named_agents};
-pub use template::{Object, Subject, Template, Wish};
+pub use explain::{ExplanationOutcome, PolicyExplanation};
+pub use policy::{Authorization, Permitted, Policy, PolicyDecision};
+pub use policy_rule::{Effect, PolicySummary, is_only_about};
+pub use request::{Action, Authorizable, AuthorizationRequest, HardDenial, Resource};
+pub use source::{
+    OWNER_ADMIN, PolicyError, PolicySource, PolicySourceError, SCHEMA, STARTER, format, named_agents,
+};
+pub use template::{PolicyTemplate, TemplateEffect, TemplateSubject, TemplateTarget};

@@ -14,24 +14,26 @@ use crate::{
     decision_cache::DecisionCache,
     denial::Denied,
     entities::{CallerNaming, CedarNames},
-    explain::Finding,
+    explain::PolicyExplanation,
     index::{PolicyEvaluation, PolicyIndex, concerns},
-    policy_rule::Rule,
-    request::{Action, Bar, Deed, Question},
-    source::{OWNER_ADMIN, PolicyError, Problem, STARTER, Source, ValidatedPolicies, compile},
+    policy_rule::PolicySummary,
+    request::{Action, Authorizable, AuthorizationRequest, HardDenial},
+    source::{
+        OWNER_ADMIN, PolicyError, PolicySource, PolicySourceError, STARTER, ValidatedPolicies, compile,
+    },
 };
 
-/// Value that policy has permitted. Only [`Policy::check`] can make one.
+/// Value that policy has permitted. Only [`Policy::authorize`] can make one.
 #[derive(Clone, Debug)]
-pub struct Permitted<T>(T, Arc<Decision>);
+pub struct Permitted<T>(T, Arc<PolicyDecision>);
 
 /// Authorization of a value: permitted now, or once it is approved.
 #[derive(Clone, Debug)]
-pub enum Leave<T> {
+pub enum Authorization<T> {
     /// Permitted.
-    Now(Permitted<T>),
-    /// Permitted once it is approved; the decision says by whom and why. [`Policy::check_approved`] resumes it.
-    OnceApproved(T, Arc<Decision>),
+    Allow(Permitted<T>),
+    /// Permitted once it is approved; the decision says by whom and why. [`Policy::authorize_approved`] resumes it.
+    NeedsApproval(T, Arc<PolicyDecision>),
 }
 
 /// Compiled policies. They never change: new policies are a new `Policy`.
@@ -49,7 +51,7 @@ pub struct Policy {
 struct PolicyGroup {
     compiled: ValidatedPolicies,
     /// Actions that every caller may do to everything, with the decision.
-    open: Vec<(Action, Arc<Decision>)>,
+    unconditional: Vec<(Action, Arc<PolicyDecision>)>,
     /// Actions that some policy may forbid.
     forbidden: Vec<Action>,
     index: PolicyIndex,
@@ -57,7 +59,7 @@ struct PolicyGroup {
 
 /// Decision, and the policies that made it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Decision {
+pub struct PolicyDecision {
     /// True if it is allowed.
     pub allowed: bool,
     /// Permits, or forbids, that decided. Empty when no permit matched.
@@ -67,7 +69,7 @@ pub struct Decision {
     /// Approvers, when every forbid that matched only requires approval.
     pub approvers: Vec<String>,
     /// Reason why no policy was evaluated.
-    pub bar: Option<Bar>,
+    pub hard_denial: Option<HardDenial>,
 }
 
 // === impl Permitted ===
@@ -89,22 +91,22 @@ impl<T> Permitted<T> {
     }
 }
 
-// === impl Leave ===
+// === impl Authorization ===
 
-impl<T> Leave<T> {
+impl<T> Authorization<T> {
     /// Value.
     pub const fn get(&self) -> &T {
         match self {
-            Self::Now(permitted) => permitted.get(),
-            Self::OnceApproved(deed, _) => deed,
+            Self::Allow(permitted) => permitted.get(),
+            Self::NeedsApproval(value, _) => value,
         }
     }
 
     /// Policies that decided: permits, or those that require approval.
     pub fn by(&self) -> &Arc<[String]> {
         match self {
-            Self::Now(permitted) => permitted.by(),
-            Self::OnceApproved(_, decision) => &decision.policies,
+            Self::Allow(permitted) => permitted.by(),
+            Self::NeedsApproval(_, decision) => &decision.policies,
         }
     }
 }
@@ -113,10 +115,11 @@ impl<T> Leave<T> {
 
 impl Policy {
     /// Compiles policies; all problems are reported at once.
-    pub fn parse(sources: &[Source]) -> Result<Self, PolicyError> {
+    pub fn parse(sources: &[PolicySource]) -> Result<Self, PolicyError> {
         let mut owners = compile(sources)?;
-        let names = CedarNames::parse()
-            .map_err(|message| PolicyError(vec![Problem { place: "schema".into(), message, help: None }]))?;
+        let names = CedarNames::parse().map_err(|message| {
+            PolicyError(vec![PolicySourceError { place: "schema".into(), message, help: None }])
+        })?;
         let shared = PolicyGroup::new(owners.remove(&None).unwrap_or_default());
         let orgs = owners.into_iter().filter_map(|(org, compiled)| Some((org?, PolicyGroup::new(compiled))));
         Ok(Self {
@@ -136,60 +139,72 @@ impl Policy {
     /// Policies of a fresh install.
     pub fn starter() -> Result<Self, PolicyError> {
         let texts = [("starter.cedar", STARTER), ("owner.cedar", OWNER_ADMIN)];
-        Self::parse(&texts.map(|(name, text)| Source { name: name.into(), text: text.into(), org: None }))
+        Self::parse(&texts.map(|(name, text)| PolicySource {
+            name: name.into(),
+            text: text.into(),
+            org: None,
+        }))
     }
 
-    /// Authorizes a value. The value of an agent needs [`Policy::check_as`].
-    pub fn check<T: Deed>(&self, deed: T) -> Result<Permitted<T>, Denied> {
-        self.check_as(deed, None)
+    /// Authorizes a value. The value of an agent needs [`Policy::authorize_as`].
+    pub fn authorize<T: Authorizable>(&self, value: T) -> Result<Permitted<T>, Denied> {
+        self.authorize_as(value, None)
     }
 
     /// Authorizes a value. `caller_agent` is the caller's own row, when it is an agent.
-    pub fn check_as<T: Deed>(&self, deed: T, caller_agent: Option<&Agent>) -> Result<Permitted<T>, Denied> {
-        let question = deed.question().by(caller_agent);
-        let decision = self.decide(&question);
-        if decision.allowed { Ok(Permitted(deed, decision)) } else { Err(Denied::new(&question, decision)) }
+    pub fn authorize_as<T: Authorizable>(
+        &self,
+        value: T,
+        caller_agent: Option<&Agent>,
+    ) -> Result<Permitted<T>, Denied> {
+        let request = value.policy_request().with_caller_agent(caller_agent);
+        let decision = self.decide(&request);
+        if decision.allowed { Ok(Permitted(value, decision)) } else { Err(Denied::new(&request, decision)) }
     }
 
     /// Authorizes a value that may be held until it is approved.
-    pub fn check_or_hold<T: Deed>(&self, deed: T, caller_agent: Option<&Agent>) -> Result<Leave<T>, Denied> {
-        let question = deed.question().by(caller_agent);
-        let decision = self.decide(&question);
+    pub fn authorize_or_hold<T: Authorizable>(
+        &self,
+        value: T,
+        caller_agent: Option<&Agent>,
+    ) -> Result<Authorization<T>, Denied> {
+        let request = value.policy_request().with_caller_agent(caller_agent);
+        let decision = self.decide(&request);
         if decision.allowed {
-            return Ok(Leave::Now(Permitted(deed, decision)));
+            return Ok(Authorization::Allow(Permitted(value, decision)));
         }
         // A request that no approval would allow is denied at once.
-        if !decision.approvers.is_empty() && self.decide(&question.once_approved()).allowed {
-            return Ok(Leave::OnceApproved(deed, decision));
+        if !decision.approvers.is_empty() && self.decide(&request.as_approved()).allowed {
+            return Ok(Authorization::NeedsApproval(value, decision));
         }
-        Err(Denied::new(&question, decision))
+        Err(Denied::new(&request, decision))
     }
 
     /// Authorizes an approved value, if it is still permitted then.
-    pub fn check_approved<T: Deed>(
+    pub fn authorize_approved<T: Authorizable>(
         &self,
-        deed: T,
+        value: T,
         caller_agent: Option<&Agent>,
     ) -> Result<Permitted<T>, Denied> {
-        let question = deed.question().by(caller_agent).once_approved();
-        let decision = self.decide(&question);
-        if decision.allowed { Ok(Permitted(deed, decision)) } else { Err(Denied::new(&question, decision)) }
+        let request = value.policy_request().with_caller_agent(caller_agent).as_approved();
+        let decision = self.decide(&request);
+        if decision.allowed { Ok(Permitted(value, decision)) } else { Err(Denied::new(&request, decision)) }
     }
 
     /// Authorizes a request without a value, such as administration.
-    pub fn allow(&self, question: &Question<'_>) -> Result<(), Denied> {
-        let decision = self.decide(question);
-        if decision.allowed { Ok(()) } else { Err(Denied::new(question, decision)) }
+    pub fn require(&self, request: &AuthorizationRequest<'_>) -> Result<(), Denied> {
+        let decision = self.decide(request);
+        if decision.allowed { Ok(()) } else { Err(Denied::new(request, decision)) }
     }
 
     /// Decides a request, from the cache if possible.
-    pub fn decide(&self, question: &Question<'_>) -> Arc<Decision> {
-        if let Some(bar) = question.bar() {
-            return Arc::new(Decision { bar: Some(bar), ..Decision::default() });
+    pub fn decide(&self, request: &AuthorizationRequest<'_>) -> Arc<PolicyDecision> {
+        if let Some(hard_denial) = request.hard_denial() {
+            return Arc::new(PolicyDecision { hard_denial: Some(hard_denial), ..PolicyDecision::default() });
         }
-        match self.open(question) {
+        match self.unconditional_decision(request) {
             Some(decision) => Arc::clone(decision),
-            None => self.cache.get_or_decide(question, || self.evaluate(question)),
+            None => self.cache.get_or_decide(request, || self.evaluate(request)),
         }
     }
 
@@ -203,25 +218,31 @@ impl Policy {
     }
 
     /// All policies, in the order of their files; those for all orgs first.
-    pub fn rules(&self) -> Vec<Rule> {
-        let shared = self.shared.policies().map(|(policy, file)| Rule::from_cedar(policy, file, None));
+    pub fn rules(&self) -> Vec<PolicySummary> {
+        let shared =
+            self.shared.policies().map(|(policy, file)| PolicySummary::from_cedar(policy, file, None));
         let owned = self.orgs.iter().flat_map(|(org, group)| {
-            group.policies().map(move |(policy, file)| Rule::from_cedar(policy, file, Some(org)))
+            group.policies().map(move |(policy, file)| PolicySummary::from_cedar(policy, file, Some(org)))
         });
         shared.chain(owned).collect()
     }
 
     /// Result of each policy that applies to the caller's org.
-    pub fn explain(&self, question: &Question<'_>) -> Vec<Finding> {
-        let decision = self.decide(question);
-        if decision.bar.is_some() {
+    pub fn explain(&self, request: &AuthorizationRequest<'_>) -> Vec<PolicyExplanation> {
+        let decision = self.decide(request);
+        if decision.hard_denial.is_some() {
             return Vec::new();
         }
         let mut findings = Vec::new();
-        for (group, org, view) in self.groups(question) {
-            let Ok(cedar) = self.names.cedar_request(question, view) else { continue };
+        for (group, org, view) in self.groups(request) {
+            let Ok(cedar) = self.names.cedar_request(request, view) else { continue };
             let found = group.policies().map(|(policy, file)| {
-                Finding::new(Rule::from_cedar(policy, file, org), policy, question.action, &cedar)
+                PolicyExplanation::new(
+                    PolicySummary::from_cedar(policy, file, org),
+                    policy,
+                    request.action,
+                    &cedar,
+                )
             });
             findings.extend(found.map(|finding| finding.after_decision(&decision)));
         }
@@ -231,20 +252,22 @@ impl Policy {
     /// Groups of policies that apply to the caller's org: those for all orgs, and its own.
     fn groups<'a>(
         &'a self,
-        question: &Question<'a>,
+        request: &AuthorizationRequest<'a>,
     ) -> impl Iterator<Item = (&'a PolicyGroup, Option<&'a OrgId>, CallerNaming)> + use<'a> {
-        let org = &question.caller.scope.org;
+        let org = &request.caller.scope.org;
         let own = self.orgs.get(org).map(|group| (group, Some(org), CallerNaming::Org));
         [(&self.shared, None, CallerNaming::AllOrgs)].into_iter().chain(own)
     }
 
     /// Decision about an action that every caller of the org may do to everything.
-    fn open(&self, question: &Question<'_>) -> Option<&Arc<Decision>> {
-        let action = question.action;
-        match self.orgs.get(&question.caller.scope.org) {
-            None => self.shared.open(action),
+    fn unconditional_decision(&self, request: &AuthorizationRequest<'_>) -> Option<&Arc<PolicyDecision>> {
+        let action = request.action;
+        match self.orgs.get(&request.caller.scope.org) {
+            None => self.shared.unconditional_decision(action),
             Some(own) if own.forbidden.contains(&action) || self.shared.forbidden.contains(&action) => None,
-            Some(own) => self.shared.open(action).or_else(|| own.open(action)),
+            Some(own) => {
+                self.shared.unconditional_decision(action).or_else(|| own.unconditional_decision(action))
+            }
         }
     }
 
@@ -265,17 +288,17 @@ impl Policy {
         iter::once(&self.shared).chain(self.orgs.values()).map(|group| group.index.evaluations()).sum()
     }
 
-    fn evaluate(&self, question: &Question<'_>) -> Decision {
+    fn evaluate(&self, request: &AuthorizationRequest<'_>) -> PolicyDecision {
         let mut evaluation = PolicyEvaluation::default();
         // Approvers, as long as every forbid names one.
         let mut approvers = Some(Vec::new());
-        for (group, _, view) in self.groups(question) {
-            let cedar = match self.names.cedar_request(question, view) {
+        for (group, _, view) in self.groups(request) {
+            let cedar = match self.names.cedar_request(request, view) {
                 Ok(cedar) => cedar,
                 // A row that Cedar rejects is not allowed anything.
-                Err(error) => return Decision { errors: vec![error], ..Decision::default() },
+                Err(error) => return PolicyDecision { errors: vec![error], ..PolicyDecision::default() },
             };
-            let found = group.index.evaluate(question.action, &cedar);
+            let found = group.index.evaluate(request.action, &cedar);
             approvers =
                 approvers.zip(group.approvers(&found.forbids)).map(|(all, more)| [all, more].concat());
             evaluation.extend(found);
@@ -284,7 +307,7 @@ impl Policy {
         let mut approvers = approvers.filter(|_| !allowed).unwrap_or_default();
         approvers.sort();
         approvers.dedup();
-        Decision { allowed, policies: policies.into(), errors, approvers, bar: None }
+        PolicyDecision { allowed, policies: policies.into(), errors, approvers, hard_denial: None }
     }
 }
 
@@ -292,19 +315,20 @@ impl Policy {
 
 impl PolicyGroup {
     fn new(compiled: ValidatedPolicies) -> Self {
-        let open =
-            |action| Some((action, Arc::new(Decision::permit(unconditional_permit(&compiled.set, action)?))));
-        let open = Action::ALL.into_iter().filter_map(open).collect();
+        let open = |action| {
+            Some((action, Arc::new(PolicyDecision::permit(unconditional_permit(&compiled.set, action)?))))
+        };
+        let unconditional = Action::ALL.into_iter().filter_map(open).collect();
         let forbids = |action: &Action| {
             let mut forbids = compiled.set.policies().filter(|policy| policy.effect() == Effect::Forbid);
             forbids.any(|policy| concerns(policy, *action))
         };
         let forbidden = Action::ALL.into_iter().filter(forbids).collect();
-        Self { index: PolicyIndex::new(&compiled.set), compiled, open, forbidden }
+        Self { index: PolicyIndex::new(&compiled.set), compiled, unconditional, forbidden }
     }
 
-    fn open(&self, action: Action) -> Option<&Arc<Decision>> {
-        self.open.iter().find(|(open, _)| *open == action).map(|(_, decision)| decision)
+    fn unconditional_decision(&self, action: Action) -> Option<&Arc<PolicyDecision>> {
+        self.unconditional.iter().find(|(open, _)| *open == action).map(|(_, decision)| decision)
     }
 
     /// Each policy, with its file.
@@ -347,15 +371,15 @@ impl std::fmt::Debug for Policy {
     }
 }
 
-// === impl Decision ===
+// === impl PolicyDecision ===
 
-impl Decision {
+impl PolicyDecision {
     fn permit(policy: String) -> Self {
         Self { allowed: true, policies: [policy].into(), ..Self::default() }
     }
 }
 
-fn fingerprint(sources: &[Source]) -> u64 {
+fn fingerprint(sources: &[PolicySource]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for source in sources {
         (&source.name, &source.text, &source.org).hash(&mut hasher);

@@ -16,7 +16,7 @@ pub enum Effect {
 
 /// List entry of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct PolicySummary {
     /// Its `@id`, or its place in its file.
     pub name: String,
     /// Effect when it matches.
@@ -50,9 +50,9 @@ impl From<cedar_policy::Effect> for Effect {
     }
 }
 
-// === impl Rule ===
+// === impl PolicySummary ===
 
-impl Rule {
+impl PolicySummary {
     pub(crate) fn from_cedar(policy: &Policy, file: &str, org: Option<&OrgId>) -> Self {
         Self {
             name: policy.id().to_string(),
@@ -126,10 +126,12 @@ fn describe_resource(policy: &Policy) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{policy::Policy, source::Source};
+    use crate::{policy::Policy, source::PolicySource};
 
-    fn rules(text: &str) -> Vec<Rule> {
-        Policy::parse(&[Source { name: "x.cedar".into(), text: text.into(), org: None }]).unwrap().rules()
+    fn rules(text: &str) -> Vec<PolicySummary> {
+        Policy::parse(&[PolicySource { name: "x.cedar".into(), text: text.into(), org: None }])
+            .unwrap()
+            .rules()
     }
 
     #[test]

@@ -28,14 +28,14 @@ pub enum Action {
 }
 
 /// Value that needs authorization.
-pub trait Deed {
+pub trait Authorizable {
     /// Request for its authorization.
-    fn question(&self) -> Question<'_>;
+    fn policy_request(&self) -> AuthorizationRequest<'_>;
 }
 
 /// Request: caller, action, resource.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct AuthorizationRequest<'a> {
     /// Caller.
     pub caller: &'a Caller,
     /// The caller's own row, when it is a registered agent: its attributes are the principal's. An agent without a
@@ -62,7 +62,7 @@ pub enum Resource<'a> {
 
 /// Reason for a denial without evaluating policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bar {
+pub enum HardDenial {
     /// The caller claims to be an agent that is not registered.
     Unregistered,
     /// The resource belongs to another org.
@@ -122,29 +122,29 @@ impl Action {
 
 // === impl Call ===
 
-impl Deed for Call {
-    fn question(&self) -> Question<'_> {
-        Question::about(&self.caller, Action::Invoke, &self.target)
+impl Authorizable for Call {
+    fn policy_request(&self) -> AuthorizationRequest<'_> {
+        AuthorizationRequest::for_target(&self.caller, Action::Invoke, &self.target)
     }
 }
 
-impl Deed for Cancel {
-    fn question(&self) -> Question<'_> {
-        Question::about(&self.caller, Action::Cancel, &self.target)
+impl Authorizable for Cancel {
+    fn policy_request(&self) -> AuthorizationRequest<'_> {
+        AuthorizationRequest::for_target(&self.caller, Action::Cancel, &self.target)
     }
 }
 
-impl Deed for Follow {
-    fn question(&self) -> Question<'_> {
-        Question::about(&self.caller, Action::Discover, &self.target)
+impl Authorizable for Follow {
+    fn policy_request(&self) -> AuthorizationRequest<'_> {
+        AuthorizationRequest::for_target(&self.caller, Action::Discover, &self.target)
     }
 }
 
-// === impl Question ===
+// === impl AuthorizationRequest ===
 
-impl<'a> Question<'a> {
+impl<'a> AuthorizationRequest<'a> {
     /// Request about a resolved target.
-    pub fn about(caller: &'a Caller, action: Action, target: &'a Target) -> Self {
+    pub fn for_target(caller: &'a Caller, action: Action, target: &'a Target) -> Self {
         let resource = match &target.skill {
             Some(skill) => Resource::Skill(&target.agent, skill),
             None => Resource::Agent(&target.agent),
@@ -153,31 +153,31 @@ impl<'a> Question<'a> {
     }
 
     /// Request about the caller's own org.
-    pub const fn admin(caller: &'a Caller, action: Action) -> Self {
+    pub const fn for_admin(caller: &'a Caller, action: Action) -> Self {
         Self { caller, caller_agent: None, action, resource: Resource::Org, approved: false }
     }
 
     /// Adds the caller's own row.
     #[must_use]
-    pub const fn by(self, caller_agent: Option<&'a Agent>) -> Self {
+    pub const fn with_caller_agent(self, caller_agent: Option<&'a Agent>) -> Self {
         Self { caller_agent, ..self }
     }
 
     /// Request for an approved call.
     #[must_use]
-    pub const fn once_approved(self) -> Self {
+    pub const fn as_approved(self) -> Self {
         Self { approved: true, ..self }
     }
 
     /// Reason why no policy can allow it, if any.
-    pub(crate) fn bar(&self) -> Option<Bar> {
+    pub(crate) fn hard_denial(&self) -> Option<HardDenial> {
         let caller = self.caller;
         let is_own = |row: &Agent| row.id.as_str() == caller.id.as_str() && row.scope.org == caller.scope.org;
         if caller.kind == CallerKind::Agent && !self.caller_agent.is_some_and(is_own) {
-            return Some(Bar::Unregistered);
+            return Some(HardDenial::Unregistered);
         }
         let is_foreign = self.resource.agent().is_some_and(|agent| agent.scope.org != caller.scope.org);
-        is_foreign.then_some(Bar::OtherOrg)
+        is_foreign.then_some(HardDenial::OtherOrg)
     }
 }
 

@@ -21,7 +21,7 @@ const INDENT: isize = 4;
 
 /// Policy text and its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct PolicySource {
     /// A file name, or what a person would call it.
     pub name: String,
     /// Cedar policies.
@@ -32,7 +32,7 @@ pub struct Source {
 
 /// Error in a policy text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct PolicySourceError {
     /// `file:line:column`, or the file and the policy's id.
     pub place: String,
     /// Error message.
@@ -43,8 +43,8 @@ pub struct Problem {
 
 /// Rejected policies. Nothing has changed.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", list(.0))]
-pub struct PolicyError(pub Vec<Problem>);
+#[error("{}", format_errors(.0))]
+pub struct PolicyError(pub Vec<PolicySourceError>);
 
 /// Validated policies of one owner: an org, or all orgs.
 #[derive(Default)]
@@ -55,19 +55,21 @@ pub(crate) struct ValidatedPolicies {
 }
 
 /// Formats a text. Meaning and comments stay.
-pub fn format(source: &Source) -> Result<String, PolicyError> {
+pub fn format(source: &PolicySource) -> Result<String, PolicyError> {
     let set = PolicySet::from_str(&source.text);
     set.map_err(|errors| PolicyError(errors.iter().map(|error| describe_error(source, error)).collect()))?;
     let layout = cedar_policy_formatter::Config { line_width: LINE_WIDTH, indent_width: INDENT };
     cedar_policy_formatter::policies_str_to_pretty(&source.text, &layout).map_err(|report| {
         let message = format!("the text cannot be laid out: {report}");
-        PolicyError(vec![Problem { place: source.name.clone(), message, help: None }])
+        PolicyError(vec![PolicySourceError { place: source.name.clone(), message, help: None }])
     })
 }
 
 /// Parses and validates policies, each named by its `@id` or by its place in its file. Policies of different owners are
 /// kept apart: they may have the same names, and none is asked about another org.
-pub(crate) fn compile(sources: &[Source]) -> Result<BTreeMap<Option<OrgId>, ValidatedPolicies>, PolicyError> {
+pub(crate) fn compile(
+    sources: &[PolicySource],
+) -> Result<BTreeMap<Option<OrgId>, ValidatedPolicies>, PolicyError> {
     let schema = schema()?;
     let mut owners: BTreeMap<Option<OrgId>, ValidatedPolicies> = BTreeMap::new();
     let mut problems = Vec::new();
@@ -97,7 +99,11 @@ pub fn named_agents(text: &str) -> Vec<AgentId> {
 
 fn schema() -> Result<Schema, PolicyError> {
     Schema::from_cedarschema_str(SCHEMA).map(|(schema, _)| schema).map_err(|error| {
-        PolicyError(vec![Problem { place: "schema".into(), message: error.to_string(), help: None }])
+        PolicyError(vec![PolicySourceError {
+            place: "schema".into(),
+            message: error.to_string(),
+            help: None,
+        }])
     })
 }
 
@@ -105,21 +111,21 @@ fn schema() -> Result<Schema, PolicyError> {
 
 impl ValidatedPolicies {
     /// Adds the policies of one text and returns the problems.
-    fn add(&mut self, source: &Source, set: &PolicySet) -> Vec<Problem> {
+    fn add(&mut self, source: &PolicySource, set: &PolicySet) -> Vec<PolicySourceError> {
         let mut problems = Vec::new();
         if set.templates().next().is_some() {
-            problems.push(Problem {
+            problems.push(PolicySourceError {
                 place: source.name.clone(),
                 message: "templates (?principal, ?resource) cannot be used here".into(),
                 help: Some("write the principal and the resource out".into()),
             });
         }
-        for (number, policy) in in_order(set).into_iter().enumerate() {
+        for (number, policy) in sorted_by_number(set).into_iter().enumerate() {
             let unnamed = || format!("{}#{}", source.name, number + 1);
             let id = PolicyId::new(policy.annotation("id").map_or_else(unnamed, str::to_owned));
             problems.extend(source.org.as_ref().and_then(|org| names_another_org(source, policy, &id, org)));
             if self.set.add(policy.new_id(id.clone())).is_err() {
-                problems.push(Problem {
+                problems.push(PolicySourceError {
                     place: source.name.clone(),
                     message: format!("two policies are called \"{id}\""),
                     help: Some("give one of them another @id".into()),
@@ -132,12 +138,17 @@ impl ValidatedPolicies {
 }
 
 /// Error of an org's policy that names another org: it would match nothing there, contrary to what its author intends.
-fn names_another_org(source: &Source, policy: &Policy, id: &PolicyId, org: &OrgId) -> Option<Problem> {
+fn names_another_org(
+    source: &PolicySource,
+    policy: &Policy,
+    id: &PolicyId,
+    org: &OrgId,
+) -> Option<PolicySourceError> {
     let is_other =
         |uid: &EntityUid| uid.type_name().basename() == "Org" && uid.id().unescaped() != org.as_str();
     let other = policy.entity_literals().into_iter().find(is_other)?;
     let offset = source.text.find(&other.to_string());
-    Some(Problem {
+    Some(PolicySourceError {
         place: offset.map_or_else(|| source.name.clone(), |offset| line_and_column(source, offset)),
         message: format!("policy \"{id}\" belongs to org {org} and names {other}"),
         help: Some(format!("a policy of an org applies to that org alone; name Org::\"{org}\", or no org")),
@@ -145,7 +156,7 @@ fn names_another_org(source: &Source, policy: &Policy, id: &PolicyId, org: &OrgI
 }
 
 /// Policies of one text, in its order.
-pub(crate) fn in_order(set: &PolicySet) -> Vec<&Policy> {
+pub(crate) fn sorted_by_number(set: &PolicySet) -> Vec<&Policy> {
     let mut policies: Vec<_> = set.policies().collect();
     policies.sort_by_key(|policy| policy_number(policy.id()));
     policies
@@ -156,11 +167,11 @@ fn policy_number(id: &PolicyId) -> usize {
     AsRef::<str>::as_ref(id).trim_start_matches("policy").parse().unwrap_or(usize::MAX)
 }
 
-fn validate(schema: &Schema, set: &PolicySet) -> Vec<Problem> {
+fn validate(schema: &Schema, set: &PolicySet) -> Vec<PolicySourceError> {
     let result = Validator::new(schema.clone()).validate(set, ValidationMode::Strict);
     result
         .validation_errors()
-        .map(|error| Problem {
+        .map(|error| PolicySourceError {
             place: error.policy_id().to_string(),
             message: strip_policy_name(&error.to_string()),
             help: error.help().map(|help| help.to_string()),
@@ -168,7 +179,7 @@ fn validate(schema: &Schema, set: &PolicySet) -> Vec<Problem> {
         .collect()
 }
 
-/// Cedar leads each message with the policy's name, which [`Problem::place`] already says.
+/// Cedar leads each message with the policy's name, which [`PolicySourceError::place`] already says.
 fn strip_policy_name(message: &str) -> String {
     match message.split_once("`, ") {
         Some((subject, rest)) if subject.starts_with("for policy `") => rest.to_owned(),
@@ -176,20 +187,20 @@ fn strip_policy_name(message: &str) -> String {
     }
 }
 
-fn describe_error(source: &Source, error: &dyn Diagnostic) -> Problem {
+fn describe_error(source: &PolicySource, error: &dyn Diagnostic) -> PolicySourceError {
     let offset = error.labels().and_then(|mut labels| labels.next()).map(|label| label.offset());
     let place = offset.map_or_else(|| source.name.clone(), |offset| line_and_column(source, offset));
-    Problem { place, message: error.to_string(), help: error.help().map(|help| help.to_string()) }
+    PolicySourceError { place, message: error.to_string(), help: error.help().map(|help| help.to_string()) }
 }
 
-fn line_and_column(source: &Source, offset: usize) -> String {
+fn line_and_column(source: &PolicySource, offset: usize) -> String {
     let before = source.text.get(..offset).unwrap_or(&source.text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
     format!("{}:{line}:{column}", source.name)
 }
 
-fn list(problems: &[Problem]) -> String {
+fn format_errors(problems: &[PolicySourceError]) -> String {
     let lines = problems.iter().map(|problem| {
         let help = problem.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
         format!("{}: {}{help}", problem.place, problem.message)

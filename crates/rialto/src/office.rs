@@ -31,7 +31,7 @@ use rialto_model::{
     store::Sealed,
     webhook::Webhook,
 };
-use rialto_policy::{Source, Template};
+use rialto_policy::{PolicySource, PolicyTemplate};
 use rialto_store::vault::Key;
 
 use crate::{
@@ -92,7 +92,7 @@ impl Clerk {
 
 #[async_trait]
 impl Office for Clerk {
-    async fn policies(&self) -> Result<Vec<Source>, Failure> {
+    async fn policies(&self) -> Result<Vec<PolicySource>, Failure> {
         let sources = self.policies.sources().await.map_err(SaveError::from).map_err(refused)?;
         sources.map_err(|error| Failure::new(Kind::Internal, error.to_string()))
     }
@@ -111,7 +111,7 @@ impl Office for Clerk {
     async fn add_policy(
         &self,
         scope: &PolicyScope,
-        template: &Template<'_>,
+        template: &PolicyTemplate<'_>,
         name: Option<&str>,
         shelf: Option<PolicyPlace>,
     ) -> Result<KeptPolicy, Failure> {

@@ -43,7 +43,7 @@ use rialto_model::{
     trace::Sampling,
     verb::Hook,
 };
-use rialto_policy::{PolicyError, Source};
+use rialto_policy::{PolicyError, PolicySource};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -87,7 +87,7 @@ pub(crate) struct Program {
     hops: u8,
     pub(crate) data: Option<PathBuf>,
     /// The files that the first policies were made of: whatever differs from them has changed since.
-    sources: Vec<Source>,
+    sources: Vec<PolicySource>,
     /// Reads the configuration again when its file changes.
     reloading: Box<Reloading>,
     /// Sends traces, if somebody collects them.

@@ -30,7 +30,7 @@ use rialto_model::{
     message::Part,
     presence::CallerPresence,
 };
-use rialto_policy::{Deed, Permitted, Policy};
+use rialto_policy::{Authorizable, Permitted, Policy};
 
 use crate::script::Script;
 
@@ -185,9 +185,9 @@ pub(crate) fn remote(task: &str) -> Remote {
     Remote { task_id: Some(task.to_owned()), context_id: None }
 }
 
-pub(crate) fn permit<T: Deed>(deed: T) -> Permitted<T> {
+pub(crate) fn permit<T: Authorizable>(value: T) -> Permitted<T> {
     static STARTER: LazyLock<Policy> = LazyLock::new(|| Policy::starter().unwrap());
-    STARTER.check(deed).unwrap()
+    STARTER.authorize(value).unwrap()
 }
 
 /// The names of events, and what they say.

@@ -47,7 +47,7 @@ use rialto_model::{
     store::{Store, Token},
     webhook::Webhook,
 };
-use rialto_policy::{Policy, STARTER, Source, Template};
+use rialto_policy::{Policy, PolicySource, PolicyTemplate, STARTER};
 use rialto_store::SqliteStore;
 use rialto_testkit::{
     agents,
@@ -92,7 +92,7 @@ pub(crate) struct Listening {
 /// Keeps policies in memory, and secrets by their names.
 #[derive(Default)]
 struct Clerk {
-    policies: Mutex<Vec<Source>>,
+    policies: Mutex<Vec<PolicySource>>,
     /// What was written over.
     older: Mutex<Vec<PolicyVersion>>,
     tokens: AtomicUsize,
@@ -150,7 +150,7 @@ impl House {
         let discoveries = Arc::new(Discoveries { a2a: discovery.clone(), mcp: discovery.clone() });
         let registry = Registry::new(store.clone(), discoveries, clock.clone(), config.clone());
         let source =
-            |name: &str, text: &str| Source { name: name.to_owned(), text: text.to_owned(), org: None };
+            |name: &str, text: &str| PolicySource { name: name.to_owned(), text: text.to_owned(), org: None };
         let policies = Mutex::new(vec![
             source("starter.cedar", STARTER),
             source("admin.cedar", ADMIN),
@@ -377,19 +377,23 @@ impl Clerk {
     fn change(&self, scope: &PolicyScope, name: &str, text: Option<&str>) -> Result<KeptPolicy, Failure> {
         let name = format!("{}.cedar", name.strip_suffix(".cedar").unwrap_or(name));
         let mut sources = self.policies.lock().unwrap();
-        let is_it = |source: &Source, owner: Option<&OrgId>| {
+        let is_it = |source: &PolicySource, owner: Option<&OrgId>| {
             source.name == name && source.org.as_ref() == owner && scope.includes(owner)
         };
         let own = scope.owner();
         let is_shared = !sources.iter().any(|source| is_it(source, own.as_ref()))
             && sources.iter().any(|source| is_it(source, None));
         let org = own.filter(|_| !is_shared);
-        let kept = |source: &&Source| !is_it(source, org.as_ref());
-        let mut after: Vec<Source> = sources.iter().filter(kept).cloned().collect();
+        let kept = |source: &&PolicySource| !is_it(source, org.as_ref());
+        let mut after: Vec<PolicySource> = sources.iter().filter(kept).cloned().collect();
         if text.is_none() && after.len() == sources.len() {
             return Err(Failure::new(Kind::NotFound, format!("there is no policy \"{name}\"")));
         }
-        after.extend(text.map(|text| Source { name: name.clone(), text: text.to_owned(), org: org.clone() }));
+        after.extend(text.map(|text| PolicySource {
+            name: name.clone(),
+            text: text.to_owned(),
+            org: org.clone(),
+        }));
         Policy::parse(&after).map_err(|error| Failure::new(Kind::Invalid, error.to_string()))?;
         if let Some(old) = sources.iter().find(|source| source.name == name).filter(|_| text.is_some()) {
             self.remember(old);
@@ -398,7 +402,7 @@ impl Clerk {
         Ok(KeptPolicy { listed: name.clone(), org, place: format!("/policies/{name}"), name })
     }
 
-    fn remember(&self, old: &Source) {
+    fn remember(&self, old: &PolicySource) {
         let mut older = self.older.lock().unwrap();
         let (version, name) = (i64::try_from(older.len()).unwrap() + 1, old.name.clone());
         let (shelf, at, text) = (PolicyPlace::Files, SystemClock.now(), Some(old.text.clone()));
@@ -408,7 +412,7 @@ impl Clerk {
 
 #[async_trait]
 impl Office for Clerk {
-    async fn policies(&self) -> Result<Vec<Source>, Failure> {
+    async fn policies(&self) -> Result<Vec<PolicySource>, Failure> {
         Ok(self.policies.lock().unwrap().clone())
     }
 
@@ -425,7 +429,7 @@ impl Office for Clerk {
     async fn add_policy(
         &self,
         scope: &PolicyScope,
-        template: &Template<'_>,
+        template: &PolicyTemplate<'_>,
         name: Option<&str>,
         _: Option<PolicyPlace>,
     ) -> Result<KeptPolicy, Failure> {

@@ -20,7 +20,7 @@ use rialto_model::{
     presence::CallerPresence,
     routing::Work,
 };
-use rialto_policy::{Action, Question};
+use rialto_policy::{Action, AuthorizationRequest};
 use serde_json::json;
 
 use super::{
@@ -174,7 +174,8 @@ impl Engine {
     fn may_be_permitted(&self, call: &Call) -> bool {
         let inner = self.inner();
         let row = inner.caller_agent(&call.caller);
-        let question = Question::about(&call.caller, Action::Invoke, &call.target).by(row.as_deref());
+        let question = AuthorizationRequest::for_target(&call.caller, Action::Invoke, &call.target)
+            .with_caller_agent(row.as_deref());
         let decision = inner.policies.load().decide(&question);
         decision.allowed || !decision.approvers.is_empty()
     }

@@ -18,7 +18,7 @@ use rialto_model::{
     message::{Content, Part},
     routing::{Attempt, Candidate, Dispatch, MOST_REQUIRED, Standing, StandingQuery, Verdict, Window, Work},
 };
-use rialto_policy::{Action, Question};
+use rialto_policy::{Action, AuthorizationRequest};
 use rialto_route::{
     scoring::{self, ScoredCandidate, ScoringCandidate},
     skill_index::SkillMatch,
@@ -192,7 +192,8 @@ impl Engine {
     fn may_invoke(&self, caller: &Caller, target: &Target) -> bool {
         let inner = self.inner();
         let row = inner.caller_agent(caller);
-        let question = Question::about(caller, Action::Invoke, target).by(row.as_deref());
+        let question = AuthorizationRequest::for_target(caller, Action::Invoke, target)
+            .with_caller_agent(row.as_deref());
         inner.policies.load().decide(&question).allowed
     }
 }

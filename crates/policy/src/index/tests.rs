@@ -7,9 +7,9 @@ use rialto_model::{
 use super::*;
 use crate::{
     entities::{CallerNaming, CedarNames},
-    request::{Question, Resource},
+    request::{AuthorizationRequest, Resource},
     samples,
-    source::{Source, compile},
+    source::{PolicySource, compile},
 };
 
 const PRINCIPALS: &[&str] = &[
@@ -93,8 +93,8 @@ proptest! {
             for row in &rows {
                 for resource in [Resource::Agent(row), Resource::Skill(row, &row.card.skills[0]), Resource::Org] {
                     for action in Action::ALL {
-                        let question = Question { caller, caller_agent, action, resource, approved: false };
-                        let cedar = names.cedar_request(&question, CallerNaming::AllOrgs).unwrap();
+                        let request = AuthorizationRequest { caller, caller_agent, action, resource, approved: false };
+                        let cedar = names.cedar_request(&request, CallerNaming::AllOrgs).unwrap();
                         let whole = PolicyEvaluation::evaluate(&authorizer, &set, &cedar).decide();
                         prop_assert_eq!(index.evaluate(action, &cedar).decide(), whole);
                     }
@@ -113,8 +113,11 @@ fn a_policy_about_another_entity_is_not_evaluated() {
             )
         })
         .collect();
-    let set =
-        compile(&[Source { name: "many.cedar".into(), text, org: None }]).unwrap().remove(&None).unwrap().set;
+    let set = compile(&[PolicySource { name: "many.cedar".into(), text, org: None }])
+        .unwrap()
+        .remove(&None)
+        .unwrap()
+        .set;
     let index = PolicyIndex::new(&set);
     let sizes: Vec<u64> = index.buckets.values().map(|bucket| bucket.len).collect();
     assert_eq!(sizes, [1; 100]);

@@ -25,7 +25,7 @@ use rialto_model::{
     json::Json,
     message::{Artifact, Message, Part, Role, text_of},
 };
-use rialto_policy::{Policy, STARTER, Source};
+use rialto_policy::{Policy, PolicySource, STARTER};
 use rialto_store::SqliteStore;
 use rialto_testkit::{
     agents::{card, skill},
@@ -113,7 +113,7 @@ impl House {
         let gate = Arc::new(Notify::new());
         let opened = Arc::clone(&gate);
         let peer = ScriptedPeer::with(move |call| stream_of(call, &opened));
-        let starter = Source { name: "starter.cedar".into(), text: STARTER.into(), org: None };
+        let starter = PolicySource { name: "starter.cedar".into(), text: STARTER.into(), org: None };
         let engine = Engine::new(Parts {
             store: store.clone(),
             registry,
